@@ -21,6 +21,7 @@ from app.controllers.deferred_start import DeferredStart
 from app.controllers.draft_checks import Drafting
 from app.controllers.draft_saving import DraftSaving
 from app.controllers.new_run import NewRunControl
+from app.controllers.palette import Palette
 from app.controllers.preferences import Preferences
 from app.controllers.renaming import Renaming
 from app.controllers.run_control import RunControl
@@ -90,6 +91,7 @@ class Rankdeck(QObject):
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, self.runner, self.runs_dir, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self)
+        self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
 

@@ -27,7 +27,7 @@ class Preferences(QObject):
         actions.settings.triggered.connect(self.show_settings)
         actions.about.triggered.connect(self.show_about)
         actions.theme.triggered.connect(self._on_theme_switched)
-        actions.help.triggered.connect(self.show_docs)
+        actions.help.triggered.connect(lambda: self.show_docs())
 
     def show_settings(self) -> None:
         """Opens the settings."""
@@ -35,8 +35,8 @@ class Preferences(QObject):
 
         smoothing = self._window.plots.settings().get("smoothing")
         strength = smoothing if isinstance(smoothing, int) else 0
-        dialog = SettingsDialog(self._settings.text("theme") or "system", strength, self._runs_dir, self._window)
-        dialog.theme_chosen.connect(self._on_theme_chosen)
+        dialog = SettingsDialog(self.theme, strength, self._runs_dir, self._window)
+        dialog.theme_chosen.connect(self.choose_theme)
         dialog.smoothing_chosen.connect(self._on_smoothing_chosen)
         dialog.folder_requested.connect(self._on_folder_requested)
         dialog.open()
@@ -46,11 +46,11 @@ class Preferences(QObject):
         from app.views.dialogs.about_dialog import AboutDialog
 
         dialog = AboutDialog(self._window)
-        dialog.docs_requested.connect(self.show_docs)
+        dialog.docs_requested.connect(lambda: self.show_docs())
         dialog.open()
 
-    def show_docs(self) -> None:
-        """Opens the documentation, or brings it to the front."""
+    def show_docs(self, page: Path | None = None) -> None:
+        """Opens the documentation, or brings it to the front; at a page, or where it was left."""
         from app.state.docs_pages import DOCS, list_pages
         from app.views.dialogs.docs_dialog import DocsDialog
 
@@ -67,14 +67,22 @@ class Preferences(QObject):
                 )
                 return
             dialog = DocsDialog(pages, self._window)
+        if page is not None:
+            dialog.show_page(page)
         dialog.show()
         dialog.raise_()
         dialog.activateWindow()
 
     def _on_theme_switched(self) -> None:
-        self._on_theme_chosen("light" if is_dark(self._window.palette()) else "dark")
+        self.choose_theme("light" if is_dark(self._window.palette()) else "dark")
 
-    def _on_theme_chosen(self, name: str) -> None:
+    @property
+    def theme(self) -> str:
+        """The chosen one of `THEMES`."""
+        return self._settings.text("theme") or "system"
+
+    def choose_theme(self, name: str) -> None:
+        """Shows a theme and keeps it."""
         self._settings.set_text("theme", name)
         application = QApplication.instance()
         theme = application.findChild(Theme) if application is not None else None

@@ -49,6 +49,10 @@ class RunListModel(QAbstractListModel):
         """What is known of the run in a folder; None before it was listed."""
         return next((row.record for row in self._all if row.path == run_dir), None)
 
+    def records(self) -> list[RunRecord]:
+        """Every run as a filter sees it."""
+        return [row.record for row in self._all]
+
     def set_filter(self, terms: tuple[Term, ...]) -> None:
         """Shows only the runs for which all terms hold."""
         self._terms = terms

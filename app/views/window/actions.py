@@ -55,6 +55,7 @@ def explain(action: QAction, why_not: str | None) -> None:
     description = str(action.property("description"))
     tip = f"{description} ({key})" if key else description
     action.setEnabled(why_not is None)
+    action.setProperty("why_not", why_not or "")
     action.setToolTip(tip if why_not is None else f"{tip}\nUnavailable: {why_not}")
     action.setStatusTip("")
     action.setWhatsThis(tip)

@@ -1,0 +1,157 @@
+"""Command palette: gathers what can be reached, and goes there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QAction, QKeySequence
+
+from app.controllers.background import Operation, OperationRunner
+from app.controllers.preferences import Preferences
+from app.controllers.shown_run import Showing
+from app.models.recipe_list import RecipeList
+from app.models.run_list import RunListModel
+from app.state.docs_pages import DocsPage, list_pages
+from app.state.palette_entries import (
+    COMMAND,
+    PAGE,
+    RECIPE,
+    RUN,
+    SETTING,
+    TAB,
+    THEME,
+    PaletteEntry,
+    command_entry,
+    field_entries,
+    page_entries,
+    recipe_entries,
+    run_entries,
+    tab_entries,
+    theme_entries,
+)
+from app.views.style.theme import THEMES
+from app.views.window.main_window import MainWindow
+
+if TYPE_CHECKING:
+    from app.views.window.command_palette import CommandPalette
+
+SHEET_PARTS: Final[Mapping[str, str]] = {
+    "recipe": "Recipe",
+    "dataset_file": "Data",
+    "devices": "Devices",
+    "mode": "Mode",
+}
+"""Parts of the New run sheet that are no fields of its form."""
+
+
+class Palette(QObject):
+    """Opens the command palette and carries out what was chosen in it."""
+
+    def __init__(
+        self,
+        window: MainWindow,
+        runs: RunListModel,
+        recipes: RecipeList,
+        showing: Showing,
+        preferences: Preferences,
+        runner: OperationRunner,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._runs = runs
+        self._recipes = recipes
+        self._showing = showing
+        self._preferences = preferences
+        self._runner = runner
+        self._pages: list[DocsPage] | None = None
+        self.view: CommandPalette | None = None
+        window.actions_.palette.triggered.connect(self.toggle)
+        self._go: dict[str, Callable[[Path | str], None]] = {
+            RUN: lambda target: self._showing.show(Path(target)),
+            COMMAND: lambda target: self._actions()[str(target)].trigger(),
+            SETTING: lambda target: self._show_setting(str(target)),
+            RECIPE: lambda target: self._open_recipe(str(target)),
+            TAB: lambda target: self._show_tab(int(str(target))),
+            THEME: lambda target: self._preferences.choose_theme(str(target)),
+            PAGE: lambda target: self._preferences.show_docs(Path(target)),
+        }
+
+    @property
+    def pages_are_read(self) -> bool:
+        """Whether the pages of the documentation are among the entries."""
+        return self._pages is not None
+
+    def toggle(self) -> None:
+        """Opens it, or closes it where it is open."""
+        if self.view is None:
+            from app.views.window.command_palette import CommandPalette  # here: the window opens without it
+
+            self.view = CommandPalette(self._window)
+            self.view.chosen.connect(self._on_chosen)
+        if self.view.isVisible():
+            self.view.close_palette()
+            return
+        self.view.open(self.entries())
+        if self._pages is None:
+            self._runner.run(Operation(list_pages, self._on_pages_read, lambda _: None, topic="docs pages"))
+
+    def entries(self) -> list[PaletteEntry]:
+        """All that can be reached now: commands first, for those who only look."""
+        window = self._window
+        tabs = window.tabs
+        no_run = "" if self._showing.run_dir is not None else "No run is selected."
+        rows = {name: row for name, row in window.new_run.form.rows.items() if not row.label.isHidden()}
+        return [
+            *(_command(name, action) for name, action in self._actions().items()),
+            *run_entries(self._runs.records()),
+            *recipe_entries(self._recipes.recipes),
+            *field_entries({name: row.spec for name, row in rows.items()}, SHEET_PARTS),
+            *tab_entries([tabs.tabText(place) for place in range(tabs.count())], no_run),
+            *theme_entries(THEMES, self._preferences.theme),
+            *page_entries(self._pages or ()),
+        ]
+
+    def _actions(self) -> dict[str, QAction]:
+        """The window's actions by name; exports have names of their own."""
+        actions = self._window.actions_
+        found = {name: value for name, value in vars(actions).items() if isinstance(value, QAction)}
+        found.pop("palette", None)
+        return {**found, **{f"export {name}": action for name, action in actions.exports.items()}}
+
+    def _on_pages_read(self, pages: list[DocsPage]) -> None:
+        self._pages = pages
+        if self.view is not None and self.view.isVisible():
+            self.view.add(page_entries(pages))
+
+    def _on_chosen(self, entry: PaletteEntry) -> None:
+        self._go[entry.kind](entry.target)
+
+    def _show_setting(self, name: str) -> None:
+        sheet = self._window.new_run
+        self._window.actions_.new_run.setChecked(True)
+        row = sheet.form.rows.get(name)
+        if row is not None and not row.editor.isVisibleTo(sheet):
+            sheet.form.more.setChecked(True)
+        sheet.go_to(name)
+
+    def _open_recipe(self, name: str) -> None:
+        self._window.actions_.new_run.setChecked(True)
+        self._window.new_run.choose_recipe(name)
+        self._window.new_run.go_to("recipe")
+
+    def _show_tab(self, place: int) -> None:
+        tabs = self._window.tabs
+        self._window.show_page(self._window.run_page)
+        tabs.setCurrentIndex(place)
+        tabs.currentWidget().setFocus()
+
+
+def _command(name: str, action: QAction) -> PaletteEntry:
+    key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
+    text = str(action.property("description")) if name.startswith("export ") else action.text()
+    description = str(action.property("description"))
+    return command_entry(name, text, key, description, str(action.property("why_not") or ""))

@@ -1,0 +1,131 @@
+"""Entries of the command palette: what can be reached by typing a few letters of its name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from app.state.docs_pages import DocsPage
+from core.config.fields import FieldSpec
+from core.formatting import number
+from core.recipes.manifest import Recipe
+from core.run_folder.record import RunRecord
+
+RUN: Final = "Run"
+COMMAND: Final = "Command"
+SETTING: Final = "Setting"
+RECIPE: Final = "Recipe"
+TAB: Final = "Tab"
+THEME: Final = "Theme"
+PAGE: Final = "Documentation"
+
+
+@dataclass(frozen=True, slots=True)
+class PaletteEntry:
+    """One entry.
+
+    Attributes:
+        kind: What it is ("Run", "Command" …), shown beside it.
+        title: What it is called.
+        target: What to reach, as its kind has it: a run's folder, a setting's name, a page.
+        detail: Shown at the right: a key, a state, a unit.
+        also: Other texts that find it.
+        why_not: Why it cannot be used now, as a sentence; empty where it can.
+    """
+
+    kind: str
+    title: str
+    target: Path | str
+    detail: str = ""
+    also: str = ""
+    why_not: str = ""
+
+    @property
+    def weight(self) -> float:
+        """What cannot be used stands behind what can."""
+        return 0.8 if self.why_not else 1.0
+
+    @property
+    def spoken(self) -> str:
+        """For screen readers: "Resume…, command, Ctrl+R"."""
+        parts = [self.title, self.kind.lower(), self.detail]
+        text = ", ".join(part for part in parts if part)
+        return f"{text}. Unavailable: {self.why_not}" if self.why_not else text
+
+
+def run_entries(records: Iterable[RunRecord]) -> list[PaletteEntry]:
+    """Runs by name; their tags, notes and folders find them too."""
+    entries = []
+    for record in records:
+        notes, state = record.notes, record.entry.state
+        loss = number(state.loss) if state is not None and state.loss is not None else ""
+        detail = " · ".join(part for part in (record.entry.word, loss) if part)
+        also = " ".join((*notes.tags, notes.note, record.path.name, record.entry.word))
+        entries.append(PaletteEntry(RUN, record.label, record.path, detail, also))
+    return entries
+
+
+def command_entry(name: str, text: str, key: str, description: str, why_not: str) -> PaletteEntry:
+    """An action of the window.
+
+    Args:
+        name: By which it is triggered.
+        text: On its button, with mnemonic and ellipsis.
+        key: As its menu shows it.
+        description: What it does.
+        why_not: Why it cannot be used now; empty where it can.
+    """
+    title = text.replace("&&", "\0").replace("&", "").replace("\0", "&")
+    return PaletteEntry(COMMAND, title, name, key, description, why_not)
+
+
+def field_entries(specs: Mapping[str, FieldSpec], labels: Mapping[str, str]) -> list[PaletteEntry]:
+    """Settings of the New run sheet.
+
+    Args:
+        specs: Fields of its form, by name.
+        labels: Its other parts: name → what it is called.
+    """
+    parts = [PaletteEntry(SETTING, label, name, also="new run") for name, label in labels.items()]
+    fields = [
+        PaletteEntry(SETTING, spec.label, name, spec.unit, f"new run {name.replace('_', ' ')} {spec.help}")
+        for name, spec in specs.items()
+    ]
+    return parts + fields
+
+
+def recipe_entries(recipes: Sequence[Recipe]) -> list[PaletteEntry]:
+    """A new run of each recipe; one that cannot be used says why."""
+    return [
+        PaletteEntry(RECIPE, f"New run: {recipe.title}", recipe.name, also=recipe.description, why_not=recipe.problem)
+        for recipe in recipes
+    ]
+
+
+def tab_entries(titles: Sequence[str], why_not: str) -> list[PaletteEntry]:
+    """Tabs of the shown run; the target is a tab's number."""
+    plain = [title.replace("&", "") for title in titles]
+    return [
+        PaletteEntry(TAB, title, str(place), also="tab", why_not=why_not) for place, title in enumerate(plain) if title
+    ]
+
+
+def theme_entries(themes: Mapping[str, str], chosen: str) -> list[PaletteEntry]:
+    """The themes; the chosen one says so."""
+    return [
+        PaletteEntry(
+            THEME,
+            f"Theme: {title.replace('&', '').lower()}",
+            name,
+            "in use" if name == chosen else "",
+            "look colours mode",
+        )
+        for name, title in themes.items()
+    ]
+
+
+def page_entries(pages: Sequence[DocsPage]) -> list[PaletteEntry]:
+    """Pages of the documentation."""
+    return [PaletteEntry(PAGE, page.title, page.path, also="help documentation") for page in pages]

@@ -1,0 +1,132 @@
+"""The command palette in the real window: opened by its key, searched, and where each kind of entry leads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from app.state.palette_entries import COMMAND, PAGE, RECIPE, RUN, SETTING, TAB
+from app.views.dialogs.about_dialog import AboutDialog
+from app.views.dialogs.docs_dialog import DocsDialog
+from app.views.window.command_palette import CommandPalette
+from tests.helpers.synthetic_run import Shape, write_lines
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+
+
+def opened(rankdeck: Rankdeck, qtbot: QtBot) -> CommandPalette:
+    """Opens it by its key, and waits for the pages of the documentation."""
+    window = rankdeck.window
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+    qtbot.keyClick(window, Qt.Key.Key_K, Qt.KeyboardModifier.ControlModifier)
+    palette = rankdeck.palette.view
+    assert palette is not None and palette.isVisible()
+    qtbot.waitUntil(palette.line.hasFocus)
+    return palette
+
+
+def take(rankdeck: Rankdeck, query: str, qtbot: QtBot) -> str:
+    """Types, presses Enter and returns the kind of what was chosen."""
+    palette = opened(rankdeck, qtbot)
+    qtbot.keyClicks(palette.line, query)
+    entry = palette.current()
+    assert entry is not None, query
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert palette.isHidden()
+    return entry.kind
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support (raise|propagateSizeHints)", extend=True)
+def test_every_kind_of_entry_leads_where_it_says(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
+    for name in ("first-run", "second-run"):
+        write_lines(runs_dir / name, Shape(steps=50))
+    rankdeck = open_window()
+    window = rankdeck.window
+    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 2, timeout=10_000)
+    assert take(rankdeck, "second-run", qtbot) == RUN
+    assert rankdeck.showing.run_dir == runs_dir / "second-run"
+    window.actions_.new_run.setChecked(False)
+    assert take(rankdeck, "learning rate", qtbot) == SETTING
+    assert window.actions_.new_run.isChecked()
+    editor = window.new_run.form.rows["lr"].editor
+    qtbot.waitUntil(lambda: isinstance(editor, QLineEdit) and editor.hasFocus())
+    qtbot.waitUntil(lambda: not editor.visibleRegion().isEmpty())
+    assert take(rankdeck, "broadcast buffers", qtbot) == SETTING  # rarely changed, so its group is folded
+    rare = window.new_run.form.rows["broadcast_buffers"].editor
+    qtbot.waitUntil(lambda: not rare.visibleRegion().isEmpty())
+    assert take(rankdeck, "new run ppo", qtbot) == RECIPE
+    assert window.new_run.recipe.currentData() == "clstm_ppo"
+    assert take(rankdeck, "alerts", qtbot) == TAB
+    assert window.tabs.currentWidget() is window.tabs.alerts
+    qtbot.waitUntil(lambda: rankdeck.palette.pages_are_read, timeout=10_000)
+    assert take(rankdeck, "getting started", qtbot) == PAGE
+    dialog = window.findChild(DocsDialog)
+    assert dialog is not None and dialog.text.toPlainText().startswith("Getting started")
+    dialog.close()
+
+
+def test_it_is_used_and_left_by_keyboard(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    window = rankdeck.window
+    window.activateWindow()
+    filter_line = window.runs.findChild(QLineEdit)
+    assert filter_line is not None
+    filter_line.setFocus()
+    palette = opened(rankdeck, qtbot)
+    first = palette.current()
+    qtbot.keyClick(palette.line, Qt.Key.Key_Down)
+    second = palette.current()
+    assert first != second and second is not None
+    assert palette.line.accessibleDescription() == second.spoken
+    qtbot.keyClick(palette.line, Qt.Key.Key_Up)
+    qtbot.keyClick(palette.line, Qt.Key.Key_Up)  # beyond the first: the last
+    assert palette.view.currentIndex().row() == palette.model.rowCount() - 1
+    qtbot.keyClicks(palette.line, "zzzz")
+    assert palette.current() is None and palette.nothing.isVisible()
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert palette.isVisible()
+    qtbot.keyClick(palette.line, Qt.Key.Key_Escape)
+    assert palette.isHidden() and filter_line.hasFocus()
+    palette = opened(rankdeck, qtbot)
+    assert palette.line.text() == ""
+    filter_line.setFocus()  # as a click there does
+    assert palette.isHidden()
+
+
+def test_what_is_unavailable_says_why_and_stays(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    palette = opened(rankdeck, qtbot)
+    qtbot.keyClicks(palette.line, "replay")
+    entry = palette.current()
+    assert entry is not None and entry.kind == COMMAND and entry.why_not == "No run is selected."
+    assert entry.why_not in entry.spoken
+    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
+    assert palette.isVisible()
+    palette.close_palette()
+
+
+def test_it_stays_within_a_small_window(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    window = rankdeck.window
+    palette = opened(rankdeck, qtbot)
+    for size in ((1920, 1080), (1024, 640)):
+        window.resize(*size)
+        QApplication.processEvents()
+        assert window.rect().contains(palette.geometry())
+        assert abs(palette.geometry().center().x() - window.rect().center().x()) <= 1
+    qtbot.keyClicks(palette.line, "about rankdeck")
+    entry = palette.current()
+    place = palette.view.visualRect(palette.model.index(0)).center()
+    with qtbot.waitSignal(palette.chosen) as chosen:
+        qtbot.mouseClick(palette.view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert chosen.args == [entry] and palette.isHidden()
+    about = window.findChild(AboutDialog)
+    assert about is not None and about.isVisible()
+    about.close()
