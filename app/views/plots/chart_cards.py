@@ -25,6 +25,8 @@ from app.views.plots.time_axis import TimeAxis
 
 ALWAYS: Final = {card.key: card for card in cards_for(("loss", "tokens_per_s", "step_time_s"), ())}
 """Cards that stay made whatever run is shown; nearly every run has them."""
+MOST_CHECKED: Final = 64
+"""Names of which one without any value has no card."""
 
 
 class ChartCards(QObject):
@@ -65,6 +67,8 @@ class ChartCards(QObject):
         self._settings = settings
         self._recipe = ""
         self._columns: object = None
+        self._blank = [set[str](), set[str]()]
+        self._valued = [set[str](), set[str]()]
         self._found: list[str] = []
         self.cards: dict[str, Card] = dict(ALWAYS)
         self.shown: list[str] = []
@@ -78,6 +82,7 @@ class ChartCards(QObject):
             card = self.cards[key]
             chart = Chart(self._source(card), self._time_axis, f"{card.title} plot")
             frame = self.frames[key] = PlotFrame(card.title, chart, card.unit, parent=self.grid.body)
+            chart.note = lambda: self._options.note(self._run())
             frame.hide()  # the grid shows it, while it has a place there
             frame.readout.setMinimumHeight(frame.more.sizeHint().height())
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))
@@ -103,13 +108,21 @@ class ChartCards(QObject):
         """Shows a card for each metric that the run has by now."""
         run = self._run()
         ranks = self._options.offered(run)
-        known_by = (id(run), *(len(run.rank(rank).columns) for rank in ranks), len(run.evals.columns))
-        if known_by == self._columns:
+        groups, evals = [run.rank(rank) for rank in ranks], list(run.evaluations().values())
+        columns = (id(run), *(len(series.columns) for series in (*groups, *evals)))
+        if columns != self._columns:
+            self._columns = columns
+            self._blank = [{name for series in part for name in series.columns} for part in (groups, evals)]
+            self._valued = [set[str](), set[str]()]
+        elif not any(self._blank):
             self._arrange()
             return
-        self._columns = known_by
-        names = {name for rank in ranks for name in run.rank(rank).columns}
-        found = {card.key: card for card in cards_for(names, run.evals.columns)}
+        for blank, valued, part in zip(self._blank, self._valued, (groups, evals), strict=True):
+            # Of thousands of names each would be read from a file.
+            seen = blank if len(blank) > MOST_CHECKED else {n for n in blank if any(s.has_values(n) for s in part)}
+            valued |= seen
+            blank -= seen
+        found = {card.key: card for card in cards_for(*self._valued)}
         gone = self.frames.keys() - found.keys() - ALWAYS.keys()
         for key in self.frames.keys() & found.keys():
             self.frames[key].show_unit(found[key].unit)
