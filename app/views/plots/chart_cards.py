@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -11,17 +11,18 @@ from PySide6.QtWidgets import QWidget
 
 from app.run_data.run_series import RunSeries
 from app.settings import Settings
-from app.state.chart_cards import DEVICES, LOSS, THROUGHPUT, Arrangement, Card, cards_for
+from app.state.chart_cards import AS_REPORTED, DEVICES, LOSS, THROUGHPUT, Arrangement, Card, cards_for
 from app.views.plots.card_grid import CardGrid
 from app.views.plots.chart import Chart
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_rows import DeviceRows
 from app.views.plots.eval_curves import EvalPoints, LossCurves
 from app.views.plots.plot_frame import PlotFrame
-from app.views.plots.rank_curves import PlainCurves, ThroughputCurves
+from app.views.plots.rank_curves import MetricCurves, PlainCurves, ThroughputCurves
 from app.views.plots.source import PlotSource
 from app.views.plots.step_time import StepTime
 from app.views.plots.time_axis import TimeAxis
+from core.recipes.heroes import Hero
 
 ALWAYS: Final = {card.key: card for card in cards_for(("loss", "tokens_per_s", "step_time_s"), ())}
 """Cards that stay made whatever run is shown; nearly every run has them."""
@@ -66,6 +67,7 @@ class ChartCards(QObject):
         self._devices = devices
         self._settings = settings
         self._recipe = ""
+        self._heroes: tuple[Hero, ...] = ()
         self._columns: object = None
         self._blank = [set[str](), set[str]()]
         self._valued = [set[str](), set[str]()]
@@ -96,10 +98,10 @@ class ChartCards(QObject):
         """Charts that are made, of cards that are shown, in their order."""
         return [self.frames[key].chart for key in self.shown if key in self.frames]
 
-    def open_recipe(self, recipe: str) -> None:
-        """Takes the arrangement that was left for a recipe."""
+    def open_recipe(self, recipe: str, heroes: Sequence[Hero] = ()) -> None:
+        """Takes the arrangement that was left for a recipe, and what it names as its heroes."""
         if recipe != self._recipe:
-            self._recipe = recipe
+            self._recipe, self._heroes, self._columns = recipe, tuple(heroes), None
             values = self._settings.values(f"cards/{recipe}") if self._settings is not None and recipe else {}
             self.arrangement = Arrangement.read(values)
             self._arrange()
@@ -122,10 +124,10 @@ class ChartCards(QObject):
             seen = blank if len(blank) > MOST_CHECKED else {n for n in blank if any(s.has_values(n) for s in part)}
             valued |= seen
             blank -= seen
-        found = {card.key: card for card in cards_for(*self._valued)}
+        found = {card.key: card for card in cards_for(*self._valued, self._heroes)}
         gone = self.frames.keys() - found.keys() - ALWAYS.keys()
         for key in self.frames.keys() & found.keys():
-            self.frames[key].show_unit(found[key].unit)
+            self.frames[key].show_title(found[key].title, found[key].unit)
         self.cards, self._found = ALWAYS | found, list(found)
         self._arrange()
         for frame in [self.frames.pop(key) for key in gone]:
@@ -174,8 +176,10 @@ class ChartCards(QObject):
 
     def _source(self, card: Card) -> PlotSource:
         run, options = self._run, self._options
+        if card.is_eval:
+            return EvalPoints(run, options, card.column)
         if card.column:
-            return (EvalPoints if card.is_eval else PlainCurves)(run, options, card.column)
+            return (PlainCurves if card.column in AS_REPORTED else MetricCurves)(run, options, card.column)
         if card.key == LOSS:
             return LossCurves(run, options)
         return ThroughputCurves(run, options) if card.key == THROUGHPUT else StepTime(run, options)

@@ -117,8 +117,9 @@ class PlotFrame(QFrame):
             button.setVisible(is_card)
         return head
 
-    def show_unit(self, unit: str) -> None:
-        """Names the unit of the values; an empty text takes no room."""
+    def show_title(self, title: str, unit: str) -> None:
+        """Names what is plotted, and the unit of the values; an empty unit takes no room."""
+        self.title.setText(title)
         self.unit.setText(unit)
         self._fit_head()
 
