@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import numpy as np
 
-from app.run_data.column import BlockCache, Column
+from app.run_data.column import SLICE_ROWS, BlockCache, Column
 from app.run_data.pyramid import BIN, Floats, running_max
 from core.metrics.column_index import GroupIndex
 
@@ -28,6 +28,8 @@ class Series:
         self.rows = rows
         self._found: dict[tuple[XAxis, float, float], tuple[int, int]] = {}
         self._last: dict[str, float | None] = {}
+        self._with_values: set[str] = set()
+        self._blank_rows: dict[str, int] = {}
         self._positions: dict[tuple[XAxis, int, int, int], Floats] = {}
 
     @classmethod
@@ -64,6 +66,8 @@ class Series:
         """Keeps the first `rows` rows."""
         self.rows = min(rows, self.rows)
         self._forget_answers()
+        self._with_values.clear()
+        self._blank_rows.clear()
         for column in self.columns.values():
             column.truncate(rows)
 
@@ -126,6 +130,20 @@ class Series:
             known = rows[~np.isnan(rows)]
             self._last[name] = float(known[-1]) if len(known) else None
         return self._last[name]
+
+    def has_values(self, name: str) -> bool:
+        """Whether a name has any finite number. The answer is kept; of a name without one only new rows are read."""
+        column = self.columns.get(name)
+        if column is None or name in self._with_values:
+            return column is not None
+        begin, step = self._blank_rows.get(name, 0), BIN
+        while begin < self.rows:
+            if np.isfinite(column.read(begin, min(begin + step, self.rows))).any():
+                self._with_values.add(name)
+                return True
+            begin, step = min(begin + step, self.rows), SLICE_ROWS  # mostly the first few rows tell
+        self._blank_rows[name] = self.rows
+        return False
 
     def mean(self, name: str) -> float | None:
         """The mean of all known values of a name; None if there is none."""

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from core.recipes.heroes import Hero
+
 DEVICES: Final = "devices"
 """The key of the card of devices, which stands last."""
 LOSS: Final = "loss"
@@ -18,6 +20,15 @@ IN_OTHER_CARDS: Final = frozenset((
 ))  # fmt: skip
 """Columns that are drawn elsewhere, or count where the run is; any other has a card of its own."""
 EVAL_PREFIX: Final = "eval/"
+_HERO_CARDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "loss": (LOSS,), "val_loss": (LOSS,), "tokens_per_s": (THROUGHPUT,), "samples_per_s": (THROUGHPUT,),
+}  # fmt: skip
+"""The cards of metrics that are drawn in a card with others."""
+SHORT_FORMS: Final = frozenset((
+    "auc", "bleu", "cpu", "f1", "fps", "gpu", "iou", "kl", "lr", "mae", "mse", "rmse", "vram",
+))  # fmt: skip
+AS_REPORTED: Final = frozenset(("lr", "loss_scale"))
+"""Columns that a schedule sets: smoothing would hide their jumps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,13 +50,33 @@ class Card:
     is_eval: bool = False
 
 
-def cards_for(steps: Collection[str], evals: Collection[str]) -> list[Card]:
+def cards_for(steps: Collection[str], evals: Collection[str], heroes: Sequence[Hero] = ()) -> list[Card]:
     """The cards of a run that reported these columns, the ones that matter most first.
 
     Args:
         steps: Columns of its ranks.
         evals: Columns of its evaluations.
+        heroes: Of its recipe: their cards come first, under their names. Empty: nobody said what matters.
     """
+    cards = {card.key: card for card in _usual_cards(steps, evals)}
+    named: dict[str, Card] = {}
+    for hero in heroes:
+        for key in _HERO_CARDS.get(hero.metric, (hero.metric, EVAL_PREFIX + hero.metric)):
+            if key in cards:
+                is_second = cards[key].is_eval and hero.metric in cards
+                named.setdefault(key, _named_by(hero, cards[key], is_second=is_second))
+    if heroes and LOSS in cards and LOSS not in named:
+        cards[LOSS] = replace(cards[LOSS], unit="")  # what is made small to raise a return is no likelihood
+    return [*named.values(), *(card for key, card in cards.items() if key not in named)]
+
+
+def _named_by(hero: Hero, card: Card, *, is_second: bool) -> Card:
+    if not card.column:
+        return card
+    return replace(card, title=hero.label + (" (evaluation)" if is_second else ""), unit=hero.unit or card.unit)
+
+
+def _usual_cards(steps: Collection[str], evals: Collection[str]) -> list[Card]:
     counts_tokens = "tokens_per_s" in steps
     cards: list[Card] = []
     if "loss" in steps or "val_loss" in evals:
@@ -69,7 +100,8 @@ def cards_for(steps: Collection[str], evals: Collection[str]) -> list[Card]:
 
 def metric_title(name: str) -> str:
     """A column's name as a title: "val_accuracy" is "Val accuracy"."""
-    title = name.replace("_", " ").strip()
+    words = [word.upper() if word.lower() in SHORT_FORMS else word for word in name.replace("_", " ").split()]
+    title = " ".join(words)
     return title[:1].upper() + title[1:]
 
 

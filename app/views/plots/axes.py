@@ -19,6 +19,8 @@ from app.views.style.palette import PlotColours
 TICK_GAP: Final = 6
 LINES_APART: Final = 1.3
 """Labels of values stand this many lines apart, also in a low plot."""
+MOST_DIGITS: Final = 7
+"""Of a value's label; one that is longer is written with a power of ten."""
 LABEL_ROOM: Final = 1.6
 """Labels of time stand this many widths of the longest apart."""
 
@@ -124,7 +126,9 @@ class ValueAxis(PlotAxis):
         if self.logMode and not spacing:
             return [ticks.short(value) for value in values]
         if self.unit != "s":
-            return super().tickStrings(values, scale, spacing)
+            texts = super().tickStrings(values, scale, spacing)
+            is_long = any(len(text.lstrip("-")) > MOST_DIGITS for text in texts)
+            return ticks.scientific([value * scale for value in values], spacing * scale) if is_long else texts
         factor, unit = (1e3, "ms") if self.range[1] < 1 else (1.0, "s")
         return [f"{text} {unit}" for text in _labels(tuple(value * factor for value in values), spacing * factor)]
 

@@ -38,20 +38,22 @@ from app.views.plots.wide_layers import WideLayers
 from app.views.style.fonts import tabular
 from app.views.style.palette import plot_colours
 
-WIDEST_LABEL: Final = "00.00 k"
+WIDEST_LABEL: Final = "0.00000"
 TOP_MARGIN: Final = 4
 RIGHT_INSET: Final = 8.0
 MOST_BINS: Final = 2000
 KEY_ZOOM: Final = 1.44
 PAN_KEY_SHARE: Final = 0.15
+KEYS: Final = "Left and right move the crosshair, plus and minus zoom, F shows the whole run, Enter enlarges."
 
 pyqtgraph.setConfigOptions(mouseRateLimit=0)  # else the end of a quick drag is lost
 
 
 class Chart(pyqtgraph.PlotWidget):
-    """Draws a `PlotSource` over a time axis. Gestures: see `PlotView`; double-click, F or Home fit, ← → move, + − zoom.
+    """Draws a `PlotSource` over a time axis. Gestures: see `PlotView`; double-click, F or Home fit, + − zoom.
 
-    Shift+← → move the crosshair. `took_s` says what the last picture and its readout cost.
+    ← → move the crosshair, with Shift the view; Enter asks for all the room. `took_s` says what the last picture and
+    its readout cost.
 
     Args:
         source: What is drawn.
@@ -63,12 +65,14 @@ class Chart(pyqtgraph.PlotWidget):
         redrawn: The picture is new.
         renewed: So is what it shows, and with it the readout.
         menu_requested: The chart's menu, at a place on the screen.
+        enlarge_requested: It is to have all the room, or its own again.
         log_changed: The value axis is logarithmic now, or is no more.
     """
 
     redrawn = Signal()
     renewed = Signal()
     menu_requested = Signal(QPoint)
+    enlarge_requested = Signal()
     log_changed = Signal(bool)
 
     def __init__(self, source: PlotSource, time_axis: TimeAxis, name: str, parent: QWidget | None = None) -> None:
@@ -80,6 +84,8 @@ class Chart(pyqtgraph.PlotWidget):
         self.time_axis = time_axis
         self.where: Callable[[float], str] = lambda at: f"{at:,.0f}"
         self.empty_text = ""
+        self.note: Callable[[], str] = str
+        self.is_enlarged: Callable[[], bool] = bool
         self.took_s = self._made_in_s = 0.0
         self.layers: list[Layer] = []
         self._marks: Sequence[Mark] = ()
@@ -95,7 +101,7 @@ class Chart(pyqtgraph.PlotWidget):
         self._table_at: QPointF | None = None
         self.set_right_inset(RIGHT_INSET)
         self.setAccessibleName(name)
-        self.setAccessibleDescription("Drag or turn the wheel to zoom, double-click or press F to fit.")
+        self.setAccessibleDescription(KEYS)
         self._dress()
         time_axis.link(self.view_box)
         time_axis.axis_changed.connect(self.refit)
@@ -373,9 +379,9 @@ class Chart(pyqtgraph.PlotWidget):
         if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             sign = 1 if key == Qt.Key.Key_Right else -1
             if shifted:
-                self._step_cursor(sign)
-            else:
                 self.view_box.move_by_hand(sign * PAN_KEY_SHARE)
+            else:
+                self._step_cursor(sign)
         elif key in (Qt.Key.Key_Plus, Qt.Key.Key_Equal):
             self.view_box.zoom_by_hand(1 / KEY_ZOOM, self.time_axis.cursor)
         elif key in (Qt.Key.Key_Minus, Qt.Key.Key_Underscore):
@@ -384,6 +390,8 @@ class Chart(pyqtgraph.PlotWidget):
             self.fit()
         elif key == Qt.Key.Key_Escape and self.time_axis.cursor is not None:
             self.time_axis.set_cursor(None)
+        elif key in (Qt.Key.Key_Return, Qt.Key.Key_Enter) or (key == Qt.Key.Key_Escape and self.is_enlarged()):
+            self.enlarge_requested.emit()
         elif key == Qt.Key.Key_Menu:
             self.menu_requested.emit(self.mapToGlobal(self.plot_area().center().toPoint()))
         else:
@@ -398,7 +406,8 @@ class Chart(pyqtgraph.PlotWidget):
         moved = min(max(moved, axis.low), axis.high)
         self._table_at = QPointF(self.x_of(moved), self.plot_area().center().y())
         axis.set_cursor(moved)
-        self.setAccessibleDescription("; ".join(f"{r.label} {r.headline}" for r in self.readings()))
+        values = "; ".join(f"{r.label} {r.headline}".strip() for r in self.readings())
+        self.setAccessibleDescription(f"{self.where(moved)}: {values}")
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catches up on what was missed, when it is painted."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Final
 
@@ -11,20 +11,23 @@ from PySide6.QtWidgets import QWidget
 
 from app.run_data.run_series import RunSeries
 from app.settings import Settings
-from app.state.chart_cards import DEVICES, LOSS, THROUGHPUT, Arrangement, Card, cards_for
+from app.state.chart_cards import AS_REPORTED, DEVICES, LOSS, THROUGHPUT, Arrangement, Card, cards_for
 from app.views.plots.card_grid import CardGrid
 from app.views.plots.chart import Chart
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_rows import DeviceRows
 from app.views.plots.eval_curves import EvalPoints, LossCurves
 from app.views.plots.plot_frame import PlotFrame
-from app.views.plots.rank_curves import PlainCurves, ThroughputCurves
+from app.views.plots.rank_curves import MetricCurves, PlainCurves, ThroughputCurves
 from app.views.plots.source import PlotSource
 from app.views.plots.step_time import StepTime
 from app.views.plots.time_axis import TimeAxis
+from core.recipes.heroes import Hero
 
 ALWAYS: Final = {card.key: card for card in cards_for(("loss", "tokens_per_s", "step_time_s"), ())}
 """Cards that stay made whatever run is shown; nearly every run has them."""
+MOST_CHECKED: Final = 64
+"""Names of which one without any value has no card."""
 
 
 class ChartCards(QObject):
@@ -64,7 +67,10 @@ class ChartCards(QObject):
         self._devices = devices
         self._settings = settings
         self._recipe = ""
+        self._heroes: tuple[Hero, ...] = ()
         self._columns: object = None
+        self._blank = [set[str](), set[str]()]
+        self._valued = [set[str](), set[str]()]
         self._found: list[str] = []
         self.cards: dict[str, Card] = dict(ALWAYS)
         self.shown: list[str] = []
@@ -78,6 +84,7 @@ class ChartCards(QObject):
             card = self.cards[key]
             chart = Chart(self._source(card), self._time_axis, f"{card.title} plot")
             frame = self.frames[key] = PlotFrame(card.title, chart, card.unit, parent=self.grid.body)
+            chart.note = lambda: self._options.note(self._run())
             frame.hide()  # the grid shows it, while it has a place there
             frame.readout.setMinimumHeight(frame.more.sizeHint().height())
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))
@@ -91,10 +98,10 @@ class ChartCards(QObject):
         """Charts that are made, of cards that are shown, in their order."""
         return [self.frames[key].chart for key in self.shown if key in self.frames]
 
-    def open_recipe(self, recipe: str) -> None:
-        """Takes the arrangement that was left for a recipe."""
+    def open_recipe(self, recipe: str, heroes: Sequence[Hero] = ()) -> None:
+        """Takes the arrangement that was left for a recipe, and what it names as its heroes."""
         if recipe != self._recipe:
-            self._recipe = recipe
+            self._recipe, self._heroes, self._columns = recipe, tuple(heroes), None
             values = self._settings.values(f"cards/{recipe}") if self._settings is not None and recipe else {}
             self.arrangement = Arrangement.read(values)
             self._arrange()
@@ -103,16 +110,24 @@ class ChartCards(QObject):
         """Shows a card for each metric that the run has by now."""
         run = self._run()
         ranks = self._options.offered(run)
-        known_by = (id(run), *(len(run.rank(rank).columns) for rank in ranks), len(run.evals.columns))
-        if known_by == self._columns:
+        groups, evals = [run.rank(rank) for rank in ranks], list(run.evaluations().values())
+        columns = (id(run), *(len(series.columns) for series in (*groups, *evals)))
+        if columns != self._columns:
+            self._columns = columns
+            self._blank = [{name for series in part for name in series.columns} for part in (groups, evals)]
+            self._valued = [set[str](), set[str]()]
+        elif not any(self._blank):
             self._arrange()
             return
-        self._columns = known_by
-        names = {name for rank in ranks for name in run.rank(rank).columns}
-        found = {card.key: card for card in cards_for(names, run.evals.columns)}
+        for blank, valued, part in zip(self._blank, self._valued, (groups, evals), strict=True):
+            # Of thousands of names each would be read from a file.
+            seen = blank if len(blank) > MOST_CHECKED else {n for n in blank if any(s.has_values(n) for s in part)}
+            valued |= seen
+            blank -= seen
+        found = {card.key: card for card in cards_for(*self._valued, self._heroes)}
         gone = self.frames.keys() - found.keys() - ALWAYS.keys()
         for key in self.frames.keys() & found.keys():
-            self.frames[key].show_unit(found[key].unit)
+            self.frames[key].show_title(found[key].title, found[key].unit)
         self.cards, self._found = ALWAYS | found, list(found)
         self._arrange()
         for frame in [self.frames.pop(key) for key in gone]:
@@ -161,8 +176,10 @@ class ChartCards(QObject):
 
     def _source(self, card: Card) -> PlotSource:
         run, options = self._run, self._options
+        if card.is_eval:
+            return EvalPoints(run, options, card.column)
         if card.column:
-            return (EvalPoints if card.is_eval else PlainCurves)(run, options, card.column)
+            return (PlainCurves if card.column in AS_REPORTED else MetricCurves)(run, options, card.column)
         if card.key == LOSS:
             return LossCurves(run, options)
         return ThroughputCurves(run, options) if card.key == THROUGHPUT else StepTime(run, options)

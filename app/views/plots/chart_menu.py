@@ -62,7 +62,7 @@ def make_menu(chart: Chart, title: str, parent: QWidget, ask: Callable[[str], ob
     limits = menu.addAction("Value &range…")
     limits.setEnabled(drawn and chart.source.fixed_scale is None)
     limits.triggered.connect(lambda: RangeDialog(chart, parent).open())
-    menu.addAction("&Fit the whole run").triggered.connect(chart.fit)
+    menu.addAction("Reset &zoom").triggered.connect(chart.fit)
     if ask is not None:
         menu.addSeparator()
         for step, text in CARD_STEPS.items():

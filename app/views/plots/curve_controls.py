@@ -199,8 +199,8 @@ class FitButton(QToolButton):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.setText("Fit")  # its key is F; Alt+F is FSDP's in New run
-        self.setAccessibleName("Fit the whole run")
+        self.setText("Reset zoom")  # its key is F; Alt+F is FSDP's in New run
+        self.setAccessibleName("Reset zoom")
         self.setToolTip("Show the whole run and follow it (F, or double-click a plot)")
 
 

@@ -41,6 +41,11 @@ class CurveOptions:
         ranks = run.ranks()
         return ranks[:: -(-len(ranks) // MOST_RANKS)] if len(ranks) > MOST_RANKS else ranks
 
+    def note(self, run: RunSeries) -> str:
+        """Says that not all ranks are drawn; empty where they are."""
+        ranks, offered = len(run.ranks()), len(self.offered(run))
+        return f"{offered} of {ranks:,} devices are drawn." if offered < ranks else ""
+
     def is_hidden(self, key: str) -> bool:
         """Whether a curve is not drawn."""
         rank = rank_in(key)

@@ -12,7 +12,7 @@ from PySide6.QtGui import QPainter, QPixmap
 
 from app.run_data.pyramid import Floats
 from app.views.plots import drawing
-from app.views.plots.drawing import Area, Layer, Line, Points, Strokes, cut
+from app.views.plots.drawing import Area, Layer, Line, Points, Strokes, cut, in_turn, turns_of
 from app.views.plots.raster import Raster
 from app.views.plots.scale import Scale
 from app.views.plots.view_box import PlotView
@@ -32,6 +32,7 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         super().__init__(view)
         self._view = view
         self._layers: list[Layer] = []
+        self._turns: dict[int, tuple[int, int]] = {}
         self._scale: Scale | None = None
         self._colours: PlotColours | None = None
         self._kept: tuple[object, QPixmap | None] | None = None
@@ -41,6 +42,7 @@ class CurvesItem(pyqtgraph.GraphicsObject):
     def show_layers(self, layers: list[Layer], scale: Scale | None, colours: PlotColours) -> None:
         """Draws these from now on."""
         self._layers = [layer for layer in layers if not isinstance(layer, Points)]
+        self._turns = turns_of(self._layers)
         self._scale, self._colours, self._kept = scale, colours, None
         points = [layer for layer in layers if isinstance(layer, Points)]
         self.rings.show_points(points if scale is not None else [], scale, colours)
@@ -93,28 +95,32 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         span = high - low
         raster = Raster(max(1, int(area.width() * ratio)), max(1, int(area.height() * ratio)))
         lines: list[tuple[Line, Floats, Floats]] = []
-        for whole in self._layers:
+        origin = -low / span * area.width()
+        for place, whole in enumerate(self._layers):
             # A drawing knows no clipping: what lies outside is left out or stands at the edge.
             layer = whole if ratio else cut(whole, slice(*np.searchsorted(whole.x, (low, high + span * 1e-9))))
-            share = (layer.x - low) / span
-            x = area.left() + share * area.width()
+            x = (layer.x - low) / span * area.width()
             if isinstance(layer, Line):
                 y = scale.place(layer.y, area.top(), area.height())
-                lines.append((layer, x, y if ratio else np.clip(y, area.top(), area.bottom())))
+                lines.append((layer, area.left() + x, y if ratio else np.clip(y, area.top(), area.bottom())))
             elif isinstance(layer, Strokes | Area):
-                is_area = isinstance(layer, Area)
-                if ratio and (is_area or _is_dense(layer, area.width() * ratio / span)):
-                    top, bottom = (scale.place(part, 0, area.height() * ratio) for part in (layer.high, layer.low))
+                is_area, low_high = isinstance(layer, Area), (layer.low, layer.high)
+                is_dense = ratio and (is_area or _is_dense(layer, area.width() * ratio / span))
+                if place in self._turns:
+                    x, *low_high = in_turn(x, *low_high, *self._turns[place], origin)
+                if is_dense:
+                    bottom, top = (scale.place(part, 0, area.height() * ratio) for part in low_high)
                     fill = raster.area if is_area else raster.stroke
-                    fill(share * area.width() * ratio, top, bottom, layer.colour)
+                    fill(x * ratio, top, bottom, layer.colour)
                 else:
                     draw = drawing.draw_area if is_area else drawing.draw_strokes
-                    ends = (scale.place(part, area.top(), area.height()) for part in (layer.low, layer.high))
+                    ends = (scale.place(part, area.top(), area.height()) for part in low_high)
                     lower, upper = ends if ratio else (np.clip(y, area.top(), area.bottom()) for y in ends)
-                    draw(painter, x, lower, lower if layer.low is layer.high else upper, layer.colour)
+                    is_one = low_high[0] is low_high[1]
+                    draw(painter, area.left() + x, lower, lower if is_one else upper, layer.colour)
         if not raster.is_empty:
             painter.drawImage(area.topLeft() + QPointF(0, raster.top / ratio), raster.image(ratio))
-        drawing.draw_lines(painter, lines, origin=-low / span * area.width())
+        drawing.draw_lines(painter, lines, origin)
         self._mark_outside(painter, area, scale, colours)
 
     def _mark_outside(self, painter: QPainter, area: QRectF, scale: Scale, colours: PlotColours) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import shiboken6
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
@@ -21,6 +22,8 @@ STAR: Final = 6.0
 STRIPE: Final = 14.0
 """Pixels over which one of several lines is on top: where they are one line, each shows its colour in turn."""
 MOST_STRIPED: Final = 8
+WIDEST: Final = 8192.0
+"""Pixels of a plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,10 +191,67 @@ def draw_lines(painter: QPainter, lines: Sequence[tuple[Line, Floats, Floats]], 
     plain = [entry for entry in lines if not entry[0].dashes]
     if 1 < len(plain) <= MOST_STRIPED:
         for number, (line, x, y) in enumerate(plain[:-1]):
-            turn = np.floor((x - origin % (STRIPE * len(plain))) / STRIPE) % len(plain)
-            on_top = turn == number
-            on_top[1:] |= on_top[:-1]  # up to the next stripe's first point
-            _draw_line(painter, line, x, np.where(on_top, y, np.nan))
+            _draw_line(painter, line, x, np.where(in_stripe(x, number, len(plain), origin), y, np.nan))
+
+
+def in_stripe(x: Floats, number: int, count: int, origin: float) -> NDArray[np.bool_]:
+    """Where one of several curves has its turn, at pixel positions.
+
+    Args:
+        x: In pixels.
+        number: Of the curve.
+        count: How many take turns.
+        origin: The pixel of the axis' zero: stripes move with the curves.
+    """
+    found: NDArray[np.bool_] = np.floor((x - origin % (STRIPE * count)) / STRIPE) % count == number
+    found[1:] |= found[:-1]  # up to the next stripe's first point
+    return found
+
+
+def in_turn(
+    x: Floats, low: Floats, high: Floats, number: int, count: int, origin: float
+) -> tuple[Floats, Floats, Floats]:
+    """What one of several equal curves shows of itself, from edge to edge of its stripes where it is a plain line.
+
+    Args:
+        x: Positions in pixels.
+        low: Values there, the lowest.
+        high: The highest; the same array for a plain line.
+        number: As for `in_stripe`.
+        count: Likewise.
+        origin: Likewise.
+    """
+    if low is high and len(x) > 1:
+        start, first, last = origin % STRIPE, max(float(x[0]), -STRIPE), min(float(x[-1]), WIDEST)
+        edges = np.arange(math.ceil((first - start) / STRIPE), math.floor((last - start) / STRIPE) + 1) * STRIPE + start
+        places = np.sort(np.concatenate((x, edges)))
+        x, low = places, np.interp(places, x, low)
+        high = low
+    seen = in_stripe(x, number, count, origin)
+    part = np.where(seen, low, np.nan)
+    return x, part, part if low is high else np.where(seen, high, np.nan)
+
+
+def turns_of(layers: Sequence[Layer]) -> dict[int, tuple[int, int]]:
+    """Strokes of the same values, as a learning rate has on all devices: the last would hide the others.
+
+    Returns:
+        The number among its equals and how many they are, by the place of the layer; without those that have none.
+    """
+    groups: list[tuple[Strokes, list[int]]] = []
+    for place, layer in enumerate(layers):
+        if isinstance(layer, Strokes) and len(layer.x):
+            group = next((g for first, g in groups if len(g) < MOST_STRIPED and _have_same_values(first, layer)), None)
+            if group is None:
+                groups.append((layer, group := []))
+            group.append(place)
+    return {place: (number, len(group)) for _, group in groups for number, place in enumerate(group) if len(group) > 1}
+
+
+def _have_same_values(one: Strokes, other: Strokes) -> bool:
+    if len(one.x) != len(other.x) or one.low[-1] != other.low[-1]:  # mostly they differ there, which costs nothing
+        return False
+    return all(np.array_equal(a, b, equal_nan=True) for a, b in ((one.low, other.low), (one.high, other.high)))
 
 
 def _draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:

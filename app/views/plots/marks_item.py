@@ -7,7 +7,7 @@ from typing import Final
 
 import pyqtgraph
 from PySide6.QtCore import QPointF, QRectF, Qt
-from PySide6.QtGui import QFont, QFontMetricsF, QPainter, QPolygonF
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPolygonF
 
 from app.run_data.marks import Mark
 from app.run_data.series import XAxis
@@ -31,7 +31,7 @@ class MarksItem(pyqtgraph.GraphicsObject):
         self._axis: XAxis = "step"
         self._colours: PlotColours | None = None
         self._font = QFont()
-        self.setZValue(-2)
+        self.setZValue(1)  # an area would hide it
 
     def show_marks(self, marks: Sequence[Mark], axis: XAxis, colours: PlotColours, font: QFont) -> None:
         """Draws these from now on."""
@@ -70,6 +70,9 @@ class MarksItem(pyqtgraph.GraphicsObject):
             painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
             width = metrics.horizontalAdvance(mark.text)
             if area.height() >= LEAST_HEIGHT and x + 4 > text_end and x + 4 + width <= area.right():
+                ground = QColor(colours.ground)
+                ground.setAlpha(200)
+                painter.fillRect(QRectF(x + 2, area.top(), width + 4, metrics.height() + 2), ground)
                 painter.setPen(colours.muted)
                 painter.drawText(QPointF(x + 4, area.top() + metrics.ascent() + 1), mark.text)
                 text_end = x + 4 + width + 8

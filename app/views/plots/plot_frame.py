@@ -62,7 +62,7 @@ class PlotFrame(QFrame):
         self.unit.setText(unit)
         self.readout = Readout()
         self.readout.entry_chosen.connect(self.entry_chosen)
-        self.enlarge = _head_button("enlarge", "Enlarge", checkable=True)
+        self.enlarge = _head_button("enlarge", "Enlarge (Enter)", checkable=True)
         self.enlarge.toggled.connect(self.enlarge_toggled)
         self.more = _head_button("more", "Save, copy, scale, arrange")
         self.more.clicked.connect(lambda: self._pop_up(self.more.mapToGlobal(QPoint(0, self.more.height()))))
@@ -75,6 +75,9 @@ class PlotFrame(QFrame):
         chart.renewed.connect(self.read)
         chart.time_axis.cursor_changed.connect(self.read)
         chart.menu_requested.connect(self._pop_up)
+        if is_card:
+            chart.enlarge_requested.connect(self.enlarge.toggle)
+            chart.is_enlarged = self.enlarge.isChecked
 
     def _make_head(self) -> QHBoxLayout:
         head = QHBoxLayout()
@@ -92,8 +95,9 @@ class PlotFrame(QFrame):
             head.addWidget(button)
         return head
 
-    def show_unit(self, unit: str) -> None:
-        """Names the unit of the values; an empty text takes no room."""
+    def show_title(self, title: str, unit: str) -> None:
+        """Names what is plotted, and the unit of the values; an empty unit takes no room."""
+        self.title.setText(title)
         self.unit.setText(unit)
         self._fit_head()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -28,6 +28,7 @@ from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import lay_column, lay_row
 from core.formatting import duration, percent
 from core.machine.devices.names import RankNames
+from core.recipes.heroes import Hero
 from core.run_folder.state import RunState
 
 REDRAW_S: Final = 0.05
@@ -48,6 +49,7 @@ class PlotsPanel(QWidget):
     Args:
         data: The run that is shown; the panel follows its signals.
         settings: Where the arrangement of cards is kept; None: nowhere.
+        heroes: By recipe: their cards come first.
         parent: Qt owner.
 
     Attributes:
@@ -60,10 +62,17 @@ class PlotsPanel(QWidget):
 
     drawn = Signal()
 
-    def __init__(self, data: RunData, settings: Settings | None = None, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        data: RunData,
+        settings: Settings | None = None,
+        heroes: Mapping[str, Sequence[Hero]] | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
         super().__init__(parent)
         self._data = data
         self._settings = settings
+        self._heroes = heroes or {}
         self.time_axis = TimeAxis(self)
         self.options = CurveOptions()
         self._stale = True
@@ -215,7 +224,7 @@ class PlotsPanel(QWidget):
         self.cards.grid.show_empty(_why_empty(state, self._data.is_open))
         if state is not None:
             self.device_rows.options.is_over = not state.is_live
-            self.cards.open_recipe(state.recipe)
+            self.cards.open_recipe(state.recipe, self._heroes.get(state.recipe, ()))
             if state.devices:
                 self._schedule()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
@@ -69,6 +70,7 @@ class RankCurves:
         strokes: list[Layer] = []
         lines: list[Layer] = []
         for series, label, colour, curve, line in curves:
+            curve, line = joined(curve), joined(line)
             if len(curve.x):
                 raw = faint(colour, palette, 0.32 if half_width > 0 else 1.0)
                 layers: list[Layer] = [Strokes(curve.x, curve.low, curve.high, raw, label)]
@@ -108,6 +110,7 @@ class RankCurves:
 
     def _reading(self, colour: QColor, label: str, value: float | None, view: View, layers: Sequence[Layer]) -> Reading:
         line = _line_at(layers, label, view.cursor)
+        value = _stroke_at(layers, label, view.cursor) if value is None else value
         return Reading(colour, label, self._text(value), smoothed="" if line is None else self._text(line))
 
     def _values(self, view: View) -> dict[int, float | None]:
@@ -118,11 +121,15 @@ class RankCurves:
         return number(value)
 
 
-class PlainCurves(RankCurves):
-    """A column as it was reported, without smoothing: its jumps are what there is to see."""
+class MetricCurves(RankCurves):
+    """A column that a recipe or a script named."""
 
     def __init__(self, run: Callable[[], RunSeries], options: CurveOptions, name: str) -> None:
         super().__init__(run, options, (name,))
+
+
+class PlainCurves(MetricCurves):
+    """A column as it was reported, without smoothing: its jumps are what there is to see."""
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Strokes of every rank."""
@@ -182,6 +189,24 @@ def without_pauses(run: RunSeries, series: Series, view: View, layers: list[Laye
     return [broken(layer, gaps) for layer in layers] if gaps else layers
 
 
+def joined(curve: Curve) -> Curve:
+    """A curve without the gaps between values that stand alone.
+
+    A script that reports one metric at every step and another at every tenth has nine rows without a value between
+    two of the other's. A gap between stretches of values stays.
+    """
+    known = ~np.isnan(curve.mean)
+    if known.all() or not known.any():
+        return curve
+    alone = known.copy()
+    alone[1:] &= ~known[:-1]
+    alone[:-1] &= ~known[1:]
+    if 2 * int(alone.sum()) < int(known.sum()):
+        return curve
+    x, mean, low = curve.x[known], curve.mean[known], curve.low[known]
+    return Curve(x, low, low if curve.high is curve.low else curve.high[known], mean, curve.width)
+
+
 def mean_curve(
     run: RunSeries, options: CurveOptions, name: str, view: View, bins: int, half_width: float
 ) -> tuple[Curve, Curve]:
@@ -234,6 +259,16 @@ def _line_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float
         return None
     known = np.flatnonzero(np.isfinite(line.y[: None if cursor is None else np.searchsorted(line.x, cursor, "right")]))
     return float(line.y[known[-1]]) if len(known) else None
+
+
+def _stroke_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float | None:
+    """What the curve of a label shows at the crosshair: the value before it, where values stand alone."""
+    curve = next((one for one in layers if isinstance(one, Strokes) and one.label == label), None)
+    place = -1 if curve is None or cursor is None else int(np.searchsorted(curve.x, cursor, "right")) - 1
+    if curve is None or place < 0:
+        return None
+    value = float(curve.low[place] + curve.high[place]) / 2
+    return value if math.isfinite(value) else None
 
 
 def value_of(series: Series, name: str, view: View) -> float | None:

@@ -74,9 +74,15 @@ def labels(values: Sequence[float], step: float) -> list[str]:
             decimals = max(0, -math.floor(math.log10(step / limit) + 1e-9))
             return ["0" if abs(v) < step / 2 else f"{v / limit:.{decimals}f} {prefix}" for v in values]
     if 0 < largest < 1e-4 or step < 1e-6:
-        return ["0" if abs(v) < step / 2 else f"{v:.{_digits(largest, step)}e}".replace("e-0", "e-") for v in values]
+        return scientific(values, step)
     decimals = max(0, -math.floor(math.log10(step) + 1e-9))
     return ["0" if abs(v) < step / 2 else f"{v:,.{decimals}f}" for v in values]
+
+
+def scientific(values: Sequence[float], step: float) -> list[str]:
+    """Labels with a power of ten and the same number of digits."""
+    digits = _digits(max((abs(value) for value in values), default=0.0), step)
+    return ["0" if abs(v) < step / 2 else f"{v:.{digits}e}".replace("e-0", "e-").replace("e+0", "e") for v in values]
 
 
 def _digits(largest: float, step: float) -> int:

@@ -92,6 +92,7 @@ class MainWindow(QMainWindow):
         self._plot_settings: Mapping[str, Any] = {}
         self._names = RankNames()
         self.compare_page: QWidget | None = None
+        self._heroes = {recipe.name: recipe.heroes for recipe in recipes}
         self._make_parts(log, recipes)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
@@ -210,7 +211,7 @@ class MainWindow(QMainWindow):
             from app.views.plots.plots_panel import PlotsPanel
 
             linecache.clearcache()  # 8 MiB of source text: see `Rankdeck.open`
-            self._plots = PlotsPanel(self._data, self._settings)
+            self._plots = PlotsPanel(self._data, self._settings, self._heroes)
             self._plots.apply_settings(self._plot_settings)
             self._plots.show_names(self._names)
             self._plots.drawn.connect(self.plot_drawn)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.state.chart_cards import Arrangement, cards_for
+from app.state.chart_cards import Arrangement, cards_for, metric_title
+from core.recipes.heroes import DEFAULT_HEROES, Hero
 
 
 def test_the_loss_comes_first_and_every_other_metric_has_a_card() -> None:
@@ -33,6 +34,27 @@ def test_a_metric_of_steps_and_of_evaluations_has_two_cards() -> None:
         ("accuracy", "Accuracy"),
         ("eval/accuracy", "Accuracy (evaluation)"),
     ]
+
+
+def test_what_a_recipe_names_comes_first_under_its_name() -> None:
+    heroes = (Hero("episode_return", "Return", better="higher"), Hero("kl", "KL", "nats"), Hero("memory", "Memory"))
+    steps = ["loss", "tokens_per_s", "step_time_s", "kl", "episode_return", "entropy"]
+    cards = cards_for(steps, ["return", "episode_return"], heroes)
+    assert [card.key for card in cards] == [
+        "episode_return", "eval/episode_return", "kl", "loss", "throughput", "step_time", "entropy", "eval/return",
+    ]  # fmt: skip
+    assert [(card.title, card.unit) for card in cards[:3]] == [
+        ("Return", ""), ("Return (evaluation)", ""), ("KL", "nats"),
+    ]  # fmt: skip
+    assert cards[3].unit == "", "of a policy it is no likelihood of tokens"
+    usual = cards_for(["loss", "tokens_per_s", "lr"], ["val_loss"], DEFAULT_HEROES)
+    assert usual == cards_for(["loss", "tokens_per_s", "lr"], ["val_loss"])
+
+
+def test_a_title_is_a_name_in_words() -> None:
+    assert [metric_title(name) for name in ("approx_kl", "val_accuracy", "GPU_mem", "")] == [
+        "Approx KL", "Val accuracy", "GPU mem", "",
+    ]  # fmt: skip
 
 
 def test_a_moved_card_takes_the_place_of_another() -> None:

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
+import numpy as np
 import pytest
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.run_data.metrics_batch import MetricsBatch
 from app.views.plots.chart import Chart
+from app.views.plots.drawing import Strokes
+from app.views.style.palette import rank_colour
 from core.run_folder.store import RunStore
-from tests.helpers.synthetic_run import START_S, Shape, write_lines
+from tests.helpers.synthetic_run import START_S, Shape, make_run, write_lines
 from tests.unit.app.views.plots.conftest import Make, settle
 
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
@@ -62,3 +66,66 @@ def test_marks_stand_at_their_time_on_the_time_axis(make_panel: Make, run: RunSt
     assert marks.place(marks.marks[0]) == START_S + 5
     panel.set_axis("step")
     assert marks.place(marks.marks[0]) == 100
+
+
+def lines_of(tmp_path: Path, lines: list[dict[str, object]]) -> RunStore:
+    store = make_run(tmp_path / "made")
+    store.metrics.write_bytes(b"".join(json.dumps({"attempt": 1} | line).encode() + b"\n" for line in lines))
+    return store
+
+
+def step(rank: int, number: int, **values: object) -> dict[str, object]:
+    return {"ts": START_S + number, "event": "step", "rank": rank, "step": number} | values
+
+
+@pytest.mark.parametrize("steps", [60, 6000], ids=["a row a pixel", "dense"])
+def test_equal_curves_of_two_devices_are_both_seen(tmp_path: Path, make_panel: Make, steps: int) -> None:
+    lines = [step(rank, number, lr=1e-3 * number) for number in range(1, steps) for rank in range(2)]
+    panel = make_panel(lines_of(tmp_path, lines))
+    chart = panel.cards.frame("lr").chart
+    first, second = (layer for layer in chart.layers if isinstance(layer, Strokes))
+    np.testing.assert_array_equal(first.low, second.low)
+    picture = chart.grab().toImage()
+    seen = [picture.pixel(x, y) for x in range(picture.width()) for y in range(picture.height())]
+    shares = [seen.count(rank_colour(rank, panel.palette()).rgb()) for rank in range(2)]
+    assert min(shares) > 0.5 * max(shares), shares
+
+
+def test_a_metric_without_a_value_has_no_card_until_it_has_one(tmp_path: Path, make_panel: Make, qtbot: QtBot) -> None:
+    lines = [step(0, number, loss=1.0, grad_norm=None, score=None) for number in range(1, 600)]
+    store = lines_of(tmp_path, lines)
+    panel = make_panel(store)
+    assert panel.cards.shown == ["loss"]
+    with store.metrics.open("ab") as file:
+        file.write(json.dumps(step(0, 600, loss=1.0, score=0.5) | {"attempt": 1}).encode() + b"\n")
+    qtbot.waitUntil(lambda: panel.cards.shown == ["loss", "score"], timeout=5000)
+
+
+def test_a_chart_says_that_not_all_devices_are_drawn(tmp_path: Path, make_panel: Make) -> None:
+    panel = make_panel(lines_of(tmp_path, [step(rank, 1, loss=1.0) for rank in range(100)]))
+    assert panel.loss.chart.note() == "25 of 100 devices are drawn."
+
+
+def test_enter_enlarges_a_chart_and_escape_gives_its_place_back(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    chart = panel.loss.chart
+    before = chart.height()
+    qtbot.keyClick(chart, Qt.Key.Key_Return)
+    assert panel.loss.enlarge.isChecked() and chart.height() > before
+    qtbot.keyClick(chart, Qt.Key.Key_Right)
+    qtbot.keyClick(chart, Qt.Key.Key_Escape)
+    assert panel.time_axis.cursor is None and panel.loss.enlarge.isChecked(), "first the crosshair goes"
+    qtbot.keyClick(chart, Qt.Key.Key_Escape)
+    assert not panel.loss.enlarge.isChecked() and chart.height() == before
+    row = panel.device_rows.frames[0].chart
+    qtbot.keyClick(row, Qt.Key.Key_Return)
+    assert row.isVisible() and not panel.device_rows.isHidden()
+
+
+def test_the_arrow_keys_say_where_the_crosshair_stands(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    chart = panel.loss.chart
+    assert "Enter enlarges" in chart.accessibleDescription()
+    qtbot.keyClick(chart, Qt.Key.Key_Right)
+    assert chart.accessibleDescription().startswith(f"step {int(panel.time_axis.cursor or 0)} · ")
+    assert "rank 1 " in chart.accessibleDescription() and chart.table.isVisible()

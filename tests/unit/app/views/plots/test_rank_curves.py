@@ -16,7 +16,7 @@ from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.drawing import Area, Line, Points, Strokes
 from app.views.plots.eval_curves import LossCurves
-from app.views.plots.rank_curves import ThroughputCurves
+from app.views.plots.rank_curves import MetricCurves, PlainCurves, ThroughputCurves
 from app.views.plots.source import View
 from app.views.plots.step_time import StepTime
 from app.views.style.palette import rank_colour
@@ -209,3 +209,26 @@ def test_a_device_that_says_little() -> None:
     assert texts(source.readings(View("ts", 0, 1), QPalette())) == ["20 %", "– GiB"]
     unknown = DeviceCurves(lambda: run, DeviceOptions(), "GPU-9", None)
     assert unknown.layers(View("ts", 0, 1), 100, QPalette()) == []
+
+
+def test_values_that_stand_alone_are_one_curve() -> None:
+    run = run_of(loss=1.0, score=lambda _rank, step: step / 10 if step % 10 == 0 else None)
+    for kind in (MetricCurves, PlainCurves):
+        source = kind(lambda: run, CurveOptions(), "score")
+        layers = source.layers(WHOLE, 500, QPalette())
+        assert isinstance(layers[0], Strokes)
+        np.testing.assert_allclose(layers[0].low, np.arange(1, 11))
+        at = View("step", 1, 100, 55.5)
+        assert texts(source.readings(at, QPalette(), layers)) == ["rank 0 5.00", "rank 1 5.00"]
+    smooth = MetricCurves(lambda: run, CurveOptions(), "score").layers(WHOLE, 500, QPalette())[-1]
+    assert isinstance(smooth, Line)
+    np.testing.assert_allclose(smooth.y, np.arange(1, 11), atol=1e-9)
+
+
+def test_a_stretch_without_values_is_a_gap() -> None:
+    run = run_of(score=lambda _rank, step: None if 40 < step <= 60 else 2.0)
+    source = MetricCurves(lambda: run, CurveOptions(), "score")
+    layers = source.layers(WHOLE, 500, QPalette())
+    assert isinstance(layers[0], Strokes)
+    assert np.isnan(layers[0].low).sum() == 20
+    assert texts(source.readings(View("step", 1, 100, 50), QPalette(), layers)) == ["rank 0 –", "rank 1 –"]

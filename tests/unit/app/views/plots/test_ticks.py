@@ -49,6 +49,12 @@ def test_labels_have_the_same_decimals_and_prefix(values: list[float], spacing: 
     assert labels(values, spacing) == expected
 
 
+def test_long_labels_of_values_are_written_with_a_power_of_ten() -> None:
+    found = texts(values_axis(0.00099, 0.00101).labelled(100))
+    assert all(len(text) <= 8 and "e-" in text for text in found), found
+    assert "0.0002" in texts(values_axis(0, 0.001).labelled(100))
+
+
 def test_multiples_are_within_their_bounds() -> None:
     assert multiples(0, 1, 0.25) == [0, 0.25, 0.5, 0.75, 1]
     assert multiples(2.5, 3.4, 1) == [3]
