@@ -75,9 +75,8 @@ class PlotFrame(QFrame):
         chart.renewed.connect(self.read)
         chart.time_axis.cursor_changed.connect(self.read)
         chart.menu_requested.connect(self._pop_up)
-        if is_card:
-            chart.enlarge_requested.connect(self.enlarge.toggle)
-            chart.is_enlarged = self.enlarge.isChecked
+        chart.enlarge_requested.connect(self.enlarge.toggle)
+        chart.is_enlarged = self.enlarge.isChecked
 
     def _make_head(self) -> QHBoxLayout:
         head = QHBoxLayout()
