@@ -78,13 +78,17 @@ class ConfigError(UsageError):
 
     Args:
         field: The field's name, so that a form can mark the place. The others are those of `RankdeckError`.
+        allows: A switch among the recipe's fields that lets it through, for a button that turns it on.
     """
 
     title = "Invalid setting"
 
-    def __init__(self, field: str, cause: str, next_step: str, *, title: str | None = None, option: str = "") -> None:
+    def __init__(
+        self, field: str, cause: str, next_step: str, *, title: str | None = None, option: str = "", allows: str = ""
+    ) -> None:
         super().__init__(cause, next_step, title=title, option=option)
         self.field = field
+        self.allows = allows
 
 
 class PeerLostError(RankdeckError):

@@ -11,11 +11,20 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
+from app.controllers.recipe_check import RecipeCheck
 from app.state.draft import CheckedDraft, Draft, check_draft
 from app.state.mode_options import ModeOptions
 from core.config.mode import Mode
-from core.data.dataset import check_packages_for, is_hub, list_formats
-from core.data.hub import HubName, cached_text_bytes
+from core.data.dataset import (
+    NO_DATASET,
+    DatasetIdentity,
+    check_packages_for,
+    check_size,
+    is_hub,
+    list_formats,
+    look_at_beginnings,
+)
+from core.data.hub import ALLOW_DOWNLOAD, HubName, cached_info, cached_text_bytes, not_here
 from core.errors import RankdeckError
 from core.launch.resolved import recommended_mode
 from core.machine.devices import Device
@@ -33,11 +42,15 @@ class DatasetSize:
         path: The dataset.
         files: How many files it is; of the Hub's none are counted.
         size_bytes: Their sizes; of the Hub's the text of the copy that is here, None where that is not known.
+        identity: The same for checks, without a hash; None for the Hub's.
+        is_here: Nothing has to be downloaded.
     """
 
     path: str
     files: int
     size_bytes: int | None
+    identity: DatasetIdentity | None = None
+    is_here: bool = True
 
 
 class Drafting(QObject):
@@ -46,14 +59,12 @@ class Drafting(QObject):
     Signals:
         checked: ``(CheckedDraft, steps_per_epoch)``; the steps are None while the dataset is not known.
         mode_options_changed: The `ModeOptions` of the mode.
-        dataset_found: A `DatasetSize`.
-        dataset_failed: Why the dataset cannot be used.
+        noted: What is worth knowing about the draft though it stops nothing, as sentences.
     """
 
     checked = Signal(object, object)
     mode_options_changed = Signal(object)
-    dataset_found = Signal(object)
-    dataset_failed = Signal(object)
+    noted = Signal(object)
 
     def __init__(self, runner: OperationRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -66,26 +77,35 @@ class Drafting(QObject):
         self._asked = ""
         self._problem: RankdeckError | None = None
         self._elsewhere: dict[str, dict[str, RankdeckError]] = {}
+        self._looking = False
+        self.recipe_check = RecipeCheck(runner, self)
+        self.recipe_check.checked.connect(self._on_recipe_checked)
         self.latest: CheckedDraft | None = None
         self._later = QTimer(self, singleShot=True, interval=LOOK_AFTER_MS)
         self._later.timeout.connect(self._look_at_dataset)
 
     def open(self) -> None:
         """Finds out about this machine; drafts are checked from then on."""
-        self._runner.run(Operation(this_platform, self._on_platform, self.dataset_failed.emit))
+        self._runner.run(Operation(this_platform, self._on_platform, self._on_no_dataset))
 
     def close(self) -> None:
         """Looks at nothing any more."""
         self._later.stop()
+        self.recipe_check.close()
 
-    def update(self, draft: Draft, recipe: Recipe | None, devices: Sequence[Device]) -> None:
-        """Takes over an edited draft."""
-        self._draft, self._recipe, self._devices = draft, recipe, list(devices)
+    def update(self, draft: Draft, recipe: Recipe | None, devices: Sequence[Device], *, looking: bool = False) -> None:
+        """Takes over an edited draft; `looking`: devices are still being looked for."""
+        self._draft, self._recipe, self._devices, self._looking = draft, recipe, list(devices), looking
         if draft.dataset != self._asked:
             self._size = self._problem = None
             self._asked = draft.dataset
             self._later.start()
         self._check()
+
+    @property
+    def size(self) -> DatasetSize | None:
+        """What the dataset is found to be; None while that is not known, and where it cannot be used."""
+        return self._size
 
     def set_problems(self, source: str, problems: Mapping[str, RankdeckError]) -> None:
         """Takes over problems that another check found on disk, by field; replaces those of the same `source`."""
@@ -97,6 +117,7 @@ class Drafting(QObject):
         """Finds out about this machine and the dataset again, after an installation."""
         self._problem = None
         self.open()
+        self.recipe_check.forget()
         self._later.start()
 
     def _on_platform(self, platform: Platform) -> None:
@@ -107,10 +128,14 @@ class Drafting(QObject):
         if self._platform is None or self._draft is None or self._recipe is None:
             return
         self._publish_mode_options(self._platform, self._recipe)
-        checked = check_draft(self._draft, self._recipe, self._devices, self._platform)
+        checked = check_draft(self._draft, self._recipe, self._devices, self._platform, looking=self._looking)
+        wrong_data = self._dataset_problem(checked)
+        usable = self._size.identity if self._size is not None and wrong_data is None else None
+        # It may answer at once, and then checks once more.
+        self.recipe_check.update(checked.probe, usable, self._draft.dataset if wrong_data is not None else "")
         found = {field: error for by_field in self._elsewhere.values() for field, error in by_field.items()}
-        if self._problem is not None and not self._recipe.self_contained:
-            found["dataset_file"] = self._problem
+        if wrong_data is not None:
+            found["dataset_file"] = wrong_data
         if found:
             problems = {**found, **checked.problems}
             checked = dataclasses.replace(checked, run=None, problems=problems, command="")
@@ -118,6 +143,26 @@ class Drafting(QObject):
         size = None if self._size is None else self._size.size_bytes
         steps = None if size is None else checked.steps_per_epoch(size)
         self.checked.emit(checked, steps)
+
+    def _dataset_problem(self, checked: CheckedDraft) -> RankdeckError | None:
+        """Why the dataset cannot be used, as far as that is known without reading all of it."""
+        probe = checked.probe
+        if probe is None or probe.config.dataset_file == NO_DATASET:
+            return None
+        if self._problem is not None or self._size is None:
+            return self._problem
+        try:
+            if self._size.identity is not None:
+                check_size(self._size.identity, probe.config.seq_len)
+            if not self._size.is_here and probe.config.options.get(ALLOW_DOWNLOAD) is not True:
+                raise not_here(HubName.parse(self._size.path))
+        except RankdeckError as error:
+            return error
+        return None
+
+    def _on_recipe_checked(self, problems: Mapping[str, RankdeckError], notes: Sequence[str]) -> None:
+        self.set_problems("recipe", problems)
+        self.noted.emit(notes)
 
     def _publish_mode_options(self, platform: Platform, recipe: Recipe) -> None:
         recommended = Mode.DDP
@@ -137,17 +182,17 @@ class Drafting(QObject):
             files = list_formats(path)
             check_packages_for(path, files)
             if is_hub(path):
-                return DatasetSize(path, 0, cached_text_bytes(HubName.parse(path)))
-            return DatasetSize(path, len(files), sum(file.stat().st_size for file, _ in files))
+                name = HubName.parse(path)
+                return DatasetSize(path, 0, cached_text_bytes(name), is_here=cached_info(name) is not None)
+            found = look_at_beginnings(path, files)
+            return DatasetSize(path, found.files, found.size_bytes, found)
 
         self._runner.run(Operation(work, self._on_size, self._on_no_dataset, topic="dataset"))
 
     def _on_size(self, size: DatasetSize) -> None:
         self._size, self._problem = size, None
-        self.dataset_found.emit(size)
         self._check()
 
     def _on_no_dataset(self, error: RankdeckError) -> None:
         self._size, self._problem = None, error
-        self.dataset_failed.emit(error)
         self._check()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject
 
 from app.controllers.background import Operation, OperationRunner
-from app.controllers.draft_checks import DatasetSize, Drafting
+from app.controllers.draft_checks import Drafting
 from app.controllers.install import Installing
 from app.controllers.preview import Previewing
 from app.controllers.script_lookup import Scripting
@@ -67,7 +67,7 @@ class NewRunControl(QObject):
         self.installing = Installing(runner, self)
         self.install_dialog: InstallDialog | None = None
         self._requires: tuple[str, ...] | None = None
-        self._needs: dict[str, MissingPackageError] = {}
+        self._sheet.set_remedies(self.remedies)
         recipes.listed.connect(self._sheet.set_recipes)
         self._connect()
 
@@ -78,8 +78,8 @@ class NewRunControl(QObject):
         sheet.draft_changed.connect(self.check_draft)
         drafting.checked.connect(self._on_checked)
         drafting.mode_options_changed.connect(sheet.mode.set_options)
-        drafting.dataset_found.connect(self._on_dataset_found)
-        drafting.dataset_failed.connect(self._on_dataset_failed)
+        drafting.noted.connect(sheet.summary.show_notes)
+        sheet.watched_changed.connect(drafting.recipe_check.set_watched)
         self.scripting.judged.connect(functools.partial(drafting.set_problems, "script"))
         self.scripting.interpreters_found.connect(sheet.show_interpreters)
         sheet.charts_requested.connect(self._on_charts_requested)
@@ -109,14 +109,12 @@ class NewRunControl(QObject):
         sheet = self._sheet
         draft, recipe, devices = sheet.draft(), sheet.chosen_recipe(), sheet.devices.selected()
         sheet.notice.clear()
-        self._drafting.update(draft, recipe, devices)
+        self._drafting.update(draft, recipe, devices, looking=not self._table.is_known)
         self.scripting.update(draft, recipe)
         requires = recipe.requires if recipe is not None else ()
         if requires != self._requires:
             self._requires = requires
             self._look_for_packages()
-        if recipe is not None and recipe.self_contained:
-            self._set_need("data", None)
         self._pricing.update(devices, sheet.mode.sync_interval.every())
         self._pricing.show_run(self._data.series)
 
@@ -130,20 +128,13 @@ class NewRunControl(QObject):
         sheet.show_checked(checked)
         sheet.summary.show_checked(checked, steps_per_epoch, len(sheet.devices.selected()))
         why_not = None
-        if checked.config is None:
+        if checked.preview is None:
             why_not = "Fix the marked settings first."
-        elif checked.config.dataset_file == NO_DATASET:
+        elif checked.preview.dataset_file == NO_DATASET:
             why_not = "This recipe generates its own samples."
         sheet.data.set_preview(why_not)
-
-    def _on_dataset_found(self, size: DatasetSize) -> None:
-        self._set_need("data", None)
-        self._sheet.data.show_problem(None)
-        self._sheet.data.show_found(data_text(size.path, size.files, size.size_bytes))
-
-    def _on_dataset_failed(self, error: RankdeckError) -> None:
-        self._set_need("data", error)
-        self._sheet.data.show_problem(error)
+        size = self._drafting.size
+        sheet.data.show_found("" if size is None else data_text(size.path, size.files, size.size_bytes))
 
     def _on_data_changed(self, *_: object) -> None:
         if self._sheet.mode.sync_interval.isVisible():
@@ -176,7 +167,7 @@ class NewRunControl(QObject):
         latest, recipe, dialog = self._drafting.latest, self._sheet.chosen_recipe(), self.preview
         if dialog is None or recipe is None:
             return
-        if latest is None or latest.config is None:
+        if latest is None or latest.preview is None:
             wrong = next(iter(latest.problems.values()), None) if latest is not None else None
             dialog.show_error(
                 wrong or ConfigError("", "Some settings are missing or invalid.", "Fix the marked settings.")
@@ -184,7 +175,7 @@ class NewRunControl(QObject):
             return
         dialog.set_can_choose(TEXT_COLUMN in self._sheet.form.rows)
         dialog.show_looking()
-        self.previewing.look(latest.config, recipe, self._table.devices, read_all=read_all)
+        self.previewing.look(latest.preview, recipe, self._table.devices, read_all=read_all)
 
     def _set_and_look(self, field: str, text: str) -> None:
         self._sheet.set_field(field, text)
@@ -194,8 +185,21 @@ class NewRunControl(QObject):
         if self.preview is not None:
             self.preview.show_error(error, self._step_after(error))
 
+    def remedies(self, error: RankdeckError) -> list[Step]:
+        """The buttons that do what the next step of a problem in the sheet says, where some can."""
+        sheet, rows = self._sheet, self._sheet.form.rows
+        if isinstance(error, MissingPackageError):
+            return [self.install_step(error)]
+        switch = ALLOW_DOWNLOAD if isinstance(error, DownloadNeededError) else getattr(error, "allows", "")
+        if switch in rows:
+            allow = Step("Allow the download", lambda: sheet.set_field(switch, "true"))
+            row = rows.get(getattr(error, "field", ""))
+            choose = sheet.data.choose_file if row is None else row.choose
+            return [allow, Step("Choose a file…" if row is None else "Choose a folder…", choose)]
+        return []
+
     def _step_after(self, error: RankdeckError) -> Step | None:
-        """The button that does what an error's next step says, where one can."""
+        """The button of the preview that does what an error's next step says, where one can."""
         names = self._sheet.form.rows
         if isinstance(error, MissingPackageError):
             return self.install_step(error)
@@ -223,20 +227,9 @@ class NewRunControl(QObject):
             return MissingPackageError(missing, what) if missing else None
 
         def looked(error: MissingPackageError | None) -> None:
-            self._set_need("recipe", error)
             self._drafting.set_problems("packages", {} if error is None else {"recipe": error})
 
         self._runner.run(Operation(work, looked, self._sheet.notice.show_error, topic="packages"))
-
-    def _set_need(self, source: str, error: RankdeckError | None) -> None:
-        self._needs.pop(source, None)
-        if isinstance(error, MissingPackageError):
-            self._needs[source] = error
-        bar, shown = self._sheet.needs, next(iter(self._needs.values()), None)
-        if shown is None:
-            bar.clear()
-        else:
-            bar.say("warning", shown.title, shown.cause, self.install_step(shown))
 
     def _on_deepspeed_requested(self) -> None:
         missing = MissingPackageError(("deepspeed",), "ZeRO by DeepSpeed")

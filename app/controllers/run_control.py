@@ -97,6 +97,7 @@ class RunControl(QObject):
         available = available_actions(context)
         self._window.show_actions(available)
         self._window.new_run.mode.sync_interval.set_can_measure(available.measure or "")
+        self._window.new_run.summary.show_waiting(available.start or "")
 
     def _on_status_shown(self, state: RunState) -> None:
         if not state.is_live and self._showing.run_dir is not None:
@@ -113,9 +114,10 @@ class RunControl(QObject):
         checked = self._drafting.latest
         if checked is not None and checked.run is not None:
             self._window.new_run.notice.clear()
-            self._launching.start(checked.run)
+            self._launching.start(checked.run, self._window.new_run.draft().name)
 
     def _on_started(self, run_dir: Path) -> None:
+        self._window.new_run.clear_name()
         if self.dialog is not None:
             self.dialog.accept()
         self._stops.pop(run_dir, None)
@@ -124,7 +126,10 @@ class RunControl(QObject):
         self._showing.show(run_dir)
 
     def _on_noted(self, notes: Sequence[str]) -> None:
-        self._window.notice.say("info", "Run started, with notes", sentences(*notes))
+        """Says what was not in sight before the start."""
+        new = [note for note in notes if note not in self._window.new_run.summary.noted]
+        if new:
+            self._window.notice.say("info", "Run started, with notes", sentences(*new))
 
     def _on_start_failed(self, error: RankdeckError) -> None:
         sheet = self._window.new_run
@@ -132,12 +137,13 @@ class RunControl(QObject):
         if isinstance(error, MissingPackageError):
             step = self._sheet.install_step(error)
         elif isinstance(error, DatasetError):
-            sheet.data.show_problem(error)
+            sheet.show_refusal(ConfigError("dataset_file", error.cause, error.window_step, title=error.title))
             step = Step("Choose &data…", sheet.data.choose_file)
-        elif isinstance(error, ConfigError):
-            sheet.show_refusal(error)
         self._window.actions_.new_run.setChecked(True)
-        sheet.notice.show_error(error, step)
+        if isinstance(error, ConfigError) and sheet.marks(error.field):
+            sheet.show_refusal(error)  # said once, beside the field
+        else:
+            sheet.notice.show_error(error, step)
 
     # --- stop and close ----------------------------------------------------------------------------------
 

@@ -212,7 +212,8 @@ class RunDisplay(QObject):
             self._window.show_names(names)
 
     def _on_copy_requested(self, config: RunConfig) -> None:
-        self._window.new_run.set_draft(draft_from_config(config, self._table.devices))
+        name = self._showing.run_dir.name if self._showing.run_dir is not None else config.recipe
+        self._window.new_run.copy_run(draft_from_config(config, self._table.devices), name)
         self._window.actions_.new_run.setChecked(True)
 
     def _show_live(self) -> None:

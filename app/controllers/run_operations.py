@@ -19,6 +19,7 @@ from core.machine.devices import Device
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import with_absolute_places
 from core.resume.plan import ResumePlan
+from core.run_folder.notes import read_notes, write_notes
 from core.run_folder.store import RunStore
 from core.run_folder.waiting_host import WaitingHost
 
@@ -52,14 +53,21 @@ class Launching(QObject):
         self.runs_dir = runs_dir
         self.busy = ""
 
-    def start(self, run: ResolvedRun) -> None:
-        """Checks everything that can be known beforehand, then starts the run's host."""
+    def start(self, run: ResolvedRun, name: str = "") -> None:
+        """Checks everything that can be known beforehand, then starts the run's host.
+
+        Args:
+            run: What is trained.
+            name: What the run is called in its notes; empty: its own name.
+        """
         runs_dir = self.runs_dir
 
         def work() -> tuple[Path, tuple[str, ...]]:
             with WaitingHost() as host:
                 checked = check(_with_absolute_options(run), runs_dir)
                 store = client.start_run(checked.run.config, runs_dir, host=host)
+            if name:
+                write_notes(store.dir, read_notes(store.dir).renamed(name))
             return store.dir, tuple(note for note in checked.notes if not note.startswith(NO_MODE))
 
         self._begin("starting a run", work, self.start_failed.emit)

@@ -83,7 +83,7 @@ def _why_not_start(context: ActionContext) -> str | None:
         return "Checking settings…"
     if checked.config is None:
         first = next(iter(checked.problems.values()), None)
-        return first.cause if first is not None else "Some settings are missing or invalid."
+        return first.cause if first is not None else checked.waiting or "Some settings are missing or invalid."
     return _in_use(context)
 
 

@@ -3,49 +3,56 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from app.state.draft_fields import (
+    MODE_FIELDS,
+    OF_MODE,
+    OWN_PLACES,
+    default_mode_texts,
+    default_texts,
+    fields_of_mode,
+    fields_without_effect,
+    form_fields,
+    given_text,
+    is_given,
+    plain_text,
+    settings_without_meaning,
+    text_of,
+)
 from core.config.batch import Batch
 from core.config.device_names import cpu_numbers, is_cpu, with_counts
-from core.config.fields import FieldSpec, FieldValue
+from core.config.fields import FieldValue
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.config.sync import resolve_synchronisation
 from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity, estimate_samples
-from core.errors import ConfigError, PreflightError, RankdeckError
+from core.data.formats import TEXT_COLUMN
+from core.data.hub import DownloadNeededError
+from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.launch.command_line import command_text, to_command_line
 from core.launch.mode import check_cuda, recipe_platform
-from core.launch.preflight import check_engine
+from core.launch.preflight import check_engine, check_torch
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import Device, device_texts
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, recipe_defaults
+from core.run_folder.notes import RunNotes
 
-MODE_FIELDS: Final = (
-    "zero_stage",
-    "zero_engine",
-    "offload_optimizer",
-    "offload_parameters",
-    "deepspeed_config",
-    "sync_every",
-    "merge_policy",
-    "merge_every_chunks",
-)
-"""Fields of `RunConfig` that stand under the mode they belong to."""
-OF_MODE: Final = {spec.name: spec.modes for spec in FIELDS if spec.modes and spec.name not in MODE_FIELDS}
-"""Rows of the form that mean something in these modes only."""
-OWN_PLACES: Final = ("recipe", "dataset_file", "mode", *MODE_FIELDS)
-"""Fields of `RunConfig` that have a place of their own in the panel and are no row of the form."""
-
-HOW: Final = {
-    Mode.DDP: " together (DDP)",
-    Mode.INDEPENDENT: " independently",
-    Mode.ZERO: " with ZeRO",
-    Mode.FSDP: " with FSDP",
+LOOKING: Final = "Looking for devices…"
+_BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
+_STAND_IN: Final = Device("cpu:0", "cpu", 0, "CPU")
+"""Checks the other settings while no device can be used."""
+_WITHOUT: Final = {
+    "steps": "set by epochs",
+    "epochs": "set by steps",
+    "checkpoint_every_steps": "only by time",
+    "model": "none",
+    "log_file": "none",
 }
-"""How several devices train, by mode."""
+"""Placeholders of fields whose default is no value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +65,8 @@ class Draft:
         devices: UUIDs of the ticked devices.
         mode: "auto" until the person picks one.
         mode_fields: Texts of `MODE_FIELDS` by field name; one that is not in it has its default.
-        fields: The form's texts by field name; a field that is not in it has its default.
+        fields: The form's texts by field name; one that is empty or not in it has its default.
+        name: What the run will be called; empty: its own name.
     """
 
     recipe: str = "minigpt"
@@ -67,6 +75,7 @@ class Draft:
     mode: str = Mode.AUTO.value
     mode_fields: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Draft:
@@ -93,12 +102,19 @@ class CheckedDraft:
         problems: What is wrong, by field.
         placeholders: What an empty field will be, by field.
         command: The command line that does the same; empty while something is wrong.
+        probe: What would be trained if each wrong setting had its default, so that the other settings can be checked
+            already; None where that is not enough.
+        reasons: Why fields have no effect beside what others hold, by field.
+        waiting: What has to be known first, as a sentence; empty while nothing is waited for.
     """
 
     run: ResolvedRun | None
     problems: Mapping[str, RankdeckError]
     placeholders: Mapping[str, str]
     command: str = ""
+    probe: ResolvedRun | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    waiting: str = ""
 
     @property
     def config(self) -> RunConfig | None:
@@ -115,6 +131,15 @@ class CheckedDraft:
         """The batch arithmetic; None while it does not add up, and for programs with batches of their own."""
         return None if self.run is None or self.run.recipe.self_contained else self.run.batch
 
+    @property
+    def preview(self) -> RunConfig | None:
+        """What the data can be previewed with; a preview helps with a column, and says how large a download is."""
+        problem = self.problems.get("dataset_file")
+        is_readable = problem is None or isinstance(problem, DownloadNeededError)
+        if self.probe is None or not is_readable or not self.problems.keys() <= {"dataset_file", TEXT_COLUMN}:
+            return None
+        return self.probe.config
+
     def steps_per_epoch(self, size_bytes: int) -> int | None:
         """Optimizer steps in one pass, as if each byte were a token (of one rank, in independent mode)."""
         if self.run is None or self.batch is None:
@@ -122,40 +147,6 @@ class CheckedDraft:
         config, identity = self.run.config, DatasetIdentity("", "file", 1, size_bytes, "")
         samples = estimate_samples(identity, config.seq_len, config.held_out)
         return self.run.steps_per_epoch(config.samples_per_block if self.run.recipe.own_samples else samples)
-
-
-def form_fields(recipe: Recipe) -> tuple[FieldSpec, ...]:
-    """The rows of the form: the common settings of every run, then the recipe's own.
-
-    Of a recipe that runs a program its own come first, and only those common ones that mean something to it. The model
-    stands among those used most where the recipe takes one, with a button to choose its folder; elsewhere it is left
-    out.
-    """
-    left_out = OWN_PLACES if recipe.uses_model else {*OWN_PLACES, "model"}
-    common = tuple(_model_field(spec) for spec in FIELDS if spec.name not in left_out)
-    if recipe.self_contained:
-        return (*recipe.fields, *(spec for spec in common if not recipe.uses or spec.name in recipe.uses))
-    return (*common, *recipe.fields)
-
-
-def _model_field(spec: FieldSpec) -> FieldSpec:
-    return dataclasses.replace(spec, type="path", picks="folder", common=True) if spec.name == "model" else spec
-
-
-def default_texts(recipe: Recipe) -> dict[str, str]:
-    """What the form shows before anybody has typed: the recipe's defaults."""
-    defaults = recipe_defaults(recipe)
-    own = {spec.name for spec in recipe.fields}
-    values = {
-        spec.name: spec.default if spec.name in own else defaults.get(spec.name, spec.default)
-        for spec in form_fields(recipe)
-    }
-    return {spec.name: _text(spec, values[spec.name]) for spec in form_fields(recipe)}
-
-
-def default_mode_texts() -> dict[str, str]:
-    """What stands under the modes before anybody has chosen."""
-    return {name: _text(FIELD_BY_NAME[name], FIELD_BY_NAME[name].default) for name in MODE_FIELDS}
 
 
 def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
@@ -168,92 +159,173 @@ def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
     ]
     chosen = [uuid for uuid in named if uuid in known]
     values: dict[str, FieldValue] = {spec.name: getattr(config, spec.name) for spec in FIELDS}
-    texts = {name: _text(FIELD_BY_NAME[name], value) for name, value in values.items() if name not in OWN_PLACES}
-    texts |= {name: "" if value is None else _plain(value) for name, value in config.options.items()}
+    texts = {name: given_text(FIELD_BY_NAME[name], value) for name, value in values.items() if name not in OWN_PLACES}
+    texts |= {name: "" if value is None else plain_text(value) for name, value in config.options.items()}
     return Draft(
         recipe=config.recipe,
         dataset=STDLIB if config.dataset_file == NO_DATASET else config.dataset_file,
         devices=tuple(chosen),
         mode=Mode.AUTO if config.mode == Mode.SINGLE else config.mode,
-        mode_fields={name: _text(FIELD_BY_NAME[name], values[name]) for name in MODE_FIELDS},
+        mode_fields={name: text_of(FIELD_BY_NAME[name], values[name]) for name in MODE_FIELDS},
         fields=texts,
     )
 
 
-def check_draft(draft: Draft, recipe: Recipe, devices: list[Device], platform: Platform) -> CheckedDraft:
+def check_draft(
+    draft: Draft, recipe: Recipe, devices: list[Device], platform: Platform, *, looking: bool = False
+) -> CheckedDraft:
     """Holds a draft against everything that can be known at once, without touching a disk.
+
+    Every problem is found, not the first alone: a wrong setting is replaced by its default, and the rest checked on.
 
     Args:
         draft: What the panel holds.
         recipe: The chosen recipe.
         devices: The ticked devices.
         platform: This machine.
+        looking: Devices are still being looked for, so it is no fault that none is ticked.
     """
     problems: dict[str, RankdeckError] = {}
+    _check_name(draft.name, problems)
+    reasons = fields_without_effect(recipe, draft.fields)
     mode_texts = {**default_mode_texts(), **draft.mode_fields}
-    without_meaning = settings_without_meaning(draft.mode, mode_texts, len(devices))
-    texts = {name: text for name, text in draft.fields.items() if name not in without_meaning}
-    values = _parsed({**default_texts(recipe), **texts}, recipe, problems)
-    if not devices:
-        problems["devices"] = ConfigError("devices", "No device is selected.", "Select at least one.")
-    try:
-        check_cuda(devices, recipe_platform(recipe, platform))
-    except PreflightError as error:
-        problems["devices"] = error
-    shared = len(devices) > 1 and not recipe.self_contained
+    left_out = settings_without_meaning(draft.mode, mode_texts, len(devices)) | reasons.keys()
+    values = _parsed(recipe, {name: text for name, text in draft.fields.items() if name not in left_out}, problems)
+    ranks = _usable_devices(devices, recipe, platform, looking, problems)
+    shared = len(ranks) > 1 and not recipe.self_contained
     mode_values = _parsed_mode_fields(draft.mode, mode_texts, problems) if shared else {}
-    if problems:
-        return CheckedDraft(None, problems, _placeholders(None, recipe))
-    own = {spec.name for spec in recipe.fields}
-    # A recipe that makes its samples itself reads a dataset that was chosen, not the one that stands there unasked.
-    without_dataset = recipe.self_contained or (recipe.own_samples and draft.dataset == STDLIB)
-    try:
+    if not recipe.self_contained:
+        try:
+            check_torch(platform)
+        except PreflightError as error:
+            problems["recipe"] = error
+    attempt = _Attempt(draft, recipe, ranks, platform, values, mode_values)
+    probe = attempt.resolve(problems)
+    placeholders, waiting = _placeholders(probe, recipe), LOOKING if looking else ""
+    if problems or waiting or probe is None:
+        return CheckedDraft(None, problems, placeholders, "", probe, reasons, waiting)
+    command = command_text(to_command_line(probe.config, recipe))
+    return CheckedDraft(probe, {}, placeholders, command, probe, reasons)
+
+
+class _Attempt:
+    """A draft that is put right field by field until it makes a run.
+
+    Args:
+        draft: What the panel holds.
+        recipe: The chosen recipe.
+        devices: At least one.
+        platform: This machine.
+        values: What was typed, by field, as far as it can be read.
+        mode_values: The same of what stands under the mode.
+    """
+
+    def __init__(
+        self,
+        draft: Draft,
+        recipe: Recipe,
+        devices: list[Device],
+        platform: Platform,
+        values: dict[str, FieldValue],
+        mode_values: dict[str, Any],
+    ) -> None:
+        self._draft = draft
+        self._recipe = recipe
+        self._devices = devices
+        self._platform = platform
+        self._values = values
+        self._mode_values = mode_values
+        self._mode = Mode.read(draft.mode)
+
+    def resolve(self, problems: dict[str, RankdeckError]) -> ResolvedRun | None:
+        """The run, with what is wrong left at its default and added to `problems`."""
+        unread = frozenset(problems)
+        while True:
+            try:
+                return self._resolved()
+            except RankdeckError as error:
+                name = str(getattr(error, "field", "")) or "mode"
+                # With a batch number that cannot be read, what is said of the others is about its default.
+                if name not in unread and not (name in _BATCH and unread.intersection(_BATCH)):
+                    problems.setdefault(name, error)
+                if not self._put_right(name):
+                    return None
+
+    def _resolved(self) -> ResolvedRun:
+        draft, recipe, devices = self._draft, self._recipe, self._devices
+        own = {spec.name for spec in recipe.fields}
+        # A recipe that makes its samples itself reads a dataset that was chosen, not the one that stands there unasked.
+        without_dataset = recipe.self_contained or (recipe.own_samples and draft.dataset == STDLIB)
+        given = {name: value for name, value in self._values.items() if name not in own}
+        base = recipe_defaults(recipe, [name for name, value in given.items() if value is not None])
+        options = base["options"] | {name: value for name, value in self._values.items() if name in own}
         asked = RunConfig(
-            recipe=draft.recipe,
-            dataset_file=NO_DATASET if without_dataset else draft.dataset,
-            devices=device_texts(devices),
-            mode=Mode.read(draft.mode) if len(devices) > 1 else Mode.AUTO,
-            **mode_values,
-            options={name: value for name, value in values.items() if name in own and value is not None},
+            **{
+                **base,
+                "recipe": draft.recipe,
+                "dataset_file": NO_DATASET if without_dataset else draft.dataset,
+                "devices": device_texts(devices),
+                "mode": self._mode if len(devices) > 1 else Mode.AUTO,
+                **self._mode_values,
+                **given,
+                "options": {name: value for name, value in options.items() if value is not None},
+            }
         )
-        asked = asked.replace(**{n: v for n, v in values.items() if n not in own})
-        run = resolve_on(asked, recipe, devices, platform)
+        run = resolve_on(asked, recipe, devices, self._platform)
         if not recipe.self_contained:
             check_engine(run)
             if run.mode == Mode.INDEPENDENT:
                 resolve_synchronisation(run.config)
-    except RankdeckError as error:
-        problems[getattr(error, "field", "mode")] = error
-        return CheckedDraft(None, problems, _placeholders(None, recipe))
-    command = command_text(to_command_line(run.config, recipe))
-    return CheckedDraft(run, {}, _placeholders(run, recipe), command)
+        return run
+
+    def _put_right(self, name: str) -> bool:
+        """Leaves a setting at its default; False where that is not possible."""
+        if name in self._values:
+            del self._values[name]
+        elif name in self._mode_values:
+            del self._mode_values[name]
+        elif name == "devices" and len(self._devices) > 1:
+            self._devices = self._devices[:1]
+        elif name == "mode" and self._mode != Mode.AUTO:
+            self._mode = Mode.AUTO
+        else:
+            return False
+        return True
 
 
-def plan_text(checked: CheckedDraft, devices: Sequence[Device]) -> str:
-    """What pressing Start will do on the ticked devices, in a sentence or two."""
-    run = checked.run
-    if run is None:
-        return "Fix the marked settings first."
-    config, on = run.config, _device_text(devices)
-    if run.recipe.self_contained:
-        program = str(config.options.get("script") or config.options.get("module")).replace("\\", "/")
-        return f"Start runs {program.rpartition('/')[2]} on {on}."
-    phrases = {STDLIB: " on Python's standard library,", NO_DATASET: ""}
-    dataset = phrases.get(config.dataset_file, f" on {config.dataset_file},")
-    text = f"Start trains {run.recipe.title}{dataset} on {on}{HOW.get(run.mode, '')}."
-    return text + (" Nothing is downloaded." if config.dataset_file == STDLIB else "")
+def _check_name(name: str, problems: dict[str, RankdeckError]) -> None:
+    try:
+        RunNotes().renamed(name)
+    except UsageError as error:
+        problems["name"] = error
 
 
-def _device_text(devices: Sequence[Device]) -> str:
-    if devices and all(device.kind == "cpu" for device in devices):
-        return f"{len(devices)} CPU device{'s' if len(devices) > 1 else ''}"
-    return f"{len(devices)} devices" if len(devices) > 1 else devices[0].name if devices else "no device"
+def _usable_devices(
+    devices: list[Device], recipe: Recipe, platform: Platform, looking: bool, problems: dict[str, RankdeckError]
+) -> list[Device]:
+    """The ticked devices, or one to check the other settings with where those cannot be used."""
+    if not devices:
+        if not looking:
+            problems["devices"] = ConfigError("devices", "No device is selected.", "Select at least one.")
+        return [_STAND_IN]
+    try:
+        check_cuda(devices, recipe_platform(recipe, platform))
+    except PreflightError as error:
+        problems["devices"] = error
+        return [_STAND_IN]
+    return devices
 
 
-def _parsed(texts: Mapping[str, str], recipe: Recipe, problems: dict[str, RankdeckError]) -> dict[str, FieldValue]:
+def _parsed(recipe: Recipe, texts: Mapping[str, str], problems: dict[str, RankdeckError]) -> dict[str, FieldValue]:
+    """What was typed, by field; what was not has its default and is not in it."""
     values: dict[str, FieldValue] = {}
+    defaults = default_texts(recipe)
     for spec in form_fields(recipe):
-        text = texts.get(spec.name, "")
+        text = texts.get(spec.name)
+        if text is None or not is_given(spec, text, defaults[spec.name]):
+            if defaults[spec.name] or spec.optional or spec.type in ("str", "variables", "bool"):
+                continue
+            text = ""  # it has no default, so it must be given
         if spec.type == "str":
             # A blank at the end can matter (a prompt), so text is taken as it stands.
             values[spec.name] = None if spec.optional and not text else text
@@ -284,56 +356,19 @@ def mode_changes(draft: Draft) -> dict[str, str]:
     for name, modes in OF_MODE.items():
         if draft.mode in modes and name not in without:
             spec = FIELD_BY_NAME[name]
-            changes[name] = draft.fields.get(name) or _text(spec, spec.default)
+            changes[name] = draft.fields.get(name) or text_of(spec, spec.default)
     return changes
-
-
-def fields_of_mode(mode: str, texts: Mapping[str, str]) -> tuple[str, ...]:
-    """Which of `MODE_FIELDS` mean something in a mode; "auto" may become independent."""
-    shown = Mode.INDEPENDENT if mode == Mode.AUTO else Mode.read(mode)
-    return tuple(name for name in MODE_FIELDS if _matters(FIELD_BY_NAME[name], shown, texts))
-
-
-def _matters(spec: FieldSpec, mode: Mode, texts: Mapping[str, str]) -> bool:
-    """Whether a field means something in a mode, beside what other fields of that mode hold."""
-    of_mode = {name: text for name, text in texts.items() if mode in FIELD_BY_NAME[name].modes}
-    return mode in spec.modes and spec.matters(of_mode)
-
-
-def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) -> frozenset[str]:
-    """Rows of the form that are left out, and stay at their defaults.
-
-    Args:
-        mode: The mode that is shown; "auto" may become any.
-        texts: Those of `MODE_FIELDS`.
-        ranks: Devices that are ticked; one alone shares nothing.
-    """
-    if ranks == 1:
-        return frozenset(OF_MODE)
-    if mode == Mode.AUTO:
-        return frozenset()
-    return frozenset(name for name in OF_MODE if not _matters(FIELD_BY_NAME[name], Mode.read(mode), texts))
 
 
 def _placeholders(run: ResolvedRun | None, recipe: Recipe) -> dict[str, str]:
     """What each field will be when it is left empty."""
-    shown = {spec.name: _text(spec, spec.default) for spec in form_fields(recipe)}
-    shown |= {"steps": "set by epochs", "epochs": "set by steps"}
-    shown |= {"checkpoint_every_steps": "only by time", "model": "none", "log_file": "none"}
+    defaults = default_texts(recipe)
+    shown = {name: text or _WITHOUT.get(name, "") for name, text in defaults.items()}
     if recipe.self_contained:
         shown["steps"] = "no limit"
-    if run is not None and run.config.steps is not None:
-        shown["steps"] = str(run.config.steps)
     if run is not None and not recipe.self_contained:
+        shown["steps"] = "set by epochs" if run.config.steps is None else str(run.config.steps)
         shown["batch_size"] = str(run.batch.micro)
         shown["grad_accum_steps"] = str(run.batch.accumulation)
         shown["global_batch_size"] = str(run.batch.global_)
-    return shown
-
-
-def _text(spec: FieldSpec, value: FieldValue) -> str:
-    return "" if value is None else spec.text(value)
-
-
-def _plain(value: FieldValue) -> str:
-    return ("true" if value else "false") if isinstance(value, bool) else str(value)
+    return {**shown, **{name: "nothing" for name in ("sample_prompt",) if name in shown}}

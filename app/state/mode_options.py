@@ -8,9 +8,7 @@ from dataclasses import dataclass
 from core.config.mode import Mode
 from core.launch.mode import DEEPSPEED, TORCH
 
-NO_DEEPSPEED = (
-    "DeepSpeed is not installed in this Python: pip install rankdeck[deepspeed]. PyTorch's engine works without it."
-)
+NO_DEEPSPEED = "DeepSpeed is not installed in this Python. PyTorch's engine works without it."
 _ON_CPU = "CPU devices already keep everything in main memory."
 _STAGE_1 = "With PyTorch's engine, stage 1 keeps the optimizer state on the device. Stages 2 and 3 can offload it."
 

@@ -67,17 +67,15 @@ def _resolved(micro: int | None, accumulation: int | None, wanted: int | None, r
             raise _contradiction(micro, ranks, accumulation, wanted)
         return Batch(micro, ranks, accumulation, wanted)
     if micro is not None:
-        return Batch(micro, ranks, _third(wanted, ranks, micro, "micro-batch", "batch_size"), wanted)
+        return Batch(micro, ranks, _third(wanted, ranks, micro, "micro-batch"), wanted)
     if accumulation is not None:
-        return Batch(
-            _third(wanted, ranks, accumulation, "accumulation", "grad_accum_steps"), ranks, accumulation, wanted
-        )
-    share = _third(wanted, ranks, 1, "micro-batch", "batch_size")
+        return Batch(_third(wanted, ranks, accumulation, "accumulation"), ranks, accumulation, wanted)
+    share = _third(wanted, ranks, 1, "micro-batch")
     micro = next(size for size in range(min(DEFAULT_MICRO_BATCH, share), 0, -1) if share % size == 0)
     return Batch(micro, ranks, share // micro, wanted)
 
 
-def _third(wanted: int, ranks: int, other: int, name: str, field: str) -> int:
+def _third(wanted: int, ranks: int, other: int, name: str) -> int:
     """`wanted` / (`ranks` × `other`), which must be whole."""
     unit = ranks * other
     if wanted % unit == 0:
@@ -88,7 +86,7 @@ def _third(wanted: int, ranks: int, other: int, name: str, field: str) -> int:
     raise ConfigError(
         "global_batch_size",
         f"A global batch of {wanted} cannot be divided evenly: it is not a multiple of {unit} ({factors}).",
-        f"Set the global batch to {near}, or change {field}.",
+        f"Set the global batch to {near}, or change the {name}.",
     )
 
 
@@ -97,9 +95,9 @@ def _contradiction(micro: int, ranks: int, accumulation: int, wanted: int) -> Co
         "global_batch_size",
         f"The batch settings contradict each other: micro-batch {micro} × {_ranks(ranks)} × accumulation "
         f"{accumulation} is {micro * ranks * accumulation}, but the global batch is set to {wanted}.",
-        "Leave out one of batch_size, grad_accum_steps and global_batch_size; the third is computed.",
+        "Leave out one of micro-batch, accumulation and global batch; the third is computed.",
     )
 
 
 def _ranks(ranks: int) -> str:
-    return f"{ranks} rank{'' if ranks == 1 else 's'}"
+    return f"{ranks} device{'' if ranks == 1 else 's'}"

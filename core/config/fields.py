@@ -53,9 +53,9 @@ class FieldSpec:
         patterns: Which files that button shows first, for example "*.py *.pyw".
         modes: The modes in which it means something; empty: in all of them.
         needs: What else the run must have.
-        when: Another field and what that must hold for this one to mean something: a text, ``"!text"`` for any other,
-            ``"*"`` for anything, ``""`` for nothing.
-        instead: What happens where it has no effect, as a sentence.
+        when: Another field and what that must hold for this one to mean something: a text or several (``"a|b"``),
+            ``"!text"`` for any other, ``"*"`` for anything, ``""`` for nothing.
+        instead: What happens where it has no effect, as a sentence. A form shows it beside the field.
     """
 
     name: str
@@ -84,7 +84,7 @@ class FieldSpec:
         text = texts[name]
         if wanted == "*":
             return bool(text)
-        return text != wanted[1:] if wanted.startswith("!") else text == wanted
+        return text != wanted[1:] if wanted.startswith("!") else text in wanted.split("|")
 
     def check(self, value: FieldValue) -> FieldValue:
         """`value` in this field's type.

@@ -160,11 +160,11 @@ class RunConfig:
         limits=(0.0, 100.0), unit="%",
     )
     checkpoint_every_steps: int | None = setting(
-        None, "Save every", "Save a checkpoint (weights, optimizer, data progress) after this many steps.",
+        None, "Save every (steps)", "Save a checkpoint (weights, optimizer, data progress) after this many steps.",
         limits=(1, 10**12), unit="steps",
     )
     checkpoint_every_s: float | None = setting(
-        300.0, "Save every", "Save a checkpoint at least this often; the first after a minute.",
+        300.0, "Save every (seconds)", "Save a checkpoint at least this often; the first after a minute.",
         limits=(1.0, 10**7), unit="s",
     )
     keep_checkpoints: int = setting(

@@ -33,6 +33,9 @@ _NOT_STDLIB: Final = frozenset(
 )
 _RUN_FILES: Final = frozenset(("run.toml", "state.json"))
 _READ_BYTES: Final = 1 << 20
+_BEGINNING_BYTES: Final = 1 << 16
+_LOOKED_AT: Final = 1000
+"""How many files of a folder are opened while a form is filled in: some tenths of a second on a slow disk."""
 _GZIP_TRAILER_BYTES: Final = 18
 _USUAL_PACKING: Final = 3
 _USUAL_TABLE: Final = 2
@@ -115,10 +118,7 @@ def identify(text: str) -> DatasetIdentity:
         combined.update(f"{_relative(path, root)}\0{size}\0{facts.sha256}\n".encode("utf-8", "surrogatepass"))
         shown = facts.sha256
     if total == 0:
-        what = f"{root} is empty" if kind == "file" else f"Every text file in {root} is empty"
-        raise _error(
-            f"{what}, so there is nothing to train on.", "Choose a file with text in it.", "The dataset is empty"
-        )
+        raise _empty(kind, root)
     path_text = STDLIB if kind == "stdlib" else str(root)
     digest = shown if kind == "file" else combined.hexdigest()
     counted = all(file_format.is_plain_text for _, file_format in files)
@@ -161,6 +161,37 @@ def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> N
         package = missing_package(file_format)
         if package:
             raise MissingPackageError((package,), f"The file {path.name}")
+
+
+def look_at_beginnings(text: str, files: Sequence[tuple[Path, FileFormat]]) -> DatasetIdentity:
+    """A dataset's size, with what can be refused from the beginnings of its files: `identify` reads all of them.
+
+    Args:
+        text: As `identify` takes it.
+        files: As `list_formats` gave them.
+
+    Returns:
+        An identity without a hash.
+
+    Raises:
+        DatasetError: It is empty or not text, as far as that can be seen.
+    """
+    total, text_bytes = 0, 0
+    try:
+        for number, (path, file_format) in enumerate(files):
+            size = path.stat().st_size
+            total += size
+            text_bytes += _text_bytes(path, size, file_format)
+            if number < _LOOKED_AT and file_format.is_readable_text:
+                with path.open("rb") as file:
+                    _check_text(path, file.read(_BEGINNING_BYTES))
+    except OSError as error:
+        raise _unreadable(path, error) from None
+    if files and total == 0:
+        raise _empty("file" if len(files) == 1 else "folder", Path(text))
+    counted = all(file_format.is_plain_text for _, file_format in files)
+    has_rows = any(file_format.has_rows for _, file_format in files)
+    return DatasetIdentity(text, "file", len(files), total, "", True, None if counted else text_bytes, has_rows)
 
 
 def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 0.0) -> int:
@@ -291,15 +322,24 @@ def _read_facts(path: Path, file_format: FileFormat) -> _FileFacts:
             if not file_format.is_readable_text:
                 digest.update(block)
                 continue
-            if b"\0" in block:
-                raise _error(
-                    f"{path} is not text: it holds NUL bytes (a binary file, or UTF-16).",
-                    "Choose a text file; save UTF-16 text as UTF-8.",
-                    "The dataset is not text",
-                )
+            _check_text(path, block)
             digest.update(block)
             utf8 = utf8 and _decodes(decoder, block)
     return _FileFacts(digest.hexdigest(), utf8 and _decodes(decoder, b"", final=True))
+
+
+def _check_text(path: Path, block: bytes) -> None:
+    if b"\0" in block:
+        raise _error(
+            f"{path} is not text: it holds NUL bytes (a binary file, or UTF-16).",
+            "Choose a text file; save UTF-16 text as UTF-8.",
+            "The dataset is not text",
+        )
+
+
+def _empty(kind: Kind, root: Path) -> DatasetError:
+    what = f"{root} is empty" if kind == "file" else f"Every text file in {root} is empty"
+    return _error(f"{what}, so there is nothing to train on.", "Choose a file with text in it.", "The dataset is empty")
 
 
 def _decodes(decoder: codecs.IncrementalDecoder, block: bytes, final: bool = False) -> bool:

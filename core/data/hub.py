@@ -88,11 +88,10 @@ def check_download(name: HubName, options: Mapping[str, Any]) -> None:
 
 def not_here(name: HubName, size_text: str = "") -> DownloadNeededError:
     """The error about a dataset that would have to be downloaded; `size_text` is a sentence on its size, if known."""
-    size = size_text or "rankdeck preview says how large it is."
     return DownloadNeededError(
-        f"{name} is not on this machine (looked in {cache_folder()}), and downloads are off. {size}",
-        "Choose a file or folder, or allow the download.",
-        option=f"--set {ALLOW_DOWNLOAD}=true",
+        f"{name} is not on this machine, and downloads are off.{f' {size_text}' if size_text else ''}",
+        "Allow the download, or choose a file or folder.",
+        option=f"--set {ALLOW_DOWNLOAD}=true (looked in {cache_folder()}; rankdeck preview says how large it is)",
     )
 
 

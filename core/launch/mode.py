@@ -161,14 +161,14 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
 def _check_stealing(*, synchronises: bool, merges: bool) -> None:
     """Refuses dynamic claims beside what needs every device to have its own part of the work."""
     for waits, name, verb in (
-        (synchronises, "sync_every", "synchronise"),
-        (merges, "merge_every_chunks", "merge on the way"),
+        (synchronises, "the sync interval", "synchronise"),
+        (merges, "the merging on the way", "merge on the way"),
     ):
         if waits:
             raise ConfigError(
                 "work_stealing",
                 f"Devices that {verb} wait for each other, so none is done early and takes chunks of the others.",
-                f"Leave out {name}, or leave work_stealing off.",
+                f"Leave out {name}, or turn work stealing off.",
             )
 
 

@@ -97,9 +97,9 @@ def resolve(
         ConfigError: Devices, mode, recipe, batch or options are not possible.
         PreflightError: This torch build cannot do it, or a package that was asked for is missing.
     """
-    config, platform = apply_recipe(config, recipe), recipe_platform(recipe, platform)
-    devices, notes = choose_devices(config.devices, config.mode, available, platform)
-    return _resolved(config, recipe, devices, platform, notes, keep_global_batch)
+    applied, platform = apply_recipe(config, recipe), recipe_platform(recipe, platform)
+    devices, notes = choose_devices(applied.devices, applied.mode, available, platform)
+    return _resolved(_with_mode(applied, config.mode, devices), recipe, devices, platform, notes, keep_global_batch)
 
 
 def resolve_on(config: RunConfig, recipe: Recipe, devices: Sequence[Device], platform: Platform) -> ResolvedRun:
@@ -108,7 +108,13 @@ def resolve_on(config: RunConfig, recipe: Recipe, devices: Sequence[Device], pla
     Raises:
         ConfigError, PreflightError: As `resolve`.
     """
-    return _resolved(apply_recipe(config, recipe), recipe, devices, recipe_platform(recipe, platform))
+    applied = _with_mode(apply_recipe(config, recipe), config.mode, devices)
+    return _resolved(applied, recipe, devices, recipe_platform(recipe, platform))
+
+
+def _with_mode(applied: RunConfig, asked: Mode, devices: Sequence[Device]) -> RunConfig:
+    """Takes away the mode that a recipe gives to several devices where there is one: it was not chosen."""
+    return applied.replace(mode=Mode.AUTO) if asked == Mode.AUTO and len(devices) == 1 else applied
 
 
 def recommended_mode(devices: Sequence[Device], platform: Platform) -> Mode:

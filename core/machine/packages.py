@@ -44,6 +44,7 @@ class MissingPackageError(PreflightError):
             f"{what} needs the package{s} {listed(self.packages)}, which {are} not installed here.",
             f"Install {them}: {install_text(self.packages)}" + (f"; or {instead}" if instead else ""),
         )
+        self.window_step = f"Install {them}" + (f", or {instead}" if instead else ".")
 
     @classmethod
     def of(cls, packages: Iterable[str], cause: str, next_step: str) -> MissingPackageError:
@@ -159,10 +160,12 @@ def choose_extras(
     return tuple(sorted(chosen)), tuple(left.values())
 
 
-def install_text(packages: Iterable[str]) -> str:
-    """The command as the documentation writes it: ``pip install rankdeck[hf]``."""
-    extras, others = choose_extras(packages, find_extras())
-    named = [f"rankdeck[{','.join(extras)}]"] if extras else []
+def install_text(packages: Iterable[str], checkout: Path = CHECKOUT) -> str:
+    """The command for people: ``pip install rankdeck[hf]``; in a checkout, which no index has, by its folder."""
+    extras, others = choose_extras(packages, find_extras(checkout))
+    is_checkout = (checkout / "pyproject.toml").is_file()
+    wanted = f"{checkout}[{','.join(extras)}]" if is_checkout else f"{DISTRIBUTION}[{','.join(extras)}]"
+    named = [f'-e "{wanted}"' if is_checkout else wanted] if extras else []
     return " ".join(["pip install", *named, *others])
 
 

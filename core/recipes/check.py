@@ -122,7 +122,9 @@ def error_in(
         return None
     title = str(values.get("title") or kind.title)
     if kind is ConfigError:
-        error: RankdeckError = ConfigError(str(values.get("field") or ""), cause, next_step, title=title)
+        error: RankdeckError = ConfigError(
+            str(values.get("field") or ""), cause, next_step, title=title, allows=str(values.get("allows") or "")
+        )
     else:
         error = kind(cause, next_step, title=title)
     error.window_step = str(values.get("window_step") or next_step)

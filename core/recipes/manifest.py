@@ -61,7 +61,15 @@ _OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
 _MODULE: Final = re.compile(r"[^\W\d]\w*")
 _TYPES: Final = tuple(kind for kind in get_args(FieldType) if kind != "variables")
 _PICKS: Final = tuple(get_args(Picks))
-_KINDS: Final = {"label": str, "help": str, "unit": str, "common": bool, "optional": bool, "patterns": str}
+_KINDS: Final = {
+    "label": str,
+    "help": str,
+    "unit": str,
+    "common": bool,
+    "optional": bool,
+    "patterns": str,
+    "instead": str,
+}
 _SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
 _MANIFEST_KEYS: Final = (
     "format", "version", "name", "title", "description", "entry", "program", "self_contained", "uses", "modes",
@@ -364,7 +372,10 @@ def _spec(number: int, table: Mapping[str, Any]) -> FieldSpec:
                 f"{where}: {key} is {table[key]!r}; it must be {'text' if kind is str else 'true or false'}."
             )
     _limits(where, table)
-    spec = FieldSpec(**{"label": name, **table, "choices": tuple(table.get("choices", ()))})
+    when = table.get("when", ["", ""])
+    if not isinstance(when, list) or len(when) != 2 or not all(isinstance(text, str) for text in when):
+        raise _ManifestError(f"{where}: when is {when!r}; it must be a field's name and what that must hold.")
+    spec = FieldSpec(**{"label": name, **table, "choices": tuple(table.get("choices", ())), "when": tuple(when)})
     try:
         default = "" if spec.type == "str" and spec.default == "" else spec.check(spec.default)
     except ConfigError as error:

@@ -36,7 +36,7 @@ def answer(work: Callable[[dict[str, Any], Path], Mapping[str, Any]], *, defects
 def _error_values(error: RankdeckError) -> dict[str, Any]:
     """An error as `core.recipes.check.error_in` reads it back."""
     values: dict[str, Any] = {"kind": type(error).__name__, **error.as_dict()}
-    for key, name in (("field", "field"), ("missing", "packages")):
+    for key, name in (("field", "field"), ("allows", "allows"), ("missing", "packages")):
         if hasattr(error, name):
             values[key] = getattr(error, name)
     return values

@@ -10,7 +10,7 @@ from core.config import RunConfig
 from core.errors import ConfigError, DatasetError
 from core.machine.packages import MissingPackageError, check_packages
 
-__all__ = ["Checked", "ConfigError", "DatasetError", "MissingPackageError", "Request", "check_packages"]
+__all__ = ["Checked", "ConfigError", "DatasetError", "MissingPackageError", "Request", "check_heads", "check_packages"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +46,28 @@ class Checked:
 
     notes: Sequence[str] = ()
     settings: Mapping[str, int | float | str | bool] = field(default_factory=dict)
+
+
+def check_heads(width: int, heads: int, *, even: bool = False) -> None:
+    """Refuses attention heads that cannot share the width.
+
+    Args:
+        width: The embedding size, the field ``n_embd``.
+        heads: The number of heads.
+        even: Each head's part of the width must be even too (rotary positions).
+
+    Raises:
+        ConfigError: Names the nearest width that fits, and the nearest number of heads if there is one.
+    """
+    unit = 2 * heads if even else heads
+    if width % unit == 0:
+        return
+    fitting = [count for count in range(1, width + 1) if width % (2 * count if even else count) == 0]
+    nearest = min(fitting, key=lambda count: (abs(count - heads), -count), default=0)
+    instead = f", or {nearest} head{'' if nearest == 1 else 's'}" if nearest else ""
+    what, sum_ = ("twice the heads", f"{width} ÷ (2 × {heads})") if even else ("heads", f"{width} ÷ {heads}")
+    raise ConfigError(
+        "n_embd",
+        f"Width must be divisible by {what} ({sum_}).",
+        f"Try {max(1, round(width / unit)) * unit}{instead}.",
+    )

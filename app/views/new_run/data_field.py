@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,7 +11,10 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
+from app.views.widgets.buttons import chip
 from app.views.widgets.field_row import ProblemLabel
+from app.views.widgets.notice_bar import Step
+from app.views.widgets.remedies import Remedies
 from core.data.dataset import STDLIB
 from core.errors import RankdeckError, sentences
 
@@ -39,14 +43,16 @@ class DataField(QWidget):
         self.line.textEdited.connect(self._on_edited)
         self._file = icon_button("file", "Choose a text file", self.choose_file)
         self._folder = icon_button("folder", "Choose a folder of text files", self._on_folder_clicked)
-        self.preview = icon_button("preview", _PREVIEW)
+        self.preview = named(chip("Preview"), "Preview the data", _PREVIEW)
         self.preview.clicked.connect(self.preview_requested)
         self.preview.setShortcut("Ctrl+D")
         self.set_preview(None)
         self.found = muted_label()
         self.problem = ProblemLabel()
-        row = lay_row(None, self.line, self._file, self._folder, self.preview, spacing=4, grow=self.line)
-        lay_column(self, row, self.found, self.problem, spacing=4)
+        self.remedies = Remedies()
+        row = lay_row(None, self.line, self._file, self._folder, spacing=4, grow=self.line)
+        below = lay_row(None, self.found, None, self.preview, spacing=8, grow=self.found)
+        lay_column(self, row, below, self.problem, self.remedies, spacing=4)
         self.setAcceptDrops(True)
         self.line.setAcceptDrops(False)  # else it would take the drop as text with file:// in front
 
@@ -77,11 +83,10 @@ class DataField(QWidget):
         self.found.setText(text)
         self.found.setVisible(bool(text) and bool(self.line.text()))
 
-    def show_problem(self, error: RankdeckError | None) -> None:
-        """Marks the path as wrong, with the reason."""
+    def show_problem(self, error: RankdeckError | None, steps: Sequence[Step] = ()) -> None:
+        """Marks the path as wrong, with the reason and buttons that mend it."""
         self.problem.set_problem(error)
-        if error is not None:
-            self.show_found("")
+        self.remedies.set_steps(steps if error is not None else ())
         self.line.setAccessibleDescription(
             "" if error is None else f"Wrong: {sentences(error.cause, error.window_step)}"
         )

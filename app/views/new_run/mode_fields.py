@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
 
-from PySide6.QtWidgets import QCheckBox
-
-from app.views.widgets.build import label_grid
-from app.views.widgets.field_row import FieldRow, FieldRows
+from app.views.widgets.field_row import FieldRow, field_grid
+from app.views.widgets.field_rows import FieldRows
 from core.config.run_config import FIELD_BY_NAME
-
-INDENT: Final = 20
-"""What belongs to a mode stands this far to the right of it: under its text, not under its button."""
 
 
 class ModeFields(FieldRows):
@@ -26,17 +20,8 @@ class ModeFields(FieldRows):
 
     def __init__(self, names: Sequence[str], wording: Mapping[str, Mapping[str, str]], label_width: int) -> None:
         super().__init__()
-        grid = label_grid(self, label_width, indent=INDENT)
-        line = 0
+        grid, line = field_grid(self, label_width), 0
         for name in names:
             row = FieldRow(FIELD_BY_NAME[name], self, wording.get(name))
+            row.limit_label(label_width)
             line = self.add_row(row, grid, line)
-            if isinstance(row.editor, QCheckBox):
-                row.editor.setText(row.spec.label)
-                row.label.setText("")
-                grid.addWidget(row.editor, line - 2, 0, 1, 3)  # its text is too long for the column of editors
-
-    def show_reasons(self, reasons: Mapping[str, str]) -> None:
-        """Disables what means nothing just now, and says why."""
-        for name, row in self.rows.items():
-            row.set_reason(reasons.get(name, ""))

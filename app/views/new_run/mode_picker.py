@@ -7,28 +7,27 @@ from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QButtonGroup, QLabel, QPushButton, QRadioButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QLabel, QPushButton, QWidget
 
-from app.state.draft import default_mode_texts, fields_of_mode
+from app.state.draft_fields import default_mode_texts, fields_of_mode
 from app.state.mode_options import ModeOptions
-from app.views.new_run.mode_fields import INDENT, ModeFields
+from app.views.new_run.mode_fields import ModeFields
 from app.views.new_run.recipe_form import LABEL_WIDTH
 from app.views.new_run.sync_interval import SyncInterval
 from app.views.widgets.build import lay_column, lay_row, muted_label
-from app.views.widgets.field_row import ProblemLabel
+from app.views.widgets.field_row import MARGIN, ProblemLabel
+from app.views.widgets.segment import Segment, SegmentBar
 from core.config.mode import Mode
 from core.errors import RankdeckError
 
-_LABELS: Final = {Mode.DDP: "&DDP", Mode.INDEPENDENT: "Parallel-&independent", Mode.ZERO: "&ZeRO", Mode.FSDP: "&FSDP"}
+_LABELS: Final = {Mode.DDP: "&DDP", Mode.INDEPENDENT: "&Independent", Mode.ZERO: "&ZeRO", Mode.FSDP: "&FSDP"}
 _MEANINGS: Final = {
-    Mode.DDP: "Each device trains on a share of every batch, and gradients are averaged at every step: "
-    "one model, the same as on one device, only faster.",
-    Mode.INDEPENDENT: "Each device trains its own model on its own data without waiting for the others. The sync "
-    "interval sets how often the models are averaged.",
-    Mode.ZERO: "Like DDP, but each device stores only its share of the state that the stage names, so that larger "
-    "models fit.",
-    Mode.FSDP: "PyTorch's fully sharded data parallel: like ZeRO stage 3, each device stores only its share of "
-    "weights, gradients and optimizer state, so that the largest models fit.",
+    Mode.DDP: "Each device trains on a share of every batch; gradients are averaged at every step. One model, faster.",
+    Mode.INDEPENDENT: "Each device trains its own model on its own data, without waiting for the others. The sync "
+    "interval sets how often they are averaged.",
+    Mode.ZERO: "Like DDP, but each device stores only its share of the state that the stage names: larger models fit.",
+    Mode.FSDP: "PyTorch's fully sharded data parallel: each device stores only its share of weights, gradients and "
+    "optimizer state, so the largest models fit.",
 }
 _PROGRAM_MEANINGS: Final = {
     Mode.DDP: "The program runs once on each device, as torchrun starts it: all processes share one process group.",
@@ -67,20 +66,21 @@ class ModePicker(QWidget):
         self._options = ModeOptions()
         self._deepspeed = ""
         self._group = QButtonGroup(self)
-        self.radios = {mode: QRadioButton(text) for mode, text in _LABELS.items()}
+        self.radios = {mode: Segment(text) for mode, text in _LABELS.items()}
         self._meaning = muted_label()
         self.problem = ProblemLabel()
-        self.zero = ModeFields(_ZERO_ROWS, _WORDING, LABEL_WIDTH - INDENT)
+        self.zero = ModeFields(_ZERO_ROWS, _WORDING, LABEL_WIDTH)
         self.deepspeed = QPushButton("DeepSpeed settings…")
         self.deepspeed.clicked.connect(self.deepspeed_requested)
         self.install = QPushButton("Insta&ll DeepSpeed…")
         self.install.setToolTip("Shows the command that installs it and asks before running it")
         self.install.clicked.connect(self.install_requested)
         self.deepspeed_problem = ProblemLabel()
-        self.sync_interval = SyncInterval(LABEL_WIDTH - INDENT)
+        self.sync_interval = SyncInterval(LABEL_WIDTH)
         self.sync_problem = ProblemLabel()
-        self.merging = ModeFields(_MERGE_ROWS, _WORDING, LABEL_WIDTH - INDENT)
+        self.merging = ModeFields(_MERGE_ROWS, _WORDING, LABEL_WIDTH)
         self.merging.rows["merge_every_chunks"].set_placeholder("only at the end")
+        self.bar = SegmentBar(list(self.radios.values()))
         self._average_warning = QLabel(_AVERAGE, wordWrap=True)
         for mode, radio in self.radios.items():
             self._group.addButton(radio)
@@ -93,12 +93,13 @@ class ModePicker(QWidget):
         self.set_mode(Mode.AUTO, {})
 
     def _lay_out(self) -> None:
-        inset = (INDENT, 0, 0, 0)
+        inset = (MARGIN, 0, 0, 0)
         buttons = lay_row(None, self.deepspeed, self.install, None, spacing=4)
+        head = lay_column(None, self.bar, self._meaning, self.problem, spacing=4, margins=inset)
         below = lay_column(None, buttons, self.deepspeed_problem, spacing=4, margins=inset)
         last = lay_column(None, self.sync_problem, margins=inset)
-        head = (*self.radios.values(), self._meaning, self.problem, self.zero)
-        lay_column(self, *head, below, self.sync_interval, last, self.merging, self._average_warning, spacing=4)
+        warning = lay_column(None, self._average_warning, margins=inset)
+        lay_column(self, head, self.zero, below, self.sync_interval, last, self.merging, warning, spacing=4)
 
     def mode(self) -> Mode:
         """The mode that was picked; `Mode.AUTO` before that."""
@@ -142,7 +143,8 @@ class ModePicker(QWidget):
         for mode, radio in self.radios.items():
             can = mode in options.supported
             radio.setEnabled(can)
-            radio.setToolTip(_MEANINGS[mode] if can else "This recipe doesn't support this mode.")
+            recommended = " Recommended for the selected devices." if mode == options.recommended else ""
+            radio.setToolTip(_MEANINGS[mode] + recommended if can else "This recipe doesn't support this mode.")
         self._show()
 
     def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
@@ -156,12 +158,10 @@ class ModePicker(QWidget):
     def _show(self) -> None:
         shown, ranks = self.shown_mode(), self._options.ranks
         self.radios[shown].setChecked(True)
-        for mode, radio in self.radios.items():
-            hint = "  (recommended)" if mode == self._options.recommended and ranks > 1 else ""
-            radio.setText(_LABELS[mode] + hint)
         alone = "The mode matters only with two or more devices." if ranks == 1 else ""
         meanings = {**_MEANINGS, **_PROGRAM_MEANINGS} if self._options.own_program else _MEANINGS
-        self._meaning.setText(alone or meanings[shown])
+        recommended = "Recommended. " if shown == self._options.recommended else ""
+        self._meaning.setText(alone or recommended + meanings[shown])
         texts = self.texts()
         fields = () if alone or self._options.own_program else fields_of_mode(shown, texts)
         self.zero.setVisible(not set(fields).isdisjoint(_ZERO_ROWS))

@@ -1,4 +1,4 @@
-"""New run sheet: the next run, and its batch arithmetic, which is always in sight."""
+"""New run sheet: what the next run trains, where and how, and at its foot what that comes to."""
 
 from __future__ import annotations
 
@@ -7,38 +7,58 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QAction
-from PySide6.QtWidgets import QComboBox, QLabel, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction, QHideEvent, QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QScrollArea, QVBoxLayout, QWidget
 
-from app.state.draft import CheckedDraft, Draft, default_texts, form_fields, settings_without_meaning
+from app.state.draft import CheckedDraft, Draft
+from app.state.draft_fields import default_mode_texts, default_texts, settings_without_meaning
 from app.state.recipe_drafts import RecipeDrafts
 from app.views.new_run.data_field import DataField
 from app.views.new_run.device_picker import DevicePicker
 from app.views.new_run.mode_picker import ModePicker
-from app.views.new_run.recipe_form import RecipeForm
+from app.views.new_run.recipe_form import LABEL_WIDTH, RecipeForm
 from app.views.new_run.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
+from app.views.new_run.sheet_header import SheetHeader
 from app.views.new_run.summary_lines import SummaryLines
-from app.views.widgets.action_buttons import PrimaryActionButton
-from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named, narrow, scrolled
-from app.views.widgets.notice_bar import NoticeBar
+from app.views.widgets.build import bold_label, lay_column, muted_label, named, narrow, scrolled
+from app.views.widgets.field_row import EDITOR_HEIGHT, MARGIN, ProblemLabel, field_grid
+from app.views.widgets.field_rows import no_remedies
+from app.views.widgets.overlaid_notice import OverlaidNotice
+from app.views.widgets.remedies import Remedies, RemediesFor
+from core.config.mode import Mode
+from core.data.dataset import STDLIB
 from core.errors import ConfigError, RankdeckError
 from core.machine.interpreters import Interpreter
 from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 
-MIN_WIDTH: Final = 320
+MIN_WIDTH: Final = 360
+WIDTH: Final = 440
 
 
 class NewRunSheet(QWidget):
     """Recipe, data, devices, mode and fields. It holds a `Draft`; whether that is right is decided elsewhere.
 
+    Args:
+        recipes: All there are.
+        start: What the button at its foot does; None leaves that out.
+        parent: Qt owner.
+
     Attributes:
         drafts: What was set for the other recipes.
+        notice: Covers the lower end of the form while it says something, and moves nothing.
+
+    Signals:
+        draft_changed: Something was set.
+        charts_requested: The table of charts is wanted.
+        close_requested: The sheet is to be closed; what was set stays.
+        watched_changed: It came into sight, or went.
     """
 
     draft_changed = Signal()
     charts_requested = Signal()
     close_requested = Signal()
+    watched_changed = Signal(bool)
 
     def __init__(self, recipes: Sequence[Recipe], start: QAction | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -47,29 +67,38 @@ class NewRunSheet(QWidget):
         self._interpreters: tuple[Interpreter, ...] = ()
         self._problems: Mapping[str, RankdeckError] = {}
         self._shown_recipe = ""
+        self._remedies: RemediesFor = no_remedies
+        self._copied = ""
         self.drafts = RecipeDrafts()
-        self.notice = NoticeBar()
-        self.needs = NoticeBar()
+        self.header = SheetHeader()
         self.recipe = named(QComboBox(), "Recipe")
         self.recipe.setObjectName("field_recipe")
+        self.recipe_problem, self.recipe_remedies = ProblemLabel(), Remedies()
         self.data = DataField()
+        self.run_name = named(QLineEdit(placeholderText="from recipe, data and time"), "Name of the run")
+        self.run_name.setObjectName("field_name")
+        self.run_name.setToolTip("What the run will be called. You can rename it later.")
+        self.name_problem = ProblemLabel()
         self.devices = DevicePicker()
         self.mode = ModePicker()
         self.form = RecipeForm()
         self._description = muted_label()
         self.unusable = named(QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText), "Recipes that cannot be used")
         self.unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.summary = SummaryLines()
+        self.summary = SummaryLines(start)
         self._fill_recipes(recipes)
         self.recipe.setCurrentIndex(self._first_row())
-        self._lay_out(start)
+        self._lay_out()
         self._show_recipe()
         self.recipe.currentIndexChanged.connect(self._on_recipe_changed)
         self.mode.shown_changed.connect(self._show_settings_of_mode)
         self.summary.fix_requested.connect(self._show_first_problem)
         self.mode.deepspeed_requested.connect(self._on_deepspeed_requested)
+        self.header.reset_requested.connect(self.reset)
+        self.header.close_requested.connect(self.close_requested)
         for edited in (self.data.edited, self.devices.selection_changed, self.mode.changed, self.form.edited):
-            edited.connect(self.draft_changed)
+            edited.connect(self._on_edited)
+        self.run_name.textEdited.connect(self._on_edited)
 
     def _fill_recipes(self, recipes: Sequence[Recipe]) -> None:
         for recipe in recipes:
@@ -109,37 +138,82 @@ class NewRunSheet(QWidget):
             self.drafts.keep(kept)
         self._show_recipe()
         if now is not None and before is not None and now.name == before.name:
-            shown, defaults = default_texts(before), default_texts(now)
-            typed = {name: text for name, text in kept.fields.items() if text != shown.get(name) and name in defaults}
-            self.form.set_texts({**defaults, **typed})
-        self.draft_changed.emit()
+            self.form.set_texts({name: text for name, text in kept.fields.items() if name in self.form.rows})
+        self._on_edited()
 
-    def _lay_out(self, start: QAction | None) -> None:
+    def _lay_out(self) -> None:
         content = QWidget()
         column = QVBoxLayout(content)
+        column.setContentsMargins(0, 0, 0, 16)
         column.setSpacing(4)
-        _section(column, "Reci&pe", self.recipe, self.recipe)
-        column.addWidget(self._description)
-        column.addWidget(self.unusable)
-        column.addWidget(self.needs)
-        self._data_label = _section(column, "D&ata", self.data, self.data.line)
-        _section(column, "Devices", self.devices, None)
-        _section(column, "Mode", self.mode, None)
-        _section(column, "Settings", self.form, None)
+        _heading(column, "What")
+        column.addWidget(self._what_head())
+        column.addWidget(self.form.what)
+        column.addWidget(self._what_foot())
+        _heading(column, "Where")
+        column.addLayout(lay_column(None, self.devices, margins=(MARGIN, 0, 0, 4)))
+        column.addWidget(self.mode)
+        column.addWidget(self.form.where)
+        _heading(column, "How")
+        column.addWidget(self.form)
         column.addStretch(1)
         self._scroll = scroll = scrolled(content)
         scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         _keep_width(scroll, column)
-        close = icon_button("close", "Close New run (Esc)", self.close_requested.emit, "Close New run")
-        close.setAutoRaise(True)
-        head = lay_row(None, bold_label("New run"), None, close, margins=(12, 8, 8, 4))
-        foot = lay_row(None, None, margins=(12, 0, 12, 12))
-        if start is not None:
-            foot.addWidget(PrimaryActionButton(start))
-        lay_column(self, head, self.notice, scroll, self.summary, foot, grow=scroll)
+        lay_column(self, self.header, scroll, self.summary, grow=scroll)
+        self.notice = OverlaidNotice(scroll, self)
         self.setMinimumWidth(MIN_WIDTH)
         narrow(self.recipe)
+
+    def _what_head(self) -> QWidget:
+        """Recipe and data; fields of the recipe's that belong to them follow."""
+        page = QWidget()
+        grid = field_grid(page, LABEL_WIDTH)
+        self._description.setWordWrap(True)
+        grid.addWidget(_label("Reci&pe", self.recipe), 0, 1)
+        grid.addWidget(self.recipe, 0, 2)
+        for row, widget in enumerate((self._description, self.unusable, self.recipe_problem, self.recipe_remedies), 1):
+            grid.addWidget(widget, row, 1, 1, 2)
+        self._data_label = _label("D&ata", self.data.line)
+        grid.addWidget(self._data_label, 5, 1, Qt.AlignmentFlag.AlignTop)
+        grid.addWidget(self.data, 5, 2)
+        self._data_label.setMinimumHeight(EDITOR_HEIGHT)
+        for editor in (self.recipe, self.data.line, self.run_name):
+            editor.setMinimumHeight(EDITOR_HEIGHT)
+        return page
+
+    def _what_foot(self) -> QWidget:
+        page = QWidget()
+        grid = field_grid(page, LABEL_WIDTH)
+        grid.addWidget(_label("Name", self.run_name), 0, 1)
+        grid.addWidget(self.run_name, 0, 2)
+        grid.addWidget(self.name_problem, 1, 1, 1, 2)
+        return page
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self.watched_changed.emit(True)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        super().hideEvent(event)
+        self.watched_changed.emit(False)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape closes the sheet; what was set stays."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_requested.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_edited(self, *_: object) -> None:
+        self._show_changed()
+        self.draft_changed.emit()
+
+    def _show_changed(self) -> None:
+        draft = self.draft()
+        is_changed = self.form.is_changed or bool(draft.name) or draft.mode != Mode.AUTO
+        self.header.show_changed(is_changed or draft.mode_fields != default_mode_texts() or bool(self._copied))
 
     def chosen_recipe(self) -> Recipe | None:
         """The recipe that is chosen; None when there is no usable one."""
@@ -154,6 +228,7 @@ class NewRunSheet(QWidget):
             mode=self.mode.mode(),
             mode_fields=self.mode.texts(),
             fields=self.form.texts(),
+            name=self.run_name.text().strip(),
         )
 
     def open_draft(self, draft: Draft, keep_devices: bool = False) -> None:
@@ -173,34 +248,71 @@ class NewRunSheet(QWidget):
             with QSignalBlocker(self.recipe):
                 self.recipe.setCurrentIndex(row)
             self._show_recipe()
+        self._show_copied("")
         self.data.set_path(draft.dataset)
+        self.run_name.setText(draft.name)
         self.mode.set_mode(draft.mode, draft.mode_fields)
+        self.form.reset()
         self.form.set_texts(draft.fields)
         if not keep_devices:
             self.devices.select(draft.devices)
-        self.draft_changed.emit()
+        self._on_edited()
+
+    def copy_run(self, draft: Draft, name: str) -> None:
+        """Fills the panel with the settings of a run, and says whose they are."""
+        self.set_draft(draft)
+        self._show_copied(name)
+        self._show_changed()
+
+    def reset(self) -> None:
+        """Puts everything but the devices to the recipe's defaults."""
+        recipe = str(self.recipe.currentData() or "")
+        self.set_draft(Draft(recipe=recipe, dataset=STDLIB), keep_devices=True)
+
+    def clear_name(self) -> None:
+        """The name went to a run that was started; the next run gets its own."""
+        self.run_name.clear()
+        self._on_edited()
+
+    def _show_copied(self, name: str) -> None:
+        self._copied = name
+        self.header.show_copied(name)
+
+    def set_remedies(self, remedies: RemediesFor) -> None:
+        """What can be done about an error, as buttons beside it."""
+        self._remedies = remedies
 
     def show_checked(self, checked: CheckedDraft) -> None:
         """Marks what is wrong and shows what empty fields will be."""
         self.form.show_placeholders(checked.placeholders)
+        self.form.show_reasons(checked.reasons)
         self.show_problems(checked.problems)
 
     def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
         """Marks the fields that are wrong, and no others."""
         self._problems = problems
-        self.form.show_problems(problems)
+        self.form.show_problems(problems, self._remedies)
+        on_recipe, on_data = problems.get("recipe"), problems.get("dataset_file")
+        self.recipe_problem.set_problem(on_recipe)
+        self.recipe_remedies.set_steps(() if on_recipe is None else self._remedies(on_recipe))
+        self.data.show_problem(on_data, () if on_data is None else self._remedies(on_data))
+        self.name_problem.set_problem(problems.get("name"))
         self.devices.show_problem(problems.get("devices"))
         self.mode.show_problems(problems)
 
     def show_refusal(self, error: ConfigError) -> None:
         """Marks the field that a start was refused for, and brings it into sight with the cursor in it."""
-        self.show_problems({error.field: error})
-        if error.field in self.form.rows:
+        self.show_problems({**self._problems, error.field: error})
+        if self.marks(error.field):
             self.go_to(error.field)
+
+    def marks(self, field: str) -> bool:
+        """A field of that name stands in the sheet, so that a problem is shown beside it."""
+        return field in self.form.rows or field in _PLACES
 
     def _show_first_problem(self) -> None:
         """Brings the topmost wrong setting into sight."""
-        order = ["recipe", "dataset_file", "devices", *self.form.rows]
+        order = ["recipe", "dataset_file", "name", "devices", "mode", *self.form.rows]
         wrong = [name for name in order if name in self._problems] or list(self._problems)
         if wrong:
             self.go_to(wrong[0])
@@ -217,8 +329,10 @@ class NewRunSheet(QWidget):
             editor: QWidget = self.form.rows[field].editor
             shown: QWidget = self.form.rows[field].problem
         else:
-            shown = {"recipe": self.recipe, "dataset_file": self.data, "devices": self.devices}.get(field, self.mode)
+            places: dict[str, QWidget] = {"recipe": self.recipe, "dataset_file": self.data, "devices": self.devices}
+            shown = self.run_name if field == "name" else places.get(field, self.mode)
             editor = self.data.line if shown is self.data else shown
+            editor = self.mode.radios[self.mode.shown_mode()] if shown is self.mode else editor
         editor.setFocus(Qt.FocusReason.OtherFocusReason)
         # Unfolded and with its reason it has another place, from the next turn of the event loop on.
         QTimer.singleShot(0, shown, lambda: self._scroll.ensureWidgetVisible(shown))
@@ -237,8 +351,7 @@ class NewRunSheet(QWidget):
         self._description.setVisible(recipe is not None)
         if recipe is not None:
             self._description.setText(recipe.description)
-            self.form.set_fields(form_fields(recipe), SCRIPT_ROWS if recipe.name == USER_SCRIPT else None)
-            self.form.set_texts(default_texts(recipe))
+            self.form.set_recipe(recipe, SCRIPT_ROWS if recipe.name == USER_SCRIPT else None)
             self.data.ask(not recipe.own_samples)
             self._data_label.setVisible(not recipe.self_contained)
             self.data.setVisible(not recipe.self_contained)
@@ -284,10 +397,11 @@ class NewRunSheet(QWidget):
         """Shows what was last set for the recipe; for a new one its defaults, on the data and in the mode chosen."""
         left = dataclasses.replace(self.draft(), recipe=self._shown_recipe)
         self.drafts.keep(left)
+        self.notice.clear()
         self._show_recipe()
         recipe = self.chosen_recipe()
         if recipe is not None:
-            fresh = dataclasses.replace(left, recipe=recipe.name, fields=default_texts(recipe))
+            fresh = dataclasses.replace(left, recipe=recipe.name, fields=default_texts(recipe), name="")
             self.set_draft(self.drafts.kept(recipe.name) or fresh, keep_devices=True)
 
 
@@ -296,12 +410,20 @@ def _usable(recipes: Sequence[Recipe]) -> dict[str, Recipe]:
     return {recipe.name: recipe for recipe in reversed(recipes) if not recipe.problem}
 
 
-def _section(column: QVBoxLayout, title: str, body: QWidget, buddy: QWidget | None) -> QLabel:
-    label = bold_label(title, buddy)
-    if column.count():
-        column.addSpacing(8)
+_PLACES: Final = ("recipe", "dataset_file", "name", "devices", "mode", "deepspeed_config", "sync_every")
+"""Fields that are marked and are no rows of the form."""
+
+
+def _heading(column: QVBoxLayout, title: str) -> None:
+    label = bold_label(title)
+    label.setContentsMargins(MARGIN, 12 if column.count() else 0, 0, 4)
     column.addWidget(label)
-    column.addWidget(body)
+
+
+def _label(text: str, buddy: QWidget) -> QLabel:
+    label = QLabel(text)
+    label.setContentsMargins(0, 0, 8, 0)
+    label.setBuddy(buddy)
     return label
 
 
@@ -310,7 +432,7 @@ def _keep_width(scroll: QScrollArea, column: QVBoxLayout) -> None:
     bar = scroll.verticalScrollBar()
 
     def leave_room(low: int, high: int) -> None:
-        column.setContentsMargins(12, 8, 4 if high > low else 4 + bar.sizeHint().width(), 8)
+        column.setContentsMargins(0, 4, 4 if high > low else 4 + bar.sizeHint().width(), 16)
 
     bar.rangeChanged.connect(leave_room)
     leave_room(0, 0)

@@ -1,83 +1,127 @@
-"""The form made from a recipe's fields: common ones first, the rest folded under "More"."""
+"""Form made from a recipe's fields: what is set first stands in three places of the sheet, the rest under Advanced."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
+from typing import Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QToolButton, QWidget
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
 
-from app.views.style.icons import icon
-from app.views.widgets.build import label_grid, lay_column
-from app.views.widgets.field_row import FieldRow, FieldRows
+from app.state.draft_fields import default_texts
+from app.state.field_groups import HOW, IN_SIGHT, WHAT, WHERE, grouped_fields
+from app.views.new_run.advanced import Advanced, Group
+from app.views.widgets.build import lay_column
+from app.views.widgets.field_row import FieldRow, field_grid
+from app.views.widgets.field_rows import FieldRows, no_remedies
+from app.views.widgets.remedies import RemediesFor
 from core.config.fields import FieldSpec
 from core.errors import RankdeckError
+from core.recipes.manifest import Recipe
 
-LABEL_WIDTH = 120
+LABEL_WIDTH: Final = 124
 """Room for the longest label of one line, so that editors of all sections stand in one column."""
 
 
 class RecipeForm(FieldRows):
-    """Rows for a recipe's `FieldSpec`s; those that are rarely changed are folded away."""
+    """Rows for a recipe's `FieldSpec`s.
+
+    Attributes:
+        what, where: Where the fields of these groups stand; the sheet places them. *How* and *Advanced* stand in it.
+    """
 
     more_toggled = Signal(bool)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._kinds: Mapping[str, type[FieldRow]] = {}
-        self._common = QWidget()
-        self._rest = QWidget()
-        self.more = QToolButton()
-        self.more.setText("M&ore settings")
-        self.more.setIcon(icon("chevron-right"))
-        self.more.setCheckable(True)
-        self.more.setAutoRaise(True)
-        self.more.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.more.setToolTip("Show settings that are rarely changed")
-        self.more.toggled.connect(self._on_more_toggled)
-        self._rest.setVisible(False)
-        self._column = lay_column(self, self._common, self.more, self._rest, spacing=8)
+        self.what, self.where, self._how = QWidget(), QWidget(), QWidget()
+        self._pages = {WHAT: self.what, WHERE: self.where, HOW: self._how}
+        for page in self._pages.values():
+            lay_column(page)
+        self.advanced = Advanced()
+        self.more = self.advanced.toggle
+        self.more.toggled.connect(self.more_toggled)
+        self.edited.connect(self._show_changed)
+        lay_column(self, self._how, self.advanced, spacing=8)
 
-    def set_fields(self, fields: Sequence[FieldSpec], kinds: Mapping[str, type[FieldRow]] | None = None) -> None:
+    def set_recipe(self, recipe: Recipe, kinds: Mapping[str, type[FieldRow]] | None = None) -> None:
         """Rebuilds the rows for another recipe.
 
         Args:
-            fields: Its fields, from the top down.
+            recipe: Whose fields they are.
             kinds: Fields that are edited in a way of their own, by name.
         """
         self._kinds = kinds or {}
         for row in self.rows.values():
             row.deleteLater()
         self.rows = {}
-        self._common = self._rebuilt(self._common, [spec for spec in fields if spec.common])
-        self._rest = self._rebuilt(self._rest, [spec for spec in fields if not spec.common])
-        self._rest.setVisible(self.more.isChecked())
+        groups = grouped_fields(recipe)
+        for title, page in self._pages.items():
+            _replace(page, self._grid_of(groups.get(title, [])))
+            page.setVisible(title in groups)
+        self.advanced.set_groups(
+            [self._group(title, specs) for title, specs in groups.items() if title not in IN_SIGHT]
+        )
+        defaults = default_texts(recipe)
+        for name, row in self.rows.items():
+            row.set_default(defaults[name])
+            row.set_text(defaults[name])
+        self._show_changed()
 
-    def _rebuilt(self, old: QWidget, specs: Sequence[FieldSpec]) -> QWidget:
-        page = QWidget(self)
-        grid = label_grid(page, LABEL_WIDTH)
-        line = 0
+    def _group(self, title: str, specs: list[FieldSpec]) -> Group:
+        grid = self._grid_of(specs)
+        return Group(title, grid, [self.rows[spec.name] for spec in specs])
+
+    def _grid_of(self, specs: list[FieldSpec]) -> QWidget:
+        page = QWidget()
+        grid, line = field_grid(page, LABEL_WIDTH), 0
         for spec in specs:
             row = self._kinds.get(spec.name, FieldRow)(spec, page)
-            row.label.setWordWrap(row.label.sizeHint().width() > LABEL_WIDTH)  # else it would push editors out of sight
+            row.limit_label(LABEL_WIDTH)
             line = self.add_row(row, grid, line)
-        self._column.replaceWidget(old, page)
-        old.hide()  # it is deleted a moment later
-        old.deleteLater()
         return page
 
-    def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
-        """Marks the wrong fields with their reason; unfolds "More" if one is there."""
-        super().show_problems(problems)
-        if any(name in problems and not row.spec.common for name, row in self.rows.items()):
-            self.more.setChecked(True)
+    def set_texts(self, texts: Mapping[str, str]) -> None:
+        """Shows values; fields that are not named keep theirs."""
+        super().set_texts(texts)
+        self._show_changed()
+
+    def reset(self) -> None:
+        """Puts every field to its default."""
+        self.set_texts({name: row.default for name, row in self.rows.items()})
+
+    @property
+    def is_changed(self) -> bool:
+        """A field differs from its default."""
+        return any(row.is_changed for row in self.rows.values())
+
+    def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor = no_remedies) -> None:
+        """Marks the wrong fields with their reason; unfolds Advanced if one is there."""
+        super().show_problems(problems, remedies)
+        self.advanced.show_wrong({name for name in problems if name in self.rows})
+
+    def show_only(self, names: Collection[str]) -> None:
+        """Hides the rows that mean nothing just now."""
+        super().show_only(names)
+        self.advanced.show_found()
 
     def show_placeholders(self, texts: Mapping[str, str]) -> None:
         """Shows, greyed, what empty fields will be."""
         for name, row in self.rows.items():
             row.set_placeholder(texts.get(name, ""))
 
-    def _on_more_toggled(self, on: bool) -> None:
-        self.more.setIcon(icon("chevron-down" if on else "chevron-right"))
-        self._rest.setVisible(on)
-        self.more_toggled.emit(on)
+    def _show_changed(self) -> None:
+        self.advanced.show_changed()
+
+
+def _replace(page: QWidget, content: QWidget) -> None:
+    """Gives a page another content; what it held is deleted a moment later."""
+    layout = page.layout()
+    assert layout is not None
+    while (item := layout.takeAt(0)) is not None:
+        if (old := item.widget()) is not None:
+            old.hide()
+            old.deleteLater()
+    layout.addWidget(content)
+    content.show()

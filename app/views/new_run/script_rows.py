@@ -25,7 +25,6 @@ class InterpreterRow(FieldRow):
         self.note.setParent(parent)
         self.note.hide()
         super().__init__(spec, parent, wording)
-        self._shown = True
 
     def _make_editor(self, parent: QWidget) -> Editor:
         combo = QComboBox(parent)
@@ -46,7 +45,7 @@ class InterpreterRow(FieldRow):
     def place(self, grid: QGridLayout, row: int) -> int:
         """As `FieldRow.place`, with a line under it that says what the chosen one is."""
         row = super().place(grid, row)
-        grid.addWidget(self.note, row, 1, 1, 2)
+        grid.addWidget(self.note, row, 2)
         return row + 1
 
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:
@@ -75,27 +74,25 @@ class InterpreterRow(FieldRow):
         if self.line.text() != text:
             self.line.setText(text)
             self.line.setCursorPosition(0)
-        self._show_note()
+        self._show()
 
     def set_placeholder(self, text: str) -> None:
         """What an empty field will be, greyed; without text it is the Python that Rankdeck runs in."""
         self.line.setPlaceholderText(text or OWN)
 
-    def set_visible(self, shown: bool) -> None:
-        """Shows or hides the whole row."""
-        self._shown = shown
-        super().set_visible(shown)
+    def _show(self) -> None:
+        super()._show()
         self._show_note()
 
     def _show_note(self) -> None:
         known = self._known.get(self.line.text().strip(), "")
         self.note.setText(known)
-        self.note.setVisible(bool(known) and self._shown)
+        self.note.setVisible(bool(known) and self.is_shown)
         self.editor.setToolTip("\n".join(filter(None, (known, self.line.text(), self._help))))
 
     def _on_typed(self, *_: object) -> None:
         self._show_note()
-        self.edited.emit(self.spec.name)
+        self._on_edited()
 
     def _on_activated(self, row: int) -> None:
         assert isinstance(self.editor, QComboBox)

@@ -1,26 +1,33 @@
-"""Summary below New run: batch arithmetic, steps per epoch, and the command line that starts the same run."""
+"""Foot of the New run sheet: what the settings come to, the command line that does the same, and Start."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPaintEvent
-from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QStyle, QWidget
+from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtGui import QAction, QFontDatabase, QGuiApplication, QPainter, QPaintEvent, QPalette
+from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.state.draft import CheckedDraft
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
-from app.views.style.tones import rule
+from app.views.style.tones import rule, tone
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
+from app.views.widgets.buttons import PrimaryButton
 from core.config.mode import Mode
 from core.formatting import count
 
 COPIED_MS: Final = 1500
+_START_WIDTH: Final = 120
+_MOST_NOTES: Final = 2
 
 
 class SummaryLines(QFrame):
-    """Always current: global = micro × ranks × accumulation, steps an epoch, the command line that does the same.
+    """Always current: global = micro × ranks × accumulation, steps an epoch, the command line, Start.
+
+    Args:
+        start: What the big button does; None leaves it out.
 
     Signals:
         fix_requested: The line that counts wrong settings was clicked.
@@ -28,27 +35,39 @@ class SummaryLines(QFrame):
 
     fix_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, start: QAction | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.arithmetic = QLabel(wordWrap=True)
         self.arithmetic.setFont(tabular(self.arithmetic.font()))
-        self.fix = QPushButton("✕ Fix the marked settings to start", flat=True)
+        self.fix = FixButton()
         self.fix.setToolTip("Go to the first of them")
         self.fix.clicked.connect(self.fix_requested)
         self.fix.hide()
         self.epoch = muted_label()
-        self.command = named(QLineEdit(readOnly=True), "Equivalent command line")
+        self.notes = muted_label()
+        self.notes.setTextFormat(Qt.TextFormat.PlainText)
+        self.waiting = muted_label()
+        self._full_notes: tuple[str, ...] = ()
+        self.command = named(QLineEdit(readOnly=True, placeholderText="Command line"), "Equivalent command line")
         self.command.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
         tip = "Copy the equivalent command line"
         self.copy = icon_button("copy", tip, self._on_copy_clicked, "Copy the command line")
         self._back = QTimer(self, singleShot=True, interval=COPIED_MS)
         self._back.timeout.connect(lambda: self.copy.setIcon(icon("copy")))
-        # As far from the edge as what is above it, where there may be a scroll bar.
-        right = 4 + self.style().pixelMetric(QStyle.PixelMetric.PM_ScrollBarExtent)
-        row = lay_row(None, self.command, self.copy, spacing=4, grow=self.command)
-        parts = (Line(), self.arithmetic, self.fix, self.epoch, row)
-        column = lay_column(self, *parts, spacing=4, margins=(12, 8, right, 8))
-        column.setAlignment(self.fix, Qt.AlignmentFlag.AlignLeft)
+        self.start = PrimaryButton()
+        self.start.setMinimumWidth(_START_WIDTH)
+        self._action = start
+        self.start.setVisible(start is not None)
+        if start is not None:
+            self.start.clicked.connect(start.trigger)
+            start.changed.connect(self._on_action_changed)
+            self._on_action_changed()
+        command = lay_row(None, self.command, self.copy, spacing=4, grow=self.command)
+        row = lay_row(None, command, self.start, spacing=12, grow=command)
+        parts = (self.arithmetic, self.epoch, self.notes, self.waiting, self.fix, row)
+        body = lay_column(None, *parts, spacing=4, margins=(16, 8, 12, 12))
+        body.setAlignment(self.fix, Qt.AlignmentFlag.AlignLeft)
+        lay_column(self, Line(), body)
 
     def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None, ranks: int = 1) -> None:
         """Shows a draft's arithmetic; while something is wrong, how many things are.
@@ -69,27 +88,73 @@ class SummaryLines(QFrame):
         elif checked.config is not None:
             text = "1 process" if ranks == 1 else f"{count(ranks)} processes, one per device"
             tip = "The program sets its own batch size"
-        else:
-            wrong = len(checked.problems)
-            self.fix.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
+        wrong = len(checked.problems)
+        self.fix.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
         self.arithmetic.setText(text)
         self.arithmetic.setToolTip(tip)
         self.epoch.setText(epoch)
         self.arithmetic.setVisible(bool(text))
-        self.fix.setVisible(not text)
+        self.epoch.setVisible(bool(epoch))
+        self.fix.setVisible(bool(wrong))
         if self.command.text() != checked.command:
             self.command.setText(checked.command)
             self.command.setCursorPosition(0)
         self.command.setToolTip(checked.command)
         self.copy.setEnabled(bool(checked.command))
-        self.copy.setToolTip(
-            "Copy the equivalent command line" if checked.command else "Fix the marked settings to get a command"
-        )
+        why_not = checked.waiting or "Fix the marked settings to get a command"
+        self.copy.setToolTip("Copy the equivalent command line" if checked.command else why_not)
+
+    def show_notes(self, notes: Sequence[str]) -> None:
+        """Says what is worth knowing though it stops nothing; a long list is cut, with all of it in the tooltip."""
+        self._full_notes = tuple(notes)
+        more = len(notes) - _MOST_NOTES
+        lines = [*notes[:_MOST_NOTES], *([f"And {more} more."] if more > 0 else ())]
+        self.notes.setText("\n".join(lines))
+        self.notes.setToolTip("\n".join(notes))
+        self.notes.setVisible(bool(notes))
+
+    @property
+    def noted(self) -> tuple[str, ...]:
+        """The notes that are in sight."""
+        return self._full_notes
+
+    def show_waiting(self, text: str) -> None:
+        """Says why Start has to wait, where no setting is wrong; empty when it does not."""
+        self.waiting.setText(text)
+        self.waiting.setVisible(bool(text) and self.fix.isHidden())
+
+    def _on_action_changed(self) -> None:
+        action, button = self._action, self.start
+        if action is not None:
+            button.setText(action.text())
+            button.setIcon(action.icon())
+            button.setEnabled(action.isEnabled())
+            button.setToolTip(action.toolTip())
 
     def _on_copy_clicked(self) -> None:
         QGuiApplication.clipboard().setText(self.command.text())
         self.copy.setIcon(icon("state-finished", "success"))
         self._back.start()
+
+
+class FixButton(QPushButton):
+    """How many settings are wrong, in the error colour of whatever theme is on."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, flat=True)
+        self._colour()
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+        super().changeEvent(event)
+
+    def _colour(self) -> None:
+        colour = tone(QGuiApplication.palette(), "error")
+        if self.palette().color(QPalette.ColorRole.ButtonText) != colour:  # setting it comes back as a change
+            palette = QPalette()
+            palette.setColor(QPalette.ColorRole.ButtonText, colour)
+            self.setPalette(palette)
 
 
 class Line(QFrame):

@@ -7,10 +7,11 @@ from bisect import bisect_left
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QLabel, QPushButton, QSlider, QWidget
+from PySide6.QtGui import QPaintEvent
+from PySide6.QtWidgets import QLabel, QPushButton, QSlider, QStyle, QStyleOptionSlider, QStylePainter, QWidget
 
-from app.views.new_run.mode_fields import INDENT
 from app.views.widgets.build import label_grid, muted_label, named
+from app.views.widgets.field_row import MARGIN
 from core.config.run_config import FIELD_BY_NAME
 
 STOPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -19,6 +20,24 @@ _HINT: Final = "Press Measure to see what a sync interval costs on the selected 
 _MEASURE: Final = "Measure the link between the selected devices for five seconds (nothing is trained)"
 _LINES: Final = 4
 """Room that the price keeps, so that nothing below it moves when it changes."""
+
+
+class IntervalSlider(QSlider):
+    """A slider whose groove is filled up to the handle, and not at all at its right end, "never"."""
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        if self.value() < self.maximum():
+            super().paintEvent(event)
+            return
+        painter, option = QStylePainter(self), QStyleOptionSlider()
+        parts = QStyle.SubControl
+        self.initStyleOption(option)
+        option.subControls = parts.SC_SliderGroove | parts.SC_SliderTickmarks
+        option.sliderPosition = option.sliderValue = self.minimum()
+        painter.drawComplexControl(QStyle.ComplexControl.CC_Slider, option)
+        option.subControls = parts.SC_SliderHandle
+        option.sliderPosition = option.sliderValue = self.maximum()
+        painter.drawComplexControl(QStyle.ComplexControl.CC_Slider, option)
 
 
 class SyncInterval(QWidget):
@@ -35,7 +54,7 @@ class SyncInterval(QWidget):
         self._every: int | None = None
         self._name = QLabel("Synchronise")
         tip = f"{FIELD_BY_NAME['sync_every'].help}\nLeft: at every step, close to DDP. Right: never."
-        self.slider = named(QSlider(Qt.Orientation.Horizontal), "Sync interval in steps", tip)
+        self.slider = named(IntervalSlider(Qt.Orientation.Horizontal), "Sync interval in steps", tip)
         self.slider.setRange(0, len(STOPS))
         self.slider.setPageStep(1)
         self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
@@ -56,7 +75,7 @@ class SyncInterval(QWidget):
         self.set_every(None)
 
     def _lay_out(self, label_width: int) -> None:
-        grid = label_grid(self, label_width, indent=INDENT, top=4)
+        grid = label_grid(self, label_width, indent=MARGIN, top=4)
         grid.addWidget(self._name, 0, 0)
         grid.addWidget(self.value, 0, 1)
         grid.addWidget(self.slider, 1, 0, 1, 2)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -21,12 +21,20 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.state.draft_fields import is_given, text_of
 from app.views.style.tones import tone
-from app.views.widgets.build import icon_button, lay_row, muted_label, narrow
+from app.views.widgets.build import icon_button, lay_row, narrow
+from app.views.widgets.changed_dot import ChangedDot
+from app.views.widgets.notice_bar import Step
+from app.views.widgets.remedies import Remedies
+from app.views.widgets.unit_edit import UnitEdit
 from core.config.fields import FieldSpec
-from core.errors import RankdeckError, sentences
+from core.errors import ConfigError, RankdeckError, sentences
 
 _BOX_LINES: Final = 3
+MARGIN: Final = 16
+"""Left of labels; the dots of changed fields stand in it."""
+EDITOR_HEIGHT: Final = 28
 
 
 class ToneLabel(QLabel):
@@ -77,11 +85,25 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def field_grid(owner: QWidget, label_width: int) -> QGridLayout:
+    """A grid for `FieldRow`s: dots in the margin, labels, editors."""
+    grid = QGridLayout(owner)
+    grid.setContentsMargins(0, 0, 0, 0)
+    grid.setHorizontalSpacing(0)
+    grid.setVerticalSpacing(4)
+    grid.setColumnMinimumWidth(0, MARGIN)
+    grid.setColumnMinimumWidth(1, label_width)
+    grid.setColumnStretch(2, 1)
+    return grid
+
+
 Editor: TypeAlias = QLineEdit | QComboBox | QCheckBox | QPlainTextEdit
 
 
 class FieldRow(QObject):
     """Editor for one `FieldSpec`. It holds text and never refuses any: what is wrong is shown under it.
+
+    An empty line means the default, which stands in it greyed; a dot shows that the value is another one.
 
     Args:
         spec: The field.
@@ -94,22 +116,28 @@ class FieldRow(QObject):
     def __init__(self, spec: FieldSpec, parent: QWidget, wording: Mapping[str, str] | None = None) -> None:
         super().__init__(parent)
         self.spec = spec
+        self.default = text_of(spec, spec.default)
         self._wording = wording or {choice: choice for choice in spec.choices}
+        self._applies, self._is_found = True, True
+        self._reason = self._placeholder = ""
         self.label = QLabel(spec.label, parent)
+        self.label.setContentsMargins(0, 0, 8, 0)
         self.problem = ProblemLabel(parent)
+        self.remedies = Remedies(parent)
         self.browse: QToolButton | None = None
         self._is_wrong = False
         self.editor = self._make_editor(parent)
         self.editor.installEventFilter(self)
         self.label.setBuddy(self.editor)
+        self.dot = ChangedDot(spec.label, parent)
+        self.dot.clicked.connect(self.reset)
         self._help = spec.help + ("" if spec.type in ("bool", "str") else f"\n{_capital(spec.allowed())}.")
-        self._show_help("")
+        if spec.optional and self.default and spec.type in ("int", "float"):
+            self._help += ' "none" switches it off.'
+        self._show_help()
         self.editor.setAccessibleName(spec.label + (f" in {spec.unit}" if spec.unit else ""))
         self.editor.setAccessibleDescription(spec.help)
         self.editor.setObjectName(f"field_{spec.name}")
-        self.unit = muted_label(spec.unit, wraps=False)
-        self.unit.setParent(parent)
-        self.unit.setVisible(bool(spec.unit))
 
     def _make_editor(self, parent: QWidget) -> Editor:
         if self.spec.type == "bool":
@@ -125,7 +153,7 @@ class FieldRow(QObject):
             return combo
         if self.spec.type == "variables":
             return self._make_text_box(parent)
-        line = QLineEdit(parent)
+        line = UnitEdit(self.spec.unit, parent)
         line.setMinimumWidth(48)
         line.textEdited.connect(self._on_edited)
         if self.spec.type == "path":
@@ -147,27 +175,30 @@ class FieldRow(QObject):
         folder = self.spec.picks == "folder"
         kind, label = "folder" if folder else "file", self.spec.label
         tip = f"Choose a {kind} for {label}"
-        self.browse = icon_button(kind, tip, self._on_browse_clicked, f"Browse for {label}")
+        self.browse = icon_button(kind, tip, self.choose, f"Browse for {label}")
         self.browse.setParent(parent)
 
     def place(self, grid: QGridLayout, row: int) -> int:
-        """Puts the row into columns 0 to 2 of `grid`; returns the next free row."""
+        """Puts the row into columns 0 to 2 of a `field_grid`; returns the next free row."""
         beside = Qt.AlignmentFlag.AlignTop if isinstance(self.editor, QPlainTextEdit) else Qt.AlignmentFlag(0)
-        grid.addWidget(self.label, row, 0, beside)
+        grid.addWidget(self.dot, row, 0, beside)
+        grid.addWidget(self.label, row, 1, beside)
+        self.editor.setMinimumHeight(EDITOR_HEIGHT)
         if self.browse is not None:
-            # Both columns together: the button ends where fields without a unit do.
-            line = lay_row(None, self.editor, self.browse, spacing=grid.horizontalSpacing(), grow=self.editor)
-            grid.addLayout(line, row, 1, 1, 2)
-        elif self.spec.unit:
-            grid.addWidget(self.editor, row, 1)
-            grid.addWidget(self.unit, row, 2)
+            grid.addLayout(lay_row(None, self.editor, self.browse, spacing=4, grow=self.editor), row, 2)
         else:
-            grid.addWidget(self.editor, row, 1, 1, 2)
+            grid.addWidget(self.editor, row, 2)
         grid.addWidget(self.problem, row + 1, 1, 1, 2)
-        return row + 2
+        grid.addWidget(self.remedies, row + 2, 1, 1, 2)
+        return row + 3
+
+    def limit_label(self, width: int) -> None:
+        """Gives the label a width, and more lines where it needs them: else it would push editors out of sight."""
+        self.label.setWordWrap(self.label.sizeHint().width() > width)
+        self.label.setFixedWidth(width)
 
     def text(self) -> str:
-        """What was entered, as text."""
+        """What was entered, as text; empty where nothing was, so that the default counts."""
         if isinstance(self.editor, QCheckBox):
             return "true" if self.editor.isChecked() else "false"
         if isinstance(self.editor, QPlainTextEdit):
@@ -175,30 +206,90 @@ class FieldRow(QObject):
         return str(self.editor.currentData()) if isinstance(self.editor, QComboBox) else self.editor.text()
 
     def set_text(self, text: str) -> None:
-        """Shows a value without telling anybody that it was edited."""
+        """Shows a value without telling anybody that it was edited; of the default a line shows only the grey text."""
         with QSignalBlocker(self.editor):
             if isinstance(self.editor, QCheckBox):
-                self.editor.setChecked(text.lower() in ("true", "1", "yes", "on"))
+                self.editor.setChecked((text or self.default).lower() in ("true", "1", "yes", "on"))
             elif isinstance(self.editor, QComboBox):
-                self.editor.setCurrentIndex(max(0, self.editor.findData(text)))
-            elif text == self.text():  # else the cursor would jump
-                return
+                self.editor.setCurrentIndex(max(0, self.editor.findData(text or self.default)))
             elif isinstance(self.editor, QPlainTextEdit):
-                self.editor.setPlainText(text)
+                if text != self.text():  # else the cursor would jump
+                    self.editor.setPlainText(text)
             else:
-                self.editor.setText(text)
+                shown = "" if self.spec.type != "str" and self._means_default(text) else text
+                if shown != self.text():
+                    self.editor.setText(shown)
+        self._show_dot()
+
+    def set_default(self, text: str) -> None:
+        """The value that an empty field has."""
+        self.default = text
+        self.set_placeholder(text)
+        self._show_dot()
+
+    @property
+    def is_changed(self) -> bool:
+        """The value differs from the default."""
+        text = self.text()
+        return is_given(self.spec, text, self.default) and not self._means_default(text)
+
+    @property
+    def is_shown(self) -> bool:
+        """It applies to what is set up, and the search finds it."""
+        return self._applies and self._is_found
+
+    @property
+    def applies(self) -> bool:
+        """It means something for what is set up."""
+        return self._applies
+
+    def _means_default(self, text: str) -> bool:
+        if text == self.default or self.spec.type not in ("int", "float"):
+            return text == self.default
+        try:
+            return self.spec.parse(text) == self.spec.parse(self.default)
+        except ConfigError:
+            return False
+
+    def reset(self) -> None:
+        """Puts the default back."""
+        self.set_text(self.default)
+        self.edited.emit(self.spec.name)
+        self.editor.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_visible(self, shown: bool) -> None:
         """Shows or hides the whole row."""
-        for widget in (self.label, self.editor, self.unit):
-            widget.setVisible(shown and (widget is not self.unit or bool(self.spec.unit)))
+        self._applies = shown
+        self._show()
+
+    def search(self, query: str) -> bool:
+        """Leaves the row in sight only if its label or its help has each word of the query."""
+        text = f"{self.spec.label} {self.spec.help}".lower()
+        self._is_found = all(word in text for word in query.lower().split())
+        self._show()
+        return self.is_shown
+
+    def _show(self) -> None:
+        shown = self.is_shown
+        for widget in filter(None, (self.label, self.editor, self.browse)):
+            widget.setVisible(shown)
         self.problem.setVisible(shown and bool(self.problem.text()))
+        self.remedies.setVisible(shown and bool(self.remedies.buttons))
+        self._show_dot()
+
+    def _show_dot(self) -> None:
+        self.dot.show_default(self.default)
+        self.dot.setVisible(self.is_shown and self.is_changed and self.editor.isEnabled())
 
     def set_reason(self, reason: str) -> None:
         """Why this means nothing just now; empty when it does. A box that is ticked can still be cleared."""
+        self._reason = reason
         ticked = isinstance(self.editor, QCheckBox) and self.editor.isChecked()
         self.editor.setEnabled(not reason or ticked)
-        self._show_help(reason)
+        self.label.setEnabled(not reason)
+        self._show_help()
+        self.set_placeholder(self._placeholder)
+        self._show_dot()
 
     def set_choice(self, value: str, name: str, reason: str = "") -> None:
         """What a value of the list is called just now, and why it cannot be chosen."""
@@ -210,23 +301,26 @@ class FieldRow(QObject):
             able = None if not reason else 0  # 0 is Qt's own way to disable an item
             self.editor.setItemData(row, able, Qt.ItemDataRole.UserRole - 1)
 
-    def _show_help(self, reason: str) -> None:
-        tip = f"Unavailable: {reason}\n{self._help}" if reason else self._help
+    def _show_help(self) -> None:
+        tip = f"Unavailable: {self._reason}\n{self._help}" if self._reason else self._help
         self.label.setToolTip(tip)
         self.editor.setToolTip(tip)
 
     def set_placeholder(self, text: str) -> None:
-        """What an empty field will be, greyed."""
+        """What an empty field will be, greyed; or why it means nothing."""
+        self._placeholder = text
         if isinstance(self.editor, QLineEdit):
-            self.editor.setPlaceholderText(text)
+            self.editor.setPlaceholderText(self._reason or text)
 
-    def mark(self, error: RankdeckError | None) -> None:
-        """Marks the field as wrong, with the reason, or as right."""
+    def mark(self, error: RankdeckError | None, steps: Sequence[Step] = ()) -> None:
+        """Marks the field as wrong, with the reason and buttons that mend it, or as right."""
         self.problem.set_problem(error)
+        self.remedies.set_steps(steps if error is not None else ())
         description = self.spec.help if error is None else f"Wrong: {sentences(error.cause, error.window_step)}"
         self.editor.setAccessibleDescription(description)
         self._is_wrong = error is not None
         self._colour()
+        self._show()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         if watched is self.editor and event.type() == QEvent.Type.PaletteChange:
@@ -244,9 +338,11 @@ class FieldRow(QObject):
             self.editor.setPalette(palette)
 
     def _on_edited(self, *_: object) -> None:
+        self._show_dot()
         self.edited.emit(self.spec.name)
 
-    def _on_browse_clicked(self) -> None:
+    def choose(self) -> None:
+        """Lets the person choose a file or a folder."""
         spec, window, start = self.spec, self.editor.window(), self.text() or str(Path.home())
         if spec.picks == "folder":
             path = QFileDialog.getExistingDirectory(window, spec.label, start)
@@ -259,39 +355,3 @@ class FieldRow(QObject):
         if path:
             self.set_text(str(Path(path)))
             self.edited.emit(self.spec.name)
-
-
-class FieldRows(QWidget):
-    """Several rows, by field. What is entered is kept as text; `edited` follows every change by the person."""
-
-    edited = Signal()
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.rows: dict[str, FieldRow] = {}
-
-    def add_row(self, row: FieldRow, grid: QGridLayout, line: int) -> int:
-        """Puts a row into `grid`; returns the next free line."""
-        self.rows[row.spec.name] = row
-        row.edited.connect(self.edited)
-        return row.place(grid, line)
-
-    def texts(self) -> dict[str, str]:
-        """What was entered, by field."""
-        return {name: row.text() for name, row in self.rows.items()}
-
-    def set_texts(self, texts: Mapping[str, str]) -> None:
-        """Shows values; fields that are not named keep theirs."""
-        for name, row in self.rows.items():
-            if name in texts:
-                row.set_text(texts[name])
-
-    def show_only(self, names: Collection[str]) -> None:
-        """Hides the rows that mean nothing just now."""
-        for name, row in self.rows.items():
-            row.set_visible(name in names)
-
-    def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
-        """Marks the wrong fields with their reason."""
-        for name, row in self.rows.items():
-            row.mark(problems.get(name))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtGui import QPainter, QPaintEvent, QPen
+from PySide6.QtGui import QPainter, QPaintEvent, QPen, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QPushButton, QSizePolicy, QWidget
 
 from app.views.style.icons import icon
@@ -17,6 +17,8 @@ from core.errors import RankdeckError, sentences
 
 _SIGN: Final = {"error": "error", "warning": "warning", "info": "info", "success": "state-finished"}
 _ICON_PX: Final = 20
+_NARROW: Final = 560
+"""Below this width a button beside the text would squeeze it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +54,13 @@ class NoticeBar(QFrame):
         self._button.clicked.connect(self._on_step_clicked)
         self._close = icon_button("close", "Dismiss this message", self.clear)
         self._close.setAutoRaise(True)
-        lines = lay_column(None, self._title, self._text, spacing=2)
-        parts = (self._icon, lines, self._button, self._close)
-        row = lay_row(self, *parts, spacing=12, margins=(12, 8, 8, 8), grow=lines)
+        self._lines = lay_column(None, self._title, self._text, spacing=2)
+        parts = (self._icon, self._lines, self._button, self._close)
+        self._row = lay_row(self, *parts, spacing=12, margins=(12, 8, 8, 8), grow=self._lines)
+        self._is_narrow = False
         for part in (self._icon, self._close):
-            row.setAlignment(part, Qt.AlignmentFlag.AlignTop)
-        row.setAlignment(self._button, Qt.AlignmentFlag.AlignVCenter)
+            self._row.setAlignment(part, Qt.AlignmentFlag.AlignTop)
+        self._row.setAlignment(self._button, Qt.AlignmentFlag.AlignVCenter)
         self.hide()
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
@@ -94,6 +97,21 @@ class NoticeBar(QFrame):
         """Takes the message away."""
         self._step = None
         self.hide()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.fit_to(self.width())
+
+    def fit_to(self, width: int) -> None:
+        """Puts the button below the text where it would squeeze it, beside it elsewhere."""
+        if (width < _NARROW) == self._is_narrow:
+            return
+        self._is_narrow = width < _NARROW
+        (self._row if self._is_narrow else self._lines).removeWidget(self._button)
+        if self._is_narrow:
+            self._lines.addWidget(self._button, 0, Qt.AlignmentFlag.AlignLeft)
+        else:
+            self._row.insertWidget(2, self._button, 0, Qt.AlignmentFlag.AlignVCenter)
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.PaletteChange:

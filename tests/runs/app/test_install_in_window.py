@@ -68,12 +68,11 @@ def offered(rankdeck: Rankdeck, qtbot: QtBot) -> InstallDialog:
     """Chooses the recipe and presses the button in the bar that says what is missing."""
     sheet = rankdeck.window.new_run
     sheet.recipe.setCurrentIndex(sheet.recipe.findData("needy"))
-    qtbot.waitUntil(sheet.needs.isVisible, timeout=SOON_MS)
-    assert PACKAGE in sheet.needs.text and not rankdeck.window.actions_.start.isEnabled()
+    qtbot.waitUntil(sheet.recipe_remedies.isVisible, timeout=SOON_MS)
+    assert PACKAGE in sheet.recipe_problem.text() and "pip" not in sheet.recipe_problem.text()
+    assert not rankdeck.window.actions_.start.isEnabled()
     assert PACKAGE in rankdeck.window.actions_.start.toolTip()
-    button = sheet.needs.findChild(QPushButton, "step")
-    assert isinstance(button, QPushButton)
-    qtbot.mouseClick(button, LEFT)
+    qtbot.mouseClick(sheet.recipe_remedies.buttons[0], LEFT)
     dialog = rankdeck.new_run.install_dialog
     assert dialog is not None and dialog.isVisible()
     return dialog
@@ -100,7 +99,7 @@ def test_what_is_missing_is_installed_when_asked_for(open_sheet: OpenWindow, whe
     qtbot.mouseClick(dialog.cancel, LEFT)
     assert rankdeck.new_run.install_dialog is None
     qtbot.waitUntil(rankdeck.window.actions_.start.isEnabled, timeout=SOON_MS)
-    assert not rankdeck.window.new_run.needs.isVisible()
+    assert not rankdeck.window.new_run.recipe_remedies.isVisible()
 
 
 @pytest.mark.usefixtures("wheels")
@@ -144,7 +143,12 @@ def test_a_run_that_lacks_a_package_offers_it_too(open_sheet: OpenWindow) -> Non
     rankdeck.launching.start_failed.emit(MissingPackageError(("peft",), "The recipe X"))
     notice = rankdeck.window.new_run.notice
     button = notice.findChild(QPushButton, "step")
-    assert "rankdeck[hf]" in notice.text and isinstance(button, QPushButton) and button.text() == "Insta&ll…"
+    assert (
+        "needs the package peft" in notice.text
+        and "pip" not in notice.text
+        and isinstance(button, QPushButton)
+        and button.text() == "Insta&ll…"
+    )
 
 
 @pytest.mark.parametrize(

@@ -129,11 +129,26 @@ def test_the_preview_shows_what_the_model_will_see(open_sheet: OpenWindow, rows:
 
 
 @pytest.mark.usefixtures("light")
+def test_a_column_that_is_not_there_is_marked_before_a_start(open_window: OpenWindow, rows: Path, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    choose_light(rankdeck)
+    set_data(rankdeck, str(rows), qtbot)
+    rankdeck.window.new_run.set_field("text_column", "body")
+    start, row = rankdeck.window.actions_.start, rankdeck.window.new_run.form.rows["text_column"]
+    qtbot.waitUntil(lambda: not row.problem.isHidden(), timeout=LOOK_MS)
+    assert "'body'" in row.problem.text() and "review" in row.problem.text() and not start.isEnabled()
+    assert rankdeck.window.new_run.data.preview.isEnabled(), "a look at the data helps with it"
+    rankdeck.window.new_run.set_field("text_column", "review")
+    qtbot.waitUntil(lambda: row.problem.isHidden() and start.isEnabled(), timeout=LOOK_MS)
+
+
+@pytest.mark.usefixtures("light")
 def test_a_start_on_a_column_that_is_not_there_makes_no_run(
     open_sheet: OpenWindow, rows: Path, runs_dir: Path, qtbot: QtBot
 ) -> None:
     rankdeck = open_sheet()
     choose_light(rankdeck)
+    rankdeck.window.actions_.new_run.setChecked(False)  # out of sight, the recipe is not asked beforehand
     set_data(rankdeck, str(rows), qtbot)
     rankdeck.window.new_run.set_field("text_column", "body")
     start, row = rankdeck.window.actions_.start, rankdeck.window.new_run.form.rows["text_column"]
@@ -142,7 +157,7 @@ def test_a_start_on_a_column_that_is_not_there_makes_no_run(
     start.trigger()
     qtbot.waitUntil(lambda: not row.problem.isHidden() and not rankdeck.launching.busy, timeout=LOOK_MS)
     assert "'body'" in row.problem.text() and "review" in row.problem.text()
-    assert rankdeck.window.new_run.notice.isVisible() and start.isEnabled()
+    assert rankdeck.window.new_run.isVisible() and rankdeck.window.new_run.notice.isHidden(), "it is said once"
     assert sorted(runs_dir.iterdir()) == before and not rankdeck.runs.model.rowCount()
 
 

@@ -31,7 +31,7 @@ def test_a_recipe_that_is_dropped_in_appears_with_its_form(open_window: OpenWind
     assert sheet.chosen_recipe() is not None and sheet.draft().recipe == "minigpt", "what is chosen stays chosen"
     assert sheet.draft().fields["steps"] == "123"
     sheet.recipe.setCurrentIndex(sheet.recipe.findData("my-model"))
-    assert sheet.draft().fields["width"] == "64"
+    assert sheet.form.rows["width"].default == "64"
     qtbot.waitUntil(
         lambda: (
             (latest := rankdeck.drafting.latest) is not None
@@ -45,7 +45,7 @@ def test_a_recipe_that_is_dropped_in_appears_with_its_form(open_window: OpenWind
     manifest = made / "recipe.toml"
     text = manifest.read_text(encoding="utf-8")
     manifest.write_text(text.replace("default = 64", "default = 96"), encoding="utf-8", newline="\n")
-    qtbot.waitUntil(lambda: sheet.draft().fields["width"] == "96", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: sheet.form.rows["width"].default == "96", timeout=SOON_MS)
     assert sheet.draft().fields["steps"] == "77", "what was typed stays"
 
     shutil.rmtree(made)

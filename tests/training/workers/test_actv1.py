@@ -18,10 +18,10 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from core.config import RunConfig
 from core.recipes.catalog import get_recipe
-from rankdeck.recipe import ConfigError, Request
+from rankdeck.recipe import ConfigError, Request, check_heads
 from tests.training.workers.plain_transformer import PlainTransformer
 from workers.decoding.written_tokens import write_tokens
-from workers.recipes.actv1.check import check, check_width
+from workers.recipes.actv1.check import check
 from workers.recipes.actv1.halting import Rule, Segments, continue_targets, judge, least_steps
 from workers.recipes.actv1.layers import Layer
 from workers.recipes.actv1.model import HierarchicalModel, Shape
@@ -346,7 +346,7 @@ def test_what_cannot_be_trained_is_said_before() -> None:
     with pytest.raises(ConfigError) as refused:
         check(Request(RunConfig(options={**GOOD, "n_embd": 60})))
     assert refused.value.field == "n_embd" and "60" in refused.value.cause and "64" in refused.value.next_step
-    with pytest.raises(ConfigError, match="not divisible by 8"):
-        check_width(60, 4)
+    with pytest.raises(ConfigError, match=r"divisible by twice the heads \(60 ÷ \(2 × 4\)\)"):
+        check_heads(60, 4, even=True)
     (note,) = check(Request(RunConfig(options={**GOOD, "halt_max_steps": 1, "l_cycles": 2})))
     assert "plain" in note

@@ -178,7 +178,7 @@ def test_one_step_of_thought_under_the_real_host(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "field", "in_cause"),
     [
-        ({"n_embd": 60, "n_head": 4}, "n_embd", "not divisible by 8"),
+        ({"n_embd": 60, "n_head": 4}, "n_embd", "divisible by twice the heads"),
         ({"halt_max_steps": 0}, "halt_max_steps", "below 1"),
         ({"halt_exploration": 1.5}, "halt_exploration", "above 1"),
         ({"tokenizer": "words"}, "tokenizer", "byte"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rankdeck.recipe import ConfigError, MissingPackageError, Request, check_packages, read_options
+from rankdeck.recipe import ConfigError, MissingPackageError, Request, check_heads, check_packages, read_options
 from workers.recipes.actv1.options import Options
 
 
@@ -14,7 +14,7 @@ def check(request: Request) -> list[str]:
         MissingPackageError: The chosen tokens need a package.
     """
     o, config = read_options(request, Options), request.config
-    check_width(o.n_embd, o.n_head)
+    check_heads(o.n_embd, o.n_head, even=True)
     if o.tokenizer == "bpe":
         check_packages(["tokenizers"], "BPE tokens")
     notes = check_model(o, config.model, config.strict) if config.model and not request.resumes else []
@@ -51,18 +51,3 @@ def check_model(options: Options, model: str, strict: bool) -> list[str]:
     if options.tokenizer == "bpe":
         note += " The requested BPE is not learned."
     return [note]
-
-
-def check_width(n_embd: int, n_head: int) -> None:
-    """Refuses heads that cannot share the width.
-
-    Raises:
-        ConfigError: Names a width that fits.
-    """
-    if n_embd % (2 * n_head):
-        fitting = max(1, round(n_embd / (2 * n_head))) * 2 * n_head
-        raise ConfigError(
-            "n_embd",
-            f"The width {n_embd} is not divisible by {2 * n_head}: each of the {n_head} heads needs an even width.",
-            f"Choose the width {fitting}, or another number of heads.",
-        )

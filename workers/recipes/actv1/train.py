@@ -7,8 +7,7 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from rankdeck.recipe import LossAndMetrics, Optimization, Run, Task, WindowBatches, read_options
-from workers.recipes.actv1.check import check_width
+from rankdeck.recipe import LossAndMetrics, Optimization, Run, Task, WindowBatches, check_heads, read_options
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.model import HierarchicalModel, Shape
 from workers.recipes.actv1.options import Options
@@ -18,7 +17,7 @@ from workers.recipes.actv1.tokens import keep_own_tokens, keeps_model, make_toke
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
     o = read_options(run, Options)
-    check_width(o.n_embd, o.n_head)
+    check_heads(o.n_embd, o.n_head, even=True)
     windows = prepare(run)
     tokens = tokens_of(run.data_dir, o.tokenizer)
     tokenizer = tokens.spec.open()

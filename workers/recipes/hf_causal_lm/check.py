@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rankdeck.recipe import ConfigError, Request, check_packages, has_tokenizer, read_options
+from rankdeck.recipe import ConfigError, Request, check_heads, check_packages, has_tokenizer, read_options
 from workers.recipes.hf_causal_lm.folder import (
     ModelFolder,
     check_tokenizer_fits,
@@ -94,10 +94,7 @@ def check_sizes(architecture: str, options: Options) -> None:
         ConfigError: Names the two numbers.
     """
     width, heads, shared = options.n_embd, options.n_head, options.n_kv_head
-    if width % heads:
-        raise ConfigError(
-            "n_embd", f"The width {width} is not a multiple of the {heads} heads.", "Change one of the two."
-        )
+    check_heads(width, heads)
     if architecture == "gpt2":
         if shared not in (0, heads):
             raise ConfigError(

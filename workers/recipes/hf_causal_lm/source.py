@@ -77,9 +77,9 @@ def not_here(source: Source) -> ConfigError:
     """The refusal of a Hub model that would have to be downloaded."""
     return ConfigError(
         "model",
-        f"The model {source.name} is not on this machine (looked in {hub_cache()}), and nothing is downloaded without "
-        "asking. The size is shown before a download begins.",
-        "Allow the download, or choose the folder of a local model.",
-        option="--set allow_download=true, or --model FOLDER",
-        title="The model would have to be downloaded",
+        f"The model {source.name} is not on this machine.",
+        "Allow the download (its size is shown before it begins), or choose the folder of a local model.",
+        option=f"--set allow_download=true, or --model FOLDER (looked in {hub_cache()})",
+        title="The model must be downloaded first",
+        allows="allow_download",
     )

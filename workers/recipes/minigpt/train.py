@@ -11,8 +11,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rankdeck.recipe import Optimization, Run, Task, make_tokenizer, read_options, tokenizer_in
-from workers.recipes.minigpt.check import check_width
+from rankdeck.recipe import Optimization, Run, Task, check_heads, make_tokenizer, read_options, tokenizer_in
 from workers.recipes.minigpt.model import MiniGPT, Shape
 from workers.recipes.minigpt.options import Options
 
@@ -20,7 +19,7 @@ from workers.recipes.minigpt.options import Options
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
     o, length = read_options(run, Options), run.config.seq_len
-    check_width(o.n_embd, o.n_head)
+    check_heads(o.n_embd, o.n_head)
 
     # data: sample i is tokens [i·T, i·T + T], the last token of one sample being the first of the next
     depends_on = {"tokenizer": o.tokenizer, "vocab_size": o.vocab_size, "val_fraction": o.val_fraction}

@@ -8,7 +8,9 @@ import shlex
 
 import pytest
 
-from app.state.draft import Draft, check_draft, default_texts, draft_from_config, form_fields
+from app.state.draft import LOOKING, Draft, check_draft, draft_from_config
+from app.state.draft_fields import default_texts, form_fields
+from app.state.start_plan import plan_text
 from core.cli.parser import parse
 from core.config.run_config import FIELD_BY_NAME
 from core.launch.command_line import request_from_arguments
@@ -77,7 +79,6 @@ def test_a_card_that_this_torch_cannot_train_on_is_refused_unless_a_script_does(
         ("steps", "0", "below 1"),
         ("lr", "fast", "not a number"),
         ("n_layer", "2.5", "not a whole number"),
-        ("seq_len", "", "nothing was given"),
         ("global_batch_size", "7", "not a multiple of 16"),
         ("dropout", "0.95", "above 0.9"),
     ],
@@ -89,6 +90,79 @@ def test_a_wrong_value_is_named_by_its_field(name: str, text: str, words: str) -
 
 def test_every_wrong_field_is_named_at_once() -> None:
     assert set(check_draft(fields(lr="x", steps="y"), RECIPE, [], LINUX).problems) == {"lr", "steps", "devices"}
+
+
+def test_what_cannot_be_read_hides_nothing_else() -> None:
+    draft = fields(lr="x", global_batch_size="7", gradient_exchange="powersgd", precision="fp16", dropout="2")
+    problems = check_draft(draft, RECIPE, SLOTS, LINUX).problems
+    assert set(problems) == {"lr", "dropout", "global_batch_size", "gradient_exchange"}
+    assert set(check_draft(draft, RECIPE, [], LINUX).problems) >= {"devices", "lr", "dropout", "global_batch_size"}
+    probe = check_draft(draft, RECIPE, SLOTS, LINUX).probe
+    assert probe is not None and (probe.config.lr, probe.config.precision) == (2e-3, "fp16")
+
+
+def test_a_batch_number_that_cannot_be_read_says_nothing_of_the_others() -> None:
+    assert set(check_draft(fields(batch_size="x", global_batch_size="7"), RECIPE, SLOTS, LINUX).problems) == {
+        "batch_size"
+    }
+
+
+def test_a_mode_that_is_not_possible_hides_nothing_else() -> None:
+    mixed = [SLOTS[0], CARDS[0]]
+    problems = check_draft(
+        Draft(mode="ddp", fields={"batch_size": "3", "grad_accum_steps": "2", "global_batch_size": "5"}),
+        RECIPE,
+        mixed,
+        CUDA,
+    ).problems
+    assert set(problems) == {"devices", "global_batch_size"}
+
+
+def test_an_empty_field_has_its_default_as_on_the_command_line() -> None:
+    checked = check_draft(Draft(fields={"seq_len": "", "lr": " ", "steps": "", "n_layer": ""}), RECIPE, SLOTS, LINUX)
+    config = checked.config
+    assert config is not None and (config.seq_len, config.lr, config.steps) == (128, 2e-3, 1000)
+    assert checked.command == "rankdeck train --devices cpux2"
+    epochs = check_draft(Draft(fields={"epochs": "3"}), RECIPE, SLOTS, LINUX)
+    assert epochs.config is not None and (epochs.config.steps, epochs.config.epochs) == (None, 3)
+    assert epochs.placeholders["steps"] == "set by epochs"
+    silent = check_draft(Draft(fields={"sample_prompt": ""}), RECIPE, SLOTS, LINUX).config
+    assert silent is not None and silent.options["sample_prompt"] == "", "a text may be empty on purpose"
+
+
+def test_a_number_that_was_switched_off_stays_so_in_a_copy() -> None:
+    config = check_draft(Draft(fields={"checkpoint_every_s": "none"}), RECIPE, SLOTS, LINUX).config
+    assert config is not None and config.checkpoint_every_s is None
+    again = draft_from_config(config, SLOTS)
+    assert again.fields["checkpoint_every_s"] == "none" and check_draft(again, RECIPE, SLOTS, LINUX).config == config
+
+
+def test_while_devices_are_looked_for_nothing_is_wrong() -> None:
+    checked = check_draft(Draft(), RECIPE, [], LINUX, looking=True)
+    assert checked.problems == {} and checked.run is None and checked.waiting == LOOKING
+    assert plan_text(checked, []) == LOOKING
+    assert set(check_draft(fields(lr="x"), RECIPE, [], LINUX, looking=True).problems) == {"lr"}
+
+
+def test_sizes_mean_nothing_to_a_pretrained_model() -> None:
+    recipe = get_recipe("hf_causal_lm")
+    draft = Draft(recipe.name, fields={"model": "owner/name", "n_embd": "x", "lora_rank": "0"})
+    checked = check_draft(draft, recipe, SLOTS, LINUX)
+    assert checked.problems == {} and checked.reasons["n_embd"] == "A pretrained model brings its own."
+    assert "lora_rank" in checked.reasons and "lr" not in checked.reasons
+    scratch = check_draft(Draft(recipe.name, fields={"n_embd": "x", "training": "lora"}), recipe, SLOTS, LINUX)
+    assert set(scratch.problems) == {"n_embd"} and "lora_rank" not in scratch.reasons
+
+
+def test_a_name_that_cannot_be_one_is_marked() -> None:
+    assert set(check_draft(Draft(name="x" * 500), RECIPE, SLOTS, LINUX).problems) == {"name"}
+    assert check_draft(Draft(name="baseline 2"), RECIPE, SLOTS, LINUX).problems == {}
+
+
+def test_a_python_without_pytorch_is_named_before_the_start() -> None:
+    bare = Platform("linux", None, None, 8)
+    assert "PyTorch is not installed" in check_draft(Draft(), RECIPE, SLOTS, bare).problems["recipe"].cause
+    assert "recipe" not in check_draft(Draft("script"), get_recipe("script"), SLOTS, bare).problems
 
 
 def test_of_the_three_batch_numbers_two_are_enough() -> None:

@@ -42,7 +42,7 @@ def test_the_batch_is_worked_out_for_the_ranks(tmp_path: Path) -> None:
 def test_values_read_as_people_write_them(tmp_path: Path) -> None:
     found = rows(run(tmp_path, checkpoint_every_s=60.0, strict=True, env={"A": "1"}, lr=3e-4), run(tmp_path))
     assert found["checkpoint_every_s"].texts == ("60 s", "300 s")
-    assert found["checkpoint_every_s"].label == "Save every (s)"
+    assert found["checkpoint_every_s"].label == "Save every (seconds)"
     assert found["strict"].texts == ("yes", "no")
     assert found["env"].texts == ("A=1", UNKNOWN)
     assert found["lr"].texts == ("0.0003", "0.001")

@@ -38,7 +38,7 @@ def test_a_contradiction_names_all_three() -> None:
     config = RunConfig(batch_size=4, grad_accum_steps=2, global_batch_size=10)
     with pytest.raises(ConfigError) as caught:
         resolve_batch(config, 2)
-    assert "micro-batch 4 × 2 ranks × accumulation 2 is 16" in caught.value.cause
+    assert "micro-batch 4 × 2 devices × accumulation 2 is 16" in caught.value.cause
     assert "10" in caught.value.cause
     assert caught.value.field == "global_batch_size"
 

@@ -83,3 +83,12 @@ def test_a_choice_that_is_misspelt_names_the_nearest() -> None:
     with pytest.raises(ConfigError) as caught:
         MODE.parse("dpp")
     assert caught.value.next_step.startswith("Did you mean ddp?")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "text", "matters"),
+    [("a|b", "b", True), ("a|b", "c", False), ("!a", "b", True), ("*", "", False), ("", "", True)],
+)
+def test_a_field_can_depend_on_what_another_holds(wanted: str, text: str, matters: bool) -> None:
+    spec = FieldSpec("heads", "Heads", "int", when=("model", wanted))
+    assert spec.matters({"model": text}) is matters and spec.matters({})

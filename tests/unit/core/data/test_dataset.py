@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.data.dataset import check_size, estimate_samples, identify, list_files
+from core.data.dataset import check_size, estimate_samples, identify, list_files, list_formats, look_at_beginnings
 from core.errors import DatasetError
 
 pytestmark = pytest.mark.windows
@@ -161,3 +161,16 @@ def test_samples_are_counted_in_bytes(tmp_path: Path) -> None:
         check_size(identity, 65)
     assert caught.value.title == "The dataset is too small"
     assert "132" in caught.value.cause
+
+
+def test_empty_and_binary_files_are_seen_by_their_beginnings(tmp_path: Path) -> None:
+    text, nothing, binary = tmp_path / "a.txt", tmp_path / "empty.txt", tmp_path / "b.txt"
+    text.write_text("some text", encoding="utf-8")
+    nothing.write_bytes(b"")
+    binary.write_bytes(b"\x7fELF\0\0")
+    found = look_at_beginnings(str(text), list_formats(str(text)))
+    assert (found.size_bytes, found.files, found.is_counted) == (9, 1, True)
+    with pytest.raises(DatasetError, match=r"empty\.txt is empty"):
+        look_at_beginnings(str(nothing), list_formats(str(nothing)))
+    with pytest.raises(DatasetError, match="not text"):
+        look_at_beginnings(str(tmp_path), list_formats(str(tmp_path)))

@@ -104,7 +104,7 @@ def test_the_size_of_a_copys_rows(cache: Path, info: dict[str, Any], split: str,
 def test_a_download_is_refused_unless_allowed_or_not_needed(cache: Path) -> None:
     with pytest.raises(DownloadNeededError) as caught:
         check_download(HubName("o/n"), {"allow_download": "true"})
-    assert "hf://o/n is not on this machine" in caught.value.cause and str(cache) in caught.value.cause
+    assert "hf://o/n is not on this machine" in caught.value.cause and str(cache) in caught.value.next_step
     check_download(HubName("o/n"), {"allow_download": True})
     put(cache, {})
     check_download(HubName("o/n"), {})

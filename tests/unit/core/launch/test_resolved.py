@@ -72,3 +72,13 @@ def test_each_decision_of_a_launch_is_made_in_one_module() -> None:
                 found.add(path.relative_to(ROOT).as_posix())
     no_launches = {"workers/programs/export_main.py", "core/compare/settings.py"}  # they read old runs' configs
     assert found == {"core/launch/resolved.py", *no_launches}
+
+
+def test_one_device_is_no_reason_for_a_note_on_a_mode_that_nobody_chose() -> None:
+    cpu, linux = Device("cpu:0", "cpu", 0, "A processor"), Platform("linux", "2.13.0", None, 8)
+    for name in ("minigpt", "script"):
+        recipe = get_recipe(name)
+        config = RunConfig(**recipe_defaults(recipe))
+        assert resolve_on(config, recipe, [cpu], linux).choice.notes == ()
+    (note,) = resolve_on(RunConfig(mode=Mode.DDP), get_recipe("minigpt"), [cpu], linux).choice.notes
+    assert "With one device" in note

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import core.machine.packages as packages_module
 from core.machine.packages import (
     CHECKOUT,
     MissingPackageError,
@@ -93,7 +94,13 @@ def test_what_is_missing_is_named_with_the_way_to_it() -> None:
         check_packages(["gone_one", "gone_two"], "The recipe Mine")
     assert caught.value.cause.startswith("The recipe Mine needs the packages gone_one and gone_two, which are not")
     assert "pip install gone_one gone_two" in caught.value.next_step and caught.value.exit_code == 3
-    assert install_text(["peft", "librosa"]) == "pip install rankdeck[hf] librosa"
+    assert "pip" not in caught.value.window_step, "the window has a button for it"
+
+
+def test_the_command_for_people_can_work_in_a_checkout_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert install_text(["peft", "librosa"]) == f'pip install -e "{CHECKOUT}[hf]" librosa', "no index has this Rankdeck"
+    monkeypatch.setattr(packages_module, "installed_requires", lambda _: ["peft; extra == 'hf'"])
+    assert install_text(["peft", "librosa"], tmp_path) == "pip install rankdeck[hf] librosa"
 
 
 def test_a_package_that_came_meanwhile_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

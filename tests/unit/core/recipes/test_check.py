@@ -54,11 +54,13 @@ def text_column(config: RunConfig, **limit: float) -> tuple[str, ...]:
 
 
 def test_a_setting_is_refused_in_the_recipes_words(tmp_path: Path) -> None:
-    words = '{"field": "width", "title": "Zu schmal", "cause": f"{width} is odd.", "next_step": "Choose 4."}'
+    words = '{"field": "width", "title": "Zu schmal", "cause": f"{width} is odd.", '
+    words += '"next_step": "Choose 4.", "allows": "wide"}'
     with pytest.raises(ConfigError) as caught:
         check_by_recipe(*make(tmp_path, f"print(json.dumps({words}))"))
     error = caught.value
     assert (error.field, error.title, error.cause, error.next_step) == ("width", "Zu schmal", "3 is odd.", "Choose 4.")
+    assert error.allows == "wide"
 
 
 def test_notes_stop_nothing(tmp_path: Path) -> None:
@@ -81,7 +83,7 @@ def test_a_missing_package_is_named_with_its_extra(tmp_path: Path) -> None:
     with pytest.raises(MissingPackageError) as caught:
         check_by_recipe(*make(tmp_path, 'print(json.dumps({"missing": ["peft"], "cause": "LoRA"}))'))
     assert caught.value.cause == "LoRA needs the package peft, which is not installed here."
-    assert "pip install rankdeck[hf]" in caught.value.next_step
+    assert "[hf]" in caught.value.next_step and "pip" not in caught.value.window_step
 
 
 @pytest.mark.parametrize(

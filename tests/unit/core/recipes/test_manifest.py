@@ -112,6 +112,10 @@ BROKEN = {
     "unknown mode": (GOOD.format(name="broken").replace('"ddp"]', '"magic"]'), "must be a list out of"),
     "fields not a list": ('format = "rankdeck-recipe"\nversion = 1\nfields = 3', "must be a list"),
     "title not text": (GOOD.format(name="broken").replace('"Mine"', "7"), "title is 7; it must be text"),
+    "when not a pair": (
+        GOOD.format(name="broken").replace("minimum = 1", 'when = "x"'),
+        "a field's name and what that",
+    ),
     "flag not a flag": (GOOD.format(name="broken").replace("minimum = 1", "common = 1"), "must be true or false"),
 }
 

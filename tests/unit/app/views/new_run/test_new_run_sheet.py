@@ -10,8 +10,10 @@ from PySide6.QtGui import QDropEvent, QGuiApplication
 from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QScrollArea
 from pytestqt.qtbot import QtBot
 
-from app.state.draft import OF_MODE, Draft, check_draft, draft_from_config, plan_text
+from app.state.draft import Draft, check_draft, draft_from_config
+from app.state.draft_fields import OF_MODE
 from app.state.mode_options import ModeOptions
+from app.state.start_plan import plan_text
 from app.views.dialogs.deepspeed_dialog import DeepSpeedDialog
 from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.widgets.field_row import FieldRow
@@ -126,10 +128,10 @@ def test_what_means_nothing_here_says_why(panel: NewRunSheet) -> None:
     assert not box.isEnabled() and "CPU devices already keep everything" in box.toolTip()
     assert isinstance(engine, QComboBox) and engine.itemText(0) == "auto (PyTorch)"
     deepspeed = engine.model().index(engine.findData("deepspeed"), 0)
-    assert not deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled and "pip install" in deepspeed.data(
-        Qt.ItemDataRole.ToolTipRole
-    )
-    assert not panel.mode.deepspeed.isEnabled() and "pip install" in panel.mode.deepspeed.toolTip()
+    assert not deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled
+    assert "not installed" in deepspeed.data(Qt.ItemDataRole.ToolTipRole)
+    assert not panel.mode.deepspeed.isEnabled() and "not installed" in panel.mode.deepspeed.toolTip()
+    assert panel.mode.install.text() == "Insta&ll DeepSpeed…", "the remedy is a button"
     panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), deepspeed=True))
     assert box.isEnabled() and panel.mode.deepspeed.isEnabled() and engine.itemText(0) == "auto (DeepSpeed)"
     assert deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled
@@ -195,7 +197,7 @@ def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
 
 
 def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: NewRunSheet) -> None:
-    panel.resize(320, 600)
+    panel.resize(360, 600)
     panel.show()
     panel.mode.set_options(ModeOptions("independent", 2))
     panel.form.more.setChecked(True)
@@ -211,7 +213,9 @@ def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: NewRunSheet) -> Non
 def test_the_recommended_mode_is_shown_until_one_is_picked(panel: NewRunSheet) -> None:
     panel.mode.set_options(ModeOptions("independent", 2, ("single", "ddp", "independent")))
     assert panel.mode.radios["independent"].isChecked() and panel.mode.mode() == "auto"
-    assert "(recommended)" in panel.mode.radios["independent"].text()
+    assert "Recommended" in panel.mode.radios["independent"].toolTip() and panel.mode._meaning.text().startswith(
+        "Recommended."
+    )
     assert not panel.mode.radios["zero"].isEnabled() and "doesn't support" in panel.mode.radios["zero"].toolTip()
     panel.mode.radios["ddp"].click()
     assert panel.mode.mode() == "ddp" and panel.draft().mode == "ddp"

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.windows
 
 
 def test_unasked_nothing_is_downloaded() -> None:
-    with pytest.raises(ConfigError, match="nothing is downloaded without asking"):
+    with pytest.raises(ConfigError, match="owner/name is not on this machine"):
         local_folder(Source("hub", "owner/name"), False, lambda _: None)
 
 

@@ -68,4 +68,6 @@ def test_only_a_whole_download_counts(cache: Path, files: tuple[str, ...], whole
 
 def test_the_refusal_says_where_it_was_looked_for(cache: Path) -> None:
     source = Source("hub", "owner/name")
-    assert str(cache) in not_here(source).cause and "The size is shown" in not_here(source).cause
+    refusal = not_here(source)
+    assert str(cache) in refusal.next_step and "its size is shown" in refusal.next_step
+    assert "--" not in refusal.window_step and refusal.allows == "allow_download"

@@ -1,0 +1,36 @@
+"""Groups of fields in the New run sheet."""
+
+from __future__ import annotations
+
+import pytest
+
+from app.state.draft_fields import form_fields
+from app.state.field_groups import BATCH, DATA, HOW, IN_SIGHT, OPTIMIZER, SAVING, WHAT, WHERE, grouped_fields
+from core.recipes.catalog import find_recipes, get_recipe
+
+pytestmark = pytest.mark.windows
+
+
+def names(recipe: str, group: str) -> list[str]:
+    return [spec.name for spec in grouped_fields(get_recipe(recipe)).get(group, ())]
+
+
+@pytest.mark.parametrize("recipe", [recipe.name for recipe in find_recipes()])
+def test_every_field_has_one_place_and_rare_ones_are_out_of_sight(recipe: str) -> None:
+    groups = grouped_fields(get_recipe(recipe))
+    placed = [spec.name for specs in groups.values() for spec in specs]
+    assert sorted(placed) == sorted(spec.name for spec in form_fields(get_recipe(recipe)))
+    assert sum(len(specs) for title, specs in groups.items() if title in IN_SIGHT) <= 14
+
+
+def test_what_people_set_first_is_in_sight() -> None:
+    assert names("minigpt", HOW)[:4] == ["steps", "epochs", "batch_size", "seq_len"]
+    assert names("minigpt", WHERE) == ["precision"] and names("minigpt", WHAT) == []
+    assert names("hf_causal_lm", WHAT) == ["model"]
+    assert names("script", WHAT)[0] == "script" and names("script", WHERE) == []
+
+
+def test_the_rest_is_grouped() -> None:
+    assert names("minigpt", BATCH) == ["grad_accum_steps", "global_batch_size"]
+    assert "clip_norm" in names("clstm_ppo", OPTIMIZER) and "clip" in names("clstm_ppo", "Recurrent PPO")
+    assert "text_column" in names("minigpt", DATA) and "checkpoint_every_s" in names("minigpt", SAVING)
