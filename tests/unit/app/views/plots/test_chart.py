@@ -117,9 +117,6 @@ def test_enter_enlarges_a_chart_and_escape_gives_its_place_back(make_panel: Make
     assert panel.time_axis.cursor is None and panel.loss.enlarge.isChecked(), "first the crosshair goes"
     qtbot.keyClick(chart, Qt.Key.Key_Escape)
     assert not panel.loss.enlarge.isChecked() and chart.height() == before
-    row = panel.device_rows.frames[0].chart
-    qtbot.keyClick(row, Qt.Key.Key_Return)
-    assert row.isVisible() and not panel.device_rows.isHidden()
 
 
 def test_the_arrow_keys_say_where_the_crosshair_stands(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
