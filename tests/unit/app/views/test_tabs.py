@@ -291,3 +291,14 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
     view.show_names(RankNames(("cpu:0", "cpu:1")))
     assert view.table.item(0, 2).text() == "CPU 0, CPU 1" and view.table.item(0, 2).toolTip().endswith("CPU 1 (rank 1)")
     assert alert_text({"event": "alert", "ts": 1.0, "value": 3}, RankNames()) == "value: 3"
+
+
+def test_ctrl_f_in_the_log_goes_to_its_search(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "rank0.log"
+    path.write_text("one\n", encoding="utf-8")
+    view.set_sources([path])
+    qtbot.waitUntil(lambda: log.model.rowCount() == 1)
+    view.activateWindow()
+    view.lines.setFocus()
+    qtbot.keyClick(view.lines, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+    assert view.search.hasFocus()
