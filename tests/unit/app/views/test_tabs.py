@@ -190,10 +190,11 @@ def test_a_ledger_of_10000_blocks_is_a_map_that_fits_some_screens(qtbot: QtBot) 
     full = dict.fromkeys(range(10), 0)
     blocks = tuple(BlockProgress(b, 10, full if b < 5000 else {}, {0: 1} if b == 5000 else {}) for b in range(10_000))
     view.show_snapshot(LedgerSnapshot(progress, blocks, None, 100, 1000))
-    assert view.strip.is_map and view.strip.height() < 10 * view.height()
+    assert view.strip.is_map and view.strip.height() < 2 * view.height()
     assert view.strip.tooltip_at(QPoint(13, 5)) == "Samples from 0: 100\N{NO-BREAK SPACE}% trained"
     row, column = divmod(5000, view.strip._columns())
-    going = view.strip.tooltip_at(QPoint(13 + 14 * column, 5 + 14 * row))
+    step = view.strip._step()
+    going = view.strip.tooltip_at(QPoint(13 + step * column, 5 + step * row))
     assert going == "Samples from 5,000,000: 0\N{NO-BREAK SPACE}% trained, in progress"
     assert view.strip.tooltip_at(QPoint(2, 5)) == ""
     shot = view.strip.grab().toImage()
