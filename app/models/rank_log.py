@@ -280,11 +280,12 @@ class RankLog(Feed):
 
         self._start("log", work)
 
-    def show_names(self, names: RankNames) -> None:
-        """Names the ranks by their devices."""
+    def show_names(self, names: RankNames, events: Sequence[LogLine]) -> None:
+        """Names the ranks by their devices; `events` are the host's, with these names."""
         if names == self._names:
             return
         self._names = names
+        self._events = deque(events, maxlen=MAX_LINES)
         if self.choice is not None:
             self.open(self.choice)
 

@@ -24,6 +24,12 @@ def event_level(event: Event) -> str:
     return "warning" if kind == "restart" or event.get("diverged") or event.get("warning") else "info"
 
 
+def is_logged(event: Event) -> bool:
+    """Whether the log may have a line for it: of most events, such as chunks, it has none."""
+    kind = event.get("event")
+    return kind in _TEXTS or kind in ALERT_LEVELS
+
+
 def event_text(event: Event, names: RankNames) -> str:
     """An event as a line of the log; empty for those that are shown elsewhere, such as samples and chunks."""
     kind = str(event.get("event"))

@@ -166,7 +166,7 @@ class PreviewDialog(QDialog):
         bar = self.text.verticalScrollBar()
         place = bar.value()
         base, accent = self.palette().color(QPalette.ColorRole.Base), tone(self.palette(), "info")
-        grounds = (base.name(), blend(accent, base, 0.34 if is_dark(self.palette()) else 0.16).name())
+        grounds = (base.name(), blend(accent, base, 0.22 if is_dark(self.palette()) else 0.16).name())
         grey = muted(self.palette()).name()
         parts = [_sample(sample, grounds, grey) for sample in self._found["first_samples"]]
         for number, document in enumerate(self._found["first_documents"], 1):

@@ -7,13 +7,14 @@ from typing import Any, Final
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
-from PySide6.QtWidgets import QLabel, QSizePolicy, QToolTip, QWidget
+from PySide6.QtWidgets import QProgressBar, QSizePolicy, QToolTip, QWidget
 
 from app.models.ledger_data import LedgerSnapshot
 from app.views.style.fonts import tabular
 from app.views.style.palette import faint, rank_colour
-from app.views.style.tones import rule, tone
-from app.views.widgets.build import lay_column, muted_label, scrolled
+from app.views.style.tones import blend, rule, tone
+from app.views.widgets.build import bold_label, lay_column, muted_label, named, scrolled
+from app.views.widgets.card import Card
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.formatting import count, percent
@@ -28,8 +29,10 @@ MARGIN: Final = 12
 STRIP: Final = 16
 MAX_CELL: Final = 40
 MAP_FROM: Final = 200  # strips of 10,000 blocks would fill 250 screens
-SQUARE: Final = 12
-SQUARE_STEP: Final = 14
+BAR_STEPS: Final = 1000
+BAR_PX: Final = 6
+SQUARES_PX: Final = (16, 12, 10, 8, 7)  # with a gap; 10,000 of the smallest fit a screen
+MAP_HEIGHT_PX: Final = 560
 
 
 class LedgerStrip(QWidget):
@@ -65,10 +68,19 @@ class LedgerStrip(QWidget):
 
     def _fit_height(self) -> None:
         rows = -(-len(self._blocks) // self._columns()) if self.is_map else 0
-        self.setFixedHeight(rows * SQUARE_STEP + 8 if self.is_map else max(1, len(self._blocks)) * ROW + 4)
+        self.setFixedHeight(rows * self._step() + 8 if self.is_map else max(1, len(self._blocks)) * ROW + 4)
 
     def _columns(self) -> int:
-        return max(1, (self.width() - 2 * MARGIN) // SQUARE_STEP)
+        return self._columns_of(self._step())
+
+    def _columns_of(self, step: int) -> int:
+        return max(1, (self.width() - 2 * MARGIN) // step)
+
+    def _step(self) -> int:
+        """From one square to the next: the largest with which the map needs no scrolling, where there is one."""
+        many = len(self._blocks)
+        fits = (step for step in SQUARES_PX if -(-many // self._columns_of(step)) * step <= MAP_HEIGHT_PX)
+        return next(fits, SQUARES_PX[-1])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)
@@ -93,19 +105,20 @@ class LedgerStrip(QWidget):
             self._paint_block(painter, row)
 
     def _paint_map(self, painter: QPainter, shown: QRect) -> None:
-        columns, empty = self._columns(), rule(self.palette())
-        full = tone(self.palette(), "accent")
-        first = max(0, (shown.top() - 4) // SQUARE_STEP) * columns
-        last = min(len(self._blocks), ((shown.bottom() - 4) // SQUARE_STEP + 1) * columns)
+        step, empty = self._step(), rule(self.palette())
+        columns, size = self._columns_of(step), step - (2 if step > 8 else 1)
+        full = blend(tone(self.palette(), "accent"), self.palette().color(QPalette.ColorRole.Window), 0.8)
+        first = max(0, (shown.top() - 4) // step) * columns
+        last = min(len(self._blocks), ((shown.bottom() - 4) // step + 1) * columns)
         for number in range(first, last):
             block = self._blocks[number]
             row, column = divmod(number, columns)
-            square = QRect(MARGIN + column * SQUARE_STEP, 4 + row * SQUARE_STEP, SQUARE, SQUARE)
+            square = QRect(MARGIN + column * step, 4 + row * step, size, size)
             painter.fillRect(square, empty)
-            filled = len(block.done) * SQUARE // max(1, block.chunks)
-            painter.fillRect(square.adjusted(0, SQUARE - filled, 0, 0), full)
+            filled = len(block.done) * size // max(1, block.chunks)
+            painter.fillRect(square.adjusted(0, size - filled, 0, 0), full)
             if block.in_progress:
-                painter.setPen(full)
+                painter.setPen(tone(self.palette(), "warning"))
                 painter.drawRect(square.adjusted(0, 0, -1, -1))
 
     def _paint_block(self, painter: QPainter, row: int) -> None:
@@ -183,7 +196,8 @@ class LedgerStrip(QWidget):
         return f"Samples from {count(first)}: {state}"
 
     def _block_at(self, at: QPoint) -> str:
-        column, row = (at.x() - MARGIN) // SQUARE_STEP, (at.y() - 4) // SQUARE_STEP
+        step = self._step()
+        column, row = (at.x() - MARGIN) // step, (at.y() - 4) // step
         number = row * self._columns() + column
         if not (0 <= column < self._columns() and 0 <= number < len(self._blocks)):
             return ""
@@ -201,16 +215,19 @@ class LedgerView(QWidget):
         self._snapshot: LedgerSnapshot | None = None
         self._steps: dict[int, int] = {}
         self.notice = NoticeBar()
-        self.headline = QLabel(wordWrap=True)
+        self.headline = bold_label()
+        self.headline.setWordWrap(True)
         self.headline.setFont(tabular(self.headline.font()))
-        self.headline.setContentsMargins(MARGIN, 8, MARGIN, 4)
-        self.resume = QLabel(wordWrap=True)
-        self.resume.setContentsMargins(MARGIN, 0, MARGIN, 4)
+        self.bar = named(QProgressBar(maximum=BAR_STEPS, textVisible=False), "Share of the epoch that is trained")
+        self.bar.setFixedHeight(BAR_PX)
+        self.resume = muted_label()
+        card = Card()
+        lay_column(card, self.headline, self.bar, self.resume, spacing=8, margins=(16, 12, 16, 12))
         self.legend = muted_label(LEGEND)
-        self.legend.setContentsMargins(MARGIN, 0, MARGIN, 4)
+        self.legend.setContentsMargins(MARGIN, 8, MARGIN, 4)
         self.strip = LedgerStrip()
         scroll, body = scrolled(self.strip), QWidget()
-        lay_column(body, self.headline, self.resume, self.legend, scroll, grow=scroll)
+        lay_column(body, card, self.legend, scroll, margins=(0, 8, 0, 0), grow=scroll)
         self.page = WithNote(body, NOTHING)
         lay_column(self, self.notice, self.page, grow=self.page)
 
@@ -243,7 +260,9 @@ class LedgerView(QWidget):
         done = snapshot.progress
         epochs = f" of {done.epochs}" if done.epochs else ""
         kept = "no checkpoint yet" if snapshot.checkpoint is None else f"checkpoint {snapshot.checkpoint} saved"
-        share = percent(done.samples_done / max(1, done.samples_total))
+        trained = done.samples_done / max(1, done.samples_total)
+        share = percent(trained)
+        self.bar.setValue(round(BAR_STEPS * trained))
         self.headline.setText(
             f"Epoch {done.epoch + 1}{epochs}: {share} trained · {count(done.samples_trained)} samples trained in "
             f"total · {kept}"

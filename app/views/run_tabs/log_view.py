@@ -23,7 +23,7 @@ from PySide6.QtWidgets import (
 
 from app.models.log_line import HOST, Level, LogLine
 from app.models.rank_log import LEVEL_ROLE, PREFIX_ROLE, LogChoice, RankLog, RankLogModel
-from app.state.event_text import Event, event_level, event_text
+from app.state.event_text import Event, event_level, event_text, is_logged
 from app.views.style.icons import icon
 from app.views.style.tones import muted, tone
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named, search_line
@@ -139,8 +139,7 @@ class LogView(QWidget):
         """Names the processes by their devices."""
         self._names = names
         self._name_sources()
-        self._log.show_names(names)
-        self._log.set_events(self._lines_of(self._events))
+        self._log.show_names(names, self._lines_of(self._events))
 
     def clear_events(self) -> None:
         """Forgets the events: another run is shown, or the same from its beginning."""
@@ -149,7 +148,7 @@ class LogView(QWidget):
 
     def add_events(self, events: Sequence[Event]) -> None:
         """Shows events of metrics.jsonl that are new, oldest first."""
-        new = [event for event in events[-EVENTS_KEPT:] if event_text(event, self._names)]
+        new = [event for event in events if is_logged(event)][-EVENTS_KEPT:]
         self._events.extend(new)
         self._log.add_events(self._lines_of(new))
 
@@ -181,7 +180,8 @@ class LogView(QWidget):
             self.source.setItemData(row, tip, Qt.ItemDataRole.ToolTipRole)
 
     def _lines_of(self, events: Iterable[Event]) -> list[LogLine]:
-        return [_event_line(event, self._names) for event in events]
+        lines = (_event_line(event, self._names) for event in events)
+        return [line for line in lines if line.text]
 
     def find_next(self, backwards: bool = False) -> bool:
         """Goes to the next line that holds what is searched for; False if none does."""

@@ -143,7 +143,7 @@ def test_all_puts_the_hosts_log_its_events_and_the_output_of_ranks_in_one_list(t
     began = time.mktime((2026, 5, 1, 10, 0, 0, 0, 0, -1))
     os.utime(rank, (began + 3, began + 3))
     log = RankLog()
-    log.show_names(RankNames(("cpu:0", "cpu:1")))
+    log.show_names(RankNames(("cpu:0", "cpu:1")), ())
     log.open(LogChoice((rank, host)))
     qtbot.waitUntil(lambda: log.model.rowCount() == 3)
     log.add_events([LogLine("Step 1: evaluated.", began + 1, order=began + 1)])

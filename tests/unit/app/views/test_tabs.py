@@ -190,10 +190,11 @@ def test_a_ledger_of_10000_blocks_is_a_map_that_fits_some_screens(qtbot: QtBot) 
     full = dict.fromkeys(range(10), 0)
     blocks = tuple(BlockProgress(b, 10, full if b < 5000 else {}, {0: 1} if b == 5000 else {}) for b in range(10_000))
     view.show_snapshot(LedgerSnapshot(progress, blocks, None, 100, 1000))
-    assert view.strip.is_map and view.strip.height() < 10 * view.height()
+    assert view.strip.is_map and view.strip.height() < 2 * view.height()
     assert view.strip.tooltip_at(QPoint(13, 5)) == "Samples from 0: 100\N{NO-BREAK SPACE}% trained"
     row, column = divmod(5000, view.strip._columns())
-    going = view.strip.tooltip_at(QPoint(13 + 14 * column, 5 + 14 * row))
+    step = view.strip._step()
+    going = view.strip.tooltip_at(QPoint(13 + step * column, 5 + step * row))
     assert going == "Samples from 5,000,000: 0\N{NO-BREAK SPACE}% trained, in progress"
     assert view.strip.tooltip_at(QPoint(2, 5)) == ""
     shot = view.strip.grab().toImage()
@@ -291,3 +292,14 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
     view.show_names(RankNames(("cpu:0", "cpu:1")))
     assert view.table.item(0, 2).text() == "CPU 0, CPU 1" and view.table.item(0, 2).toolTip().endswith("CPU 1 (rank 1)")
     assert alert_text({"event": "alert", "ts": 1.0, "value": 3}, RankNames()) == "value: 3"
+
+
+def test_ctrl_f_in_the_log_goes_to_its_search(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
+    path = tmp_path / "rank0.log"
+    path.write_text("one\n", encoding="utf-8")
+    view.set_sources([path])
+    qtbot.waitUntil(lambda: log.model.rowCount() == 1)
+    view.activateWindow()
+    view.lines.setFocus()
+    qtbot.keyClick(view.lines, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+    assert view.search.hasFocus()
