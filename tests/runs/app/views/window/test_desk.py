@@ -31,6 +31,12 @@ def opened(open_window: OpenWindow, qtbot: QtBot, run_dir: Path) -> Rankdeck:
     return rankdeck
 
 
+def activate(window: MainWindow, qtbot: QtBot) -> None:
+    """Keys reach only the active window's shortcuts."""
+    window.activateWindow()
+    qtbot.waitUntil(window.isActiveWindow)
+
+
 def outside(window: MainWindow) -> list[str]:
     """Buttons that are shown and reach over the window's edge."""
     found = []
@@ -90,7 +96,7 @@ def ways_to_close(window: MainWindow, qtbot: QtBot) -> dict[str, Callable[[], ob
 def test_the_sheet_closes_and_keeps_its_draft(open_window: OpenWindow, qtbot: QtBot, way: str) -> None:
     window = open_window().window
     window.resize(1000, 700)
-    window.activateWindow()
+    activate(window, qtbot)
     window.actions_.new_run.setChecked(True)
     assert window.new_run.isAncestorOf(window.focusWidget()), "the keyboard is where the person looks"
     window.new_run.form.rows["steps"].set_text("77")
@@ -106,7 +112,7 @@ def test_start_has_its_key_only_while_its_settings_are_in_sight(open_window: Ope
     window.actions_.start.triggered.disconnect()
     window.actions_.start.triggered.connect(lambda: started.append(1))
     qtbot.waitUntil(window.actions_.start.isEnabled, timeout=10_000)
-    window.activateWindow()
+    activate(window, qtbot)
     qtbot.keyClick(window, Qt.Key.Key_Return, Qt.KeyboardModifier.ControlModifier)
     assert started == []
     window.actions_.new_run.setChecked(True)
@@ -119,7 +125,7 @@ def test_the_filter_of_runs_is_found_from_anywhere_but_a_search_of_its_own(
 ) -> None:
     store = write_lines(runs_dir / "past", Shape(steps=20))
     window = opened(open_window, qtbot, store.dir).window
-    window.activateWindow()
+    activate(window, qtbot)
     control = Qt.KeyboardModifier.ControlModifier
     window.header.more.setFocus()
     qtbot.keyClick(window.header.more, Qt.Key.Key_F, control)
