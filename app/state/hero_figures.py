@@ -18,12 +18,10 @@ from core.machine.devices.names import RankNames
 from core.recipes.heroes import CHECKPOINT, DEFAULT_HEROES, MEMORY, MOST, Hero
 from core.run_folder.state import RunState
 
-RECENT_ROWS: Final = 20
-"""Newest steps whose mean is shown, and is compared with that of as many before: one step of a small batch jumps."""
-SUMMED: Final = frozenset(("tokens_per_s", "samples_per_s"))
-"""Metrics of a rank whose sum over the ranks is the run's; of others it is the mean."""
-LEAST_CHANGE: Final = 0.002
-"""Share of the value below which a change is none."""
+RECENT_ROWS: Final = 20  # newest steps whose mean is shown: one step of a small batch jumps
+SUMMED: Final = frozenset(("tokens_per_s", "samples_per_s"))  # of a run it is the sum over its ranks, else the mean
+LEAST_CHANGE: Final = 0.002  # share of the value below which a change is none
+NOISE: Final = 2.0  # standard errors that a change must exceed
 _GIB: Final = 2.0**30
 _FIRST: Final = ("loss", "val_loss", "accuracy", "val_accuracy", "tokens_per_s", "samples_per_s")
 _LABELS: Final = {
@@ -61,7 +59,7 @@ def heroes_of(named: Sequence[Hero], series: RunSeries, *, is_script: bool) -> S
     Args:
         named: Of the recipe.
         series: What the run reported.
-        is_script: The run is a script, of which nobody said what it reports.
+        is_script: The run is a script, whose metrics no recipe names.
     """
     if not is_script:
         return named or DEFAULT_HEROES
@@ -115,16 +113,20 @@ def _of_steps(hero: Hero, ranks: Sequence[Series], state: RunState) -> HeroFigur
         if hero.metric == "tokens_per_s" and state.is_live and state.tokens_per_s is not None:
             value = state.tokens_per_s  # as the host measures it over all ranks
         figure, prefix = scaled(value)
-        return HeroFigure(hero.label, figure, f"{prefix}{hero.unit}")
-    note, trend = _change(value, before, hero.better)
+        return HeroFigure(hero.label, f"{figure} {prefix}".rstrip(), hero.unit)
+    noise = max((pair[2] for pair in pairs if not math.isnan(pair[2])), default=0.0)
+    note, trend = _change(value, before, noise, hero.better)
     return HeroFigure(hero.label, number(value), " ".join(part for part in (hero.unit, note) if part), trend)
 
 
-def _recent(series: Series, name: str) -> tuple[float, float]:
+def _recent(series: Series, name: str) -> tuple[float, float, float]:
+    """The mean of the newest steps, of those before, and by how much two such means differ by chance."""
     rows: Floats = series.columns[name].read(max(0, series.rows - 2 * RECENT_ROWS), series.rows)
     known = rows[~np.isnan(rows)]
     half = min(RECENT_ROWS, max(1, len(known) // 2))
-    return _mean(known[-half:]), _mean(known[-2 * half : -half])
+    new, old = known[-half:], known[-2 * half : -half]
+    noise = NOISE * math.sqrt((float(new.var()) + float(old.var())) / half) if len(new) and len(old) else math.nan
+    return _mean(new), _mean(old), noise
 
 
 def _mean(values: Floats) -> float:
@@ -138,10 +140,10 @@ def _combined(metric: str, values: Sequence[float]) -> float:
     return sum(known) if metric in SUMMED else sum(known) / len(known)
 
 
-def _change(value: float, before: float, better: str) -> tuple[str, str]:
-    """The change in words, "↓ 0.04", and whether it is for the better."""
+def _change(value: float, before: float, noise: float, better: str) -> tuple[str, str]:
+    """The change as text, "↓ 0.04", and whether it is for the better; nothing where it may be chance."""
     change = value - before
-    if math.isnan(change) or abs(change) <= LEAST_CHANGE * max(abs(value), abs(before)):
+    if math.isnan(change) or abs(change) <= max(noise, LEAST_CHANGE * max(abs(value), abs(before))):
         return "", ""
     trend = "" if not better else "better" if (change < 0) == (better == "lower") else "worse"
     return f"{'↓' if change < 0 else '↑'} {number(abs(change), 2)}", trend
@@ -182,11 +184,10 @@ def _memory(hero: Hero, series: RunSeries, state: RunState, names: RankNames) ->
     if fullest is None:
         return HeroFigure(hero.label)
     _, used, total, uuid = fullest
-    name = names.full(state.devices.index(uuid))
-    when = "" if state.is_live else "peak"
-    several = len(set(state.devices)) > 1
-    note = " · ".join(part for part in (when, "fullest" if several else "") if part)
-    return HeroFigure(hero.label, f"{_gigabytes(used)} / {_gigabytes(total)} GB", note, tip=name)
+    rank = state.devices.index(uuid)
+    which = names.short(rank) if len(set(state.devices)) > 1 else ""
+    note = " · ".join(part for part in ("" if state.is_live else "peak", which) if part)
+    return HeroFigure(hero.label, f"{_gigabytes(used)} / {_gigabytes(total)} GB", note, tip=names.full(rank))
 
 
 def _gigabytes(value: float) -> str:

@@ -30,7 +30,7 @@ class RunSummary:
         word: Its state.
         about: What it is: "MiniGPT · stdlib · DDP on RTX 6000 Ada + RTX 4090".
         doing: What it is doing just now ("CPU 1: importing torch"), or what is wrong with it; empty while it trains.
-        goal: How far it is towards a goal that is no number of steps ("450 of 600 episodes").
+        goal: How far it is towards a goal other than a number of steps ("450 of 600 episodes").
         step: None where there is nothing to say: no run, or a script of which no step was recognised.
         epoch: As a person counts: a recipe's first is 1; a script's number is the one it printed.
         seconds_left: Estimated; None when not known.
@@ -141,9 +141,9 @@ def _doing(state: RunState) -> str:
         return ""
     if state.trouble:
         return state.trouble.get("title", state.phase)
-    text = state.phase
-    said = text.strip(" .…").casefold()
-    return "" if said == state.state else text[:1].upper() + text[1:]  # the state's word stands beside it
+    if state.phase.strip(" .…").casefold() == state.state:
+        return ""  # the state's word stands beside it
+    return state.phase[:1].upper() + state.phase[1:]
 
 
 def _place(state: RunState, labels: Mapping[str, str]) -> str:

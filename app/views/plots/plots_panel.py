@@ -184,7 +184,7 @@ class PlotsPanel(QWidget):
             self.controls, self.smoothing, self.axis_box, self.log_box, self.devices_button, self.cards_button,
             self.fit_button, spacing=12,
         )  # fmt: skip
-        lay_column(self, self.cards.grid, margins=(8, 8, 8, 8), grow=self.cards.grid)
+        lay_column(self, self.cards.grid, margins=(0, 8, 0, 0), grow=self.cards.grid)
 
     def _run(self) -> RunSeries:
         return self._data.series

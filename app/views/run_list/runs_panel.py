@@ -18,10 +18,7 @@ from app.views.widgets.notice_bar import NoticeBar
 from core.run_folder.record import OF_STATE
 from core.run_folder.run_filter import parse_filter
 
-INVITATION: Final = (
-    "No runs yet.\n\nPress Start to train a small GPT on Python's standard library. It takes two minutes and "
-    "downloads nothing."
-)
+INVITATION: Final = "No runs yet."
 NONE_MATCHES: Final = "No run matches the filter.\n\nClear it to see all runs."
 FILTER_HINT: Final = "Filter, e.g. state:failed lr>1e-4"
 FILTER_HELP: Final = (

@@ -17,6 +17,9 @@ class RuledHandle(QSplitterHandle):
     """One pixel of rule in the middle of what can be grabbed."""
 
     def paintEvent(self, _event: QPaintEvent) -> None:
+        splitter = self.splitter()
+        if isinstance(splitter, RuledSplitter) and not splitter.is_ruled:
+            return
         painter, colour = QPainter(self), rule(self.palette())
         if self.orientation() == Qt.Orientation.Horizontal:
             painter.fillRect(self.width() // 2, 0, 1, self.height(), colour)
@@ -25,10 +28,16 @@ class RuledHandle(QSplitterHandle):
 
 
 class RuledSplitter(QSplitter):
-    """`QSplitter` with `RuledHandle`s."""
+    """`QSplitter` with `RuledHandle`s.
 
-    def __init__(self, orientation: Qt.Orientation) -> None:
+    Args:
+        orientation: Of the splitter.
+        ruled: Draws the rule; cards that end at the handle need none.
+    """
+
+    def __init__(self, orientation: Qt.Orientation, *, ruled: bool = True) -> None:
         super().__init__(orientation)
+        self.is_ruled = ruled
         self.setHandleWidth(GRAB_PX)
 
     def createHandle(self) -> QSplitterHandle:

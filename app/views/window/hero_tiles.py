@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QRect, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPalette
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.state.hero_figures import HeroFigure
@@ -20,7 +20,6 @@ SIZES: Final = (1.5, 1.3, 1.15, 1.0)
 MARGIN: Final = 12
 GAP: Final = 8
 LEAST_WIDTH: Final = 96
-LEAST_NOTE: Final = 24
 _TONES: Final = {"better": "success", "worse": "warning"}
 
 
@@ -30,33 +29,43 @@ class HeroTile(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.figure = HeroFigure("")
+        self._size = 0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def show_figure(self, figure: HeroFigure) -> None:
         """Shows another figure; draws only what changed."""
         if figure != self.figure:
             self.figure = figure
-            said = " ".join(part for part in (figure.value, figure.note) if part)
-            self.setAccessibleName(f"{figure.label}: {said}")
-            self.setToolTip("\n".join(part for part in (f"{figure.label}: {said}", figure.tip) if part))
+            text = " ".join(part for part in (f"{figure.label}: {figure.value}", figure.note) if part)
+            self.setAccessibleName(text)
+            self.setToolTip("\n".join(part for part in (text, figure.tip) if part))
             self.update()
 
     def sizeHint(self) -> QSize:
-        height = self.fontMetrics().height() + QFontMetrics(self._value_font()).height()
+        height = self.fontMetrics().height() + QFontMetrics(self._value_font(SIZES[0])).height()
         return QSize(160, height + 16)
 
     def minimumSizeHint(self) -> QSize:
         return QSize(LEAST_WIDTH, self.sizeHint().height())
 
-    def _value_font(self, room: int = 0) -> QFont:
-        """Bold and large; smaller where the value would not fit into `room`."""
+    def fitting_size(self) -> int:
+        """Which of `SIZES` lets the value fit; the last one where none does."""
+        room = self.width() - 2 * MARGIN
+        for place, size in enumerate(SIZES):
+            if QFontMetrics(self._value_font(size)).horizontalAdvance(self.figure.value) <= room:
+                return place
+        return len(SIZES) - 1
+
+    def set_size(self, place: int) -> None:
+        """Draws the value in one of `SIZES`."""
+        if place != self._size:
+            self._size = place
+            self.update()
+
+    def _value_font(self, size: float) -> QFont:
         font = tabular(self.font())
         font.setBold(True)
-        whole = font.pointSizeF()
-        for size in SIZES:
-            font.setPointSizeF(whole * size)
-            if not room or QFontMetrics(font).horizontalAdvance(self.figure.value) <= room:
-                break
+        font.setPointSizeF(font.pointSizeF() * size)
         return font
 
     def paintEvent(self, _event: QPaintEvent) -> None:
@@ -66,7 +75,7 @@ class HeroTile(QWidget):
         painter.setPen(plot_colours(palette).grid)
         painter.drawRoundedRect(self.rect().toRectF().adjusted(0.5, 0.5, -0.5, -0.5), CORNER, CORNER)
         room = self.width() - 2 * MARGIN
-        value_font = self._value_font(room)
+        value_font = self._value_font(SIZES[self._size])
         small, large = self.fontMetrics(), QFontMetrics(value_font)
         top = (self.height() - small.height() - large.height()) // 2
         value = large.elidedText(figure.value, Qt.TextElideMode.ElideRight, room)
@@ -79,11 +88,10 @@ class HeroTile(QWidget):
         if figure.note and needs > beside:  # its place is the line above, if the name leaves it one
             label = min(room, small.horizontalAdvance(figure.label) + 1)
             above = room - label - GAP
-            if max(above, beside) >= LEAST_NOTE:
-                at_top = above > beside
-                left, width = (MARGIN + label + GAP, above) if at_top else (MARGIN + wide + GAP, beside)
-                box = QRect(left, top if at_top else top + small.height(), width, large.height())
-                self._note(painter, note, box.adjusted(0, 0, 0, small.height() - large.height() if at_top else 0))
+            if above > beside:
+                self._note(painter, note, QRect(MARGIN + label + GAP, top, above, small.height()))
+            else:
+                self._note(painter, note, QRect(MARGIN + wide + GAP, top + small.height(), beside, large.height()))
         elif figure.note:
             self._note(painter, note, QRect(MARGIN + wide + GAP, top + small.height(), beside, large.height()))
         painter.setPen(muted(palette))
@@ -96,7 +104,10 @@ class HeroTile(QWidget):
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, value)
 
     def _note(self, painter: QPainter, font: QFont, box: QRect) -> None:
-        text = QFontMetrics(font).elidedText(self.figure.note, Qt.TextElideMode.ElideRight, box.width())
+        metrics, words = QFontMetrics(font), self.figure.note.split()
+        while words and metrics.horizontalAdvance(" ".join(words)) > box.width():
+            words.pop()  # half a word is none; the tooltip has all of them
+        text = " ".join(words).rstrip(" ·")
         painter.setPen(self._note_colour())
         painter.setFont(font)
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, text)
@@ -124,3 +135,15 @@ class HeroTiles(QWidget):
             if number < len(figures):
                 tile.show_figure(figures[number])
             tile.setVisible(number < len(figures))
+        self._fit()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit()
+
+    def _fit(self) -> None:
+        """Draws all values in the size that fits the widest."""
+        shown = [tile for tile in self.tiles if not tile.isHidden()]
+        size = max((tile.fitting_size() for tile in shown), default=0)
+        for tile in shown:
+            tile.set_size(size)

@@ -100,6 +100,7 @@ class MainWindow(QMainWindow):
         self._connect()
         self._restore()
         self.show_run(None)
+        self.pages.setFocus()  # not the search, whose ring would say that something is typed there
 
     # --- building ----------------------------------------------------------------------------------------
 
@@ -130,7 +131,7 @@ class MainWindow(QMainWindow):
         self.pages.addWidget(self.welcome)
         self.pages.addWidget(self.run_page)
         self.notice = FloatingNotice(self.pages)
-        self._panes = RuledSplitter(Qt.Orientation.Horizontal)
+        self._panes = RuledSplitter(Qt.Orientation.Horizontal, ruled=False)
         for pane in (self.runs, self.pages):
             self._panes.addWidget(pane)
         self._panes.setStretchFactor(1, 1)

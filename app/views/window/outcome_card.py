@@ -75,15 +75,15 @@ class OutcomeCard(Card):
 
     def _lay_out(self) -> None:
         lines = lay_column(None, self._title, self._text, spacing=2)
-        said = lay_row(None, self._icon, lines, spacing=12, grow=lines)
-        said.setAlignment(self._icon, Qt.AlignmentFlag.AlignTop)
+        message = lay_row(None, self._icon, lines, spacing=12, grow=lines)
+        message.setAlignment(self._icon, Qt.AlignmentFlag.AlignTop)
         self._buttons = lay_row(
             None, None, self.show_log, self.show_folder, self.copy_path, self.export, self.resume, self.resume_first,
             spacing=8,
         )  # fmt: skip
         self._parts = QBoxLayout(QBoxLayout.Direction.LeftToRight)
         self._parts.setSpacing(8)
-        self._parts.addLayout(said, 1)
+        self._parts.addLayout(message, 1)
         self._parts.addLayout(self._buttons)
         row = lay_row(self, self._parts, self.close_button, spacing=8, margins=(16, 10, 8, 10), grow=self._parts)
         row.setAlignment(self.close_button, Qt.AlignmentFlag.AlignTop)

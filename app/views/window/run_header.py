@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QMenu, QWidget
 
 from app.state.hero_figures import HeroFigure
@@ -26,6 +26,9 @@ from app.views.window.run_title import RunTitle
 from core.formatting import UNKNOWN, count, percent
 
 _ICON_PX: Final = 16
+NARROW: Final = 700
+"""Below this width Export is only its sign, so that the name can be read."""
+_REST: Final = "00 m 00 s left · ends 00:00"
 _RESUMED_FIRST: Final = ("failed", "interrupted")
 """After these, resuming is what a person comes for."""
 
@@ -89,9 +92,7 @@ class RunHeader(Card):
             self.export, self.more, spacing=8, grow=self.about,
         )  # fmt: skip
         self._progress = QWidget()
-        far = lay_row(self._progress, self.bar, self.steps, self.rest, spacing=12, grow=self.bar)
-        far.setStretchFactor(self.bar, 3)
-        far.setStretchFactor(self.rest, 2)
+        lay_row(self._progress, self.bar, self.steps, self.rest, spacing=12, grow=self.bar)
         lay_column(self, who, self._progress, self.heroes, spacing=8, margins=(16, 12, 12, 12))
 
     def show_name(self, name: str) -> None:
@@ -112,11 +113,24 @@ class RunHeader(Card):
         self.steps.setMinimumWidth(self.steps.fontMetrics().horizontalAdvance(widest))  # the bar beside it stays
         self.steps.setVisible(bool(steps))
         self.rest.set_full_text(rest)
+        self._place_rest()
         self.bar.set_share(summary.share)
         share = UNKNOWN if summary.share is None else percent(summary.share)
         self.bar.setAccessibleDescription(f"{share} done: {steps or UNKNOWN}, {rest}")
         epoch = f"Epoch {summary.epoch}" if summary.epoch is not None else ""
         self._progress.setToolTip(" · ".join(part for part in (epoch, share, rest) if part))
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self.export.setText("Export" if self.width() >= NARROW else "")
+        self.export.updateGeometry()
+        self._place_rest()
+
+    def _place_rest(self) -> None:
+        """Gives the time left a width that stays while it runs, so that the bar beside it does."""
+        metrics, live = self.rest.fontMetrics(), self._summary.is_live
+        widest = max(metrics.horizontalAdvance(text) for text in (self.rest.full_text, _REST if live else ""))
+        self.rest.setFixedWidth(min(widest + 2, self.width() * 2 // 5))
 
     def show_figures(self, figures: Sequence[HeroFigure]) -> None:
         """Shows the run's heroes."""

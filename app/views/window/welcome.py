@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QScrollArea, QSizePolicy,
 
 from app.state.welcome_text import NOTHING_DOWNLOADED, demo_text
 from app.views.style.icons import icon
-from app.views.widgets.action_buttons import ActionButton, OutlinedButton
+from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label, named
 from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.card import Card
@@ -55,9 +55,11 @@ class Welcome(QScrollArea):
     def __init__(self, resume_file: QAction, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.demo = PrimaryButton("Start the &demo")
-        self.model = OutlinedButton("Choose a m&odel…")
+        self.model = OutlinedButton("Choose a &model…")
         self.script = OutlinedButton("Choose a s&cript…")
-        self.resume = ActionButton(resume_file)
+        self.resume = OutlinedButton("O&pen…")
+        self.resume.setToolTip(resume_file.toolTip())
+        self.resume.clicked.connect(resume_file.trigger)
         self.cards = [
             WelcomeCard("start", "Watch a small GPT learn", demo_text(()), self.demo),
             WelcomeCard(

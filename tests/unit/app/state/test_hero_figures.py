@@ -47,6 +47,8 @@ def test_a_metric_of_steps_is_the_mean_of_the_newest_with_its_change() -> None:
     assert (rising.note, rising.trend) == ("↑ 1.0", "worse")
     still = figure(LOSS, series_of(*steps("loss", [2.0] * 40)))
     assert (still.note, still.trend) == ("", "")
+    chance = figure(LOSS, series_of(*steps("loss", [1.0, 3.0] * 10 + [1.1, 3.0] * 10)))
+    assert chance.note == "", "the steps differ by more than the means"
 
 
 def test_a_direction_that_is_neither_has_no_judgement() -> None:
@@ -59,7 +61,7 @@ def test_ranks_are_averaged_and_their_throughput_is_added() -> None:
     assert figure(LOSS, series).value == "1.50"
     speed = Hero("tokens_per_s", "Throughput", "tok/s", "higher")
     both = series_of(*steps("tokens_per_s", [100_000.0], 0), *steps("tokens_per_s", [212_000.0], 1))
-    assert figure(speed, both, state="finished") == HeroFigure("Throughput", "312", "k tok/s")
+    assert figure(speed, both, state="finished") == HeroFigure("Throughput", "312 k", "tok/s")
     assert figure(speed, both, tokens_per_s=900.0).value == "900", "what the host measures, while it trains"
 
 
@@ -95,9 +97,9 @@ def test_memory_is_that_of_the_fullest_device() -> None:
     ]
     hero = Hero(MEMORY, "Memory")
     live = figure(hero, series_of(*samples))
-    assert (live.value, live.note, live.tip) == ("22 / 24 GB", "fullest", "GPU 1 · RTX 4090")
+    assert (live.value, live.note, live.tip) == ("22 / 24 GB", "GPU 1", "GPU 1 · RTX 4090")
     over = figure(hero, series_of(*samples), state="finished")
-    assert (over.value, over.note) == ("23 / 24 GB", "peak · fullest")
+    assert (over.value, over.note) == ("23 / 24 GB", "peak · GPU 1")
 
 
 def test_a_checkpoint_says_how_old_it_is() -> None:

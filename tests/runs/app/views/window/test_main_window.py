@@ -41,7 +41,7 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 def test_first_start_has_the_demo_filled_in_and_invites(open_window: OpenWindow) -> None:
     rankdeck = open_window()
     window = rankdeck.window
-    assert window.runs.page.is_empty and "downloads nothing" in INVITATION
+    assert window.runs.page.is_empty and window.runs.page.note.text() == INVITATION
     assert window.welcome.isVisible() and "about two minutes" in window.welcome.cards[0].text.text()
     assert not window.desk.is_open
     assert window.new_run.data.path() == "stdlib://"
