@@ -17,7 +17,7 @@ class CompareTable(QAbstractTableModel):
     """Rows of a `Comparison`, those that differ or all.
 
     Attributes:
-        tint: The ground of a cell that differs from most others.
+        tint: The ground of a cell that differs from the first run's.
         swatches: What stands before each run's name in the heading.
     """
 
@@ -69,7 +69,7 @@ class CompareTable(QAbstractTableModel):
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return self._spoken(row, column)
         is_result = row in self._comparison.results
-        if role == Qt.ItemDataRole.BackgroundRole and column and not is_result and column - 1 in row.outliers:
+        if role == Qt.ItemDataRole.BackgroundRole and column and not is_result and column - 1 in row.changed:
             return self.tint
         return _bold() if role == Qt.ItemDataRole.FontRole and column - 1 in row.best else None
 

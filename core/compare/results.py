@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from core.compare.figures import Figures
 from core.compare.row import Better, Row, best_places
-from core.formatting import UNKNOWN, count, duration, number, rate
+from core.formatting import UNKNOWN, byte_size, count, duration, number, rate
 from core.metrics.column_group import rank_group
 from core.run_folder.record import RunRecord
 
 MAX_OTHERS: Final = 12
+_BETTER: Final[Mapping[str, Better]] = {
+    "perplexity": "lower",
+    **dict.fromkeys(("accuracy", "val_accuracy", "f1", "reward", "return", "score"), "higher"),
+}
+"""Which values of other metrics are the better ones; of the rest, none is marked."""
 _KNOWN: Final = {
     *("step", "ts", "rank", "attempt", "loss", "val_loss", "lr", "grad_norm", "loss_scale", "tokens_per_s"),
     *("samples_per_s", "step_time_s", "data_wait_s", "sync_wait_s", "device_mem_bytes", "tokens_seen", "epoch"),
@@ -46,17 +51,23 @@ def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tup
     alike = len({record.entry.state.recipe for record in records if record.entry.state}) == 1
     table: list[tuple[str, str, Callable[[_Run], _Value], Better]] = [
         ("state", "State", _state, ""),
-        ("best_val_loss", "Best validation loss", lambda run: _eval(run, "val_loss", best=True), "lower"),
+        ("best_val_loss", "Best validation loss", lambda run: _eval(run, "val_loss", best="lower"), "lower"),
         ("val_loss", "Last validation loss", lambda run: _eval(run, "val_loss"), "lower"),
         ("loss", "Last loss", _loss, "lower"),
         ("step", "Steps", _steps, ""),
         ("duration_s", "Duration", _duration, ""),
-        ("tokens_per_s", "Tokens per second, mean", _speed, "higher"),
+        ("tokens_per_s", "Tokens per second, mean", lambda run: _speed(run, "tokens_per_s", "tok/s"), "higher"),
+        ("samples_per_s", "Samples per second, mean", lambda run: _speed(run, "samples_per_s", "samples/s"), "higher"),
         ("energy_wh", "Energy of the GPUs", _energy, ""),
+        ("disk_bytes", "Size on disk", _disk, ""),
     ]
     rows = [_row(name, label, [cell(run) for run in runs], better, alike) for name, label, cell, better in table]
     for name in _others(runs):
-        rows.append(_row(name, f"Last {name}", [_other(run, name) for run in runs], "", alike))
+        better, title = _BETTER.get(name, ""), name.replace("_", " ").strip()
+        if better and any(run.figures.evals.get(name) for run in runs):
+            cells = [_eval(run, name, best=better) for run in runs]
+            rows.append(_row(f"best_{name}", f"Best {title}", cells, better, alike))
+        rows.append(_row(name, f"Last {title}", [_other(run, name) for run in runs], better, alike))
     return tuple(row for row in rows if not row.is_empty)
 
 
@@ -69,11 +80,12 @@ def _state(run: _Run) -> _Value:
     return _Value(run.record.entry.word, run.record.entry.word)
 
 
-def _eval(run: _Run, name: str, *, best: bool = False) -> _Value:
+def _eval(run: _Run, name: str, *, best: Better = "") -> _Value:
     points = run.figures.evals.get(name)
     if not points:
         return _NOTHING
-    step, value = min(points, key=lambda point: point[1]) if best else points[-1]
+    pick = {"lower": min, "higher": max}.get(best)
+    step, value = points[-1] if pick is None else pick(points, key=lambda point: point[1])
     return _Value({"value": value, "step": int(step)}, f"{number(value, 4)} at step {count(int(step))}", value)
 
 
@@ -93,18 +105,26 @@ def _steps(run: _Run) -> _Value:
 
 
 def _duration(run: _Run) -> _Value:
-    seconds = run.figures.trained_s
-    return _NOTHING if seconds is None else _Value(round(seconds, 3), duration(seconds))
+    seconds, state = run.figures.trained_s, run.record.entry.state
+    if seconds is None:
+        return _NOTHING
+    live = " so far" if state is not None and state.is_live else ""
+    return _Value(round(seconds, 3), duration(seconds) + live)
 
 
-def _speed(run: _Run) -> _Value:
+def _speed(run: _Run, name: str, unit: str) -> _Value:
     """The sum of the ranks' means, of as many ranks as the run has now."""
     state = run.record.entry.state
     ranks = state.world_size if state is not None else 1
     groups = [run.figures.groups.get(rank_group(rank)) for rank in range(ranks)]
-    means = [group.means["tokens_per_s"] for group in groups if group is not None and "tokens_per_s" in group.means]
+    means = [group.means[name] for group in groups if group is not None and name in group.means]
     total = math.fsum(means)
-    return _Value(total, rate(total, "tok/s"), total) if means and math.isfinite(total) else _NOTHING
+    return _Value(total, rate(total, unit), total) if means and math.isfinite(total) else _NOTHING
+
+
+def _disk(run: _Run) -> _Value:
+    size = run.figures.disk_bytes
+    return _NOTHING if size is None else _Value(size, byte_size(size))
 
 
 def _energy(run: _Run) -> _Value:

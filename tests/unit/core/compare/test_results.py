@@ -30,7 +30,7 @@ def test_each_result_says_value_and_place() -> None:
         "device/GPU-2": GroupFigures({}, {"power_w": 999.0}),
     }
     evals = {"val_loss": [(10.0, 2.0), (20.0, 1.5), (30.0, 1.75)]}
-    first = (record("a", step=40, total_steps=100, loss=1.25), Figures(ranks | device, evals, 600.0))
+    first = (record("a", step=40, total_steps=100, loss=1.25), Figures(ranks | device, evals, 600.0, 3_400_000))
     second = (record("b", step=100, total_steps=100), Figures({}, {"val_loss": [(50.0, 1.625)]}))
     found = rows(first, second)
     assert found["state"].texts == ("finished", "finished")
@@ -43,6 +43,16 @@ def test_each_result_says_value_and_place() -> None:
     assert found["tokens_per_s"].values == (200.0, None)  # of two ranks: the third is an older attempt's
     assert found["energy_wh"].values == (60.0, None)  # only of the GPU that it trained on
     assert found["accuracy"].label == "Last accuracy"
+    assert found["disk_bytes"].texts == ("3.4 MB", UNKNOWN)
+
+
+def test_the_best_of_other_metrics_is_marked_where_its_direction_is_known() -> None:
+    names = ("val_accuracy", "gain")
+    own = [Figures({}, {name: [(10.0, high), (20.0, 0.25)] for name in names}) for high in (0.5, 0.75)]
+    found = rows((record("a"), own[0]), (record("b"), own[1]))
+    assert found["best_val_accuracy"].texts == ("0.5000 at step 10", "0.7500 at step 10")
+    assert found["best_val_accuracy"].best == (1,)
+    assert found["gain"].label == "Last gain" and "best_gain" not in found
 
 
 def test_losses_of_different_recipes_are_not_ranked() -> None:
