@@ -39,11 +39,11 @@ class Comparison:
         notes: What a reader must know, a sentence each: runs that are damaged, or train different recipes.
     """
 
-    paths: tuple[Path, ...]
-    labels: tuple[str, ...]
-    results: tuple[Row, ...]
-    settings: tuple[Row, ...]
-    environment: tuple[Row, ...]
+    paths: tuple[Path, ...] = ()
+    labels: tuple[str, ...] = ()
+    results: tuple[Row, ...] = ()
+    settings: tuple[Row, ...] = ()
+    environment: tuple[Row, ...] = ()
     live: tuple[bool, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -86,7 +86,7 @@ def _eval(run: _Run, name: str, *, best: Better = "") -> _Value:
         return _NOTHING
     pick = {"lower": min, "higher": max}.get(best)
     step, value = points[-1] if pick is None else pick(points, key=lambda point: point[1])
-    return _Value({"value": value, "step": int(step)}, f"{number(value, 4)} at step {count(int(step))}", value)
+    return _Value({"value": value, "step": int(step)}, f"{number(value, 4)} at {count(int(step))}", value)
 
 
 def _loss(run: _Run) -> _Value:

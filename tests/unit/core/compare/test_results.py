@@ -34,7 +34,7 @@ def test_each_result_says_value_and_place() -> None:
     second = (record("b", step=100, total_steps=100), Figures({}, {"val_loss": [(50.0, 1.625)]}))
     found = rows(first, second)
     assert found["state"].texts == ("finished", "finished")
-    assert found["best_val_loss"].texts == ("1.500 at step 20", "1.625 at step 50")
+    assert found["best_val_loss"].texts == ("1.500 at 20", "1.625 at 50")
     assert (found["best_val_loss"].best, found["val_loss"].best) == ((0,), (1,))
     assert found["best_val_loss"].values[0] == {"value": 1.5, "step": 20}
     assert found["loss"].values == (1.25, None)
@@ -50,7 +50,7 @@ def test_the_best_of_other_metrics_is_marked_where_its_direction_is_known() -> N
     names = ("val_accuracy", "gain")
     own = [Figures({}, {name: [(10.0, high), (20.0, 0.25)] for name in names}) for high in (0.5, 0.75)]
     found = rows((record("a"), own[0]), (record("b"), own[1]))
-    assert found["best_val_accuracy"].texts == ("0.5000 at step 10", "0.7500 at step 10")
+    assert found["best_val_accuracy"].texts == ("0.5000 at 10", "0.7500 at 10")
     assert found["best_val_accuracy"].best == (1,)
     assert found["gain"].label == "Last gain" and "best_gain" not in found
 
