@@ -227,8 +227,8 @@ class Comparing(QObject):
             labels = shown.comparison.labels
             parts = zip(labels, shown.readers, shown.page.runs, strict=True)
             notes = [(label, _note(reader, run.series)) for label, reader, run in parts]
-            told = "".join(shown.comparison.notes)
-            own = [f"“{label}” {note}" for label, note in notes if note and f"“{label}”" not in told]
+            known = "".join(shown.comparison.notes)
+            own = [f"“{label}” {note}" for label, note in notes if note and f"“{label}”" not in known]
             shown.page.show_notes([*shown.comparison.notes, *own])
 
     def _start(self, shown: _Shown, work: Callable[[], T], show: Callable[[T], None]) -> None:

@@ -30,7 +30,7 @@ DASHES: Final[tuple[tuple[float, ...], ...]] = (
     (), (6.0, 3.0), (2.0, 3.0), (8.0, 3.0, 2.0, 3.0),
     (12.0, 4.0), (8.0, 3.0, 2.0, 3.0, 2.0, 3.0), (4.0, 6.0), (2.0, 6.0),
 )  # fmt: skip
-"""Of the lines of a run's ranks, while each has one; they repeat after eight, as colours do."""
+"""Of the lines of a run's devices, while each has one; they repeat after eight, as colours do."""
 GIB: Final = 2.0**30
 
 
