@@ -72,8 +72,12 @@ def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tup
 
 
 def _row(name: str, label: str, cells: list[_Value], better: Better, alike: bool) -> Row:
-    best = best_places(tuple(cell.rank for cell in cells), better) if alike else ()
-    return Row(name, label, tuple(cell.value for cell in cells), tuple(cell.text for cell in cells), best)
+    """A line; values that read the same as the best are as good."""
+    texts = tuple(cell.text for cell in cells)
+    best = {texts[place] for place in best_places(tuple(cell.rank for cell in cells), better)} if alike else set()
+    places = tuple(place for place, text in enumerate(texts) if text in best)
+    known = sum(cell.rank is not None for cell in cells)
+    return Row(name, label, tuple(cell.value for cell in cells), texts, places if len(places) < known else ())
 
 
 def _state(run: _Run) -> _Value:

@@ -55,6 +55,12 @@ def test_the_best_of_other_metrics_is_marked_where_its_direction_is_known() -> N
     assert found["gain"].label == "Last gain" and "best_gain" not in found
 
 
+def test_values_that_read_the_same_are_as_good() -> None:
+    runs = [(record(name, loss=loss), Figures()) for name, loss in (("a", 1.23451), ("b", 1.23452), ("c", 2.0))]
+    assert rows(*runs)["loss"].best == (0, 1)
+    assert rows(*runs[:2])["loss"].best == ()
+
+
 def test_losses_of_different_recipes_are_not_ranked() -> None:
     evals = {"val_loss": [(10.0, 2.0)]}, {"val_loss": [(10.0, 1.0)]}
     found = rows((record("a"), Figures({}, evals[0])), (record("b", recipe="clstm_ppo"), Figures({}, evals[1])))
