@@ -81,7 +81,9 @@ def _row(name: str, label: str, cells: list[_Value], better: Better, alike: bool
 
 
 def _state(run: _Run) -> _Value:
-    return _Value(run.record.entry.word, run.record.entry.word)
+    gone = run.record.entry.state is None and run.figures.disk_bytes is None
+    word = "deleted" if gone else run.record.entry.word
+    return _Value(word, word)
 
 
 def _eval(run: _Run, name: str, *, best: Better = "") -> _Value:

@@ -67,9 +67,9 @@ def test_losses_of_different_recipes_are_not_ranked() -> None:
     assert found["best_val_loss"].best == ()
 
 
-def test_a_damaged_run_has_dashes() -> None:
+def test_a_damaged_or_deleted_run_has_dashes() -> None:
     damaged = RunRecord(RunEntry(Path("c"), None, "It cannot be read."))
-    found = rows((record("a", step=3), Figures()), (damaged, Figures()))
-    assert found["state"].texts == ("finished", "damaged")
-    assert found["step"].texts == ("3", UNKNOWN)
+    found = rows((record("a", step=3), Figures()), (damaged, Figures(disk_bytes=9)), (damaged, Figures()))
+    assert found["state"].texts == ("finished", "damaged", "deleted")
+    assert found["step"].texts == ("3", UNKNOWN, UNKNOWN)
     assert "loss" not in found  # no run has one
