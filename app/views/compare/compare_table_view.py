@@ -179,15 +179,15 @@ class _Cells(QStyledItemDelegate):
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
         self.initStyleOption(option, index)
-        state: QStyle.StateFlag = option.state  # type: ignore[attr-defined]
-        box: QRect = option.rect  # type: ignore[attr-defined]
-        palette: QPalette = option.palette  # type: ignore[attr-defined]
+        state: QStyle.StateFlag = option.state
+        box: QRect = option.rect
+        palette: QPalette = option.palette
         ground = index.data(Qt.ItemDataRole.BackgroundRole)
         if isinstance(ground, QBrush):
             painter.fillRect(box, ground)
         if state & QStyle.StateFlag.State_Selected:
             painter.fillRect(box, blend(tone(palette, "accent"), palette.color(QPalette.ColorRole.Base), CHOSEN))
-        _draw_text(painter, box, option.text, option.font, palette.color(QPalette.ColorRole.Text))  # type: ignore[attr-defined]
+        _draw_text(painter, box, option.text, option.font, palette.color(QPalette.ColorRole.Text))
         painter.setPen(plot_colours(palette).grid)
         painter.drawLine(box.bottomLeft(), box.bottomRight())
         if state & QStyle.StateFlag.State_HasFocus:
