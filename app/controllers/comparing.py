@@ -167,10 +167,10 @@ class Comparing(QObject):
         """Makes the bins of the columns that cards wait for, one name after the other."""
         if shown.is_reading or shown.comparison is None or not self._is_current(shown):
             return
-        series = [run.series for run in shown.page.runs]
+        runs = [(run.series, run.ranks) for run in shown.page.runs]
 
         def work() -> list[Bins]:
-            return [make_bins(one, names[:1]) for one in series]
+            return [make_bins(series, names[:1], ranks) for series, ranks in runs]
 
         def show(made: list[Bins]) -> None:
             shown.is_reading = False

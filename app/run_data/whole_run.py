@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -52,7 +52,7 @@ class RunReader:
         except (OSError, RankdeckError) as error:
             self.problem = error.cause if isinstance(error, RankdeckError) else f"{error}."
             return RunSeries()
-        take_bins(make_bins(run, PLACES, least_rows=0))
+        take_bins(make_bins(run, PLACES, run.ranks()))
         return run
 
     def read_new(self) -> list[MetricsBatch]:
@@ -72,16 +72,16 @@ class RunReader:
             return parse_lines(file.read(size).split(b"\n")[:-1]).events
 
 
-def unread_columns(run: RunSeries, names: Collection[str], least_rows: int = QUICK_ROWS) -> list[Column]:
+def unread_columns(run: RunSeries, names: Collection[str], ranks: Iterable[int]) -> list[Column]:
     """Columns of these names, of ranks and evaluations, that are too long to be drawn before their bins are made."""
-    groups = [run.rank(rank) for rank in run.ranks()] + [run.evals]
+    groups = [*(run.rank(rank) for rank in ranks), run.evals]
     columns = [series.columns[name] for series in groups for name in names if name in series.columns]
-    return [column for column in columns if not column.has_bins and column.rows >= least_rows]
+    return [column for column in columns if not column.has_bins and column.rows >= QUICK_ROWS]
 
 
-def make_bins(run: RunSeries, names: Collection[str], least_rows: int = QUICK_ROWS) -> Bins:
+def make_bins(run: RunSeries, names: Collection[str], ranks: Iterable[int]) -> Bins:
     """The bins of `unread_columns`, made in any thread; `take_bins` must be called in the one that draws."""
-    return [(column, column.file_bins()) for column in unread_columns(run, names, least_rows)]
+    return [(column, column.file_bins()) for column in unread_columns(run, names, ranks)]
 
 
 def take_bins(made: Bins) -> None:

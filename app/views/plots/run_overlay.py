@@ -49,6 +49,15 @@ class OverlaidRun:
     names: RankNames = field(default_factory=RankNames)
 
     @property
+    def ranks(self) -> list[int]:
+        """The ranks that are drawn: of very many, some."""
+        return CurveOptions().offered(self.series)
+
+    def is_ready(self, column: str) -> bool:
+        """Whether a column can be drawn at once; that of another run always can."""
+        return not unread_columns(self.series, (column,), self.ranks)
+
+    @property
     def short(self) -> str:
         """Its name with the middle left out where it is long."""
         if len(self.label) <= MAX_LABEL:
@@ -67,7 +76,7 @@ class OverlaidRun:
         if axis == "ts":
             start = self.start
             return max(((0.0, high - start) for _, high in self._times()), default=None)
-        groups = [*(self.series.rank(rank) for rank in self.series.ranks()), self.series.evals]
+        groups = [*(self.series.rank(rank) for rank in self.ranks), self.series.evals]
         found = [bounds for group in groups if (bounds := group.bounds("step")) is not None]
         return (min(low for low, _ in found), max(high for _, high in found)) if found else None
 
@@ -141,7 +150,7 @@ class RunOverlay:
     @property
     def is_ready(self) -> bool:
         """Whether it can be drawn at once; until then it draws nothing."""
-        return not any(unread_columns(run.series, (self.name,)) for run in self._runs)
+        return all(run.is_ready(self.name) for run in self._runs)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """All that was reported first, then every line, so that no line is hidden by another run's noise."""
@@ -149,7 +158,7 @@ class RunOverlay:
         front: list[Layer] = []
         for place, run in self._shown():
             own, colour = _own_view(run, view), rank_colour(place, palette)
-            if unread_columns(run.series, (self.name,)):
+            if not run.is_ready(self.name):
                 continue
             if self._is_eval:
                 found = self._points(run, own, bins, colour)
@@ -176,7 +185,7 @@ class RunOverlay:
         strength = 0 if self._quantity.is_smooth else self._options.smoothing
         half_width = half_width_rows(strength, _rows_across(series, view), bins)
         half_width = min(half_width, float(_rows(series, view)))  # more would cost seconds and change nothing
-        ranks = self._ranks(run)
+        ranks = run.ranks
         parts = [("", replace(self._options, hidden=set()))]
         if len(ranks) > 1 and not self._options.mean:
             everyone = set(series.ranks())
@@ -201,8 +210,8 @@ class RunOverlay:
             return self._means(view, palette, layers)
         found: list[Reading] = []
         for place, run in self._shown():
-            for rank in self._ranks(run):
-                name = run.names.short(rank) if len(self._ranks(run)) > 1 else ""
+            for rank in run.ranks:
+                name = run.names.short(rank) if len(run.ranks) > 1 else ""
                 value = self._value(run, _own_view(run, view), [rank])
                 if value is not None:
                     line = _line_at(layers, _joined(run.label, name) + SMOOTHED, view.cursor)
@@ -227,7 +236,7 @@ class RunOverlay:
     def _means(self, view: View, palette: QPalette, layers: Sequence[Layer]) -> list[Reading]:
         found: list[Reading] = []
         for place, run in self._shown():
-            value = self._value(run, _own_view(run, view), self._ranks(run))
+            value = self._value(run, _own_view(run, view), run.ranks)
             if value is not None:
                 line = _line_at(layers, run.label + SMOOTHED, view.cursor)
                 found.append(self._reading(place, run.short, value, line, palette))
@@ -239,7 +248,7 @@ class RunOverlay:
         return Reading(rank_colour(place, palette), label, text(value), self._is_eval, smoothed, key)
 
     def _value(self, run: OverlaidRun, view: View, ranks: Sequence[int]) -> float | None:
-        if unread_columns(run.series, (self.name,)):
+        if not run.is_ready(self.name):
             return None
         groups = [run.series.evals] if self._is_eval else [run.series.rank(rank) for rank in ranks]
         axis, cursor = view.axis, view.cursor
@@ -251,7 +260,7 @@ class RunOverlay:
             if cursor is None or cursor == cursor
         ]
         known = [value for value in values if value is not None]
-        factor = len(run.series.ranks()) if self._quantity.is_sum and len(ranks) == len(self._ranks(run)) else 1
+        factor = len(run.series.ranks()) if self._quantity.is_sum and len(ranks) == len(run.ranks) else 1
         return factor * sum(known) / len(known) / self._quantity.scale if known else None
 
     def _sized(self, run: OverlaidRun, curve: Curve) -> Curve:
@@ -262,20 +271,17 @@ class RunOverlay:
             return curve
         return replace(curve, low=curve.low * factor, high=curve.high * factor, mean=curve.mean * factor)
 
-    def _ranks(self, run: OverlaidRun) -> list[int]:
-        return self._options.offered(run.series)
-
     def _shown(self) -> list[tuple[int, OverlaidRun]]:
         return [(n, run) for n, run in enumerate(self._runs) if not self._options.is_hidden(f"{RUN_KEY}{n}")]
 
     def _has_column(self, run: OverlaidRun) -> bool:
-        groups = [run.series.evals] if self._is_eval else [run.series.rank(rank) for rank in self._ranks(run)]
+        groups = [run.series.evals] if self._is_eval else [run.series.rank(rank) for rank in run.ranks]
         return any(self.name in group.columns for group in groups)
 
 
 def reported_columns(runs: Sequence[OverlaidRun]) -> tuple[set[str], set[str]]:
     """Columns that any run has: of ranks, and of evaluations."""
-    steps = {name for run in runs for rank in run.series.ranks() for name in run.series.rank(rank).columns}
+    steps = {name for run in runs for rank in run.ranks for name in run.series.rank(rank).columns}
     return steps, {name for run in runs for name in run.series.evals.columns}
 
 

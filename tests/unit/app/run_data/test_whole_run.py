@@ -50,8 +50,8 @@ def test_a_run_that_is_gone_is_empty(tmp_path: Path) -> None:
 def test_long_columns_are_made_ready_apart(tmp_path: Path) -> None:
     store = write_columns(tmp_path / "run", Shape(steps=70_000))
     run = RunReader(store).open()
-    assert unread_columns(run, ("step", "ts")) == []
-    assert len(unread_columns(run, ("loss", "val_loss"))) == 2
-    take_bins(make_bins(run, ("loss",)))
-    assert unread_columns(run, ("loss", "val_loss")) == []
-    assert unread_columns(run, ("lr", "nothing")) != []
+    assert unread_columns(run, ("step", "ts"), (0, 1)) == []
+    assert len(unread_columns(run, ("loss", "val_loss"), (0, 1))) == 2
+    take_bins(make_bins(run, ("loss",), (0, 1)))
+    assert unread_columns(run, ("loss", "val_loss"), (0, 1)) == []
+    assert unread_columns(run, ("lr", "nothing"), (0,)) != []

@@ -138,7 +138,7 @@ def test_long_columns_are_asked_for_when_their_card_is_seen(tmp_path: Path, qtbo
     )
     chart = page.charts()[0]
     assert "loss" in wanted and chart.empty_text == READING and chart.layers == []
-    take_bins(make_bins(series[0], ["loss"]))
+    take_bins(make_bins(series[0], ["loss"], [0]))
     page.draw_new()
     assert chart.empty_text != READING and chart.layers
 
