@@ -74,7 +74,7 @@ class RunReader:
 
 def unread_columns(run: RunSeries, names: Collection[str], ranks: Iterable[int]) -> list[Column]:
     """Columns of these names, of ranks and evaluations, that are too long to be drawn before their bins are made."""
-    groups = [*(run.rank(rank) for rank in ranks), run.evals]
+    groups = [*(run.rank(rank) for rank in ranks), *run.evaluations().values()]
     columns = [series.columns[name] for series in groups for name in names if name in series.columns]
     return [column for column in columns if not column.has_bins and column.rows >= QUICK_ROWS]
 

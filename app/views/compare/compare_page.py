@@ -19,8 +19,8 @@ from app.views.compare.compared_cards import ComparedCards
 from app.views.plots.cards_button import CardsButton
 from app.views.plots.chart import Chart
 from app.views.plots.curve_controls import AxisBox, FitButton, LogBox, SmoothingSlider
-from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.curve_options import CurveOptions
+from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -9,14 +10,23 @@ from typing import Final
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
-from app.run_data.curves import Curve, reduce_range
+from app.run_data.curves import EMPTY, Curve
 from app.run_data.run_series import RunSeries
-from app.run_data.series import XAxis
+from app.run_data.series import Series, XAxis
 from app.run_data.smoothing import half_width_rows
 from app.run_data.whole_run import unread_columns
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Layer, Line, Points, Strokes
-from app.views.plots.rank_curves import SMOOTHED, mean_curve, without_pauses
+from app.views.plots.eval_curves import evaluation_curve
+from app.views.plots.rank_curves import (
+    SMOOTHED,
+    line_at,
+    mean_curve,
+    mean_of_values,
+    rows_in,
+    value_of,
+    without_pauses,
+)
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, rank_colour
@@ -76,12 +86,12 @@ class OverlaidRun:
         if axis == "ts":
             start = self.start
             return max(((0.0, high - start) for _, high in self._times()), default=None)
-        groups = [*(self.series.rank(rank) for rank in self.ranks), self.series.evals]
+        groups = [*(self.series.rank(rank) for rank in self.ranks), *self.series.evaluations().values()]
         found = [bounds for group in groups if (bounds := group.bounds("step")) is not None]
         return (min(low for low, _ in found), max(high for _, high in found)) if found else None
 
     def _times(self) -> list[tuple[float, float]]:
-        groups = (self.series.clock(), self.series.evals)
+        groups = (self.series.clock(), *self.series.evaluations().values())
         return [bounds for group in groups if (bounds := group.bounds("ts")) is not None]
 
 
@@ -145,7 +155,7 @@ class RunOverlay:
 
     def rows(self, view: View) -> int:
         """Those of the longest run."""
-        return max((_rows(run.series, _own_view(run, view)) for run in self._runs), default=0)
+        return max((rows_in(run.series.clock(), _own_view(run, view)) for run in self._runs), default=0)
 
     @property
     def is_ready(self) -> bool:
@@ -170,21 +180,27 @@ class RunOverlay:
         return [*behind, *front]
 
     def _points(self, run: OverlaidRun, view: View, bins: int, colour: QColor) -> list[Layer]:
-        evals = run.series.evals
-        curve, _ = reduce_range(evals, self.name, view.axis, view.low, view.high, bins)
-        if not len(curve.x):
-            return []
-        middle = (curve.low + curve.high) / 2 / self._quantity.scale
-        # The strokes lie over the thread that joins the points, so that it has the run's colour too.
-        layers: list[Layer] = [Points(curve.x, middle, colour, run.label), Strokes(curve.x, middle, middle, colour)]
-        return without_pauses(run.series, evals, view, layers)
+        """The evaluations; where ranks evaluate by themselves, their mean or each rank's."""
+        known = self._groups(run)
+        parts = {"": tuple(known.values())}
+        if len(known) > 1 and not self._options.mean:
+            parts = {run.names.short(rank): (series,) for rank, series in known.items()}
+        layers: list[Layer] = []
+        for rank_name, series in parts.items():
+            curve = evaluation_curve(run.series, series, self.name, view, bins) if series else EMPTY
+            if len(curve.x):
+                middle, label = (curve.low + curve.high) / 2 / self._quantity.scale, _joined(run.label, rank_name)
+                # The strokes lie over the thread that joins the points, so that it has the run's colour too.
+                own: list[Layer] = [Points(curve.x, middle, colour, label), Strokes(curve.x, middle, middle, colour)]
+                layers += without_pauses(run.series, series[0], view, own)
+        return layers
 
     def _curves(self, run: OverlaidRun, view: View, bins: int, colour: QColor, palette: QPalette) -> list[Layer]:
         """The mean over ranks; or each rank: a faint curve, and a line that its dashes tell from the others."""
         series = run.series
         strength = 0 if self._quantity.is_smooth else self._options.smoothing
         half_width = half_width_rows(strength, _rows_across(series, view), bins)
-        half_width = min(half_width, float(_rows(series, view)))  # more would cost seconds and change nothing
+        half_width = min(half_width, float(rows_in(series.clock(), view)))  # more would cost seconds and change nothing
         ranks = run.ranks
         parts = [("", replace(self._options, hidden=set()))]
         if len(ranks) > 1 and not self._options.mean:
@@ -206,15 +222,16 @@ class RunOverlay:
 
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """Each run's value at the crosshair, or its last; runs without the column are left out."""
-        if self._options.mean or self._is_eval:
+        if self._options.mean:
             return self._means(view, palette, layers)
         found: list[Reading] = []
         for place, run in self._shown():
-            for rank in run.ranks:
-                name = run.names.short(rank) if len(run.ranks) > 1 else ""
+            ranks = list(self._groups(run))
+            for rank in ranks:
+                name = run.names.short(rank) if len(ranks) > 1 else ""
                 value = self._value(run, _own_view(run, view), [rank])
                 if value is not None:
-                    line = _line_at(layers, _joined(run.label, name) + SMOOTHED, view.cursor)
+                    line = line_at(layers, _joined(run.label, name), view.cursor)
                     found.append(self._reading(place, _joined(run.short, name), value, line, palette))
         return found
 
@@ -226,7 +243,7 @@ class RunOverlay:
             key = f"{RUN_KEY}{place}"
             if key in shown:
                 found.append(shown[key])
-            elif self._has_column(run):
+            elif self._groups(run):
                 is_hidden = self._options.is_hidden(key)
                 text = "" if is_hidden else UNKNOWN
                 colour = rank_colour(place, palette)
@@ -236,10 +253,9 @@ class RunOverlay:
     def _means(self, view: View, palette: QPalette, layers: Sequence[Layer]) -> list[Reading]:
         found: list[Reading] = []
         for place, run in self._shown():
-            value = self._value(run, _own_view(run, view), run.ranks)
+            value = self._value(run, _own_view(run, view), list(self._groups(run)))
             if value is not None:
-                line = _line_at(layers, run.label + SMOOTHED, view.cursor)
-                found.append(self._reading(place, run.short, value, line, palette))
+                found.append(self._reading(place, run.short, value, line_at(layers, run.label, view.cursor), palette))
         return found
 
     def _reading(self, place: int, label: str, value: float, line: float | None, palette: QPalette) -> Reading:
@@ -248,20 +264,18 @@ class RunOverlay:
         return Reading(rank_colour(place, palette), label, text(value), self._is_eval, smoothed, key)
 
     def _value(self, run: OverlaidRun, view: View, ranks: Sequence[int]) -> float | None:
+        """The mean of ranks, or their sum where that is shown and they are all."""
         if not run.is_ready(self.name):
             return None
-        groups = [run.series.evals] if self._is_eval else [run.series.rank(rank) for rank in ranks]
-        axis, cursor = view.axis, view.cursor
-        if axis == "ts" and cursor is not None and not self._is_eval:  # ranks are aligned by step, as they are drawn
-            axis, cursor = "step", _step_at(run.series, cursor)
-        values = [
-            one.last(self.name) if cursor is None else one.value_at(self.name, axis, cursor)
-            for one in groups
-            if cursor is None or cursor == cursor
-        ]
-        known = [value for value in values if value is not None]
-        factor = len(run.series.ranks()) if self._quantity.is_sum and len(ranks) == len(run.ranks) else 1
-        return factor * sum(known) / len(known) / self._quantity.scale if known else None
+        if view.axis == "ts" and view.cursor is not None and not self._is_eval:
+            # Ranks are aligned by step, as they are drawn.
+            view = replace(view, axis="step", cursor=_step_at(run.series, view.cursor))
+        groups = self._groups(run)
+        mean = mean_of_values(value_of(groups[rank], self.name, view) for rank in ranks)
+        if mean is None or (view.cursor is not None and math.isnan(view.cursor)):
+            return None
+        is_sum = self._quantity.is_sum and len(ranks) == len(groups)
+        return (len(run.series.ranks()) if is_sum else 1) * mean / self._quantity.scale
 
     def _sized(self, run: OverlaidRun, curve: Curve) -> Curve:
         """A mean as the sum over ranks where that is shown, in the unit that is shown."""
@@ -274,15 +288,16 @@ class RunOverlay:
     def _shown(self) -> list[tuple[int, OverlaidRun]]:
         return [(n, run) for n, run in enumerate(self._runs) if not self._options.is_hidden(f"{RUN_KEY}{n}")]
 
-    def _has_column(self, run: OverlaidRun) -> bool:
-        groups = [run.series.evals] if self._is_eval else [run.series.rank(rank) for rank in run.ranks]
-        return any(self.name in group.columns for group in groups)
+    def _groups(self, run: OverlaidRun) -> dict[int, Series]:
+        """The series that have the column, by rank."""
+        found = run.series.evaluations() if self._is_eval else {rank: run.series.rank(rank) for rank in run.ranks}
+        return {rank: series for rank, series in found.items() if self.name in series.columns}
 
 
 def reported_columns(runs: Sequence[OverlaidRun]) -> tuple[set[str], set[str]]:
     """Columns that any run has: of ranks, and of evaluations."""
     steps = {name for run in runs for rank in run.ranks for name in run.series.rank(rank).columns}
-    return steps, {name for run in runs for name in run.series.evals.columns}
+    return steps, {name for run in runs for series in run.series.evaluations().values() for name in series.columns}
 
 
 def _own_view(run: OverlaidRun, view: View) -> View:
@@ -294,18 +309,13 @@ def _own_view(run: OverlaidRun, view: View) -> View:
     return View(view.axis, view.low + start, view.high + start, cursor)
 
 
-def _rows(series: RunSeries, view: View) -> int:
-    first, last = series.clock().rows_between(view.axis, view.low, view.high)
-    return last - first
-
-
 def _rows_across(series: RunSeries, view: View) -> int:
     """The rows that the view would hold if the run filled it: a short run is smoothed over as many pixels."""
     bounds = series.clock().bounds(view.axis)
     if bounds is None:
         return 0
     covered = min(bounds[1], view.high) - max(bounds[0], view.low)
-    rows = _rows(series, view)
+    rows = rows_in(series.clock(), view)
     return round(rows * (view.high - view.low) / covered) if covered > 0 else rows
 
 
@@ -319,12 +329,3 @@ def _step_at(series: RunSeries, ts: float) -> float:
 
 def _joined(label: str, rank_name: str) -> str:
     return f"{label} · {rank_name}" if rank_name else label
-
-
-def _line_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float | None:
-    line = next((one for one in layers if isinstance(one, Line) and one.label == label), None)
-    if line is None:
-        return None
-    end = None if cursor is None else int(np.searchsorted(line.x, cursor, "right"))
-    known = np.flatnonzero(np.isfinite(line.y[:end]))
-    return float(line.y[known[-1]]) if len(known) else None

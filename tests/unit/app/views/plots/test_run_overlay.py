@@ -12,8 +12,8 @@ from PySide6.QtGui import QPalette
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.run_data.whole_run import RunReader
-from app.views.plots.drawing import Line, Points, Strokes
 from app.views.plots.curve_options import CurveOptions
+from app.views.plots.drawing import Line, Points, Strokes
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay, reported_columns
 from app.views.plots.source import View
 from app.views.style.palette import rank_colour
@@ -79,6 +79,21 @@ def test_evaluations_are_points() -> None:
     points = [layer for layer in evals.layers(WHOLE, 500, QPalette()) if isinstance(layer, Points)]
     assert [layer.y.tolist() for layer in points] == [[1.0], [4.0]]
     assert [reading.is_ring for reading in evals.readings(WHOLE, QPalette())] == [True, True]
+
+
+def test_ranks_that_evaluate_by_themselves_are_averaged_or_shown_each() -> None:
+    run = run_of(2, 4, 1.0)
+    line = {"ts": START + 5, "event": "eval", "rank": 1, "step": 4, "val_loss": 3.0}
+    run.apply(parse_lines([json.dumps(line).encode()]))
+    both = [OverlaidRun("own", run)]
+    assert [reading.text for reading in overlay("val_loss", runs=both).readings(WHOLE, QPalette())] == ["2.00"]
+    each = overlay("val_loss", mean=False, runs=both)
+    assert [(reading.label, reading.text) for reading in each.readings(WHOLE, QPalette())] == [
+        ("own · rank 0", "1.00"),
+        ("own · rank 1", "3.00"),
+    ]
+    points = [layer.y.tolist() for layer in each.layers(WHOLE, 500, QPalette()) if isinstance(layer, Points)]
+    assert points == [[1.0], [3.0]]
 
 
 def test_on_the_time_axis_each_run_begins_at_its_own_start() -> None:
