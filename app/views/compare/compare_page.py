@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QShortcut, QShowEvent
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QMenu, QMessageBox, QPushButton, QWidget
 
 from app.run_data.series import XAxis
@@ -63,7 +63,7 @@ class ComparePage(QWidget):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.runs: list[OverlaidRun] = []
         self._count = count
-        self._is_sized = False
+        self._is_dragged = False
         self.options = CurveOptions(smoothing=smoothing, mean=True)
         self.time_axis = TimeAxis(self)
         self.cards = ComparedCards(self.runs, self.options, self.time_axis, settings, self)
@@ -86,7 +86,6 @@ class ComparePage(QWidget):
         self.cards.grid.show_empty("None of these runs has reported a metric yet.")
         self.show_comparison(comparison)
         self.draw_new()
-        self._share_room()
 
     def show_comparison(self, comparison: Comparison) -> None:
         """Shows newer results; a renamed run has its new name in the charts, too."""
@@ -207,16 +206,15 @@ class ComparePage(QWidget):
         self.parts = RuledSplitter(Qt.Orientation.Vertical)
         self.parts.addWidget(charts)
         self.parts.addWidget(self.table)
-        self.parts.setStretchFactor(0, 1)
-        self.parts.setStretchFactor(1, 1)
         self.parts.setChildrenCollapsible(False)
+        self.parts.splitterMoved.connect(self._on_parts_dragged)
+        self.table.model.modelReset.connect(self._share_room)
         lay_column(self, head, self.parts, spacing=8, margins=(8, 8, 8, 8), grow=self.parts)
 
     def _share_room(self) -> None:
-        """The table gets what its rows need, up to half of the room; a person may drag the line."""
+        """The table gets what its rows need, up to half of the room, until a person drags the line."""
         room = self.parts.height()
-        if not self._is_sized and self.isVisible() and self.table.model.rowCount():
-            self._is_sized = True
+        if not self._is_dragged and self.table.model.rowCount():
             below = max(LEAST_TABLE, min(self.table.needed_height, room // 2))
             self.parts.setSizes([room - below, below])
 
@@ -295,8 +293,18 @@ class ComparePage(QWidget):
         else:
             super().keyPressEvent(event)
 
+    def _on_parts_dragged(self) -> None:
+        self._is_dragged = True
+
     def showEvent(self, event: QShowEvent) -> None:
-        """Takes the keys, and gives the table its room."""
+        """Takes the keys."""
         super().showEvent(event)
         self.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """More or less room for both parts."""
+        super().resizeEvent(event)
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()  # the line is placed by the room that there is now
         self._share_room()
