@@ -94,6 +94,7 @@ class Comparing(QObject):
         self._timer.setInterval(round(LIVE_S * 1000))
         self._timer.timeout.connect(self._on_due)
         window.actions_.compare.triggered.connect(self._on_compare_requested)
+        window.page_shown.connect(self._on_page_shown)
 
     @property
     def page(self) -> ComparePage | None:
@@ -102,7 +103,6 @@ class Comparing(QObject):
 
     def compare(self, folders: Sequence[Path]) -> None:
         """Reads two to eight runs and shows them beside each other."""
-        from app.views.compare.compare_dialog import CompareDialog
         from app.views.compare.compare_page import ComparePage  # here: the window opens without it
 
         page = ComparePage(len(folders), self._window.plots.options.smoothing, self._settings)
@@ -110,8 +110,8 @@ class Comparing(QObject):
         page.close_requested.connect(self._on_close_requested)
         page.refresh_requested.connect(lambda: self._read_new(shown, with_table=True))
         page.columns_wanted.connect(lambda names: self._read_columns(shown, names))
-        self._dialog = CompareDialog(page, self._window)
-        self._dialog.show()
+        self._window.set_compare_page(page)
+        self._window.show_page(page)
         self._open(shown, list(folders))
 
     # --- choosing ----------------------------------------------------------------------------------------
@@ -246,9 +246,15 @@ class Comparing(QObject):
         return shown is self._shown and isValid(shown.page)
 
     def _on_close_requested(self) -> None:
-        self._timer.stop()
-        self._shown = None
-        self._dialog.close()
+        window = self._window
+        window.show_page(window.welcome if self._showing.run_dir is None else window.run_page)
+
+    def _on_page_shown(self, page: object) -> None:
+        """Another page is in front: the comparison is let go, with all that was read for it."""
+        if self._shown is not None and page is not self._shown.page:
+            self._timer.stop()
+            self._shown = None
+            self._window.set_compare_page(None)
 
 
 def _devices(folder: Path) -> tuple[str, ...]:

@@ -9,16 +9,19 @@ from typing import Any, Final
 
 from core.compare.figures import Figures
 from core.compare.row import Better, Row, best_places
+from core.errors import RankdeckError
 from core.formatting import UNKNOWN, byte_size, count, duration, number, rate
 from core.metrics.column_group import rank_group
+from core.recipes.catalog import get_recipe
+from core.recipes.heroes import DEFAULT_HEROES, Hero
 from core.run_folder.record import RunRecord
 
 MAX_OTHERS: Final = 12
 _BETTER: Final[Mapping[str, Better]] = {
+    **dict.fromkeys(("tokens_per_s", "samples_per_s", "accuracy", "val_accuracy", "f1", "reward"), "higher"),
     "perplexity": "lower",
-    **dict.fromkeys(("accuracy", "val_accuracy", "f1", "reward", "return", "score"), "higher"),
 }
-"""Which values of other metrics are the better ones; of the rest, none is marked."""
+"""Which values are the better ones, whatever a recipe names as its heroes."""
 _KNOWN: Final = {
     *("step", "ts", "rank", "attempt", "loss", "val_loss", "lr", "grad_norm", "loss_scale", "tokens_per_s"),
     *("samples_per_s", "step_time_s", "data_wait_s", "sync_wait_s", "device_mem_bytes", "tokens_seen", "epoch"),
@@ -48,33 +51,57 @@ _NOTHING: Final = _Value(None, UNKNOWN)
 def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tuple[Row, ...]:
     """What the runs did. The best of several is marked only where all train the same recipe."""
     runs = [_Run(*pair) for pair in zip(records, figures, strict=True)]
-    alike = len({record.entry.state.recipe for record in records if record.entry.state}) == 1
-    table: list[tuple[str, str, Callable[[_Run], _Value], Better]] = [
-        ("state", "State", _state, ""),
-        ("best_val_loss", "Best validation loss", lambda run: _eval(run, "val_loss", best="lower"), "lower"),
-        ("val_loss", "Last validation loss", lambda run: _eval(run, "val_loss"), "lower"),
-        ("loss", "Last loss", _loss, "lower"),
-        ("step", "Steps", _steps, ""),
-        ("duration_s", "Duration", _duration, ""),
-        ("tokens_per_s", "Tokens per second, mean", lambda run: _speed(run, "tokens_per_s", "tok/s"), "higher"),
-        ("samples_per_s", "Samples per second, mean", lambda run: _speed(run, "samples_per_s", "samples/s"), "higher"),
-        ("energy_wh", "Energy of the GPUs", _energy, ""),
-        ("disk_bytes", "Size on disk", _disk, ""),
+    heroes = _heroes({record.entry.state.recipe for record in records if record.entry.state})
+    table: list[tuple[str, str, Callable[[_Run], _Value]]] = [
+        ("state", "State", _state),
+        ("best_val_loss", "Best validation loss", lambda run: _eval(run, "val_loss", best="lower")),
+        ("val_loss", "Last validation loss", lambda run: _eval(run, "val_loss")),
+        ("loss", "Last loss", _loss),
+        ("step", "Steps", _steps),
+        ("duration_s", "Duration", _duration),
+        ("tokens_per_s", "Tokens per second, mean", lambda run: _speed(run, "tokens_per_s", "tok/s")),
+        ("samples_per_s", "Samples per second, mean", lambda run: _speed(run, "samples_per_s", "samples/s")),
+        ("energy_wh", "Energy of the GPUs", _energy),
+        ("disk_bytes", "Size on disk", _disk),
     ]
-    rows = [_row(name, label, [cell(run) for run in runs], better, alike) for name, label, cell, better in table]
-    for name in _others(runs):
-        better, title = _BETTER.get(name, ""), name.replace("_", " ").strip()
+    rows = [_row(name, label, [cell(run) for run in runs], _better(name, heroes)) for name, label, cell in table]
+    for name in _others(runs, heroes):
+        better, title = _better(name, heroes), _title(name, heroes)
         if better and any(run.figures.evals.get(name) for run in runs):
-            cells = [_eval(run, name, best=better) for run in runs]
-            rows.append(_row(f"best_{name}", f"Best {title}", cells, better, alike))
-        rows.append(_row(name, f"Last {title}", [_other(run, name) for run in runs], better, alike))
+            rows.append(_row(f"best_{name}", f"Best {title}", [_eval(run, name, best=better) for run in runs], better))
+        rows.append(_row(name, f"Last {title}", [_other(run, name) for run in runs], better))
     return tuple(row for row in rows if not row.is_empty)
 
 
-def _row(name: str, label: str, cells: list[_Value], better: Better, alike: bool) -> Row:
+def _heroes(recipes: set[str]) -> Mapping[str, Hero] | None:
+    """The heroes of the one recipe by metric; those of any recipe where it names none; None for several recipes."""
+    if len(recipes) != 1:
+        return None
+    try:
+        named = get_recipe(*recipes).heroes
+    except RankdeckError:  # a recipe that is gone or was changed
+        named = ()
+    return {hero.metric: hero for hero in named or DEFAULT_HEROES}
+
+
+def _better(name: str, heroes: Mapping[str, Hero] | None) -> Better:
+    if heroes is None:
+        return ""
+    metric = name.removeprefix("best_")
+    named = heroes[metric].better if metric in heroes else ""
+    return named if named == "lower" or named == "higher" else _BETTER.get(metric, "")
+
+
+def _title(name: str, heroes: Mapping[str, Hero] | None) -> str:
+    """A metric's name within a label: "return", "KL"."""
+    label = heroes[name].label if heroes and name in heroes else name.replace("_", " ").strip()
+    return label if label[:2].isupper() else label[:1].lower() + label[1:]
+
+
+def _row(name: str, label: str, cells: list[_Value], better: Better) -> Row:
     """A line; values that read the same as the best are as good."""
     texts = tuple(cell.text for cell in cells)
-    best = {texts[place] for place in best_places(tuple(cell.rank for cell in cells), better)} if alike else set()
+    best = {texts[place] for place in best_places(tuple(cell.rank for cell in cells), better)}
     places = tuple(place for place, text in enumerate(texts) if text in best)
     known = sum(cell.rank is not None for cell in cells)
     return Row(name, label, tuple(cell.value for cell in cells), texts, places if len(places) < known else ())
@@ -146,13 +173,14 @@ def _energy(run: _Run) -> _Value:
     return _Value(round(hours, 3), f"{number(hours / 1000)} kWh" if hours >= 100 else f"{number(hours)} Wh", hours)
 
 
-def _others(runs: Sequence[_Run]) -> list[str]:
+def _others(runs: Sequence[_Run], heroes: Mapping[str, Hero] | None) -> list[str]:
+    """Metrics without a row of their own, the recipe's heroes first."""
     found: dict[str, None] = {}
     for run in runs:
         rank = run.figures.groups.get(rank_group(0))
         names = [*run.figures.evals, *(rank.last if rank is not None else ())]
         found |= dict.fromkeys(name for name in names if name not in _KNOWN)
-    return list(found)[:MAX_OTHERS]
+    return sorted(found, key=lambda name: name not in (heroes or ()))[:MAX_OTHERS]
 
 
 def _other(run: _Run, name: str) -> _Value:

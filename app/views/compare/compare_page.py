@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShortcut, QShowEvent
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QMenu, QMessageBox, QPushButton, QWidget
 
 from app.run_data.series import XAxis
@@ -152,10 +152,10 @@ class ComparePage(QWidget):
         font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
         self.title.setFont(font)
         self.about = muted_label(wraps=False)
-        self.refresh = QPushButton("Re&fresh")
+        self.refresh = QPushButton("Refresh")
         self.refresh.setToolTip("Read the runs again (F5)")
         self.refresh.clicked.connect(self.refresh_requested)
-        self.copy = QPushButton("&Copy table")
+        self.copy = QPushButton("Copy ta&ble")
         self.copy.setToolTip("Copy the table, for a spreadsheet (Ctrl+C)")
         self.copy.clicked.connect(self.table.copy_text)
         self.export = QPushButton("E&xport")
@@ -171,8 +171,6 @@ class ComparePage(QWidget):
         self.notes = muted_label()
         self.notes.setTextFormat(Qt.TextFormat.PlainText)
         self.notes.hide()
-        key = QShortcut(QKeySequence("F5"), self, self.refresh_requested.emit)
-        key.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
 
     def _make_controls(self) -> None:
         self.smoothing = SmoothingSlider(self.options.smoothing)
@@ -284,10 +282,20 @@ class ComparePage(QWidget):
             except RankdeckError as error:
                 QMessageBox.warning(self, error.title, f"{error.cause}\n\n{error.next_step}")
 
+    def event(self, event: QEvent) -> bool:
+        """While the page is shown, F5 is its own: in the window it replays a run."""
+        is_key = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
+        if is_key and event.key() == Qt.Key.Key_F5:
+            event.accept()
+            return True
+        return super().event(event)
+
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the page, Ctrl+C copies the table or its chosen cells."""
+        """Escape closes the page, F5 refreshes it, Ctrl+C copies the table or its chosen cells."""
         if event.key() == Qt.Key.Key_Escape:
             self.close_requested.emit()
+        elif event.key() == Qt.Key.Key_F5:
+            self.refresh_requested.emit()
         elif event.matches(QKeySequence.StandardKey.Copy):
             self.table.copy_chosen()
         else:

@@ -48,7 +48,9 @@ def test_chosen_runs_are_compared_and_closed_again(open_window: OpenWindow, runs
     assert sorted(page.table.model.comparison.labels) == ["first", "second"]
     qtbot.waitUntil(lambda: all(chart.layers for chart in page.charts()[:2]), timeout=SOON_MS)
     assert page.notes.text() == "" and window.notice.title == ""
+    assert window.pages.currentWidget() is page
     qtbot.keyClick(page, Qt.Key.Key_Escape)
+    assert window.pages.currentWidget() is not page
     assert rankdeck.comparing.page is None
     qtbot.waitUntil(lambda: window.findChild(ComparePage) is None, timeout=SOON_MS)
 
@@ -105,6 +107,17 @@ def test_runs_of_a_million_steps_are_read_column_by_column(
     page.set_axis("ts")
     page.cards.grid.verticalScrollBar().setValue(10_000)
     qtbot.waitUntil(lambda: not page.cards.unread(), timeout=SOON_MS)
+
+
+def test_choosing_a_run_leaves_the_comparison(open_window: OpenWindow, runs_dir: Path, qtbot: QtBot) -> None:
+    stores = [write_lines(runs_dir / name, Shape(steps=20)) for name in ("a", "b")]
+    rankdeck = open_window()
+    opened(rankdeck, [store.dir for store in stores], qtbot)
+    again = opened(rankdeck, [store.dir for store in reversed(stores)], qtbot)
+    assert rankdeck.window.pages.currentWidget() is again is rankdeck.comparing.page
+    rankdeck.window.runs.run_chosen.emit(stores[0].dir)
+    assert rankdeck.window.pages.currentWidget() is rankdeck.window.run_page
+    assert rankdeck.comparing.page is None and rankdeck.window.compare_page is None
 
 
 def test_one_run_alone_cannot_be_compared(open_window: OpenWindow, runs_dir: Path, qtbot: QtBot) -> None:

@@ -55,6 +55,18 @@ def test_the_best_of_other_metrics_is_marked_where_its_direction_is_known() -> N
     assert found["gain"].label == "Last gain" and "best_gain" not in found
 
 
+def test_a_recipe_says_which_values_are_better() -> None:
+    names = ("episode_return", "loss_of_policy")
+    own = [Figures({"rank0": GroupFigures(dict.fromkeys(names, value))}) for value in (20.0, 480.0)]
+    runs = [
+        (record(name, recipe="clstm_ppo", loss=loss), run) for name, loss, run in zip("ab", (1, 2), own, strict=True)
+    ]
+    found = rows(*runs)
+    assert (found["episode_return"].label, found["episode_return"].best) == ("Last return", (1,))
+    assert found["loss"].best == ()  # PPO's loss says nothing about how good a policy is
+    assert list(found)[-2:] == ["episode_return", "loss_of_policy"]
+
+
 def test_values_that_read_the_same_are_as_good() -> None:
     runs = [(record(name, loss=loss), Figures()) for name, loss in (("a", 1.23451), ("b", 1.23452), ("c", 2.0))]
     assert rows(*runs)["loss"].best == (0, 1)

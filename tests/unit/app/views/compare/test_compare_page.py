@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QItemSelectionModel, QSize, Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QApplication
+from PySide6.QtGui import QGuiApplication, QKeySequence
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.run_data.run_series import RunSeries
@@ -179,8 +179,9 @@ def test_escape_closes_and_f5_refreshes(page: ComparePage, qtbot: QtBot) -> None
     for widget in (page, page.table.view, page.charts()[0]):
         with qtbot.waitSignal(page.close_requested):
             qtbot.keyClick(widget, Qt.Key.Key_Escape)
-    with qtbot.waitSignal(page.refresh_requested):
-        page.refresh.click()
+    for widget in (page, page.table.view, page.charts()[0]):
+        with qtbot.waitSignal(page.refresh_requested):
+            qtbot.keyClick(widget, Qt.Key.Key_F5)
     with qtbot.waitSignal(page.close_requested):
         page.close_button.click()
 
@@ -191,6 +192,13 @@ def test_everything_has_a_name_and_is_reached_by_keyboard(page: ComparePage) -> 
             assert button.text() or button.accessibleName(), button
             assert button.focusPolicy() & Qt.FocusPolicy.TabFocus, button.text()
     assert page.table.view.accessibleName() and page.accessibleName()
+
+
+def test_no_two_mnemonics_are_the_same(page: ComparePage) -> None:
+    texts = [button.text() for button in page.findChildren(QAbstractButton) if button.isVisible()]
+    texts += [label.text() for label in page.findChildren(QLabel) if label.buddy() is not None]
+    letters = [letter for text in texts if (letter := QKeySequence.mnemonic(text).toString())]
+    assert len(letters) > 5 and len(letters) == len(set(letters)), letters
 
 
 def test_it_fits_a_small_window(page: ComparePage) -> None:
