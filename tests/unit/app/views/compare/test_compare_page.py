@@ -123,6 +123,16 @@ def test_log_and_smoothing_reach_the_charts(page: ComparePage) -> None:
     assert len(page.charts()[0].layers) < layers
 
 
+def test_the_crosshairs_table_counts_the_runs_that_have_no_room(tmp_path: Path, open_page: Open) -> None:
+    stores = [write_lines(tmp_path / f"run{n}", Shape(steps=30), with_columns=True) for n in range(8)]
+    page = open_page(*stores)
+    chart = page.charts()[0]
+    chart._table_at = chart.plot_area().center()
+    page.time_axis.set_cursor(15.0)
+    assert 1 <= len(chart.table.rows) < 8
+    assert chart.table.geometry().bottom() <= chart.height()
+
+
 def test_long_columns_are_asked_for_when_their_card_is_seen(tmp_path: Path, qtbot: QtBot) -> None:
     store = write_columns(tmp_path / "a", Shape(steps=70_000, ranks=1))
     page = ComparePage(2, 8)
