@@ -88,8 +88,9 @@ def _better(name: str, heroes: Mapping[str, Hero] | None) -> Better:
     if heroes is None:
         return ""
     metric = name.removeprefix("best_")
-    named = heroes[metric].better if metric in heroes else ""
-    return named if named == "lower" or named == "higher" else _BETTER.get(metric, "")
+    named: dict[str, Better] = {"lower": "lower", "higher": "higher"}
+    known = _BETTER.get(metric, "")
+    return named.get(heroes[metric].better, known) if metric in heroes else known
 
 
 def _title(name: str, heroes: Mapping[str, Hero] | None) -> str:

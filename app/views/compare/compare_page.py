@@ -30,6 +30,7 @@ from core.compare.comparison import Comparison
 from core.errors import RankdeckError
 from core.formatting import duration
 
+SHARED_UNITS: Final = ("all devices", "mean over devices")
 READING: Final = "Reading…"
 TITLE_SCALE: Final = 1.3
 LEAST_CHARTS: Final = 180
@@ -243,6 +244,8 @@ class ComparePage(QWidget):
 
     def _on_card_made(self, frame: PlotFrame) -> None:
         frame.chart.where = self._where
+        for key in [key for key, made in self.cards.frames.items() if made is frame]:
+            self._show_unit(key, frame)
         self._say_empty(frame.chart)
         source = frame.chart.source
         if isinstance(source, RunOverlay):
@@ -250,6 +253,12 @@ class ComparePage(QWidget):
                 frame.chart.set_log(self.log_box.isChecked())
             if not source.is_ready:
                 self.columns_wanted.emit([source.name])
+
+    def _show_unit(self, key: str, frame: PlotFrame) -> None:
+        unit = self.cards.cards[key].unit
+        for shared in SHARED_UNITS if not self.options.mean else ():
+            unit = unit.replace(shared, "each device")
+        frame.show_unit(unit)
 
     def _on_smoothing_changed(self, strength: int) -> None:
         self.options.smoothing = strength
@@ -263,6 +272,8 @@ class ComparePage(QWidget):
 
     def _on_each_device_toggled(self, on: bool) -> None:
         self.options.mean = not on
+        for key, frame in self.cards.frames.items():
+            self._show_unit(key, frame)
         self._show_about()
         self._on_options_changed()
 
@@ -284,8 +295,8 @@ class ComparePage(QWidget):
 
     def event(self, event: QEvent) -> bool:
         """While the page is shown, F5 is its own: in the window it replays a run."""
-        is_key = event.type() == QEvent.Type.ShortcutOverride and isinstance(event, QKeyEvent)
-        if is_key and event.key() == Qt.Key.Key_F5:
+        is_override = event.type() == QEvent.Type.ShortcutOverride
+        if isinstance(event, QKeyEvent) and is_override and event.key() == Qt.Key.Key_F5:
             event.accept()
             return True
         return super().event(event)

@@ -264,7 +264,7 @@ class RunOverlay:
         return Reading(rank_colour(place, palette), label, text(value), self._is_eval, smoothed, key)
 
     def _value(self, run: OverlaidRun, view: View, ranks: Sequence[int]) -> float | None:
-        """The mean of ranks, or their sum where that is shown and they are all."""
+        """The mean of ranks; for a rate what it makes for all of a run's, unless each is drawn."""
         if not run.is_ready(self.name):
             return None
         if view.axis == "ts" and view.cursor is not None and not self._is_eval:
@@ -274,7 +274,7 @@ class RunOverlay:
         mean = mean_of_values(value_of(groups[rank], self.name, view) for rank in ranks)
         if mean is None or (view.cursor is not None and math.isnan(view.cursor)):
             return None
-        is_sum = self._quantity.is_sum and len(ranks) == len(groups)
+        is_sum = self._quantity.is_sum and self._options.mean
         return (len(run.series.ranks()) if is_sum else 1) * mean / self._quantity.scale
 
     def _sized(self, run: OverlaidRun, curve: Curve) -> Curve:

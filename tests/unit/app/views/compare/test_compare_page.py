@@ -105,6 +105,10 @@ def test_time_is_counted_from_each_start_and_ranks_can_be_drawn(page: ComparePag
     loss = page.charts()[0]
     assert len({reading.label for reading in loss.readings()}) == 4
     assert len(loss.legend()) == 2
+    throughput = page.cards.frames["throughput"]
+    assert throughput.unit.text() == "tokens per second, each device"
+    page.each_device.click()
+    assert throughput.unit.text() == "tokens per second, all devices"
 
 
 def test_a_click_in_a_legend_hides_a_run_in_every_chart(page: ComparePage) -> None:
