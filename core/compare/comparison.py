@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from core.compare.environment import environment_rows, read_environment
 from core.compare.figures import read_figures
-from core.compare.results import result_rows
+from core.compare.results import common_heroes, result_rows
 from core.compare.row import Row
 from core.compare.settings import read_settings, setting_rows
 from core.errors import UsageError
+from core.recipes.heroes import Hero
 from core.run_folder.naming import SEPARATOR
 from core.run_folder.record import RunRecord, notes_of
 from core.run_folder.store import RunEntry, RunStore, read_entry
@@ -37,6 +38,7 @@ class Comparison:
         results, settings, environment: All lines, also of what is the same.
         live: Which of them are running.
         notes: What a reader must know, a sentence each: runs that are damaged, or train different recipes.
+        heroes: Of the recipe that they all train.
     """
 
     paths: tuple[Path, ...] = ()
@@ -46,6 +48,7 @@ class Comparison:
     environment: tuple[Row, ...] = ()
     live: tuple[bool, ...] = ()
     notes: tuple[str, ...] = ()
+    heroes: tuple[Hero, ...] = ()
 
     def sections(self, *, all_rows: bool = False) -> Iterator[tuple[str, tuple[Row, ...]]]:
         """Each part with its heading: the results, and of the others what differs; or everything."""
@@ -134,6 +137,7 @@ def compare_runs(stores: Sequence[RunStore]) -> Comparison:
         environment_rows([read_environment(RunStore(path)) for path in paths]),
         tuple(record.entry.state is not None and record.entry.state.is_live for record in records),
         tuple(_notes(records, labels)),
+        common_heroes(records) or (),
     )
 
 

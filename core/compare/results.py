@@ -51,7 +51,8 @@ _NOTHING: Final = _Value(None, UNKNOWN)
 def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tuple[Row, ...]:
     """What the runs did. The best of several is marked only where all train the same recipe."""
     runs = [_Run(*pair) for pair in zip(records, figures, strict=True)]
-    heroes = _heroes({record.entry.state.recipe for record in records if record.entry.state})
+    named = common_heroes(records)
+    heroes = None if named is None else {hero.metric: hero for hero in named or DEFAULT_HEROES}
     table: list[tuple[str, str, Callable[[_Run], _Value]]] = [
         ("state", "State", _state),
         ("best_val_loss", "Best validation loss", lambda run: _eval(run, "val_loss", best="lower")),
@@ -73,15 +74,15 @@ def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tup
     return tuple(row for row in rows if not row.is_empty)
 
 
-def _heroes(recipes: set[str]) -> Mapping[str, Hero] | None:
-    """The heroes of the one recipe by metric; those of any recipe where it names none; None for several recipes."""
+def common_heroes(records: Sequence[RunRecord]) -> tuple[Hero, ...] | None:
+    """What the one recipe of runs names as its heroes, perhaps none; None for runs of several recipes."""
+    recipes = {record.entry.state.recipe for record in records if record.entry.state}
     if len(recipes) != 1:
         return None
     try:
-        named = get_recipe(*recipes).heroes
+        return get_recipe(*recipes).heroes
     except RankdeckError:  # a recipe that is gone or was changed
-        named = ()
-    return {hero.metric: hero for hero in named or DEFAULT_HEROES}
+        return ()
 
 
 def _better(name: str, heroes: Mapping[str, Hero] | None) -> Better:

@@ -82,6 +82,7 @@ class ComparePage(QWidget):
     def show_runs(self, comparison: Comparison, runs: Sequence[OverlaidRun]) -> None:
         """Shows the runs, once they are read."""
         self.runs[:] = runs
+        self.cards.show_heroes(comparison.heroes)
         for button in (self.refresh, self.copy, self.export):
             button.setEnabled(True)
         self.cards.grid.show_empty("None of these runs has reported a metric yet.")
@@ -255,10 +256,11 @@ class ComparePage(QWidget):
                 self.columns_wanted.emit([source.name])
 
     def _show_unit(self, key: str, frame: PlotFrame) -> None:
-        unit = self.cards.cards[key].unit
+        card = self.cards.cards[key]
+        unit = card.unit
         for shared in SHARED_UNITS if not self.options.mean else ():
             unit = unit.replace(shared, "each device")
-        frame.show_unit(unit)
+        frame.show_title(card.title, unit)
 
     def _on_smoothing_changed(self, strength: int) -> None:
         self.options.smoothing = strength

@@ -16,6 +16,7 @@ from app.views.plots.curve_options import CurveOptions
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay, reported_columns
 from app.views.plots.source import PlotSource
 from app.views.plots.time_axis import TimeAxis
+from core.recipes.heroes import Hero
 
 ARRANGEMENT: Final = "compare"
 """The cards of comparisons are arranged for themselves, as those of a recipe are."""
@@ -41,8 +42,13 @@ class ComparedCards(ChartCards):
         parent: QWidget,
     ) -> None:
         self._runs = runs
+        self._named: tuple[Hero, ...] = ()
         super().__init__(RunSeries, options, time_axis, None, settings, parent)
         self.open_recipe(ARRANGEMENT)
+
+    def show_heroes(self, heroes: tuple[Hero, ...]) -> None:
+        """What the recipe of all runs names: their cards come first."""
+        self._named, self._columns = heroes, None
 
     def unread(self) -> list[str]:
         """Columns that cards wait for."""
@@ -54,7 +60,7 @@ class ComparedCards(ChartCards):
         if columns == self._columns:
             return None
         self._columns = columns
-        return compared_cards(*columns)
+        return compared_cards(*columns, self._named)
 
     def _source(self, card: Card) -> PlotSource:
         return RunOverlay(self._runs, card.column, self._options, is_eval=card.is_eval)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from app.state.compared_cards import compared_cards
+from core.recipes.heroes import Hero
 
 pytestmark = pytest.mark.windows
 
@@ -24,3 +25,9 @@ def test_scripts_count_samples() -> None:
     (card,) = compared_cards(("step", "samples_per_s"), ())
     assert (card.title, card.unit) == ("Throughput", "samples per second, all devices")
     assert compared_cards(("step", "ts"), ()) == []
+
+
+def test_heroes_come_first_under_their_names() -> None:
+    heroes = (Hero("episode_return", "Return"), Hero("kl", "KL"))
+    cards = compared_cards(("loss", "kl", "episode_return", "tokens_per_s"), (), heroes)
+    assert [(card.title, card.unit) for card in cards[:3]] == [("Return", ""), ("KL", ""), ("Loss", "")]
