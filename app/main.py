@@ -89,7 +89,7 @@ class Rankdeck(QObject):
         self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)
         self.renaming = Renaming(window, showing, runs, self.runner, self)
         self.files = RunFiles(window, showing, self.runner, self)
-        self.comparing = Comparing(window, showing, self.runner, self.runs_dir, self)
+        self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self)
         self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersistentModelIndex, Qt
-from PySide6.QtGui import QBrush, QFont
+from PySide6.QtGui import QBrush, QColor, QFont
 
 from core.compare.comparison import Comparison
 from core.compare.row import Row
@@ -17,24 +17,44 @@ class CompareTable(QAbstractTableModel):
     """Rows of a `Comparison`, those that differ or all.
 
     Attributes:
-        tint: The ground of a cell that differs from most others.
-        swatches: What stands before each run's name in the heading.
+        comparison: What is shown.
+        tint: The ground of a cell that differs from the first run's.
+        swatches: The colour of each run, for its heading.
     """
 
-    def __init__(self, comparison: Comparison, parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._comparison = comparison
+        self.comparison = Comparison()
+        self._shows_all = False
         self._rows: list[str | Row] = []
         self.tint = QBrush()
-        self.swatches: list[Any] = []
-        self.show_all(False)
+        self.swatches: list[QColor] = []
+
+    def show_comparison(self, comparison: Comparison) -> None:
+        """Shows another comparison; where only values are new, a view keeps its place."""
+        old, self.comparison = self.comparison, comparison
+        rows = self._find_rows()
+        if old.labels == comparison.labels and _names(rows) == _names(self._rows):
+            self._rows = rows
+            if rows:
+                self.dataChanged.emit(self.index(0, 0), self.index(len(rows) - 1, self.columnCount() - 1))
+            return
+        self._reset(rows)
 
     def show_all(self, on: bool) -> None:
         """Shows every row, or only results and what differs."""
+        self._shows_all = on
+        self._reset(self._find_rows())
+
+    def _find_rows(self) -> list[str | Row]:
+        found: list[str | Row] = []
+        for heading, rows in self.comparison.sections(all_rows=self._shows_all):
+            found += [heading, *rows]
+        return found
+
+    def _reset(self, rows: list[str | Row]) -> None:
         self.beginResetModel()
-        self._rows = []
-        for heading, rows in self._comparison.sections(all_rows=on):
-            self._rows += [heading, *rows]
+        self._rows = rows
         self.endResetModel()
 
     def headings(self) -> list[int]:
@@ -45,14 +65,14 @@ class CompareTable(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else len(self._rows)
 
     def columnCount(self, parent: Index | None = None) -> int:
-        return 0 if parent is not None and parent.isValid() else 1 + len(self._comparison.labels)
+        return 0 if parent is not None and parent.isValid() else 1 + len(self.comparison.labels)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
         """Over each column its run's name."""
-        if orientation != Qt.Orientation.Horizontal or not 0 < section <= len(self._comparison.labels):
+        if orientation != Qt.Orientation.Horizontal or not 0 < section <= len(self.comparison.labels):
             return None
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):
-            return self._comparison.labels[section - 1]
+            return self.comparison.labels[section - 1]
         if role == Qt.ItemDataRole.DecorationRole and section <= len(self.swatches):
             return self.swatches[section - 1]
         return None
@@ -68,8 +88,8 @@ class CompareTable(QAbstractTableModel):
             return row.texts[column - 1] if column else row.label
         if role == Qt.ItemDataRole.AccessibleTextRole:
             return self._spoken(row, column)
-        is_result = row in self._comparison.results
-        if role == Qt.ItemDataRole.BackgroundRole and column and not is_result and column - 1 in row.outliers:
+        is_result = row in self.comparison.results
+        if role == Qt.ItemDataRole.BackgroundRole and column and not is_result and column - 1 in row.changed:
             return self.tint
         return _bold() if role == Qt.ItemDataRole.FontRole and column - 1 in row.best else None
 
@@ -77,7 +97,11 @@ class CompareTable(QAbstractTableModel):
         if not column:
             return row.label
         best = ", best" if column - 1 in row.best else ""
-        return f"{self._comparison.labels[column - 1]}, {row.label}: {row.texts[column - 1]}{best}"
+        return f"{self.comparison.labels[column - 1]}, {row.label}: {row.texts[column - 1]}{best}"
+
+
+def _names(rows: list[str | Row]) -> list[str]:
+    return [row if isinstance(row, str) else row.name for row in rows]
 
 
 def _heading(text: str, column: int, role: int) -> Any:

@@ -103,12 +103,29 @@ class Column:
     def pyramid(self) -> Pyramid:
         """Minima, maxima and means of bins; those of a file are made on first use."""
         if not self._has_bins:
-            self._has_bins = True
-            whole = self._kept // BIN * BIN
-            for start in range(0, whole, SLICE_ROWS):
-                self._pyramid.extend(self._file_rows(start, min(SLICE_ROWS, whole - start)))
-            self._pyramid.extend(self.read(whole, self.rows // BIN * BIN))
+            self.take_bins(self.file_bins())
         return self._pyramid
+
+    @property
+    def has_bins(self) -> bool:
+        """Whether `pyramid` is at hand without reading the file."""
+        return self._has_bins
+
+    def file_bins(self) -> Pyramid:
+        """The bins of the rows that lie in the file, for `take_bins`. It changes nothing, so any thread may ask."""
+        made, whole = Pyramid(), self._kept // BIN * BIN
+        for start in range(0, whole, SLICE_ROWS):
+            made.extend(self._file_rows(start, min(SLICE_ROWS, whole - start)))
+        made.make_ready()
+        return made
+
+    def take_bins(self, made: Pyramid) -> None:
+        """Keeps bins that `file_bins` made, also where rows were added or taken back meanwhile."""
+        if self._has_bins:
+            return
+        made.truncate(self.rows // BIN)
+        self._pyramid, self._has_bins = made, True
+        self._pyramid.extend(self.read(made.bins * BIN, self.rows // BIN * BIN))
 
     @property
     def rows(self) -> int:

@@ -17,10 +17,12 @@ def compare(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.json:
         terminal.json(found.as_dict(all_rows=arguments.all))
     elif arguments.csv:
-        for line in found.as_csv(all_rows=arguments.all).splitlines():
+        for line in found.as_csv(all_rows=arguments.all).rstrip("\n").split("\n"):
             terminal.data(line)
     else:
-        terminal.text(found.as_text(all_rows=arguments.all).rstrip("\n"))
+        terminal.text(found.as_text(all_rows=arguments.all, width=terminal.width).rstrip("\n"))
+        for note in found.notes:
+            terminal.say(note)
         if found.same_text and not arguments.all:
             terminal.say(f"{found.same_text} Show them too: --all")
     return 0

@@ -62,6 +62,11 @@ class Terminal:
         """Whether a person looks at a terminal, so that a line may overwrite itself."""
         return self._people.isatty()
 
+    @property
+    def width(self) -> int:
+        """Letters of a line where a person looks at a terminal; 0 for a file or a pipe, which takes any."""
+        return shutil.get_terminal_size().columns if self.is_interactive else 0
+
     def say(self, text: str) -> None:
         """One line for a person."""
         self.text(one_line(text))

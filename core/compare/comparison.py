@@ -11,16 +11,20 @@ from typing import Any, Final
 
 from core.compare.environment import environment_rows, read_environment
 from core.compare.figures import read_figures
-from core.compare.results import result_rows
+from core.compare.results import common_heroes, result_rows
 from core.compare.row import Row
 from core.compare.settings import read_settings, setting_rows
 from core.errors import UsageError
+from core.recipes.heroes import Hero
 from core.run_folder.naming import SEPARATOR
 from core.run_folder.record import RunRecord, notes_of
 from core.run_folder.store import RunEntry, RunStore, read_entry
 
 LEAST_RUNS: Final = 2
 MOST_RUNS: Final = 8
+GAP: Final = 2
+LEAST_WIDTH: Final = 10
+"""Letters of a column, below which cells say nothing any more."""
 SECTIONS: Final = ("Results", "Settings", "Environment")
 
 
@@ -32,13 +36,19 @@ class Comparison:
         paths: Their folders.
         labels: Their names; two of one name also say their ids.
         results, settings, environment: All lines, also of what is the same.
+        live: Which of them are running.
+        notes: What a reader must know, a sentence each: runs that are damaged, or train different recipes.
+        heroes: Of the recipe that they all train.
     """
 
-    paths: tuple[Path, ...]
-    labels: tuple[str, ...]
-    results: tuple[Row, ...]
-    settings: tuple[Row, ...]
-    environment: tuple[Row, ...]
+    paths: tuple[Path, ...] = ()
+    labels: tuple[str, ...] = ()
+    results: tuple[Row, ...] = ()
+    settings: tuple[Row, ...] = ()
+    environment: tuple[Row, ...] = ()
+    live: tuple[bool, ...] = ()
+    notes: tuple[str, ...] = ()
+    heroes: tuple[Hero, ...] = ()
 
     def sections(self, *, all_rows: bool = False) -> Iterator[tuple[str, tuple[Row, ...]]]:
         """Each part with its heading: the results, and of the others what differs; or everything."""
@@ -62,14 +72,27 @@ class Comparison:
             lines += [(row.label, *row.texts) for row in rows]
         return lines
 
-    def as_text(self, *, all_rows: bool = False) -> str:
-        """The table as text, in columns."""
+    def as_text(self, *, all_rows: bool = False, width: int = 0) -> str:
+        """The table as text, in columns.
+
+        Args:
+            all_rows: Also what is the same.
+            width: Letters of a line; the longest cells are elided in their middle to fit. 0: as long as need be.
+        """
         lines = self.table(all_rows=all_rows)
         widths = [max(len(line[place]) for line in lines) for place in range(len(self.labels) + 1)]
+        while width and sum(widths) + GAP * (len(widths) - 1) > width and max(widths) > LEAST_WIDTH:
+            widths[widths.index(max(widths))] -= 1
         return "".join(
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() + "\n"
+            (" " * GAP).join(_elided(cell, own).ljust(own) for cell, own in zip(line, widths, strict=True)).rstrip()
+            + "\n"
             for line in lines
         )
+
+    def as_tabs(self, *, all_rows: bool = False) -> str:
+        """The table for a spreadsheet: cells parted by tabs."""
+        lines = self.table(all_rows=all_rows)
+        return "".join("\t".join(" ".join(cell.split()) for cell in line).rstrip("\t") + "\n" for line in lines)
 
     def as_csv(self, *, all_rows: bool = False) -> str:
         """The table as CSV: section, name, label, and a column a run."""
@@ -105,13 +128,27 @@ def compare_runs(stores: Sequence[RunStore]) -> Comparison:
             title="These runs cannot be compared",
         )
     records = [_record(path) for path in paths]
+    labels = _distinct([record.label for record in records], paths)
     return Comparison(
         paths,
-        _distinct([record.label for record in records], paths),
+        labels,
         result_rows(records, [read_figures(RunStore(path)) for path in paths]),
         setting_rows([read_settings(record) for record in records]),
         environment_rows([read_environment(RunStore(path)) for path in paths]),
+        tuple(record.entry.state is not None and record.entry.state.is_live for record in records),
+        tuple(_notes(records, labels)),
+        common_heroes(records) or (),
     )
+
+
+def _notes(records: Sequence[RunRecord], labels: Sequence[str]) -> Iterator[str]:
+    for record, label in zip(records, labels, strict=True):
+        if not record.path.is_dir():
+            yield f"“{label}” is no longer on this disk."
+        elif record.entry.state is None:
+            yield f"“{label}” is damaged: {record.entry.problem or 'its state cannot be read.'}"
+    if len({record.entry.state.recipe for record in records if record.entry.state is not None}) > 1:
+        yield "The runs train different recipes, so no result is marked as the best."
 
 
 def _record(path: Path) -> RunRecord:
@@ -123,3 +160,10 @@ def _distinct(labels: Sequence[str], paths: Sequence[Path]) -> tuple[str, ...]:
         f"{label}{SEPARATOR}{path.name}" if labels.count(label) > 1 and label != path.name else label
         for label, path in zip(labels, paths, strict=True)
     )
+
+
+def _elided(text: str, width: int) -> str:
+    if len(text) <= width:
+        return text
+    head = width // 2
+    return f"{text[:head]}…{text[len(text) - (width - head - 1) :]}"

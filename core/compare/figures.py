@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
+import os
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -23,7 +25,7 @@ from core.metrics.column_index import (
 from core.metrics.metrics_file import MetricsTail
 from core.run_folder.store import RunStore
 
-AVERAGED: Final = ("tokens_per_s", "power_w")
+AVERAGED: Final = ("tokens_per_s", "samples_per_s", "power_w")
 """Columns of which the mean is wanted."""
 PIECES: Final = 64
 PIECE_ROWS: Final = 2048
@@ -52,15 +54,35 @@ class Figures:
         groups: By name: "rank0", "device/GPU-…".
         evals: Step and value of each evaluation, by name, as far as it still counts.
         trained_s: How long it was going, without the time between its attempts.
+        disk_bytes: What its folder takes; None for a folder that is not there.
     """
 
     groups: dict[str, GroupFigures] = field(default_factory=dict)
     evals: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     trained_s: float | None = None
+    disk_bytes: int | None = None
 
 
 def read_figures(store: RunStore) -> Figures:
     """A run's figures. What cannot be read is missing: a damaged file must not hide the other runs."""
+    figures = _read(store)
+    figures.disk_bytes = disk_bytes(store.dir)
+    return figures
+
+
+def disk_bytes(folder: Path) -> int | None:
+    """The sum of the sizes of all files in a folder; None where it is not there. Links are not followed."""
+    if not folder.is_dir():
+        return None
+    total = 0
+    for place, _, names in os.walk(folder):
+        for name in names:
+            with contextlib.suppress(OSError):  # a file that a live run removes just now
+                total += (Path(place) / name).lstat().st_size
+    return total
+
+
+def _read(store: RunStore) -> Figures:
     try:
         index = read_index(store.columns)
         if index is not None and index.source_bytes and index.belongs_to(store.metrics, store.columns):

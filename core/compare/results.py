@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from core.compare.figures import Figures
 from core.compare.row import Better, Row, best_places
-from core.formatting import UNKNOWN, count, duration, number, rate
+from core.errors import RankdeckError
+from core.formatting import UNKNOWN, byte_size, count, duration, number, rate
 from core.metrics.column_group import rank_group
+from core.recipes.catalog import get_recipe
+from core.recipes.heroes import DEFAULT_HEROES, Hero
 from core.run_folder.record import RunRecord
 
 MAX_OTHERS: Final = 12
+_BETTER: Final[Mapping[str, Better]] = {
+    **dict.fromkeys(("tokens_per_s", "samples_per_s", "accuracy", "val_accuracy", "f1", "reward"), "higher"),
+    "perplexity": "lower",
+}
+"""Which values are the better ones, whatever a recipe names as its heroes."""
 _KNOWN: Final = {
     *("step", "ts", "rank", "attempt", "loss", "val_loss", "lr", "grad_norm", "loss_scale", "tokens_per_s"),
     *("samples_per_s", "step_time_s", "data_wait_s", "sync_wait_s", "device_mem_bytes", "tokens_seen", "epoch"),
@@ -43,38 +51,77 @@ _NOTHING: Final = _Value(None, UNKNOWN)
 def result_rows(records: Sequence[RunRecord], figures: Sequence[Figures]) -> tuple[Row, ...]:
     """What the runs did. The best of several is marked only where all train the same recipe."""
     runs = [_Run(*pair) for pair in zip(records, figures, strict=True)]
-    alike = len({record.entry.state.recipe for record in records if record.entry.state}) == 1
-    table: list[tuple[str, str, Callable[[_Run], _Value], Better]] = [
-        ("state", "State", _state, ""),
-        ("best_val_loss", "Best validation loss", lambda run: _eval(run, "val_loss", best=True), "lower"),
-        ("val_loss", "Last validation loss", lambda run: _eval(run, "val_loss"), "lower"),
-        ("loss", "Last loss", _loss, "lower"),
-        ("step", "Steps", _steps, ""),
-        ("duration_s", "Duration", _duration, ""),
-        ("tokens_per_s", "Tokens per second, mean", _speed, "higher"),
-        ("energy_wh", "Energy of the GPUs", _energy, ""),
+    named = common_heroes(records)
+    heroes = None if named is None else {hero.metric: hero for hero in named or DEFAULT_HEROES}
+    table: list[tuple[str, str, Callable[[_Run], _Value]]] = [
+        ("state", "State", _state),
+        ("best_val_loss", "Best validation loss", lambda run: _eval(run, "val_loss", best="lower")),
+        ("val_loss", "Last validation loss", lambda run: _eval(run, "val_loss")),
+        ("loss", "Last loss", _loss),
+        ("step", "Steps", _steps),
+        ("duration_s", "Duration", _duration),
+        ("tokens_per_s", "Tokens per second, mean", lambda run: _speed(run, "tokens_per_s", "tok/s")),
+        ("samples_per_s", "Samples per second, mean", lambda run: _speed(run, "samples_per_s", "samples/s")),
+        ("energy_wh", "Energy of the GPUs", _energy),
+        ("disk_bytes", "Size on disk", _disk),
     ]
-    rows = [_row(name, label, [cell(run) for run in runs], better, alike) for name, label, cell, better in table]
-    for name in _others(runs):
-        rows.append(_row(name, f"Last {name}", [_other(run, name) for run in runs], "", alike))
+    rows = [_row(name, label, [cell(run) for run in runs], _better(name, heroes)) for name, label, cell in table]
+    for name in _others(runs, heroes):
+        better, title = _better(name, heroes), _title(name, heroes)
+        if better and any(run.figures.evals.get(name) for run in runs):
+            rows.append(_row(f"best_{name}", f"Best {title}", [_eval(run, name, best=better) for run in runs], better))
+        rows.append(_row(name, f"Last {title}", [_other(run, name) for run in runs], better))
     return tuple(row for row in rows if not row.is_empty)
 
 
-def _row(name: str, label: str, cells: list[_Value], better: Better, alike: bool) -> Row:
-    best = best_places(tuple(cell.rank for cell in cells), better) if alike else ()
-    return Row(name, label, tuple(cell.value for cell in cells), tuple(cell.text for cell in cells), best)
+def common_heroes(records: Sequence[RunRecord]) -> tuple[Hero, ...] | None:
+    """What the one recipe of runs names as its heroes, perhaps none; None for runs of several recipes."""
+    recipes = {record.entry.state.recipe for record in records if record.entry.state}
+    if len(recipes) != 1:
+        return None
+    try:
+        return get_recipe(*recipes).heroes
+    except RankdeckError:  # a recipe that is gone or was changed
+        return ()
+
+
+def _better(name: str, heroes: Mapping[str, Hero] | None) -> Better:
+    if heroes is None:
+        return ""
+    metric = name.removeprefix("best_")
+    named: dict[str, Better] = {"lower": "lower", "higher": "higher"}
+    known = _BETTER.get(metric, "")
+    return named.get(heroes[metric].better, known) if metric in heroes else known
+
+
+def _title(name: str, heroes: Mapping[str, Hero] | None) -> str:
+    """A metric's name within a label: "return", "KL"."""
+    label = heroes[name].label if heroes and name in heroes else name.replace("_", " ").strip()
+    return label if label[:2].isupper() else label[:1].lower() + label[1:]
+
+
+def _row(name: str, label: str, cells: list[_Value], better: Better) -> Row:
+    """A line; values that read the same as the best are as good."""
+    texts = tuple(cell.text for cell in cells)
+    best = {texts[place] for place in best_places(tuple(cell.rank for cell in cells), better)}
+    places = tuple(place for place, text in enumerate(texts) if text in best)
+    known = sum(cell.rank is not None for cell in cells)
+    return Row(name, label, tuple(cell.value for cell in cells), texts, places if len(places) < known else ())
 
 
 def _state(run: _Run) -> _Value:
-    return _Value(run.record.entry.word, run.record.entry.word)
+    gone = run.record.entry.state is None and run.figures.disk_bytes is None
+    word = "deleted" if gone else run.record.entry.word
+    return _Value(word, word)
 
 
-def _eval(run: _Run, name: str, *, best: bool = False) -> _Value:
+def _eval(run: _Run, name: str, *, best: Better = "") -> _Value:
     points = run.figures.evals.get(name)
     if not points:
         return _NOTHING
-    step, value = min(points, key=lambda point: point[1]) if best else points[-1]
-    return _Value({"value": value, "step": int(step)}, f"{number(value, 4)} at step {count(int(step))}", value)
+    pick = {"lower": min, "higher": max}.get(best)
+    step, value = points[-1] if pick is None else pick(points, key=lambda point: point[1])
+    return _Value({"value": value, "step": int(step)}, f"{number(value, 4)} at {count(int(step))}", value)
 
 
 def _loss(run: _Run) -> _Value:
@@ -93,18 +140,26 @@ def _steps(run: _Run) -> _Value:
 
 
 def _duration(run: _Run) -> _Value:
-    seconds = run.figures.trained_s
-    return _NOTHING if seconds is None else _Value(round(seconds, 3), duration(seconds))
+    seconds, state = run.figures.trained_s, run.record.entry.state
+    if seconds is None:
+        return _NOTHING
+    live = " so far" if state is not None and state.is_live else ""
+    return _Value(round(seconds, 3), duration(seconds) + live)
 
 
-def _speed(run: _Run) -> _Value:
+def _speed(run: _Run, name: str, unit: str) -> _Value:
     """The sum of the ranks' means, of as many ranks as the run has now."""
     state = run.record.entry.state
     ranks = state.world_size if state is not None else 1
     groups = [run.figures.groups.get(rank_group(rank)) for rank in range(ranks)]
-    means = [group.means["tokens_per_s"] for group in groups if group is not None and "tokens_per_s" in group.means]
+    means = [group.means[name] for group in groups if group is not None and name in group.means]
     total = math.fsum(means)
-    return _Value(total, rate(total, "tok/s"), total) if means and math.isfinite(total) else _NOTHING
+    return _Value(total, rate(total, unit), total) if means and math.isfinite(total) else _NOTHING
+
+
+def _disk(run: _Run) -> _Value:
+    size = run.figures.disk_bytes
+    return _NOTHING if size is None else _Value(size, byte_size(size))
 
 
 def _energy(run: _Run) -> _Value:
@@ -120,13 +175,14 @@ def _energy(run: _Run) -> _Value:
     return _Value(round(hours, 3), f"{number(hours / 1000)} kWh" if hours >= 100 else f"{number(hours)} Wh", hours)
 
 
-def _others(runs: Sequence[_Run]) -> list[str]:
+def _others(runs: Sequence[_Run], heroes: Mapping[str, Hero] | None) -> list[str]:
+    """Metrics without a row of their own, the recipe's heroes first."""
     found: dict[str, None] = {}
     for run in runs:
         rank = run.figures.groups.get(rank_group(0))
         names = [*run.figures.evals, *(rank.last if rank is not None else ())]
         found |= dict.fromkeys(name for name in names if name not in _KNOWN)
-    return list(found)[:MAX_OTHERS]
+    return sorted(found, key=lambda name: name not in (heroes or ()))[:MAX_OTHERS]
 
 
 def _other(run: _Run, name: str) -> _Value:

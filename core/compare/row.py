@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -40,13 +39,9 @@ class Row:
         return all(text == UNKNOWN for text in self.texts)
 
     @property
-    def outliers(self) -> tuple[int, ...]:
-        """The places of the values that most runs do not have; where no value leads, of all that differ."""
-        (text, most), *others = Counter(self.texts).most_common(2)
-        if not others:
-            return ()
-        leads = most > others[0][1]
-        return tuple(place for place, own in enumerate(self.texts) if not leads or own != text)
+    def changed(self) -> tuple[int, ...]:
+        """The places of the values that are not the first run's."""
+        return tuple(place for place, own in enumerate(self.texts) if own != self.texts[0])
 
 
 def best_places(numbers: tuple[float | None, ...], better: Better) -> tuple[int, ...]:

@@ -22,11 +22,13 @@ class CardGrid(QScrollArea):
 
     Args:
         make: Gives the card of a key, a new one the first time.
-        devices: The last card, while it has something to show.
+        devices: The last card, while it has something to show; None: there is none.
         parent: Qt owner.
     """
 
-    def __init__(self, make: Callable[[str], QWidget], devices: DeviceRows, parent: QWidget | None = None) -> None:
+    def __init__(
+        self, make: Callable[[str], QWidget], devices: DeviceRows | None, parent: QWidget | None = None
+    ) -> None:
         super().__init__(parent)
         self._make = make
         self._devices = devices
@@ -39,8 +41,10 @@ class CardGrid(QScrollArea):
         self.empty: QLabel = muted_label()
         self.empty.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.empty.setParent(self.body)
-        devices.setParent(self.body)
-        devices.hide()
+        if devices is not None:
+            devices.setParent(self.body)
+            devices.hide()
+            devices.installEventFilter(self)
         self.setWidget(self.body)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -49,7 +53,6 @@ class CardGrid(QScrollArea):
         self.verticalScrollBar().valueChanged.connect(self._show_near)
         self.viewport().setAutoFillBackground(False)
         self.body.setAutoFillBackground(False)
-        devices.installEventFilter(self)
 
     # --- from outside ------------------------------------------------------------------------------------
 
@@ -97,16 +100,17 @@ class CardGrid(QScrollArea):
         view = self.viewport().size()
         cards = len(self._keys) if self._enlarged is None else 1
         has_text = not self._keys and bool(self.empty.text())
-        has_devices = self._has_devices and self._enlarged is None
-        needed = self._devices.needed_height if has_devices else None
+        devices = self._devices if self._has_devices and self._enlarged is None else None
+        needed = None if devices is None else devices.needed_height
         self._places = place_cards(max(cards, int(has_text)), view.width(), view.height(), needed)
         self.body.resize(view.width(), max((place.bottom for place in self._places), default=0))
         self.empty.setVisible(has_text)
         if has_text:
             _put(self.empty, self._places[0])
-        self._devices.setVisible(has_devices)
-        if has_devices:
-            _put(self._devices, self._places[-1])
+        if self._devices is not None:
+            self._devices.setVisible(devices is not None)
+        if devices is not None:
+            _put(devices, self._places[-1])
         self._show_near()
 
     def _placed(self) -> list[tuple[str, Place]]:

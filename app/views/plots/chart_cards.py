@@ -37,7 +37,7 @@ class ChartCards(QObject):
         run: Gives the run that is shown just now.
         options: Shared by the charts.
         time_axis: Shared by them too.
-        devices: The card of devices.
+        devices: The card of devices; None: there is none.
         settings: Where arrangements are kept; None: nowhere.
         parent: Qt owner.
 
@@ -56,7 +56,7 @@ class ChartCards(QObject):
         run: Callable[[], RunSeries],
         options: CurveOptions,
         time_axis: TimeAxis,
-        devices: DeviceRows,
+        devices: DeviceRows | None,
         settings: Settings | None,
         parent: QWidget,
     ) -> None:
@@ -108,23 +108,11 @@ class ChartCards(QObject):
 
     def follow(self) -> None:
         """Shows a card for each metric that the run has by now."""
-        run = self._run()
-        ranks = self._options.offered(run)
-        groups, evals = [run.rank(rank) for rank in ranks], list(run.evaluations().values())
-        columns = (id(run), *(len(series.columns) for series in (*groups, *evals)))
-        if columns != self._columns:
-            self._columns = columns
-            self._blank = [{name for series in part for name in series.columns} for part in (groups, evals)]
-            self._valued = [set[str](), set[str]()]
-        elif not any(self._blank):
+        found_cards = self._find_cards()
+        if found_cards is None:
             self._arrange()
             return
-        for blank, valued, part in zip(self._blank, self._valued, (groups, evals), strict=True):
-            # Of thousands of names each would be read from a file.
-            seen = blank if len(blank) > MOST_CHECKED else {n for n in blank if any(s.has_values(n) for s in part)}
-            valued |= seen
-            blank -= seen
-        found = {card.key: card for card in cards_for(*self._valued, self._heroes)}
+        found = {card.key: card for card in found_cards}
         gone = self.frames.keys() - found.keys() - ALWAYS.keys()
         for key in self.frames.keys() & found.keys():
             self.frames[key].show_title(found[key].title, found[key].unit)
@@ -134,9 +122,29 @@ class ChartCards(QObject):
             frame.chart.close_plot()
             frame.deleteLater()
 
+    def _find_cards(self) -> list[Card] | None:
+        """The cards of the metrics that have a value by now; None while they are those that were found last."""
+        run = self._run()
+        ranks = self._options.offered(run)
+        groups, evals = [run.rank(rank) for rank in ranks], list(run.evaluations().values())
+        columns = (id(run), *(len(series.columns) for series in (*groups, *evals)))
+        if columns != self._columns:
+            self._columns = columns
+            self._blank = [{name for series in part for name in series.columns} for part in (groups, evals)]
+            self._valued = [set[str](), set[str]()]
+        elif not any(self._blank):
+            return None
+        for blank, valued, part in zip(self._blank, self._valued, (groups, evals), strict=True):
+            # Of thousands of names each would be read from a file.
+            seen = blank if len(blank) > MOST_CHECKED else {n for n in blank if any(s.has_values(n) for s in part)}
+            valued |= seen
+            blank -= seen
+        return cards_for(*self._valued, self._heroes)
+
     def all_keys(self) -> list[str]:
         """All cards of the run, the hidden ones too, in their order; devices last."""
-        return [*self.arrangement.sort(self._found), *([DEVICES] if self._devices.rows else [])]
+        has_devices = self._devices is not None and bool(self._devices.rows)
+        return [*self.arrangement.sort(self._found), *([DEVICES] if has_devices else [])]
 
     def title(self, key: str) -> str:
         """What a card is called."""
@@ -169,7 +177,8 @@ class ChartCards(QObject):
     def _arrange(self) -> None:
         shown = self.arrangement.shown(self._found)
         is_new, self.shown = shown != self.shown, shown
-        has_devices = bool(self._devices.rows) and DEVICES not in self.arrangement.hidden
+        has_devices = self._devices is not None and bool(self._devices.rows)
+        has_devices = has_devices and DEVICES not in self.arrangement.hidden
         self.grid.show_cards(shown, has_devices)
         if is_new:
             self.arranged.emit()

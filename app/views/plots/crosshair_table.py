@@ -21,6 +21,8 @@ CORNER: Final = 4.0
 AWAY: Final = 12.0
 MOST_ROWS: Final = 12
 """More would hide the curves; the last row then counts the others."""
+LINES_BESIDE: Final = 4
+"""Head, names of the columns, the count of others, and the padding."""
 
 
 class CrosshairTable(QWidget):
@@ -44,7 +46,9 @@ class CrosshairTable(QWidget):
             area: Where curves are drawn; the table stays within it while it fits.
         """
         rows = [reading for reading in readings if reading.label]
-        self.head, self.rows = head, rows[:MOST_ROWS]
+        fitting = int(area.bottom() / self._line(QFontMetricsF(tabular(self.font())))) - LINES_BESIDE
+        most = MOST_ROWS if len(rows) <= fitting else max(1, min(MOST_ROWS, fitting))
+        self.head, self.rows = head, rows[:most]
         self._left_out = len(rows) - len(self.rows)
         self.resize(self._needed())
         right = at.x() + AWAY

@@ -85,7 +85,7 @@ class EvalPoints(RankCurves):
         run = self._run()
         layers: list[Layer] = []
         for one in self._shown(palette):
-            curve = _curve(run, one.series, self._metric, view, bins)
+            curve = evaluation_curve(run, one.series, self._metric, view, bins)
             if len(curve.x):
                 star = _place(*best, self._metric, view.axis) if best is not None and best[0] in one.series else None
                 label = self._column + one.label.removeprefix(EVAL)
@@ -149,7 +149,8 @@ class LossCurves(EvalPoints):
         return min(found, key=lambda one: one[0])[1:] if found else None
 
 
-def _curve(run: RunSeries, series: Sequence[Series], name: str, view: View, bins: int) -> Curve:
+def evaluation_curve(run: RunSeries, series: Sequence[Series], name: str, view: View, bins: int) -> Curve:
+    """What was evaluated; of several series, their mean by step."""
     if len(series) == 1:
         return reduce_range(series[0], name, view.axis, view.low, view.high, bins)[0]
     steps = steps_in(run, view) or (0.0, 0.0)

@@ -109,7 +109,7 @@ class RankCurves:
         return shown
 
     def _reading(self, colour: QColor, label: str, value: float | None, view: View, layers: Sequence[Layer]) -> Reading:
-        line = _line_at(layers, label, view.cursor)
+        line = line_at(layers, label, view.cursor)
         value = _stroke_at(layers, label, view.cursor) if value is None else value
         return Reading(colour, label, self._text(value), smoothed="" if line is None else self._text(line))
 
@@ -164,7 +164,7 @@ class ThroughputCurves(RankCurves):
         """The sum of the bold lines, or what the mean's makes for all ranks; None where ranks are left undrawn."""
         drawn = self._options.ranks(self._run())
         labels = ["mean"] if self._options.mean else [self._options.names.short(rank) for rank in drawn]
-        lines = [value for label in labels if (value := _line_at(layers, label, view.cursor)) is not None]
+        lines = [value for label in labels if (value := line_at(layers, label, view.cursor)) is not None]
         if len(drawn) < ranks or len(lines) < len(labels):
             return None
         return sum(lines) * (ranks if self._options.mean else 1)
@@ -252,7 +252,7 @@ def rows_in(series: Series, view: View) -> int:
     return last - first
 
 
-def _line_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float | None:
+def line_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float | None:
     """What the smoothed line of a label shows at the crosshair, or at its end without one."""
     line = next((one for one in layers if isinstance(one, Line) and one.label == label + SMOOTHED), None)
     if line is None:

@@ -1,41 +1,71 @@
-"""Curves of several runs in one chart: a colour a run, the mean over its ranks."""
+"""Curves of several runs in one chart: a colour a run; the mean over its ranks, or a dash pattern a rank."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
-from app.run_data.curves import Curve, reduce_range
+from app.run_data.curves import EMPTY, Curve
 from app.run_data.run_series import RunSeries
-from app.run_data.series import Series
+from app.run_data.series import Series, XAxis
 from app.run_data.smoothing import half_width_rows
+from app.run_data.whole_run import unread_columns
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Layer, Line, Points, Strokes
-from app.views.plots.rank_curves import mean_curve
+from app.views.plots.eval_curves import evaluation_curve
+from app.views.plots.rank_curves import (
+    SMOOTHED,
+    line_at,
+    mean_curve,
+    mean_of_values,
+    rows_in,
+    value_of,
+    without_pauses,
+)
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, rank_colour
-from core.formatting import number, rate
+from core.formatting import UNKNOWN, number, rate, short_duration
+from core.machine.devices.names import RankNames
 
 MAX_LABEL: Final = 24
-RATES: Final = {"tokens_per_s": "tok/s", "samples_per_s": "samples/s"}
+RUN_KEY: Final = "run "
+RAW_SHARE: Final = 0.32
+DASHES: Final[tuple[tuple[float, ...], ...]] = (
+    (), (6.0, 3.0), (2.0, 3.0), (8.0, 3.0, 2.0, 3.0),
+    (12.0, 4.0), (8.0, 3.0, 2.0, 3.0, 2.0, 3.0), (4.0, 6.0), (2.0, 6.0),
+)  # fmt: skip
+"""Of the lines of a run's devices, while each has one; they repeat after eight, as colours do."""
+GIB: Final = 2.0**30
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class OverlaidRun:
     """One run.
 
     Attributes:
         label: Its name.
         series: What it has reported.
+        names: What its ranks are called.
     """
 
     label: str
     series: RunSeries
+    names: RankNames = field(default_factory=RankNames)
+
+    @property
+    def ranks(self) -> list[int]:
+        """The ranks that are drawn: of very many, some."""
+        return CurveOptions().offered(self.series)
+
+    def is_ready(self, column: str) -> bool:
+        """Whether a column can be drawn at once; that of another run always can."""
+        return not unread_columns(self.series, (column,), self.ranks)
 
     @property
     def short(self) -> str:
@@ -45,129 +75,257 @@ class OverlaidRun:
         half = (MAX_LABEL - 1) // 2
         return f"{self.label[:half]}…{self.label[-half:]}"
 
+    @property
+    def start(self) -> float:
+        """When it began, in Unix seconds: its first launch, else its first step or evaluation."""
+        known = [*self.series.launches[:1], *(low for low, _ in self._times())]
+        return min(known, default=0.0)
+
+    def extent(self, axis: XAxis) -> tuple[float, float] | None:
+        """From its first to its last step; or in seconds from its start. None while it has reported nothing."""
+        if axis == "ts":
+            start = self.start
+            return max(((0.0, high - start) for _, high in self._times()), default=None)
+        groups = [*(self.series.rank(rank) for rank in self.ranks), *self.series.evaluations().values()]
+        found = [bounds for group in groups if (bounds := group.bounds("step")) is not None]
+        return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+
+    def _times(self) -> list[tuple[float, float]]:
+        groups = (self.series.clock(), *self.series.evaluations().values())
+        return [bounds for group in groups if (bounds := group.bounds("ts")) is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Quantity:
+    """How values of a column are shown.
+
+    Attributes:
+        text: As people read one.
+        unit: As `PlotSource.unit`.
+        floor: As `PlotSource.floor`.
+        is_sum: Of a run, its ranks' values are added up.
+        is_smooth: It has no noise, and its jumps are what there is to see: no line is drawn over it.
+        scale: What values are divided by.
+    """
+
+    text: Callable[[float | None], str] = number
+    unit: str = ""
+    floor: float | None = None
+    is_sum: bool = False
+    is_smooth: bool = False
+    scale: float = 1.0
+
+
+def _seconds(value: float | None) -> str:
+    return UNKNOWN if value is None else short_duration(value)
+
+
+_DURATION: Final = _Quantity(_seconds, "s", 0.0)
+_QUANTITIES: Final = {
+    "tokens_per_s": _Quantity(lambda value: rate(value, "tok/s"), floor=0.0, is_sum=True),
+    "samples_per_s": _Quantity(lambda value: rate(value, "samples/s"), floor=0.0, is_sum=True),
+    **dict.fromkeys(("step_time_s", "data_wait_s", "sync_wait_s"), _DURATION),
+    **dict.fromkeys(("lr", "loss_scale"), _Quantity(is_smooth=True)),
+    "device_mem_bytes": _Quantity(lambda value: f"{number(value)} GiB", floor=0.0, scale=GIB),
+}
+
 
 class RunOverlay:
-    """One column of several runs by step: steps as a faint curve and a smoothed line, evaluations as points.
+    """One column of several runs: steps as a faint curve and a smoothed line, evaluations as points.
 
-    A rate is that of all ranks together.
+    On the time axis each run is drawn from its own start.
 
     Args:
         runs: In the order of their colours.
         name: The column.
-        smoothing: As in `CurveOptions`.
+        options: Shared by the charts: smoothing, mean or each rank, and which runs are hidden.
+        is_eval: The column is one of evaluations.
     """
 
-    unit = ""
     fixed_scale: Scale | None = None
 
-    def __init__(self, runs: Sequence[OverlaidRun], name: str, smoothing: int) -> None:
-        self._runs = tuple(runs)
-        self._name = name
-        self._options = CurveOptions(smoothing=smoothing, mean=True)
-        self.floor = 0.0 if name in RATES else None
+    def __init__(self, runs: Sequence[OverlaidRun], name: str, options: CurveOptions, *, is_eval: bool = False) -> None:
+        self._runs = runs
+        self.name = name
+        self._options = options
+        self._is_eval = is_eval
+        self._quantity = _QUANTITIES.get(name, _Quantity())
+        self.unit = self._quantity.unit
+        self.floor = self._quantity.floor
 
     def rows(self, view: View) -> int:
         """Those of the longest run."""
-        spans = (self._series(run).rows_between(view.axis, view.low, view.high) for run in self._runs)
-        return max((last - first for first, last in spans), default=0)
+        return max((rows_in(run.series.clock(), _own_view(run, view)) for run in self._runs), default=0)
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it can be drawn at once; until then it draws nothing."""
+        return all(run.is_ready(self.name) for run in self._runs)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """All that was reported first, then every line."""
+        """All that was reported first, then every line, so that no line is hidden by another run's noise."""
         behind: list[Layer] = []
         front: list[Layer] = []
-        for place, run in enumerate(self._runs):
-            colour = rank_colour(place, palette)
-            if self._is_evaluated(run.series):
-                curve, _ = reduce_range(run.series.evals, self._name, view.axis, view.low, view.high, bins)
-                if len(curve.x):
-                    middle = (curve.low + curve.high) / 2
-                    # The strokes lie over the thread that joins the points, so that it has the run's colour too.
-                    front += [Points(curve.x, middle, colour, run.label), Strokes(curve.x, middle, middle, colour)]
+        for place, run in self._shown():
+            own, colour = _own_view(run, view), rank_colour(place, palette)
+            if not run.is_ready(self.name):
+                continue
+            if self._is_eval:
+                found = self._points(run, own, bins, colour)
             else:
-                self._add_curves(run, view, bins, colour, palette, behind, front)
+                found = self._curves(run, own, bins, colour, palette)
+            shifted = [replace(layer, x=layer.x - (own.low - view.low)) for layer in found]
+            for layer in shifted:
+                (behind if isinstance(layer, Strokes) and not self._is_eval else front).append(layer)
         return [*behind, *front]
 
-    def _add_curves(
-        self,
-        run: OverlaidRun,
-        view: View,
-        bins: int,
-        colour: QColor,
-        palette: QPalette,
-        behind: list[Layer],
-        front: list[Layer],
-    ) -> None:
-        half_width = half_width_rows(self._options.smoothing, self.rows(view), bins)
-        mean, line = mean_curve(run.series, self._options, self._name, view, bins, half_width)
-        factor = self._factor(run.series)
-        mean, line = _times(mean, factor), _times(line, factor)
-        if not len(mean.x):
-            return
-        raw = faint(colour, palette, 0.32 if half_width > 0 else 1.0)
-        behind.append(Strokes(mean.x, mean.low, mean.high, raw, run.label))
-        if half_width > 0:
-            front.append(Line(line.x, line.mean, colour, label=run.label))
+    def _points(self, run: OverlaidRun, view: View, bins: int, colour: QColor) -> list[Layer]:
+        """The evaluations; where ranks evaluate by themselves, their mean or each rank's."""
+        known = self._groups(run)
+        parts = {"": tuple(known.values())}
+        if len(known) > 1 and not self._options.mean:
+            parts = {run.names.short(rank): (series,) for rank, series in known.items()}
+        layers: list[Layer] = []
+        for rank_name, series in parts.items():
+            curve = evaluation_curve(run.series, series, self.name, view, bins) if series else EMPTY
+            if len(curve.x):
+                middle, label = (curve.low + curve.high) / 2 / self._quantity.scale, _joined(run.label, rank_name)
+                # The strokes lie over the thread that joins the points, so that it has the run's colour too.
+                own: list[Layer] = [Points(curve.x, middle, colour, label), Strokes(curve.x, middle, middle, colour)]
+                layers += without_pauses(run.series, series[0], view, own)
+        return layers
+
+    def _curves(self, run: OverlaidRun, view: View, bins: int, colour: QColor, palette: QPalette) -> list[Layer]:
+        """The mean over ranks; or each rank: a faint curve, and a line that its dashes tell from the others."""
+        series = run.series
+        strength = 0 if self._quantity.is_smooth else self._options.smoothing
+        half_width = half_width_rows(strength, _rows_across(series, view), bins)
+        half_width = min(half_width, float(rows_in(series.clock(), view)))  # more would cost seconds and change nothing
+        ranks = run.ranks
+        parts = [("", replace(self._options, hidden=set()))]
+        if len(ranks) > 1 and not self._options.mean:
+            everyone = set(series.ranks())
+            parts = [(run.names.short(rank), replace(self._options, hidden=everyone - {rank})) for rank in ranks]
+        layers: list[Layer] = []
+        for turn, (rank_name, options) in enumerate(parts):
+            mean, line = mean_curve(series, options, self.name, view, bins, half_width)
+            mean, line = self._sized(run, mean), self._sized(run, line)
+            if not len(mean.x):
+                continue
+            label = _joined(run.label, rank_name)
+            has_line = half_width > 0 or len(parts) > 1
+            raw = faint(colour, palette, RAW_SHARE) if has_line else colour
+            layers.append(Strokes(mean.x, mean.low, mean.high, raw, label))
+            if has_line:
+                layers.append(Line(line.x, line.mean, colour, DASHES[turn % len(DASHES)], label + SMOOTHED))
+        return without_pauses(series, series.clock(), view, layers)
 
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """Each run's value at the crosshair, or its last; runs without the column are left out."""
-        found = []
-        for place, run in enumerate(self._runs):
-            value = self._value(run.series, view)
-            if value is not None:
-                line = _line_at(layers, run.label, view.cursor)
-                found.append(
-                    Reading(
-                        rank_colour(place, palette),
-                        run.short,
-                        self._text(value),
-                        is_ring=self._is_evaluated(run.series),
-                        smoothed="" if line is None else self._text(line),
-                    )
-                )
+        if self._options.mean:
+            return self._means(view, palette, layers)
+        found: list[Reading] = []
+        for place, run in self._shown():
+            ranks = list(self._groups(run))
+            for rank in ranks:
+                name = run.names.short(rank) if len(ranks) > 1 else ""
+                value = self._value(run, _own_view(run, view), [rank])
+                if value is not None:
+                    line = line_at(layers, _joined(run.label, name), view.cursor)
+                    found.append(self._reading(place, _joined(run.short, name), value, line, palette))
         return found
 
-    def _value(self, run: RunSeries, view: View) -> float | None:
-        series = [run.evals] if self._is_evaluated(run) else [run.rank(rank) for rank in self._options.ranks(run)]
-        values = [
-            one.last(self._name) if view.cursor is None else one.value_at(self._name, view.axis, view.cursor)
-            for one in series
-        ]
-        known = [value for value in values if value is not None]
-        return self._factor(run) * sum(known) / len(known) if known else None
+    def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
+        """Every run that has the column, also while it is hidden or has not begun at the crosshair."""
+        shown = {reading.key: reading for reading in self._means(view, palette, layers)}
+        found: list[Reading] = []
+        for place, run in enumerate(self._runs):
+            key = f"{RUN_KEY}{place}"
+            if key in shown:
+                found.append(shown[key])
+            elif self._groups(run):
+                is_hidden = self._options.is_hidden(key)
+                text = "" if is_hidden else UNKNOWN
+                colour = rank_colour(place, palette)
+                found.append(Reading(colour, run.short, text, self._is_eval, key=key, is_hidden=is_hidden))
+        return found
 
-    def _series(self, run: OverlaidRun) -> Series:
-        return run.series.evals if self._is_evaluated(run.series) else run.series.clock()
+    def _means(self, view: View, palette: QPalette, layers: Sequence[Layer]) -> list[Reading]:
+        found: list[Reading] = []
+        for place, run in self._shown():
+            value = self._value(run, _own_view(run, view), list(self._groups(run)))
+            if value is not None:
+                found.append(self._reading(place, run.short, value, line_at(layers, run.label, view.cursor), palette))
+        return found
 
-    def _is_evaluated(self, run: RunSeries) -> bool:
-        return self._name in run.evals.columns
+    def _reading(self, place: int, label: str, value: float, line: float | None, palette: QPalette) -> Reading:
+        text, key = self._quantity.text, f"{RUN_KEY}{place}"
+        smoothed = "" if line is None else text(line)
+        return Reading(rank_colour(place, palette), label, text(value), self._is_eval, smoothed, key)
 
-    def _factor(self, run: RunSeries) -> int:
-        return len(run.ranks()) if self._name in RATES else 1
+    def _value(self, run: OverlaidRun, view: View, ranks: Sequence[int]) -> float | None:
+        """The mean of ranks; for a rate what it makes for all of a run's, unless each is drawn."""
+        if not run.is_ready(self.name):
+            return None
+        if view.axis == "ts" and view.cursor is not None and not self._is_eval:
+            # Ranks are aligned by step, as they are drawn.
+            view = replace(view, axis="step", cursor=_step_at(run.series, view.cursor))
+        groups = self._groups(run)
+        mean = mean_of_values(value_of(groups[rank], self.name, view) for rank in ranks)
+        if mean is None or (view.cursor is not None and math.isnan(view.cursor)):
+            return None
+        is_sum = self._quantity.is_sum and self._options.mean
+        return (len(run.series.ranks()) if is_sum else 1) * mean / self._quantity.scale
 
-    def _text(self, value: float) -> str:
-        return rate(value, RATES[self._name]) if self._name in RATES else number(value)
+    def _sized(self, run: OverlaidRun, curve: Curve) -> Curve:
+        """A mean as the sum over ranks where that is shown, in the unit that is shown."""
+        together = self._quantity.is_sum and self._options.mean
+        factor = (len(run.series.ranks()) if together else 1) / self._quantity.scale
+        if factor == 1:
+            return curve
+        return replace(curve, low=curve.low * factor, high=curve.high * factor, mean=curve.mean * factor)
+
+    def _shown(self) -> list[tuple[int, OverlaidRun]]:
+        return [(n, run) for n, run in enumerate(self._runs) if not self._options.is_hidden(f"{RUN_KEY}{n}")]
+
+    def _groups(self, run: OverlaidRun) -> dict[int, Series]:
+        """The series that have the column, by rank."""
+        found = run.series.evaluations() if self._is_eval else {rank: run.series.rank(rank) for rank in run.ranks}
+        return {rank: series for rank, series in found.items() if self.name in series.columns}
 
 
-def shared_columns(runs: Sequence[RunSeries]) -> list[str]:
-    """Columns that at least two runs have, of their ranks or their evaluations."""
-    counts: dict[str, int] = {}
-    for run in runs:
-        names = {name for rank in run.ranks()[:1] for name in run.rank(rank).columns} | set(run.evals.columns)
-        for name in sorted(names):
-            counts[name] = counts.get(name, 0) + 1
-    return [name for name, count in counts.items() if count >= 2]
+def reported_columns(runs: Sequence[OverlaidRun]) -> tuple[set[str], set[str]]:
+    """Columns that any run has: of ranks, and of evaluations."""
+    steps = {name for run in runs for rank in run.ranks for name in run.series.rank(rank).columns}
+    return steps, {name for run in runs for series in run.series.evaluations().values() for name in series.columns}
 
 
-def _times(curve: Curve, factor: int) -> Curve:
-    if factor == 1:
-        return curve
-    return replace(curve, low=curve.low * factor, high=curve.high * factor, mean=curve.mean * factor)
+def _own_view(run: OverlaidRun, view: View) -> View:
+    """A view in the run's own Unix seconds, where the axis says seconds since its start."""
+    if view.axis == "step":
+        return view
+    start = run.start
+    cursor = None if view.cursor is None else view.cursor + start
+    return View(view.axis, view.low + start, view.high + start, cursor)
 
 
-def _line_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float | None:
-    line = next((one for one in layers if isinstance(one, Line) and one.label == label), None)
-    if line is None:
-        return None
-    end = None if cursor is None else int(np.searchsorted(line.x, cursor, "right"))
-    known = np.flatnonzero(np.isfinite(line.y[:end]))
-    return float(line.y[known[-1]]) if len(known) else None
+def _rows_across(series: RunSeries, view: View) -> int:
+    """The rows that the view would hold if the run filled it: a short run is smoothed over as many pixels."""
+    bounds = series.clock().bounds(view.axis)
+    if bounds is None:
+        return 0
+    covered = min(bounds[1], view.high) - max(bounds[0], view.low)
+    rows = rows_in(series.clock(), view)
+    return round(rows * (view.high - view.low) / covered) if covered > 0 else rows
+
+
+def _step_at(series: RunSeries, ts: float) -> float:
+    """The step under way at a time; the last one after a run's end, NaN before its first."""
+    bounds = series.clock().bounds("ts")
+    if bounds is not None and ts > bounds[1]:
+        return float("inf")
+    return float(series.step_positions(np.array([ts]))[0])
+
+
+def _joined(label: str, rank_name: str) -> str:
+    return f"{label} · {rank_name}" if rank_name else label

@@ -118,11 +118,17 @@ class TimeAxis(QObject):
         if axis == self.axis:
             return
         turned = run.times_of(self.low, self.high) if axis == "ts" else run.steps_of(self.low, self.high)
-        was_fitted, self.is_fitted = self.is_fitted, True
+        self.show_axis(axis, run.extent(axis), None if self.is_fitted else turned)
+
+    def show_axis(
+        self, axis: XAxis, extent: tuple[float, float] | None, part: tuple[float, float] | None = None
+    ) -> None:
+        """Steps or time from now on: `part` of the extent, or all of it."""
+        self.is_fitted = True
         self.axis, self.cursor = axis, None
-        self.set_extent(*(run.extent(axis) or (0.0, 0.0)))
-        if not was_fitted and turned is not None:
-            self.show_range(*turned)
+        self.set_extent(*(extent or (0.0, 0.0)))
+        if part is not None:
+            self.show_range(*part)
         self.axis_changed.emit()
 
     def _show(self, low: float, high: float) -> None:

@@ -59,7 +59,7 @@ class MainWindow(QMainWindow):
         plot_drawn: The first plot was drawn.
 
     Attributes:
-        compare_page: The page of a comparison; None before there was one.
+        compare_page: The page of a comparison; None while there is none.
     """
 
     stop_requested = Signal(bool)
@@ -190,13 +190,14 @@ class MainWindow(QMainWindow):
             self.notice.raise_()
             self.page_shown.emit(page)
 
-    def set_compare_page(self, page: QWidget) -> None:
-        """Adds the page of a comparison; an earlier one is removed."""
+    def set_compare_page(self, page: QWidget | None) -> None:
+        """Adds the page of a comparison, or none; an earlier one is removed."""
         if self.compare_page is not None:
             self.pages.removeWidget(self.compare_page)
             self.compare_page.deleteLater()
         self.compare_page = page
-        self.pages.addWidget(page)
+        if page is not None:
+            self.pages.addWidget(page)
 
     def show_log(self, name: str | None) -> None:
         """Brings a log of the shown run to the front ("rank1.log"; empty or None: the one that was chosen)."""

@@ -39,7 +39,7 @@ def test_a_table_of_what_differs(names: tuple[str, str], capsys: pytest.CaptureF
     out = capsys.readouterr().out
     rows = {line[:22].strip(): line.split()[-1] for line in out.splitlines()}
     assert rows["Learning rate"] == "0.25" and "Sequence length" not in out
-    assert "2.000 at step 5" in out and "1 m 00 s" in out and "finished" in out
+    assert "2.000 at 5" in out and "1 m 00 s" in out and "finished" in out
     assert "settings are the same. Show them too: --all" in out
     assert main(["compare", *names, "--all"]) == 0
     assert "Sequence length" in capsys.readouterr().out

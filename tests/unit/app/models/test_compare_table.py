@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,7 +24,8 @@ def table(qtbot: QtBot) -> CompareTable:
     loss = Row("loss", "Last loss", (1.0, 2.0, 3.0), ("1", "2", "3"), (0,))
     lr = Row("lr", "Learning rate", (0.1, 0.1, 0.2), ("0.1", "0.1", "0.2"))
     seed = Row("seed", "Seed", (1, 1, 1), ("1", "1", "1"))
-    made = CompareTable(Comparison((Path("a"), Path("b"), Path("c")), ("A", "B", "C"), (loss,), (lr, seed), ()))
+    made = CompareTable()
+    made.show_comparison(Comparison((Path("a"), Path("b"), Path("c")), ("A", "B", "C"), (loss,), (lr, seed)))
     made.tint = QBrush(QColor("red"))
     return made
 
@@ -54,3 +56,12 @@ def test_settings_that_differ_are_tinted_and_the_best_result_is_bold(table: Comp
     assert table.index(1, 1).data(ROLE.FontRole).bold()
     assert table.index(1, 2).data(ROLE.FontRole) is None
     assert table.index(1, 1).data(ROLE.AccessibleTextRole) == "A, Last loss: 1, best"
+
+
+def test_new_values_keep_the_rows_where_they_are(table: CompareTable, qtbot: QtBot) -> None:
+    loss = Row("loss", "Last loss", (1.0, 2.0, 0.5), ("1", "2", "0.5"), (2,))
+    with qtbot.assertNotEmitted(table.modelReset), qtbot.waitSignal(table.dataChanged):
+        table.show_comparison(replace(table.comparison, results=(loss,)))
+    assert texts(table)[1] == ["Last loss", "1", "2", "0.5"]
+    with qtbot.waitSignal(table.modelReset):
+        table.show_comparison(replace(table.comparison, labels=("A", "B", "renamed")))

@@ -33,6 +33,24 @@ def test_reads_across_file_and_chunks(tmp_path: Path, in_file: int) -> None:
     np.testing.assert_array_equal(column.pyramid.level(1)[:2], summarise(values[:whole], 512)[:2])
 
 
+@pytest.mark.parametrize("change", ["none", "grown", "taken back"])
+def test_bins_of_a_file_are_made_apart_and_taken_later(tmp_path: Path, change: str) -> None:
+    values = np.random.default_rng(2).normal(size=BIN * 40 + 9)
+    column = file_column(tmp_path, values)
+    made = column.file_bins()
+    assert not column.has_bins
+    if change == "grown":
+        column.append(np.ones(BIN * 3))
+        values = np.append(values, np.ones(BIN * 3))
+    if change == "taken back":
+        column.truncate(BIN * 17 + 5)
+        values = values[: BIN * 17 + 5]
+    column.take_bins(made)
+    assert column.has_bins
+    whole = len(values) // BIN * BIN
+    np.testing.assert_array_equal(column.pyramid.level(0)[:2], summarise(values[:whole], BIN)[:2])
+
+
 def test_a_late_name_has_gaps_before_it() -> None:
     column = Column(missing=BIN * 3 + 10)
     column.append(np.ones(BIN))

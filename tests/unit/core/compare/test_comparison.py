@@ -46,6 +46,26 @@ def test_csv_and_json_hold_the_same(tmp_path: Path) -> None:
     assert document["same_settings"] == len(found.settings) - 1
 
 
+def test_text_fits_a_terminal_and_tabs_part_cells(tmp_path: Path) -> None:
+    found = compare_runs([run(tmp_path, "a", lr=0.5), run(tmp_path, "b", dataset_file="x" * 200)])
+    assert max(map(len, found.as_text().splitlines())) > 200
+    short = found.as_text(width=60).splitlines()
+    assert max(map(len, short)) <= 60
+    assert any("x…x" in line for line in short)
+    lines = [line.split("\t") for line in found.as_tabs().splitlines()]
+    assert lines[0] == ["", "run, a", "run, b"]
+    assert ["Learning rate", "0.5", "0.001"] in lines
+
+
+def test_damaged_missing_and_unlike_runs_are_told(tmp_path: Path) -> None:
+    stores = [run(tmp_path, "a"), run(tmp_path, "b", recipe="script"), run(tmp_path, "c"), RunStore(tmp_path / "d")]
+    stores[2].state_json.write_text("{", encoding="utf-8")
+    first, second, third = compare_runs(stores).notes
+    assert first.startswith("“run, c” is damaged: ")
+    assert second == "“d” is no longer on this disk."
+    assert third == "The runs train different recipes, so no result is marked as the best."
+
+
 def test_two_runs_of_one_name_say_which(tmp_path: Path) -> None:
     stores = [run(tmp_path, name) for name in ("a", "b")]
     for store in stores:

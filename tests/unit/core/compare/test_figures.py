@@ -76,7 +76,7 @@ def test_a_long_column_is_averaged_in_pieces(store: RunStore, monkeypatch: pytes
 def test_what_cannot_be_read_is_missing(tmp_path: Path) -> None:
     assert read_figures(RunStore(tmp_path / "gone")) == Figures()
     (tmp_path / "metrics.jsonl").write_bytes(b'{"event": 3}\nnonsense\n[]\n')
-    assert read_figures(RunStore(tmp_path)) == Figures()
+    assert read_figures(RunStore(tmp_path)) == Figures(disk_bytes=25)
 
 
 def test_time_counts_from_each_launch_to_the_last_sign_of_life() -> None:

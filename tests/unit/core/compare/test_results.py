@@ -30,11 +30,11 @@ def test_each_result_says_value_and_place() -> None:
         "device/GPU-2": GroupFigures({}, {"power_w": 999.0}),
     }
     evals = {"val_loss": [(10.0, 2.0), (20.0, 1.5), (30.0, 1.75)]}
-    first = (record("a", step=40, total_steps=100, loss=1.25), Figures(ranks | device, evals, 600.0))
+    first = (record("a", step=40, total_steps=100, loss=1.25), Figures(ranks | device, evals, 600.0, 3_400_000))
     second = (record("b", step=100, total_steps=100), Figures({}, {"val_loss": [(50.0, 1.625)]}))
     found = rows(first, second)
     assert found["state"].texts == ("finished", "finished")
-    assert found["best_val_loss"].texts == ("1.500 at step 20", "1.625 at step 50")
+    assert found["best_val_loss"].texts == ("1.500 at 20", "1.625 at 50")
     assert (found["best_val_loss"].best, found["val_loss"].best) == ((0,), (1,))
     assert found["best_val_loss"].values[0] == {"value": 1.5, "step": 20}
     assert found["loss"].values == (1.25, None)
@@ -43,6 +43,34 @@ def test_each_result_says_value_and_place() -> None:
     assert found["tokens_per_s"].values == (200.0, None)  # of two ranks: the third is an older attempt's
     assert found["energy_wh"].values == (60.0, None)  # only of the GPU that it trained on
     assert found["accuracy"].label == "Last accuracy"
+    assert found["disk_bytes"].texts == ("3.4 MB", UNKNOWN)
+
+
+def test_the_best_of_other_metrics_is_marked_where_its_direction_is_known() -> None:
+    names = ("val_accuracy", "gain")
+    own = [Figures({}, {name: [(10.0, high), (20.0, 0.25)] for name in names}) for high in (0.5, 0.75)]
+    found = rows((record("a"), own[0]), (record("b"), own[1]))
+    assert found["best_val_accuracy"].texts == ("0.5000 at 10", "0.7500 at 10")
+    assert found["best_val_accuracy"].best == (1,)
+    assert found["gain"].label == "Last gain" and "best_gain" not in found
+
+
+def test_a_recipe_says_which_values_are_better() -> None:
+    names = ("episode_return", "loss_of_policy")
+    own = [Figures({"rank0": GroupFigures(dict.fromkeys(names, value))}) for value in (20.0, 480.0)]
+    runs = [
+        (record(name, recipe="clstm_ppo", loss=loss), run) for name, loss, run in zip("ab", (1, 2), own, strict=True)
+    ]
+    found = rows(*runs)
+    assert (found["episode_return"].label, found["episode_return"].best) == ("Last return", (1,))
+    assert found["loss"].best == ()  # PPO's loss says nothing about how good a policy is
+    assert list(found)[-2:] == ["episode_return", "loss_of_policy"]
+
+
+def test_values_that_read_the_same_are_as_good() -> None:
+    runs = [(record(name, loss=loss), Figures()) for name, loss in (("a", 1.23451), ("b", 1.23452), ("c", 2.0))]
+    assert rows(*runs)["loss"].best == (0, 1)
+    assert rows(*runs[:2])["loss"].best == ()
 
 
 def test_losses_of_different_recipes_are_not_ranked() -> None:
@@ -51,9 +79,9 @@ def test_losses_of_different_recipes_are_not_ranked() -> None:
     assert found["best_val_loss"].best == ()
 
 
-def test_a_damaged_run_has_dashes() -> None:
+def test_a_damaged_or_deleted_run_has_dashes() -> None:
     damaged = RunRecord(RunEntry(Path("c"), None, "It cannot be read."))
-    found = rows((record("a", step=3), Figures()), (damaged, Figures()))
-    assert found["state"].texts == ("finished", "damaged")
-    assert found["step"].texts == ("3", UNKNOWN)
+    found = rows((record("a", step=3), Figures()), (damaged, Figures(disk_bytes=9)), (damaged, Figures()))
+    assert found["state"].texts == ("finished", "damaged", "deleted")
+    assert found["step"].texts == ("3", UNKNOWN, UNKNOWN)
     assert "loss" not in found  # no run has one

@@ -1,0 +1,331 @@
+"""Compare page: every metric of up to eight runs over each other, and the table of what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QMenu, QMessageBox, QPushButton, QWidget
+
+from app.run_data.series import XAxis
+from app.settings import Settings
+from app.state.chart_cards import LOSS
+from app.state.compared_cards import VAL_LOSS
+from app.views.compare.compare_table_view import CompareTableView
+from app.views.compare.compared_cards import ComparedCards
+from app.views.plots.cards_button import CardsButton
+from app.views.plots.chart import Chart
+from app.views.plots.curve_controls import AxisBox, FitButton, LogBox, SmoothingSlider
+from app.views.plots.curve_options import CurveOptions
+from app.views.plots.plot_frame import PlotFrame
+from app.views.plots.run_overlay import OverlaidRun, RunOverlay
+from app.views.plots.time_axis import TimeAxis
+from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label
+from app.views.widgets.card import Card
+from app.views.widgets.ruled_splitter import RuledSplitter
+from core.compare.comparison import Comparison
+from core.errors import RankdeckError
+from core.formatting import duration
+
+SHARED_UNITS: Final = ("all devices", "mean over devices")
+READING: Final = "Reading…"
+TITLE_SCALE: Final = 1.3
+LEAST_CHARTS: Final = 180
+LEAST_TABLE: Final = 140
+
+
+class ComparePage(QWidget):
+    """The page of the main window for one comparison. It reads nothing: who made it gives it runs and their new points.
+
+    Args:
+        count: How many runs are compared.
+        smoothing: As in `CurveOptions`.
+        settings: Where the arrangement of cards is kept; None: nowhere.
+        parent: Qt owner.
+
+    Signals:
+        close_requested: Back to the run that was shown before.
+        refresh_requested: The runs are to be read again.
+        columns_wanted: Columns that cards in sight wait for, as a list of names.
+    """
+
+    close_requested = Signal()
+    refresh_requested = Signal()
+    columns_wanted = Signal(list)
+
+    def __init__(
+        self, count: int, smoothing: int, settings: Settings | None = None, parent: QWidget | None = None
+    ) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Compare runs")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.runs: list[OverlaidRun] = []
+        self._count = count
+        self._is_dragged = False
+        self.options = CurveOptions(smoothing=smoothing, mean=True)
+        self.time_axis = TimeAxis(self)
+        self.cards = ComparedCards(self.runs, self.options, self.time_axis, settings, self)
+        self.cards.made.connect(self._on_card_made)
+        self.cards.options_changed.connect(self._on_options_changed)
+        self.cards.grid.show_empty(f"Reading {count} runs…")
+        self.table = CompareTableView()
+        self._make_head()
+        self._make_controls()
+        self._lay_out()
+        self._show_about()
+
+    # --- from outside ------------------------------------------------------------------------------------
+
+    def show_runs(self, comparison: Comparison, runs: Sequence[OverlaidRun]) -> None:
+        """Shows the runs, once they are read."""
+        self.runs[:] = runs
+        self.cards.show_heroes(comparison.heroes)
+        for button in (self.refresh, self.copy, self.export):
+            button.setEnabled(True)
+        self.cards.grid.show_empty("None of these runs has reported a metric yet.")
+        self.show_comparison(comparison)
+        self.draw_new()
+
+    def show_comparison(self, comparison: Comparison) -> None:
+        """Shows newer results; a renamed run has its new name in the charts, too."""
+        for run, label in zip(self.runs, comparison.labels, strict=True):
+            run.label = label
+        self.table.show_comparison(comparison)
+
+    def show_notes(self, notes: Sequence[str]) -> None:
+        """What a reader must know about the runs, a sentence each."""
+        self.notes.setText("\n".join(notes))
+        self.notes.setVisible(bool(notes))
+
+    def show_failure(self, error: RankdeckError) -> None:
+        """The runs cannot be compared."""
+        self.cards.grid.show_empty("")
+        self.show_notes([f"{error.title.rstrip('.')}.", error.cause, error.next_step])
+
+    def draw_new(self) -> None:
+        """Draws points that are new, and columns that can be drawn by now."""
+        self.cards.follow()
+        for chart in self.charts():
+            chart.expect_new()
+        extent = self._extent(self.time_axis.axis)
+        if extent is not None:
+            self.time_axis.set_extent(*extent)
+        self._show_about()
+        for chart in self.charts():
+            self._say_empty(chart)
+            chart.draw_new()
+        self._want_columns()
+
+    def charts(self) -> list[Chart]:
+        """The charts that are made and shown, in their order."""
+        return self.cards.charts()
+
+    def set_axis(self, axis: str) -> None:
+        """``"step"``, or ``"ts"``: the time since each run's start."""
+        chosen: XAxis = "ts" if axis == "ts" else "step"
+        if chosen != self.time_axis.axis:
+            self.time_axis.show_axis(chosen, self._extent(chosen))
+        self.axis_box.show_axis(chosen)
+
+    def save_csv(self, path: Path) -> None:
+        """Writes the table as it is shown.
+
+        Raises:
+            RankdeckError: It cannot be written.
+        """
+        try:
+            path.write_text(self.table.csv(), encoding="utf-8", newline="")
+        except OSError as error:
+            raise RankdeckError(
+                f"{path} cannot be written: {error.strerror or error}.",
+                "Choose another folder.",
+                title="The table was not saved",
+            ) from None
+
+    # --- building ----------------------------------------------------------------------------------------
+
+    def _make_head(self) -> None:
+        self.title = QLabel("Compare")
+        font = self.title.font()
+        font.setBold(True)
+        font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
+        self.title.setFont(font)
+        self.about = muted_label(wraps=False)
+        self.refresh = QPushButton("Refresh")
+        self.refresh.setToolTip("Read the runs again (F5)")
+        self.refresh.clicked.connect(self.refresh_requested)
+        self.copy = QPushButton("Copy ta&ble")
+        self.copy.setToolTip("Copy the table, for a spreadsheet (Ctrl+C)")
+        self.copy.clicked.connect(self.table.copy_text)
+        self.export = QPushButton("E&xport")
+        self.export.setToolTip("Save the table, or copy it as CSV")
+        menu = QMenu(self.export)
+        menu.addAction("&CSV file…").triggered.connect(self._on_save_csv)
+        menu.addAction("Copy as C&SV").triggered.connect(self.table.copy_csv)
+        self.export.setMenu(menu)
+        self.close_button = icon_button("close", "Close the comparison (Esc)", self.close_requested.emit, "Close")
+        self.close_button.setAutoRaise(True)
+        for button in (self.refresh, self.copy, self.export):
+            button.setEnabled(False)
+        self.notes = muted_label()
+        self.notes.setTextFormat(Qt.TextFormat.PlainText)
+        self.notes.hide()
+
+    def _make_controls(self) -> None:
+        self.smoothing = SmoothingSlider(self.options.smoothing)
+        self.smoothing.strength_changed.connect(self._on_smoothing_changed)
+        self.axis_box = AxisBox()
+        self.axis_box.setToolTip("By step, or by time since each run's start")
+        self.axis_box.axis_chosen.connect(self.set_axis)
+        self.log_box = LogBox()
+        self.log_box.toggled.connect(self._on_log_toggled)
+        self.each_device = QCheckBox("Each &device")
+        self.each_device.setToolTip("Draw each device with its own dashes, instead of the mean over a run's devices")
+        self.each_device.toggled.connect(self._on_each_device_toggled)
+        self.cards_button = CardsButton(self.cards)
+        self.fit_button = FitButton()
+        self.fit_button.clicked.connect(self._on_fit)
+
+    def _lay_out(self) -> None:
+        head = Card()
+        row = lay_row(
+            None, self.title, self.about, None, self.refresh, self.copy, self.export, self.close_button, spacing=8
+        )
+        lay_column(head, row, self.notes, spacing=4, margins=(16, 8, 8, 8))
+        controls = lay_row(
+            None, self.smoothing, self.axis_box, self.log_box, self.each_device, self.cards_button, None,
+            self.fit_button, spacing=12, margins=(4, 0, 4, 0),
+        )  # fmt: skip
+        charts = QWidget()
+        charts.setMinimumHeight(LEAST_CHARTS)
+        lay_column(charts, controls, self.cards.grid, spacing=8, grow=self.cards.grid)
+        self.table.setMinimumHeight(LEAST_TABLE)
+        self.parts = RuledSplitter(Qt.Orientation.Vertical)
+        self.parts.addWidget(charts)
+        self.parts.addWidget(self.table)
+        self.parts.setChildrenCollapsible(False)
+        self.parts.splitterMoved.connect(self._on_parts_dragged)
+        self.table.model.modelReset.connect(self._share_room)
+        lay_column(self, head, self.parts, spacing=8, margins=(8, 8, 8, 8), grow=self.parts)
+
+    def _share_room(self) -> None:
+        """The table gets what its rows need, up to half of the room, until a person drags the line."""
+        room = self.parts.height()
+        if not self._is_dragged and self.table.model.rowCount():
+            below = max(LEAST_TABLE, min(self.table.needed_height, room // 2))
+            self.parts.setSizes([room - below, below])
+
+    def _show_about(self) -> None:
+        one_each = "each device" if not self.options.mean else "mean over devices"
+        self.about.setText(f"{self._count} runs, {one_each}")
+        runs = [run for run in self.runs if len(run.series.ranks()) > 1]
+        self.each_device.setEnabled(bool(runs) or not self.options.mean)
+
+    def _extent(self, axis: XAxis) -> tuple[float, float] | None:
+        found = [extent for run in self.runs if (extent := run.extent(axis)) is not None]
+        return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+
+    def _where(self, at: float) -> str:
+        return f"step {at:,.0f}" if self.time_axis.axis == "step" else f"{duration(at)} since the start"
+
+    def _say_empty(self, chart: Chart) -> None:
+        source = chart.source
+        waits = isinstance(source, RunOverlay) and not source.is_ready
+        chart.empty_text = READING if waits else "No finite values"
+
+    def _want_columns(self) -> None:
+        names = self.cards.unread()
+        if names:
+            self.columns_wanted.emit(names)
+
+    # --- what happens ------------------------------------------------------------------------------------
+
+    def _on_card_made(self, frame: PlotFrame) -> None:
+        frame.chart.where = self._where
+        for key in [key for key, made in self.cards.frames.items() if made is frame]:
+            self._show_unit(key, frame)
+        self._say_empty(frame.chart)
+        source = frame.chart.source
+        if isinstance(source, RunOverlay):
+            if source.name in (LOSS, VAL_LOSS):
+                frame.chart.set_log(self.log_box.isChecked())
+            if not source.is_ready:
+                self.columns_wanted.emit([source.name])
+
+    def _show_unit(self, key: str, frame: PlotFrame) -> None:
+        card = self.cards.cards[key]
+        unit = card.unit
+        for shared in SHARED_UNITS if not self.options.mean else ():
+            unit = unit.replace(shared, "each device")
+        frame.show_title(card.title, unit)
+
+    def _on_smoothing_changed(self, strength: int) -> None:
+        self.options.smoothing = strength
+        for chart in self.charts():
+            chart.refresh()
+
+    def _on_log_toggled(self, on: bool) -> None:
+        for key in (LOSS, VAL_LOSS):
+            if key in self.cards.frames:
+                self.cards.frames[key].chart.set_log(on)
+
+    def _on_each_device_toggled(self, on: bool) -> None:
+        self.options.mean = not on
+        for key, frame in self.cards.frames.items():
+            self._show_unit(key, frame)
+        self._show_about()
+        self._on_options_changed()
+
+    def _on_options_changed(self) -> None:
+        for chart in self.charts():
+            chart.refit()
+
+    def _on_fit(self) -> None:
+        for chart in self.charts():
+            chart.fit()
+
+    def _on_save_csv(self) -> None:
+        chosen, _ = QFileDialog.getSaveFileName(self, "Save the comparison", "comparison.csv", "Tables (*.csv)")
+        if chosen:
+            try:
+                self.save_csv(Path(chosen))
+            except RankdeckError as error:
+                QMessageBox.warning(self, error.title, f"{error.cause}\n\n{error.next_step}")
+
+    def event(self, event: QEvent) -> bool:
+        """While the page is shown, F5 is its own: in the window it replays a run."""
+        is_override = event.type() == QEvent.Type.ShortcutOverride
+        if isinstance(event, QKeyEvent) and is_override and event.key() == Qt.Key.Key_F5:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape closes the page, F5 refreshes it, Ctrl+C copies the table or its chosen cells."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_requested.emit()
+        elif event.key() == Qt.Key.Key_F5:
+            self.refresh_requested.emit()
+        elif event.matches(QKeySequence.StandardKey.Copy):
+            self.table.copy_chosen()
+        else:
+            super().keyPressEvent(event)
+
+    def _on_parts_dragged(self) -> None:
+        self._is_dragged = True
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Takes the keys."""
+        super().showEvent(event)
+        self.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        """More or less room for both parts."""
+        super().resizeEvent(event)
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()  # the line is placed by the room that there is now
+        self._share_room()
