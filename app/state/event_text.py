@@ -162,7 +162,7 @@ _TEXTS: Final[Mapping[str, Callable[[Event, RankNames], str]]] = {
     "model": _model,
     "exchange": _own,
     "balance": _own,
-    "sample_left_out": _own,
+    "sample_left_out": lambda event, _names: full_stop(str(event.get("text") or "")),
     "eval": _eval,
     "commit": _commit,
     "merge": _merge,

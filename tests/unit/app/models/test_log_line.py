@@ -14,6 +14,9 @@ NAMES = RankNames(("GPU-1", "cpu:0"), {"GPU-1": "GPU 0 · RTX 4090"})
 RAW = """\
 2026-05-01 10:00:00.250 INFO core.host.metrics.status: phase: CPU 0: preparing data
 2026-05-01 10:00:01.000 INFO core.host.lifecycle: state: starting → training
+2026-05-01 10:00:01.500 INFO core.host.attempt: rank 0 is process 77 on GPU-1
+2026-05-01 10:00:01.500 INFO core.host.ranks: rank 1 has ended with code -9
+2026-05-01 10:00:01.500 INFO core.host.metrics.status: phase: spawning
 2026-05-01 10:00:02.000 WARNING core.host.attempt: rank 0 has thrown away 3 metrics lines
 2026-05-01 10:00:02.500 ERROR core.host.host: broken
 Traceback (most recent call last):
@@ -29,13 +32,16 @@ def test_the_hosts_log_as_a_person_reads_it() -> None:
     assert [(line.text, line.level) for line in made] == [
         ("CPU 0: preparing data", "info"),
         ("Training started.", "info"),
+        ("Process 77 started on GPU 0", "info"),
+        ("The process on CPU 0 exited with code -9", "info"),
+        ("Starting a process for each device", "info"),
         ("GPU 0 has thrown away 3 metrics lines", "warning"),
         ("Broken", "error"),
         ("Traceback (most recent call last):", "error"),
     ], "what events of metrics.jsonl report is not repeated"
     first = made[0]
     assert first.rank == HOST and first.ts == time.mktime((2026, 5, 1, 10, 0, 0, 0, 0, -1)) + 0.25
-    assert made[4].ts is None and made[4].order == made[3].order
+    assert made[-1].ts is None and made[-1].order == made[-2].order
 
 
 @pytest.mark.parametrize(

@@ -151,7 +151,7 @@ def test_all_puts_the_hosts_log_its_events_and_the_output_of_ranks_in_one_list(t
     assert shown == [
         "10:00:00  Host   Planning",
         "10:00:01  Host   Step 1: evaluated.",
-        "10:00:02  Host   CPU 1 is process 77",
+        "10:00:02  Host   Process 77 started on CPU 1",
         "          CPU 1  hello",
     ]
     log.open(LogChoice((rank,)))

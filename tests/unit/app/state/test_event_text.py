@@ -44,6 +44,11 @@ NAMES = RankNames(("GPU-1", "cpu:0"), {"GPU-1": "GPU 0 · RTX 4090"})
             {"event": "failed", "title": "CPU 0: out of memory", "cause": "It was killed", "next_step": "Use less."},
             "CPU 0: out of memory. It was killed. Use less.",
         ),
+        (
+            {"event": "sample_left_out", "step": 3, "text": "No text is sampled at step 3."},
+            "No text is sampled at step 3.",
+        ),
+        ({"event": "balance", "step": 3, "text": "12 and 4 samples"}, "Step 3: 12 and 4 samples."),
         ({"event": "sample", "step": 3, "text": "once upon"}, ""),
         ({"event": "chunk_complete", "step": 3}, ""),
     ],
