@@ -241,7 +241,7 @@ def story_training(folder: Path) -> None:
         ada = plots.rows[2]
         assert "/ 48 GiB" in ada.text and "not used" in ada.title.toolTip()
         assert "Rank 1 trains" in plots.rows[1].title.toolTip() and "GiB" in plots.rows[1].text
-        assert plots.rows[0].whose.text() == "this rank's process"
+        assert plots.rows[0].whose.text() == "this run's process"
         wait_for(lambda: len(ada.strip.source.layers(ada.strip.view(), 100, ada.palette())) == 1)
         card = plots.rows[3]
         wait_for(lambda: card.text.startswith("88 %"))
