@@ -19,7 +19,7 @@ from core.machine.devices.names import device_label
 
 COLUMNS: Final = 4
 EDGES: Final = (12, 8, 12, 8)
-TIP: Final = "A rank of its own, on a share of the processor's cores"
+TIP: Final = "Trains on its share of the processor's cores"
 
 
 class CpuSlot:

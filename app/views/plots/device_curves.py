@@ -30,7 +30,7 @@ FORMS: Final = {
 """What a quantity is drawn as, in the head of the card."""
 DASHES: Final[dict[str, tuple[float, ...]]] = {"memory": (), "temperature": (4.0, 3.0), "power": (1.0, 3.0)}
 GIB: Final = 2**30
-PROCESS: Final = "this rank's process"
+PROCESS: Final = "this run's process"
 MACHINE: Final = "whole machine"
 LEAST_MEMORY_SHARE: Final = 0.25
 
@@ -127,8 +127,10 @@ class DeviceCurves:
         """How much memory is at the top, where that is not all of the device's; else empty."""
         series = self._run().device(self._uuid)
         total = series.last("memory_total_bytes")
-        top = _memory_top(series, total) if total else None
-        if top is None or top == total or "memory" not in self._options.shown:
+        if not total or "memory" not in self._options.shown:
+            return ""
+        top = _memory_top(series, total)
+        if top == total:
             return ""
         return f"memory: the top is {top / GIB:g} of {total / GIB:.0f} GiB"
 

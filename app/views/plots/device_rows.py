@@ -14,9 +14,9 @@ from app.views.plots.device_curves import FORMS, QUANTITIES, DeviceCurves, Devic
 from app.views.plots.device_menu import make_menu
 from app.views.plots.device_plot_row import DevicePlotRow
 from app.views.plots.device_strip import DeviceStrip
-from app.views.plots.plot_frame import draw_card
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label
+from app.views.widgets.card import draw_card
 from core.machine.devices import DeviceSample
 from core.machine.devices.names import label_by_uuid
 

@@ -72,7 +72,7 @@ def reasons_against(
 
 
 def usable_gpus(devices: Sequence[Device], samples: Mapping[str, DeviceSample], cuda_build: str | None) -> list[Device]:
-    """GPUs that this PyTorch could train on now, whoever uses them."""
+    """GPUs that this PyTorch could train on now, in use or not."""
     return [
         device
         for device in devices

@@ -63,8 +63,8 @@ class DeviceSample:
         error: Why there are no figures: "GPU is lost", "has not answered for 6 s" …
         is_unusable: Nothing can train on it just now: it is gone, or its driver does not answer. A card that merely
             gives no figures can.
-        processes: What computes on it, the largest first; empty for a CPU slot, and unless a monitor is asked for it.
-        is_whole_machine: A CPU slot's figures are those of the machine: no process is known to train on the slot.
+        processes: What computes on it, the largest first; empty for a CPU device, and unless a monitor is asked for it.
+        is_whole_machine: A CPU device's figures are those of the machine: no process is known to train on it.
         drives_screen: A display is connected to it; None when the driver does not say, or was not asked.
     """
 

@@ -32,7 +32,7 @@ from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpu
 SCENARIOS: Final = Path(__file__).with_name("scenarios")
 ADA, CARD = "GPU-6ada6000-1111-4aaa-8aaa-0000000000a1", "GPU-40904090-2222-4bbb-8bbb-0000000000b2"
 LIMIT_S: Final = 60.0
-pytestmark = [*NEEDS_SIMULATOR]
+pytestmark = [*NEEDS_SIMULATOR, pytest.mark.timeout(300)]  # the first test waits for all stories
 
 
 def wait_for(reached: Callable[[], bool], limit_s: float = LIMIT_S) -> None:
@@ -50,6 +50,8 @@ def window(folder: Path) -> Iterator[Rankdeck]:
     rankdeck = Rankdeck(settings_in(folder / "settings.ini"), folder / "runs")
     rankdeck.open()
     wait_for(lambda: rankdeck.table.is_known and rankdeck.drafting.latest is not None)
+    rankdeck.window.actions_.new_run.trigger()
+    wait_for(rankdeck.window.new_run.isVisible)
     yield rankdeck
     rankdeck.window.close_now()
 
@@ -239,7 +241,7 @@ def story_training(folder: Path) -> None:
         ada = plots.rows[2]
         assert "/ 48 GiB" in ada.text and "not used" in ada.title.toolTip()
         assert "Rank 1 trains" in plots.rows[1].title.toolTip() and "GiB" in plots.rows[1].text
-        assert plots.rows[0].whose.text() == "this rank's process"
+        assert plots.rows[0].whose.text() == "this run's process"
         wait_for(lambda: len(ada.strip.source.layers(ada.strip.view(), 100, ada.palette())) == 1)
         card = plots.rows[3]
         wait_for(lambda: card.text.startswith("88 %"))

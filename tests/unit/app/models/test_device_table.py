@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import itertools
 
+import pytest
 from pytestqt.qtbot import QtBot
 
+from app.models import device_table
 from app.models.device_table import DeviceReading, DeviceTable
 from core.machine.devices import Device, DeviceSample
+from core.machine.platform import Platform
 
 CARD = Device("GPU-1", "cuda", 0, "RTX 4090", 24 << 30)
 OTHER = Device("GPU-2", "cuda", 1, "RTX 4090", 24 << 30)
@@ -63,3 +66,27 @@ def test_no_device_at_all_is_told_once() -> None:
     for _ in range(2):
         table._on_item(DeviceReading((), (), None))
     assert told == [True]
+
+
+def test_another_pytorch_is_a_change() -> None:
+    table = DeviceTable(lambda _: FakeMonitor())
+    told: list[str | None] = []
+    table.devices_changed.connect(lambda: told.append(table.cuda_build))
+    for no_cuda, build in (("a CPU build", None), ("a CPU build", None), (None, "13.0")):
+        table._on_item(DeviceReading((CARD,), (), None, no_cuda, build))
+    assert told == [None, "13.0"]
+
+
+def test_what_is_installed_is_read_again_when_asked(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = Platform("linux", "2.13.0+cpu", None, 2)
+    monkeypatch.setattr(device_table, "this_platform", lambda: found)
+    monkeypatch.setattr(device_table, "SAMPLE_S", 0.01)
+    table = DeviceTable(lambda _: FakeMonitor())
+    with qtbot.waitSignal(table.devices_changed):
+        table.open()
+    assert table.cuda_build is None and table.no_cuda is not None
+    found = Platform("linux", "2.13.0+cu130", "13.0", 2)
+    with qtbot.waitSignal(table.devices_changed):
+        table.look_again()
+    table.close()
+    assert table.cuda_build == "13.0" and table.no_cuda is None

@@ -111,7 +111,7 @@ def test_of_a_run_that_is_over_means_and_peaks_are_shown(make: Make) -> None:
 
 def test_a_cpu_device_says_whose_figures_it_shows(make: Make) -> None:
     card = make(2, kind="cpu:")
-    assert card.rows[0].whose.text() == "this rank's process" and card.rows[0].whose.isVisible()
+    assert card.rows[0].whose.text() == "this run's process" and card.rows[0].whose.isVisible()
     assert card.rows[0].text.split("\N{NO-BREAK SPACE}" * 3) == ["90 %", "6.0 GiB"], "of a process, without a total"
 
 

@@ -196,7 +196,7 @@ def test_little_memory_is_not_a_flat_line() -> None:
     source = DeviceCurves(lambda: run, DeviceOptions({"memory"}), "cpu:0", 0)
     (line,) = source.layers(View("ts", 0, 100), 500, QPalette())
     assert isinstance(line, Line) and 55 < line.y.max() < 60
-    assert source.memory_axis() == "memory: the top is 0.5 of 24 GiB" and source.measured() == "this rank's process"
+    assert source.memory_axis() == "memory: the top is 0.5 of 24 GiB" and source.measured() == "this run's process"
     assert source.readings(View("ts", 0, 100), QPalette())[1].text == "0.29 GiB", "a process has no memory of its own"
     big = device_run()
     assert DeviceCurves(lambda: big, DeviceOptions(), "GPU-1", 0).memory_axis() == "", "a quarter or more is used"
