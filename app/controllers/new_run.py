@@ -109,7 +109,7 @@ class NewRunControl(QObject):
         sheet = self._sheet
         draft, recipe, devices = sheet.draft(), sheet.chosen_recipe(), sheet.devices.selected()
         sheet.notice.clear()
-        self._drafting.update(draft, recipe, devices, looking=not self._table.is_known)
+        self._drafting.update(draft, recipe, devices, looking=sheet.devices.is_looking)
         self.scripting.update(draft, recipe)
         requires = recipe.requires if recipe is not None else ()
         if requires != self._requires:

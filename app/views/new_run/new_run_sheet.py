@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QHideEvent, QKeyEvent, QShowEvent
+from PySide6.QtGui import QAction, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QScrollArea, QVBoxLayout, QWidget
 
 from app.state.draft import CheckedDraft, Draft
@@ -23,7 +23,7 @@ from app.views.new_run.summary_lines import SummaryLines
 from app.views.widgets.build import bold_label, lay_column, muted_label, named, narrow, scrolled
 from app.views.widgets.field_row import EDITOR_HEIGHT, MARGIN, ProblemLabel, field_grid
 from app.views.widgets.field_rows import no_remedies
-from app.views.widgets.overlaid_notice import OverlaidNotice
+from app.views.widgets.floating_notice import FloatingNotice
 from app.views.widgets.remedies import Remedies, RemediesFor
 from core.config.mode import Mode
 from core.data.dataset import STDLIB
@@ -162,7 +162,7 @@ class NewRunSheet(QWidget):
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         _keep_width(scroll, column)
         lay_column(self, self.header, scroll, self.summary, grow=scroll)
-        self.notice = OverlaidNotice(scroll, self)
+        self.notice = FloatingNotice(scroll)
         self.setMinimumWidth(MIN_WIDTH)
         narrow(self.recipe)
 
@@ -199,13 +199,6 @@ class NewRunSheet(QWidget):
         super().hideEvent(event)
         self.watched_changed.emit(False)
 
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the sheet; what was set stays."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_requested.emit()
-        else:
-            super().keyPressEvent(event)
-
     def _on_edited(self, *_: object) -> None:
         self._show_changed()
         self.draft_changed.emit()
@@ -218,6 +211,10 @@ class NewRunSheet(QWidget):
     def chosen_recipe(self) -> Recipe | None:
         """The recipe that is chosen; None when there is no usable one."""
         return self._recipes.get(str(self.recipe.currentData()))
+
+    def find_recipe(self, name: str) -> Recipe | None:
+        """The recipe of a run, which may name it by its folder; None where it is not among those that can be used."""
+        return next((it for it in self._recipes.values() if name in (it.name, str(it.folder))), None)
 
     def draft(self) -> Draft:
         """What the panel holds."""
