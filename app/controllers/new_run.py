@@ -125,7 +125,7 @@ class NewRunControl(QObject):
 
     def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
         sheet = self._sheet
-        sheet.show_checked(checked)
+        sheet.show_checked(checked, steps_per_epoch)
         sheet.summary.show_checked(checked, steps_per_epoch, len(sheet.devices.selected()))
         why_not = None
         if checked.preview is None:

@@ -78,10 +78,9 @@ class RunControl(QObject):
     def show_actions(self, *_: object) -> None:
         """Enables what can be done now."""
         run_dir = self._showing.run_dir
-        shown = self._display.state
         context = ActionContext(
-            shown=shown,
-            recipe=None if shown is None else self._window.new_run.find_recipe(shown.recipe),
+            shown=self._display.state,
+            recipe=self._display.recipe,
             runs=self._display.entries(),
             checked=self._drafting.latest,
             ticked=self._window.new_run.devices.selected(),
