@@ -11,7 +11,7 @@ from PySide6.QtCore import QObject
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.run_operations import Launching
 from app.models.device_table import DeviceTable
-from app.state.draft import Draft, check_draft, default_texts
+from app.state.draft import Draft, check_draft
 from app.state.welcome_text import Machine, demo_text, found_text, machine_text
 from app.views.window.main_window import MainWindow
 from core.errors import RankdeckError
@@ -85,7 +85,7 @@ class Beginning(QObject):
             self._open_sheet(Draft().recipe, "")
             return
         recipe, devices = read_recipe(BUILT_IN / Draft().recipe), self._window.new_run.devices.selected()
-        draft = Draft(devices=tuple(device.uuid for device in devices), fields=default_texts(recipe))
+        draft = Draft(devices=tuple(device.uuid for device in devices))
         checked = check_draft(draft, recipe, devices, self._platform)
         if checked.run is not None:
             self._launching.start(checked.run)

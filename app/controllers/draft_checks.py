@@ -59,7 +59,7 @@ class Drafting(QObject):
     Signals:
         checked: ``(CheckedDraft, steps_per_epoch)``; the steps are None while the dataset is not known.
         mode_options_changed: The `ModeOptions` of the mode.
-        noted: What is worth knowing about the draft though it stops nothing, as sentences.
+        noted: Notes on the draft, as sentences: they stop nothing.
     """
 
     checked = Signal(object, object)

@@ -109,7 +109,7 @@ class NewRunControl(QObject):
         sheet = self._sheet
         draft, recipe, devices = sheet.draft(), sheet.chosen_recipe(), sheet.devices.selected()
         sheet.notice.clear()
-        self._drafting.update(draft, recipe, devices, looking=not self._table.is_known)
+        self._drafting.update(draft, recipe, devices, looking=sheet.devices.is_looking)
         self.scripting.update(draft, recipe)
         requires = recipe.requires if recipe is not None else ()
         if requires != self._requires:
@@ -125,7 +125,7 @@ class NewRunControl(QObject):
 
     def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
         sheet = self._sheet
-        sheet.show_checked(checked)
+        sheet.show_checked(checked, steps_per_epoch)
         sheet.summary.show_checked(checked, steps_per_epoch, len(sheet.devices.selected()))
         why_not = None
         if checked.preview is None:

@@ -30,7 +30,7 @@ class Answer:
 
     Attributes:
         problems: By field.
-        notes: What is worth knowing though it stops nothing.
+        notes: Sentences that stop nothing.
     """
 
     problems: Mapping[str, RankdeckError]
@@ -64,7 +64,7 @@ class RecipeCheck(QObject):
         self._is_watched = False
 
     def set_watched(self, watched: bool) -> None:
-        """Whether somebody edits the draft: without, no process is started for it."""
+        """Whether the draft is in sight: if not, no process is started for it."""
         self._is_watched = watched
         if watched:
             self._show()

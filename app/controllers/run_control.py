@@ -87,6 +87,7 @@ class RunControl(QObject):
         run_dir = self._showing.run_dir
         context = ActionContext(
             shown=self._display.state,
+            recipe=self._display.recipe,
             runs=self._display.entries(),
             checked=self._drafting.latest,
             ticked=self._window.new_run.devices.selected(),

@@ -26,6 +26,7 @@ from app.state.run_summary import summarise
 from app.views.window.main_window import MainWindow
 from core.config.run_config import RunConfig
 from core.machine.devices.names import RankNames, device_label
+from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes as UserNotes
@@ -135,6 +136,11 @@ class RunDisplay(QObject):
         summary = summarise(state, self._data.series, self._names.labels, recipe_title, name)
         self._window.show_summary(summary, name)
 
+    @property
+    def recipe(self) -> Recipe | None:
+        """The recipe of the shown run; None where it is not known."""
+        return None if self._data.state is None else self._recipes.named(self._data.state.recipe)
+
     def name_of(self, run_dir: Path) -> str:
         """What a run is called: as in the list, or before it stands there by its state."""
         record = self._runs.model.record(run_dir)
@@ -212,7 +218,7 @@ class RunDisplay(QObject):
             self._window.show_names(names)
 
     def _on_copy_requested(self, config: RunConfig) -> None:
-        name = self._showing.run_dir.name if self._showing.run_dir is not None else config.recipe
+        name = config.recipe if self._showing.run_dir is None else self.name_of(self._showing.run_dir)
         self._window.new_run.copy_run(draft_from_config(config, self._table.devices), name)
         self._window.actions_.new_run.setChecked(True)
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from app.state.draft import CheckedDraft
+from core.export import KINDS
 from core.machine.devices import Device
+from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry
@@ -21,6 +23,7 @@ class ActionContext:
         runs: Every run there is.
         checked: What New run holds; None before it was looked at.
         ticked: The devices that are ticked.
+        recipe: The recipe of the run that is shown; None where it is not known.
         busy: What is being done just now ("starting a run"); empty when nothing is.
         stop_asked: The shown run was asked to stop from here.
         end_asked: … and to end at once.
@@ -30,6 +33,7 @@ class ActionContext:
     runs: Sequence[RunEntry] = ()
     checked: CheckedDraft | None = None
     ticked: Sequence[Device] = ()
+    recipe: Recipe | None = None
     busy: str = ""
     stop_asked: bool = False
     end_asked: bool = False
@@ -42,6 +46,7 @@ class AvailableActions:
     Attributes:
         stop_is_now: The next Stop ends the run at once, because it was asked before.
         stop_tip: What the next Stop does.
+        exports: The same for each kind of export.
     """
 
     start: str | None
@@ -51,6 +56,7 @@ class AvailableActions:
     measure: str | None
     stop_is_now: bool
     stop_tip: str
+    exports: Mapping[str, str | None]
 
 
 def available_actions(context: ActionContext) -> AvailableActions:
@@ -66,7 +72,22 @@ def available_actions(context: ActionContext) -> AvailableActions:
         measure=_why_not_measure(context),
         stop_is_now=stopping,
         stop_tip=_stop_tip(shown, stopping),
+        exports={kind: _why_not_export(kind, context) for kind in KINDS},
     )
+
+
+def _why_not_export(kind: str, context: ActionContext) -> str | None:
+    """What the run's recipe cannot make is not offered; of an unknown recipe it is found out in the attempt."""
+    recipe = context.recipe
+    if context.shown is None:
+        return "No run is selected."
+    if recipe is None:
+        return None
+    if kind == "hf" and kind not in recipe.exports:
+        return f"{recipe.title} cannot be exported as a Hugging Face folder."
+    if kind in ("hf", "safetensors") and recipe.self_contained:
+        return f"{recipe.title} keeps its own weights."
+    return None
 
 
 def _stop_tip(shown: RunState | None, stopping: bool) -> str:

@@ -52,7 +52,7 @@ _WITHOUT: Final = {
     "model": "none",
     "log_file": "none",
 }
-"""Placeholders of fields whose default is no value."""
+"""Placeholders of fields that are empty by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ def check_draft(
         recipe: The chosen recipe.
         devices: The ticked devices.
         platform: This machine.
-        looking: Devices are still being looked for, so it is no fault that none is ticked.
+        looking: Devices are still being looked for, so that none is ticked is not wrong.
     """
     problems: dict[str, RankdeckError] = {}
     _check_name(draft.name, problems)

@@ -201,7 +201,7 @@ class RunConfig:
         needs=Needs.GPU_ON_LINUX,
     )
     env: Mapping[str, str] = setting(
-        {}, "Environment",
+        {}, "Environment variables",
         "Environment variables for every process of the run, one NAME=VALUE a line, for example NCCL_DEBUG=INFO. "
         "They are saved with the run, so don't put passwords or tokens here.",
     )

@@ -7,24 +7,25 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QHideEvent, QKeyEvent, QShowEvent
-from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QScrollArea, QVBoxLayout, QWidget
+from PySide6.QtGui import QAction, QHideEvent, QShowEvent
+from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
 from app.state.draft import CheckedDraft, Draft
 from app.state.draft_fields import default_mode_texts, default_texts, settings_without_meaning
 from app.state.recipe_drafts import RecipeDrafts
-from app.views.new_run.data_field import DataField
 from app.views.new_run.device_picker import DevicePicker
 from app.views.new_run.mode_picker import ModePicker
-from app.views.new_run.recipe_form import LABEL_WIDTH, RecipeForm
+from app.views.new_run.recipe_form import RecipeForm
 from app.views.new_run.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
 from app.views.new_run.sheet_header import SheetHeader
 from app.views.new_run.summary_lines import SummaryLines
-from app.views.widgets.build import bold_label, lay_column, muted_label, named, narrow, scrolled
-from app.views.widgets.field_row import EDITOR_HEIGHT, MARGIN, ProblemLabel, field_grid
+from app.views.new_run.what_fields import WhatFields
+from app.views.widgets.build import bold_label, lay_column, scrolled
+from app.views.widgets.field_row import MARGIN
 from app.views.widgets.field_rows import no_remedies
-from app.views.widgets.overlaid_notice import OverlaidNotice
-from app.views.widgets.remedies import Remedies, RemediesFor
+from app.views.widgets.floating_notice import FloatingNotice
+from app.views.widgets.remedies import RemediesFor
+from app.views.widgets.unit_edit import UnitEdit
 from core.config.mode import Mode
 from core.data.dataset import STDLIB
 from core.errors import ConfigError, RankdeckError
@@ -71,22 +72,13 @@ class NewRunSheet(QWidget):
         self._copied = ""
         self.drafts = RecipeDrafts()
         self.header = SheetHeader()
-        self.recipe = named(QComboBox(), "Recipe")
-        self.recipe.setObjectName("field_recipe")
-        self.recipe_problem, self.recipe_remedies = ProblemLabel(), Remedies()
-        self.data = DataField()
-        self.run_name = named(QLineEdit(placeholderText="from recipe, data and time"), "Name of the run")
-        self.run_name.setObjectName("field_name")
-        self.run_name.setToolTip("What the run will be called. You can rename it later.")
-        self.name_problem = ProblemLabel()
         self.devices = DevicePicker()
         self.mode = ModePicker()
         self.form = RecipeForm()
-        self._description = muted_label()
-        self.unusable = named(QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText), "Recipes that cannot be used")
-        self.unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.what = WhatFields(self.form.what)
+        self.recipe, self.data, self.run_name = self.what.recipe, self.what.data, self.what.run_name
         self.summary = SummaryLines(start)
-        self._fill_recipes(recipes)
+        self.what.fill_recipes(recipes)
         self.recipe.setCurrentIndex(self._first_row())
         self._lay_out()
         self._show_recipe()
@@ -99,18 +91,6 @@ class NewRunSheet(QWidget):
         for edited in (self.data.edited, self.devices.selection_changed, self.mode.changed, self.form.edited):
             edited.connect(self._on_edited)
         self.run_name.textEdited.connect(self._on_edited)
-
-    def _fill_recipes(self, recipes: Sequence[Recipe]) -> None:
-        for recipe in recipes:
-            self.recipe.addItem(recipe.title + (" (cannot be used)" if recipe.problem else ""), recipe.name)
-            row = self.recipe.count() - 1
-            tip = recipe.problem or recipe.description
-            self.recipe.setItemData(row, tip, Qt.ItemDataRole.ToolTipRole)
-            if recipe.problem:
-                self.recipe.setItemData(row, 0, Qt.ItemDataRole.UserRole - 1)  # Qt's own way to disable an item
-        broken = [f"{recipe.folder.name} cannot be used: {recipe.problem}" for recipe in recipes if recipe.problem]
-        self.unusable.setText("\n".join(broken))
-        self.unusable.setVisible(bool(broken))
 
     def _first_row(self) -> int:
         """The recipe of the demo run, whatever else there is; where it is missing, the first that can be used."""
@@ -127,8 +107,7 @@ class NewRunSheet(QWidget):
         before, kept = self.chosen_recipe(), self.draft()
         self._listed, self._recipes = list(recipes), _usable(recipes)
         with QSignalBlocker(self.recipe):
-            self.recipe.clear()
-            self._fill_recipes(recipes)
+            self.what.fill_recipes(recipes)
             row = self.recipe.findData(kept.recipe) if kept.recipe in self._recipes else -1
             self.recipe.setCurrentIndex(row if row >= 0 else self._first_row())
         now = self.chosen_recipe()
@@ -147,9 +126,7 @@ class NewRunSheet(QWidget):
         column.setContentsMargins(0, 0, 0, 16)
         column.setSpacing(4)
         _heading(column, "What")
-        column.addWidget(self._what_head())
-        column.addWidget(self.form.what)
-        column.addWidget(self._what_foot())
+        column.addWidget(self.what)
         _heading(column, "Where")
         column.addLayout(lay_column(None, self.devices, margins=(MARGIN, 0, 0, 4)))
         column.addWidget(self.mode)
@@ -162,34 +139,8 @@ class NewRunSheet(QWidget):
         scroll.setFocusPolicy(Qt.FocusPolicy.NoFocus)
         _keep_width(scroll, column)
         lay_column(self, self.header, scroll, self.summary, grow=scroll)
-        self.notice = OverlaidNotice(scroll, self)
+        self.notice = FloatingNotice(scroll)
         self.setMinimumWidth(MIN_WIDTH)
-        narrow(self.recipe)
-
-    def _what_head(self) -> QWidget:
-        """Recipe and data; fields of the recipe's that belong to them follow."""
-        page = QWidget()
-        grid = field_grid(page, LABEL_WIDTH)
-        self._description.setWordWrap(True)
-        grid.addWidget(_label("Reci&pe", self.recipe), 0, 1)
-        grid.addWidget(self.recipe, 0, 2)
-        for row, widget in enumerate((self._description, self.unusable, self.recipe_problem, self.recipe_remedies), 1):
-            grid.addWidget(widget, row, 1, 1, 2)
-        self._data_label = _label("D&ata", self.data.line)
-        grid.addWidget(self._data_label, 5, 1, Qt.AlignmentFlag.AlignTop)
-        grid.addWidget(self.data, 5, 2)
-        self._data_label.setMinimumHeight(EDITOR_HEIGHT)
-        for editor in (self.recipe, self.data.line, self.run_name):
-            editor.setMinimumHeight(EDITOR_HEIGHT)
-        return page
-
-    def _what_foot(self) -> QWidget:
-        page = QWidget()
-        grid = field_grid(page, LABEL_WIDTH)
-        grid.addWidget(_label("Name", self.run_name), 0, 1)
-        grid.addWidget(self.run_name, 0, 2)
-        grid.addWidget(self.name_problem, 1, 1, 1, 2)
-        return page
 
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
@@ -198,13 +149,6 @@ class NewRunSheet(QWidget):
     def hideEvent(self, event: QHideEvent) -> None:
         super().hideEvent(event)
         self.watched_changed.emit(False)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the sheet; what was set stays."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_requested.emit()
-        else:
-            super().keyPressEvent(event)
 
     def _on_edited(self, *_: object) -> None:
         self._show_changed()
@@ -282,9 +226,13 @@ class NewRunSheet(QWidget):
         """What can be done about an error, as buttons beside it."""
         self._remedies = remedies
 
-    def show_checked(self, checked: CheckedDraft) -> None:
-        """Marks what is wrong and shows what empty fields will be."""
+    def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None = None) -> None:
+        """Marks what is wrong and shows what empty fields will be; and how many epochs the steps are, where known."""
         self.form.show_placeholders(checked.placeholders)
+        steps = checked.config.steps if checked.config is not None else None
+        row = self.form.rows.get("steps")
+        if row is not None and isinstance(row.editor, UnitEdit):
+            row.editor.set_unit(f"{steps / steps_per_epoch:.2g} epochs" if steps and steps_per_epoch else "")
         self.form.show_reasons(checked.reasons)
         self.show_problems(checked.problems)
 
@@ -292,11 +240,7 @@ class NewRunSheet(QWidget):
         """Marks the fields that are wrong, and no others."""
         self._problems = problems
         self.form.show_problems(problems, self._remedies)
-        on_recipe, on_data = problems.get("recipe"), problems.get("dataset_file")
-        self.recipe_problem.set_problem(on_recipe)
-        self.recipe_remedies.set_steps(() if on_recipe is None else self._remedies(on_recipe))
-        self.data.show_problem(on_data, () if on_data is None else self._remedies(on_data))
-        self.name_problem.set_problem(problems.get("name"))
+        self.what.show_problems(problems, self._remedies)
         self.devices.show_problem(problems.get("devices"))
         self.mode.show_problems(problems)
 
@@ -348,13 +292,9 @@ class NewRunSheet(QWidget):
     def _show_recipe(self) -> None:
         recipe = self.chosen_recipe()
         self._shown_recipe = recipe.name if recipe is not None else ""
-        self._description.setVisible(recipe is not None)
+        self.what.show_recipe(recipe)
         if recipe is not None:
-            self._description.setText(recipe.description)
             self.form.set_recipe(recipe, SCRIPT_ROWS if recipe.name == USER_SCRIPT else None)
-            self.data.ask(not recipe.own_samples)
-            self._data_label.setVisible(not recipe.self_contained)
-            self.data.setVisible(not recipe.self_contained)
             row = self.form.rows.get("charts")
             if isinstance(row, ChartsRow):
                 row.table_requested.connect(self.charts_requested)
@@ -418,13 +358,6 @@ def _heading(column: QVBoxLayout, title: str) -> None:
     label = bold_label(title)
     label.setContentsMargins(MARGIN, 12 if column.count() else 0, 0, 4)
     column.addWidget(label)
-
-
-def _label(text: str, buddy: QWidget) -> QLabel:
-    label = QLabel(text)
-    label.setContentsMargins(0, 0, 8, 0)
-    label.setBuddy(buddy)
-    return label
 
 
 def _keep_width(scroll: QScrollArea, column: QVBoxLayout) -> None:

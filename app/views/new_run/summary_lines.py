@@ -13,8 +13,8 @@ from app.state.draft import CheckedDraft
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.tones import rule, tone
+from app.views.widgets.action_buttons import PrimaryActionButton
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
-from app.views.widgets.buttons import PrimaryButton
 from core.config.mode import Mode
 from core.formatting import count
 
@@ -54,16 +54,12 @@ class SummaryLines(QFrame):
         self.copy = icon_button("copy", tip, self._on_copy_clicked, "Copy the command line")
         self._back = QTimer(self, singleShot=True, interval=COPIED_MS)
         self._back.timeout.connect(lambda: self.copy.setIcon(icon("copy")))
-        self.start = PrimaryButton()
-        self.start.setMinimumWidth(_START_WIDTH)
-        self._action = start
-        self.start.setVisible(start is not None)
-        if start is not None:
-            self.start.clicked.connect(start.trigger)
-            start.changed.connect(self._on_action_changed)
-            self._on_action_changed()
+        self.start = None if start is None else PrimaryActionButton(start)
         command = lay_row(None, self.command, self.copy, spacing=4, grow=self.command)
-        row = lay_row(None, command, self.start, spacing=12, grow=command)
+        row = lay_row(None, command, spacing=12, grow=command)
+        if self.start is not None:
+            self.start.setMinimumWidth(_START_WIDTH)
+            row.addWidget(self.start)
         parts = (self.arithmetic, self.epoch, self.notes, self.waiting, self.fix, row)
         body = lay_column(None, *parts, spacing=4, margins=(16, 8, 12, 12))
         body.setAlignment(self.fix, Qt.AlignmentFlag.AlignLeft)
@@ -105,7 +101,7 @@ class SummaryLines(QFrame):
         self.copy.setToolTip("Copy the equivalent command line" if checked.command else why_not)
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """Says what is worth knowing though it stops nothing; a long list is cut, with all of it in the tooltip."""
+        """Shows sentences that stop nothing; a long list is cut, with all of it in the tooltip."""
         self._full_notes = tuple(notes)
         more = len(notes) - _MOST_NOTES
         lines = [*notes[:_MOST_NOTES], *([f"And {more} more."] if more > 0 else ())]
@@ -122,14 +118,6 @@ class SummaryLines(QFrame):
         """Says why Start has to wait, where no setting is wrong; empty when it does not."""
         self.waiting.setText(text)
         self.waiting.setVisible(bool(text) and self.fix.isHidden())
-
-    def _on_action_changed(self) -> None:
-        action, button = self._action, self.start
-        if action is not None:
-            button.setText(action.text())
-            button.setIcon(action.icon())
-            button.setEnabled(action.isEnabled())
-            button.setToolTip(action.toolTip())
 
     def _on_copy_clicked(self) -> None:
         QGuiApplication.clipboard().setText(self.command.text())

@@ -33,14 +33,24 @@ class FloatingNotice(NoticeBar):
             self._place()
         return super().eventFilter(watched, event)
 
+    def event(self, event: QEvent) -> bool:
+        """Takes the room that another text needs: it grows upwards, and no word is cut."""
+        if event.type() == QEvent.Type.LayoutRequest and not self.isHidden():
+            self._place()
+        return super().event(event)
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
         self._place()
 
     def _place(self) -> None:
         room = self._ground.rect()
-        width = min(WIDTH, room.width() - 2 * MARGIN)
+        margin = MARGIN if room.width() > WIDTH else MARGIN // 2
+        width = min(WIDTH, room.width() - 2 * margin)
+        self.fit_to(width)
+        if (layout := self.layout()) is not None:
+            layout.activate()
         height = self.heightForWidth(width) if self.hasHeightForWidth() else self.sizeHint().height()
         height = max(height, self.minimumSizeHint().height())
-        self.setGeometry((room.width() - width) // 2, room.height() - height - MARGIN, width, height)
+        self.setGeometry((room.width() - width) // 2, room.height() - height - margin, width, height)
         self.raise_()

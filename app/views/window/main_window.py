@@ -250,10 +250,10 @@ class MainWindow(QMainWindow):
         explain(stop, available.stop)
         explain(actions.resume, available.resume)
         explain(actions.resume_file, available.resume)
-        for action in (
-            actions.replay, actions.folder, actions.copy_path, actions.rename, actions.log, *actions.exports.values(),
-        ):  # fmt: skip
+        for action in (actions.replay, actions.folder, actions.copy_path, actions.rename, actions.log):
             explain(action, available.replay)
+        for kind, action in actions.exports.items():
+            explain(action, available.exports[kind])
 
     def show_run(self, run_dir: Path | None) -> None:
         """Another run is shown, or none: then the welcome stands in the middle."""

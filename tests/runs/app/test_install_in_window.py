@@ -68,11 +68,11 @@ def offered(rankdeck: Rankdeck, qtbot: QtBot) -> InstallDialog:
     """Chooses the recipe and presses the button in the bar that says what is missing."""
     sheet = rankdeck.window.new_run
     sheet.recipe.setCurrentIndex(sheet.recipe.findData("needy"))
-    qtbot.waitUntil(sheet.recipe_remedies.isVisible, timeout=SOON_MS)
-    assert PACKAGE in sheet.recipe_problem.text() and "pip" not in sheet.recipe_problem.text()
+    qtbot.waitUntil(sheet.what.recipe_remedies.isVisible, timeout=SOON_MS)
+    assert PACKAGE in sheet.what.recipe_problem.text() and "pip" not in sheet.what.recipe_problem.text()
     assert not rankdeck.window.actions_.start.isEnabled()
     assert PACKAGE in rankdeck.window.actions_.start.toolTip()
-    qtbot.mouseClick(sheet.recipe_remedies.buttons[0], LEFT)
+    qtbot.mouseClick(sheet.what.recipe_remedies.buttons[0], LEFT)
     dialog = rankdeck.new_run.install_dialog
     assert dialog is not None and dialog.isVisible()
     return dialog
@@ -99,7 +99,7 @@ def test_what_is_missing_is_installed_when_asked_for(open_sheet: OpenWindow, whe
     qtbot.mouseClick(dialog.cancel, LEFT)
     assert rankdeck.new_run.install_dialog is None
     qtbot.waitUntil(rankdeck.window.actions_.start.isEnabled, timeout=SOON_MS)
-    assert not rankdeck.window.new_run.recipe_remedies.isVisible()
+    assert not rankdeck.window.new_run.what.recipe_remedies.isVisible()
 
 
 @pytest.mark.usefixtures("wheels")

@@ -56,17 +56,17 @@ def test_a_recipe_that_is_dropped_in_appears_with_its_form(open_window: OpenWind
 def test_a_broken_one_is_shown_with_the_reason(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     rankdeck = open_window()
     sheet = rankdeck.window.new_run
-    assert sheet.unusable.text() == ""
+    assert sheet.what.unusable.text() == ""
     folder = runs_dir / "recipes" / "half"
     folder.mkdir(parents=True)
     (folder / "train.py").write_text("raise SystemExit('imported')", encoding="utf-8")
-    qtbot.waitUntil(lambda: "no recipe.toml" in sheet.unusable.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "no recipe.toml" in sheet.what.unusable.text(), timeout=SOON_MS)
     assert "half (cannot be used)" in titles(rankdeck)
     item = sheet.recipe.model().index(sheet.recipe.findData("half"), 0)
     assert not item.flags() & Qt.ItemFlag.ItemIsEnabled
     text = 'format = "rankdeck-recipe"\nversion = 1\nname = "half"\n'
     (folder / "recipe.toml").write_text(text + "range = 3\n", encoding="utf-8")
-    qtbot.waitUntil(lambda: "unknown key 'range'" in sheet.unusable.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "unknown key 'range'" in sheet.what.unusable.text(), timeout=SOON_MS)
     (folder / "recipe.toml").write_text(text, encoding="utf-8")
-    qtbot.waitUntil(lambda: sheet.unusable.text() == "", timeout=SOON_MS)
+    qtbot.waitUntil(lambda: sheet.what.unusable.text() == "", timeout=SOON_MS)
     assert "half" in titles(rankdeck)

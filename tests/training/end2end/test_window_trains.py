@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
+from core.run_folder.notes import read_notes
 from core.run_folder.store import RunStore
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into
 
@@ -69,6 +70,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     rankdeck = open_window()
     window, actions = rankdeck.window, rankdeck.window.actions_
     set_up(rankdeck, text, qtbot, steps="4000", checkpoint_every_steps="20")
+    qtbot.keyClicks(window.new_run.run_name, "first try")
     window.new_run.mode.radios["ddp"].click()
     qtbot.waitUntil(actions.start.isEnabled)
     actions.start.trigger()
@@ -85,6 +87,8 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     run_dir = rankdeck.showing.run_dir
     assert run_dir is not None
     store = RunStore.open(run_dir)
+    assert read_notes(run_dir).name == "first try" and window.new_run.run_name.text() == "", "the next run has its own"
+    assert window.notice.isHidden(), "nothing is said of a start with nothing to say"
     stopped_at = store.state().step
     done_before = len(json.loads(store.ledger.read_text(encoding="utf-8"))["completed_chunks"])
     assert stopped_at >= 30 and done_before > 0 and not actions.stop.isEnabled()

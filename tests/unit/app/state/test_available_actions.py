@@ -73,3 +73,21 @@ def test_a_stop_says_what_it_does_to_a_script() -> None:
 def test_while_something_is_done_nothing_else_is_begun() -> None:
     actions = available_actions(ActionContext(checked=GOOD, ticked=[SLOT], busy="starting a run"))
     assert actions.start == actions.resume == "Rankdeck is starting a run."
+
+
+def test_a_recipe_is_not_offered_what_it_cannot_make() -> None:
+    def exports(recipe: str) -> dict[str, str | None]:
+        context = ActionContext(shown=going(recipe=recipe), recipe=get_recipe(recipe))
+        return dict(available_actions(context).exports)
+
+    assert exports("hf_causal_lm")["hf"] is None
+    minigpt = exports("minigpt")
+    assert minigpt["hf"] == "MiniGPT cannot be exported as a Hugging Face folder." and minigpt["safetensors"] is None
+    assert exports("script")["safetensors"] is not None and exports("script")["csv"] is None
+    assert available_actions(ActionContext(shown=going(recipe="gone"))).exports["hf"] is None
+    assert available_actions(ActionContext()).exports["csv"] == "No run is selected."
+
+
+def test_start_says_that_devices_are_looked_for() -> None:
+    looking = check_draft(Draft(), get_recipe("minigpt"), [], Platform("linux", "2.13.0", None, 2), looking=True)
+    assert available_actions(ActionContext(checked=looking)).start == "Looking for devices…"

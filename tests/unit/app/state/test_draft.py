@@ -10,7 +10,6 @@ import pytest
 
 from app.state.draft import LOOKING, Draft, check_draft, draft_from_config
 from app.state.draft_fields import default_texts, form_fields
-from app.state.start_plan import plan_text
 from core.cli.parser import parse
 from core.config.run_config import FIELD_BY_NAME
 from core.launch.command_line import request_from_arguments
@@ -140,7 +139,6 @@ def test_a_number_that_was_switched_off_stays_so_in_a_copy() -> None:
 def test_while_devices_are_looked_for_nothing_is_wrong() -> None:
     checked = check_draft(Draft(), RECIPE, [], LINUX, looking=True)
     assert checked.problems == {} and checked.run is None and checked.waiting == LOOKING
-    assert plan_text(checked, []) == LOOKING
     assert set(check_draft(fields(lr="x"), RECIPE, [], LINUX, looking=True).problems) == {"lr"}
 
 

@@ -1,0 +1,102 @@
+"""What a run trains: its recipe, data and model, and the name it gets."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QWidget
+
+from app.views.new_run.data_field import DataField
+from app.views.new_run.recipe_form import LABEL_WIDTH
+from app.views.widgets.build import lay_column, muted_label, named, narrow
+from app.views.widgets.field_row import EDITOR_HEIGHT, ProblemLabel, field_grid
+from app.views.widgets.remedies import Remedies, RemediesFor
+from core.errors import RankdeckError
+from core.recipes.manifest import Recipe
+
+
+class WhatFields(QWidget):
+    """The first group of the sheet.
+
+    Args:
+        more: Fields of the recipe's that belong here, such as its model.
+        parent: Qt owner.
+    """
+
+    def __init__(self, more: QWidget, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.recipe = named(QComboBox(), "Recipe")
+        self.recipe.setObjectName("field_recipe")
+        narrow(self.recipe)
+        self._description = muted_label()
+        self.unusable = named(QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText), "Recipes that cannot be used")
+        self.unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.recipe_problem, self.recipe_remedies = ProblemLabel(), Remedies()
+        self.data = DataField()
+        self._data_label = _label("D&ata", self.data.line)
+        self.run_name = named(QLineEdit(placeholderText="from recipe, data and time"), "Name of the run")
+        self.run_name.setObjectName("field_name")
+        self.run_name.setToolTip("What the run will be called. You can rename it later.")
+        self.name_problem = ProblemLabel()
+        for editor in (self.recipe, self.data.line, self.run_name, self._data_label):
+            editor.setMinimumHeight(EDITOR_HEIGHT)
+        lay_column(self, self._first(), more, self._last(), spacing=4)
+
+    def _first(self) -> QWidget:
+        page = QWidget()
+        grid = field_grid(page, LABEL_WIDTH)
+        grid.addWidget(_label("Reci&pe", self.recipe), 0, 1)
+        grid.addWidget(self.recipe, 0, 2)
+        below = (self._description, self.unusable, self.recipe_problem, self.recipe_remedies)
+        for row, widget in enumerate(below, 1):
+            grid.addWidget(widget, row, 1, 1, 2)
+        grid.addWidget(self._data_label, len(below) + 1, 1, Qt.AlignmentFlag.AlignTop)
+        grid.addWidget(self.data, len(below) + 1, 2)
+        return page
+
+    def _last(self) -> QWidget:
+        page = QWidget()
+        grid = field_grid(page, LABEL_WIDTH)
+        grid.addWidget(_label("Name", self.run_name), 0, 1)
+        grid.addWidget(self.run_name, 0, 2)
+        grid.addWidget(self.name_problem, 1, 1, 1, 2)
+        return page
+
+    def fill_recipes(self, recipes: Sequence[Recipe]) -> None:
+        """Offers these; those that cannot be used say why."""
+        self.recipe.clear()
+        for recipe in recipes:
+            self.recipe.addItem(recipe.title + (" (cannot be used)" if recipe.problem else ""), recipe.name)
+            row = self.recipe.count() - 1
+            tip = recipe.problem or recipe.description
+            self.recipe.setItemData(row, tip, Qt.ItemDataRole.ToolTipRole)
+            if recipe.problem:
+                self.recipe.setItemData(row, 0, Qt.ItemDataRole.UserRole - 1)  # Qt's own way to disable an item
+        broken = [f"{recipe.folder.name} cannot be used: {recipe.problem}" for recipe in recipes if recipe.problem]
+        self.unusable.setText("\n".join(broken))
+        self.unusable.setVisible(bool(broken))
+
+    def show_recipe(self, recipe: Recipe | None) -> None:
+        """Describes the chosen recipe, and asks for data where it takes some."""
+        self._description.setVisible(recipe is not None)
+        if recipe is not None:
+            self._description.setText(recipe.description)
+            self.data.ask(not recipe.own_samples)
+            self._data_label.setVisible(not recipe.self_contained)
+            self.data.setVisible(not recipe.self_contained)
+
+    def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor) -> None:
+        """Marks what is wrong, with the reason and buttons that mend it."""
+        on_recipe, on_data = problems.get("recipe"), problems.get("dataset_file")
+        self.recipe_problem.set_problem(on_recipe)
+        self.recipe_remedies.set_steps(() if on_recipe is None else remedies(on_recipe))
+        self.data.show_problem(on_data, () if on_data is None else remedies(on_data))
+        self.name_problem.set_problem(problems.get("name"))
+
+
+def _label(text: str, buddy: QWidget) -> QLabel:
+    label = QLabel(text)
+    label.setContentsMargins(0, 0, 8, 0)
+    label.setBuddy(buddy)
+    return label

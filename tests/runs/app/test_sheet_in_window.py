@@ -1,0 +1,148 @@
+"""New run in the window: all that is wrong is marked before Start, with its remedy; a killed window loses nothing.
+
+The window that is killed runs in a process of its own (`python -m tests.runs.app.test_sheet_in_window FOLDER`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from app.settings import settings_in
+from app.views.window.main_window import MainWindow
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+SOON_MS: Final = 20_000
+LIMIT_S: Final = 60.0
+READY: Final = "saved"
+ROOT: Final = Path(__file__).resolve().parents[3]
+
+
+def set_data(window: MainWindow, path: Path) -> None:
+    window.new_run.data.set_path(str(path))
+    window.new_run.data.edited.emit()
+
+
+def problem(window: MainWindow, name: str) -> str:
+    label = window.new_run.form.rows[name].problem
+    return "" if label.isHidden() else label.text()
+
+
+def test_all_that_is_wrong_is_marked_at_once_before_start(open_sheet: OpenWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    rankdeck = open_sheet()
+    window, start = rankdeck.window, rankdeck.window.actions_.start
+    empty = tmp_path / "empty.txt"
+    empty.write_bytes(b"")
+    set_data(window, empty)
+    type_into(rankdeck, "n_head", "3", qtbot)
+    type_into(rankdeck, "lr", "fast", qtbot)
+    type_into(rankdeck, "global_batch_size", "7", qtbot)
+    data = window.new_run.data
+    width = "✕ Width must be divisible by heads (128 ÷ 3). Try 129, or 4 heads."
+    qtbot.waitUntil(lambda: problem(window, "n_embd") == width, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "is empty" in data.problem.text(), timeout=SOON_MS)
+    assert "not a number" in problem(window, "lr") and "cannot be divided evenly" in problem(
+        window, "global_batch_size"
+    )
+    assert window.new_run.summary.fix.text() == "✕ Fix 4 settings to start" and not start.isEnabled()
+    window.new_run.summary.fix.click()
+    qtbot.waitUntil(lambda: window.focusWidget() is data.line)
+
+    binary = tmp_path / "model.bin.txt"
+    binary.write_bytes(b"\x7fELF\0\0\0")
+    set_data(window, binary)
+    qtbot.waitUntil(lambda: "not text" in data.problem.text(), timeout=SOON_MS)
+    set_data(window, Path(__file__))
+    for name, text in (("n_head", "4"), ("lr", "1e-3"), ("global_batch_size", "16")):
+        type_into(rankdeck, name, text, qtbot)
+    qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
+    assert data.problem.isHidden() and problem(window, "n_embd") == "" and window.new_run.summary.fix.isHidden()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the recipe's packages are not part of the suite there")
+def test_a_model_that_is_not_here_is_one_message_with_two_buttons(
+    open_sheet: OpenWindow, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("tokenizers")
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
+    rankdeck = open_sheet()
+    sheet = rankdeck.window.new_run
+    sheet.choose_recipe("hf_causal_lm")
+    type_into(rankdeck, "model", "owner/name", qtbot)
+    qtbot.waitUntil(lambda: "not on this machine" in problem(rankdeck.window, "model"), timeout=SOON_MS)
+    row = sheet.form.rows["model"]
+    assert [button.text() for button in row.remedies.buttons] == ["Allow the download", "Choose a folder…"]
+    assert "--" not in row.problem.text() and "allow_download" not in row.problem.text()
+    assert sheet.notice.isHidden() and list(rankdeck.drafting.latest.problems) == ["model"]  # type: ignore[union-attr]
+    assert not sheet.form.rows["n_layer"].editor.isEnabled(), "the model brings its own"
+    row.remedies.buttons[0].click()
+    qtbot.waitUntil(rankdeck.window.actions_.start.isEnabled, timeout=SOON_MS)
+    assert sheet.draft().fields["allow_download"] == "true" and problem(rankdeck.window, "model") == ""
+    qtbot.waitUntil(lambda: "will be downloaded" in sheet.summary.notes.text(), timeout=SOON_MS)
+
+
+def test_a_sheet_out_of_sight_starts_no_checks(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    type_into(rankdeck, "n_head", "3", qtbot)
+    qtbot.wait(600)
+    assert problem(rankdeck.window, "n_embd") == "" and not rankdeck.drafting.recipe_check._asked
+    rankdeck.window.actions_.new_run.setChecked(True)
+    qtbot.waitUntil(lambda: "divisible" in problem(rankdeck.window, "n_embd"), timeout=SOON_MS)
+
+
+def test_a_killed_window_keeps_what_was_set_for_each_recipe(
+    open_sheet: OpenWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    argv = [sys.executable, "-m", "tests.runs.app.test_sheet_in_window", str(tmp_path)]
+    with subprocess.Popen(argv, cwd=ROOT, stdout=subprocess.PIPE, text=True, env=dict(os.environ)) as window:
+        try:
+            assert window.stdout is not None and window.stdout.readline().strip() == READY
+        finally:
+            window.kill()
+    sheet = open_sheet().window.new_run
+    assert sheet.draft().recipe == "script" and sheet.form.rows["script"].text() == "/home/ada/train.py"
+    sheet.choose_recipe("minigpt")
+    assert sheet.form.rows["steps"].text() == "77" and sheet.run_name.text() == "first try"
+    sheet.choose_recipe("script")
+    assert sheet.form.rows["script"].text() == "/home/ada/train.py" and sheet.run_name.text() == ""
+    qtbot.waitUntil(lambda: sheet.form.rows["script"].dot.isVisible())
+
+
+def edit_until_killed(folder: Path) -> None:
+    """Sets up two recipes in turn, says so when that is on the disk, and lives on."""
+    application = QApplication([])
+    rankdeck = Rankdeck(settings_in(folder / "settings.ini"), folder / "other runs")
+    rankdeck.open()
+    sheet = rankdeck.window.new_run
+    sheet.run_name.setText("first try")
+    sheet.set_field("steps", "77")
+    sheet.choose_recipe("script")
+    sheet.set_field("script", "/home/ada/train.py")
+    sheet.choose_recipe("minigpt")
+    sheet.choose_recipe("script")
+    deadline = time.monotonic() + LIMIT_S
+    is_told = False
+    while time.monotonic() < deadline:
+        application.processEvents()
+        with contextlib.suppress(OSError):
+            text = (folder / "settings.ini").read_text(encoding="utf-8")
+            if not is_told and "77" in text and "train.py" in text:
+                sys.stdout.write(f"{READY}\n")
+                sys.stdout.flush()
+                is_told = True
+        time.sleep(0.02)
+
+
+if __name__ == "__main__":
+    edit_until_killed(Path(sys.argv[1]))
