@@ -53,7 +53,7 @@ class RunFiles(QObject):
 
     def _copy(self, path: str) -> None:
         QGuiApplication.clipboard().setText(path)
-        self._window.notice.say("info", "Path copied", path)
+        self._window.notice.say_briefly("Path copied", path)
 
     def _export(self, kind: str) -> None:
         """Begins; does nothing where just this is going on already."""

@@ -104,12 +104,14 @@ def few_colours(image: QImage) -> QImage:
 
 
 def all_pictures(studio: Studio) -> None:
-    """Idle, training (light and dark), closing, stopped, resuming, fallback, error."""
+    """First window, New run, training (light and dark), closing, stopped, resuming, fallback, failed, error."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
     studio.wait(lambda: actions.start.isEnabled() and bool(window.new_run.summary.epoch.text()))
     studio.rest(2.5)
     studio.picture("idle-light")
+    actions.new_run.setChecked(True)
+    studio.picture("new-run-light")
     set_field(studio, "steps", str(STEPS))
     set_field(studio, "eval_every", "40")
     set_field(studio, "checkpoint_every_steps", "50")
@@ -144,6 +146,8 @@ def all_pictures(studio: Studio) -> None:
     window.new_run.mode.radios["ddp"].click()
     fallback_picture(studio)
     failed_run(studio)
+    studio.picture("failed-light")
+    actions.new_run.setChecked(True)
     window.new_run.data.set_path("/data/not there.txt")
     window.new_run.data.edited.emit()
     set_field(studio, "lr", "fast")
@@ -156,6 +160,7 @@ def all_pictures(studio: Studio) -> None:
 def pictures_of_modes(studio: Studio) -> None:
     """The sync interval with its price, measured for real, and ZeRO's third stage; a run is shown, stopped."""
     mode = studio.window.new_run.mode
+    studio.window.actions_.new_run.setChecked(True)
     mode.radios["independent"].click()
     mode.sync_interval.slider.setValue(STOPS.index(10))
     studio.wait(mode.sync_interval.measure.isEnabled)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject
+from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QWidget
 
@@ -12,6 +12,7 @@ from app.views.widgets.notice_bar import NoticeBar, Step
 
 WIDTH: Final = 640
 MARGIN: Final = 16
+BRIEF_MS: Final = 4000
 
 
 class FloatingNotice(NoticeBar):
@@ -20,12 +21,20 @@ class FloatingNotice(NoticeBar):
     def __init__(self, ground: QWidget) -> None:
         super().__init__(ground)
         self._ground = ground
+        self._end = QTimer(self, singleShot=True, interval=BRIEF_MS)
+        self._end.timeout.connect(self.clear)
         ground.installEventFilter(self)
 
     def say(self, kind: str, title: str, text: str, step: Step | None = None) -> None:
         """Shows a message over the ground."""
+        self._end.stop()
         super().say(kind, title, text, step)
         self._place()
+
+    def say_briefly(self, title: str, text: str) -> None:
+        """Confirms what a person has just done; goes away by itself."""
+        self.say("success", title, text)
+        self._end.start()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
         """Follows the ground's size."""

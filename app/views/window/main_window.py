@@ -186,6 +186,8 @@ class MainWindow(QMainWindow):
     def show_page(self, page: QWidget) -> None:
         """Brings `welcome`, `run_page` or `compare_page` to the front."""
         if page is not self.pages.currentWidget():
+            if self.focusWidget() is None or self.pages.isAncestorOf(self.focusWidget()):
+                self.pages.setFocus()  # else Qt gives it to some button of the next page
             self.pages.setCurrentWidget(page)
             self.notice.raise_()
             self.page_shown.emit(page)
@@ -336,7 +338,7 @@ class MainWindow(QMainWindow):
         if on:
             self.new_run.recipe.setFocus(Qt.FocusReason.OtherFocusReason)
         elif had_focus:
-            self.pages.currentWidget().setFocus(Qt.FocusReason.OtherFocusReason)
+            self.pages.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _on_outcome_dismissed(self) -> None:
         self._dismissed = self._outcome_key

@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QPalette, QResizeEvent
-from PySide6.QtWidgets import QLabel, QMenu, QWidget
+from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QWidget
 
 from app.state.hero_figures import HeroFigure
 from app.state.run_summary import RunSummary, progress_text
@@ -65,6 +65,7 @@ class RunHeader(Card):
         self.steps.setFont(tabular(self.steps.font()))
         self.rest = ElidedLabel()
         self.rest.setFont(tabular(self.rest.font()))
+        self.rest.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         self.rest.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.heroes = HeroTiles()
         self._make_buttons(menu, exports)

@@ -214,6 +214,10 @@ def test_a_notice_lies_over_the_page_and_moves_nothing(open_window: OpenWindow) 
     window.resize(900, 560)
     QApplication.processEvents()
     assert window.pages.rect().contains(window.notice.geometry())
+    window.notice.say_briefly("Path copied", "/runs/a")
+    assert window.notice.isVisible() and window.notice._end.isActive()
+    window.notice.say("error", "The disk is full", "")
+    assert not window.notice._end.isActive(), "an error stays until it is read"
 
 
 def test_figures_show_within_a_blink_and_no_more_often(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:

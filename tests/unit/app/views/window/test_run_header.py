@@ -39,6 +39,7 @@ def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
         QApplication.processEvents()
         places.add((header.bar.x(), header.bar.width(), header.rest.x(), header.heroes.tiles[0].width()))
     assert len(places) == 1
+    assert header.rest.geometry().right() < header.rest.parentWidget().width()
     assert header.steps.text() == "99,999 / 100,000" and "10 m 00 s left" in header.rest.full_text
 
 
