@@ -227,6 +227,7 @@ def test_it_fits_a_small_window(page: ComparePage, qtbot: QtBot) -> None:
     assert page.table.view.height() > 60
     for control in (page.close_button, page.fit_button, page.cards_button):
         assert page.rect().contains(control.rect().translated(control.mapTo(page, QPoint())))
+    page.setParent(None)  # each is closed for itself
 
 
 def test_two_to_eight_runs_are_chosen(qtbot: QtBot) -> None:
