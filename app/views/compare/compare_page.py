@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QMenu, QMessageBox, QPushButton, QWidget
 
@@ -33,6 +33,9 @@ from core.formatting import duration
 SHARED_UNITS: Final = ("all devices", "mean over devices")
 READING: Final = "Reading…"
 TITLE_SCALE: Final = 1.3
+LEAST_WIDTH: Final = 610
+LABELLED_WIDTH: Final = 700
+"""From which width on the smoothing slider has its label beside it."""
 LEAST_CHARTS: Final = 180
 LEAST_TABLE: Final = 140
 
@@ -322,9 +325,14 @@ class ComparePage(QWidget):
         super().showEvent(event)
         self.setFocus(Qt.FocusReason.OtherFocusReason)
 
+    def minimumSizeHint(self) -> QSize:
+        """What is left beside the runs in the smallest window."""
+        return QSize(LEAST_WIDTH, super().minimumSizeHint().height())
+
     def resizeEvent(self, event: QResizeEvent) -> None:
         """More or less room for both parts."""
         super().resizeEvent(event)
+        self.smoothing.label.setVisible(self.width() >= LABELLED_WIDTH)
         layout = self.layout()
         if layout is not None:
             layout.activate()  # the line is placed by the room that there is now

@@ -139,7 +139,7 @@ class ChartCards(QObject):
             seen = blank if len(blank) > MOST_CHECKED else {n for n in blank if any(s.has_values(n) for s in part)}
             valued |= seen
             blank -= seen
-        return cards_for(*self._valued, self._heroes)
+        return cards_for(self._valued[0], self._valued[1], self._heroes)
 
     def all_keys(self) -> list[str]:
         """All cards of the run, the hidden ones too, in their order; devices last."""

@@ -10,9 +10,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QItemSelectionModel, QSize, Qt
+from PySide6.QtCore import QItemSelectionModel, QPoint, QSize, Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
-from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel
+from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QStackedWidget
 from pytestqt.qtbot import QtBot
 
 from app.run_data.run_series import RunSeries
@@ -215,11 +215,19 @@ def test_no_two_mnemonics_are_the_same(page: ComparePage) -> None:
     assert len(letters) > 5 and len(letters) == len(set(letters)), letters
 
 
-def test_it_fits_a_small_window(page: ComparePage) -> None:
-    page.resize(QSize(620, 480))
+def test_it_fits_a_small_window(page: ComparePage, qtbot: QtBot) -> None:
+    host = QStackedWidget()
+    qtbot.addWidget(host)
+    host.addWidget(page)
+    page.setMinimumSize(0, 0)  # while it was a window, its layout had set one
+    host.resize(620, 460)
+    host.show()
     QApplication.processEvents()
-    assert page.size() == QSize(620, 480)
+    assert host.size() == page.size() == QSize(620, 460)
     assert page.table.view.height() > 60
+    for control in (page.close_button, page.fit_button, page.cards_button):
+        assert page.rect().contains(control.rect().translated(control.mapTo(page, QPoint())))
+    page.setParent(None)  # each is closed for itself
 
 
 def test_two_to_eight_runs_are_chosen(qtbot: QtBot) -> None:
