@@ -94,6 +94,7 @@ class Rankdeck(QObject):
         self.preferences = Preferences(window, self.settings, self.runs_dir, self)
         self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
         self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
+        self.preferences.flag_changed.connect(self.notifications.show_progress)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
 

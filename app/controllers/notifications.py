@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, Qt
 from PySide6.QtWidgets import QApplication
@@ -11,7 +10,7 @@ from PySide6.QtWidgets import QApplication
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.shown_run import Showing
 from app.models.run_list import RunList
-from app.settings import Settings
+from app.settings import NOTIFICATIONS, TASK_PROGRESS, Settings
 from app.state.run_news import LiveRuns, RunNews, run_news
 from app.state.task_progress import NO_PROGRESS, task_progress
 from app.views.window.main_window import MainWindow
@@ -19,8 +18,6 @@ from app.views.window.outside_notice import OutsideNotices
 from app.views.window.taskbar import TaskProgressBar
 from core.run_folder.record import RunRecord
 from core.run_folder.store import RunStore
-
-SETTING: Final = "notifications"
 
 
 class Notifications(QObject):
@@ -48,6 +45,11 @@ class Notifications(QObject):
         runs.listed.connect(self._on_listed)
         window.installEventFilter(self)
 
+    def show_progress(self, *_: object) -> None:
+        """Shows in the task bar how far the live run is, unless that is switched off."""
+        entries = self._runs.model.entries() if self._settings.flag(TASK_PROGRESS, True) else ()
+        self._taskbar.show(task_progress(entries, self._showing.run_dir))
+
     def close(self) -> None:
         """Takes tray icon and progress away."""
         self._taskbar.show(NO_PROGRESS)
@@ -61,9 +63,9 @@ class Notifications(QObject):
 
     def _on_listed(self, *_: object) -> None:
         records = self._runs.model.records()
-        self._taskbar.show(task_progress([record.entry for record in records], self._showing.run_dir))
+        self.show_progress()
         for record in self._live.changed(records):
-            if self._settings.flag(SETTING, True) and not self._is_seen(record.path):
+            if self._settings.flag(NOTIFICATIONS, True) and not self._is_seen(record.path):
                 self._tell(record)
 
     def _is_seen(self, run_dir: Path) -> bool:

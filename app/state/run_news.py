@@ -13,8 +13,8 @@ from core.errors import full_stop, sentences
 from core.formatting import count, number
 from core.run_folder.record import RunRecord
 
-TOLD: Final = ("finished", "failed", "interrupted")
-"""States that are told of: a run that was stopped was stopped by a person."""
+REPORTED: Final = ("finished", "failed", "interrupted")
+"""States that are reported: a run that was stopped was stopped by a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class LiveRuns:
 
     def changed(self, records: Sequence[RunRecord]) -> list[RunRecord]:
         """The runs to tell of: those that ended since the last look, and those that cannot be saved any more."""
-        told = []
+        reported = []
         live, in_trouble = set(), set()
         for record in records:
             state = record.entry.state
@@ -53,11 +53,11 @@ class LiveRuns:
                 live.add(record.path)
                 if state.trouble:
                     in_trouble.add(record.path)
-            ended = record.path in self._live and state.state in TOLD
+            ended = record.path in self._live and state.state in REPORTED
             if ended or (record.path in in_trouble - self._in_trouble and record.path in self._live):
-                told.append(record)
+                reported.append(record)
         self._live, self._in_trouble = live, in_trouble
-        return told
+        return reported
 
 
 def run_news(record: RunRecord, figures: Figures | None = None) -> RunNews | None:
