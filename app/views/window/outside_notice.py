@@ -105,7 +105,14 @@ class OutsideNotices(QObject):
                 return False
             bus = QDBusConnection.sessionBus()
             slot = SLOT("_on_invoked(QDBusMessage)")
-            self._listens = bus.isConnected() and bus.connect("", PATH, SERVICE, "ActionInvoked", self, slot)
+            self._listens = bus.isConnected() and bus.connect(
+                "",
+                PATH,
+                SERVICE,
+                "ActionInvoked",
+                self,
+                slot,  # type: ignore[call-overload]  # SLOT gives text
+            )
         return self._listens
 
     def _on_sent(self, call: QProcess, news: RunNews) -> None:
