@@ -21,6 +21,7 @@ from app.controllers.deferred_start import DeferredStart
 from app.controllers.draft_checks import Drafting
 from app.controllers.draft_saving import DraftSaving
 from app.controllers.new_run import NewRunControl
+from app.controllers.notifications import Notifications
 from app.controllers.palette import Palette
 from app.controllers.preferences import Preferences
 from app.controllers.renaming import Renaming
@@ -92,6 +93,8 @@ class Rankdeck(QObject):
         self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self)
         self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
+        self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
+        self.preferences.flag_changed.connect(self.notifications.show_progress)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
 
@@ -119,7 +122,7 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.deferred, self.drafting, self.new_run, self.pricing, self.files,
+            self.notifications, self.deferred, self.drafting, self.new_run, self.pricing, self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
             part.close()

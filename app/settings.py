@@ -9,6 +9,9 @@ from typing import Any, Final
 from PySide6.QtCore import QByteArray, QSettings
 
 ORGANISATION: Final = "Rankdeck"
+NOTIFICATIONS: Final = "notifications"
+TASK_PROGRESS: Final = "task_progress"
+"""Switches: news of runs outside the window, and progress in the task bar."""
 
 
 def user_settings() -> Settings:

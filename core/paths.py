@@ -15,6 +15,9 @@ CHECKPOINTS: Final = "checkpoints"
 """In a run's folder: the folder of its checkpoints."""
 OLD_CHECKPOINTS: Final = "generations"
 """The same in a run of 0.1, which keeps this name when it is resumed."""
+RUNS_VARIABLE: Final = "RANKDECK_HOME"
+_CHOSEN: Final = "runs-folder.txt"
+"""In the user's data folder: the path of the folder of runs that was chosen in Settings."""
 SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
 """The folder that holds `rankdeck`, the public package, and nothing else."""
 
@@ -25,10 +28,30 @@ def data_folder() -> Path:
     return folder
 
 
+def runs_dir_of_environment() -> Path | None:
+    """The folder that the variable `RANKDECK_HOME` sets; None where it sets none."""
+    home = os.environ.get(RUNS_VARIABLE, "").strip()
+    return Path(home).expanduser().absolute() if home else None
+
+
 def default_runs_dir() -> Path:
-    """Where runs live unless told otherwise: `RANKDECK_HOME`, else the user's own data folder."""
-    home = os.environ.get("RANKDECK_HOME", "").strip()
-    return Path(home).expanduser().absolute() if home else data_folder() / "runs"
+    """Where runs live unless told otherwise: `RANKDECK_HOME`, else the folder that was chosen, else the user's own."""
+    return runs_dir_of_environment() or _chosen_runs_dir() or data_folder() / "runs"
+
+
+def choose_runs_dir(folder: Path) -> None:
+    """Makes a folder the default of window and command line from their next start."""
+    data_folder().mkdir(parents=True, exist_ok=True)
+    (data_folder() / _CHOSEN).write_text(f"{folder}\n", encoding="utf-8")
+
+
+def _chosen_runs_dir() -> Path | None:
+    try:
+        text = (data_folder() / _CHOSEN).read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError):
+        return None
+    folder = Path(text)
+    return folder if folder.is_absolute() else None
 
 
 def token_cache_dir() -> Path:

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
-from app.settings import Settings
+from app.settings import NOTIFICATIONS, TASK_PROGRESS, Settings
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
 from app.views.widgets.open_outside import open_path
 from app.views.window.main_window import MainWindow
 from core.errors import RankdeckError
+from core.paths import RUNS_VARIABLE, choose_runs_dir, default_runs_dir, runs_dir_of_environment
 
 
 class Preferences(QObject):
-    """Carries out *Settings*, *About Rankdeck* and *Help*."""
+    """Carries out *Settings*, *About Rankdeck* and *Help*.
+
+    Signals:
+        flag_changed: The name of a switch that was turned.
+    """
+
+    flag_changed = Signal(str)
 
     def __init__(self, window: MainWindow, settings: Settings, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -31,12 +39,26 @@ class Preferences(QObject):
 
     def show_settings(self) -> None:
         """Opens the settings."""
-        from app.views.dialogs.settings_dialog import SettingsDialog
+        from app.views.dialogs.settings_dialog import Preferred, SettingsDialog
 
         smoothing = self._window.plots.settings().get("smoothing")
         strength = smoothing if isinstance(smoothing, int) else 0
-        dialog = SettingsDialog(self.theme, strength, self._runs_dir, self._window)
+        outside = runs_dir_of_environment() is not None
+        coming = default_runs_dir()
+        preferred = Preferred(
+            self.theme,
+            strength,
+            self._runs_dir,
+            self._settings.flag(NOTIFICATIONS, True),
+            self._settings.flag(TASK_PROGRESS, True),
+            None if outside or coming == self._runs_dir else coming,
+            outside,
+        )
+        dialog = SettingsDialog(preferred, self._window)
         dialog.theme_chosen.connect(self.choose_theme)
+        dialog.notifications_chosen.connect(functools.partial(self._set_flag, NOTIFICATIONS))
+        dialog.task_progress_chosen.connect(functools.partial(self._set_flag, TASK_PROGRESS))
+        dialog.folder_chosen.connect(self._on_folder_chosen)
         dialog.smoothing_chosen.connect(self._on_smoothing_chosen)
         dialog.folder_requested.connect(self._on_folder_requested)
         dialog.open()
@@ -93,6 +115,22 @@ class Preferences(QObject):
         plots = self._window.plots
         plots.smoothing.set_strength(strength)
         self._settings.set_values("plots", dict(plots.settings()))
+
+    def _set_flag(self, name: str, on: bool) -> None:
+        self._settings.set_flag(name, on)
+        self.flag_changed.emit(name)
+
+    def _on_folder_chosen(self, folder: Path) -> None:
+        try:
+            choose_runs_dir(folder)
+        except OSError as error:
+            self._window.notice.show_error(
+                RankdeckError(
+                    f"{error.strerror or error}.",
+                    f"Set the variable {RUNS_VARIABLE} to the folder instead.",
+                    title="The folder of runs could not be kept",
+                )
+            )
 
     def _on_folder_requested(self) -> None:
         open_path(self._runs_dir, self._window.notice)

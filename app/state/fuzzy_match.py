@@ -51,12 +51,12 @@ class Index(Generic[E]):
         """The entries that fit all words of a query, the best first; of equal ones the earlier.
 
         Args:
-            query: As typed; empty: the first entries.
+            query: As typed; empty: the first entries, lighter ones last.
             many: How many at most.
         """
         terms = query.casefold().split()
         if not terms:
-            return self.entries[:many]
+            return sorted(self.entries, key=lambda entry: -entry.weight)[:many]
         scored = (
             (score * self.entries[place].weight, -place)
             for place, (title, also, initials) in enumerate(self._texts)

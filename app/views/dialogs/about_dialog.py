@@ -47,5 +47,7 @@ class AboutDialog(QDialog):
         self.docs.clicked.connect(self.docs_requested)
         for button in (self.copy, self.docs):
             buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
+        for any_button in buttons.findChildren(QPushButton):
+            any_button.setAutoDefault(False)  # nothing here is to be confirmed
         head = lay_row(None, sign, title, None, spacing=12)
         lay_column(self, head, self.text, None, buttons, spacing=12, margins=(16, 16, 16, 16))

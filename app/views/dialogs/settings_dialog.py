@@ -1,16 +1,19 @@
-"""Settings of the window: theme, smoothing, and the folder of runs."""
+"""Settings of the window: theme, smoothing, what is shown outside of it, and the folder of runs."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
+    QCheckBox,
     QDialog,
     QDialogButtonBox,
-    QHBoxLayout,
+    QFileDialog,
+    QLabel,
     QPushButton,
     QRadioButton,
     QWidget,
@@ -18,67 +21,165 @@ from PySide6.QtWidgets import (
 
 from app.views.plots.curve_controls import SmoothingSlider
 from app.views.style.theme import THEMES
-from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label
+from app.views.widgets.build import Part, bold_label, lay_column, lay_row, muted_label
+from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
+from core.paths import RUNS_VARIABLE
 
-WIDTH: Final = 460
+WIDTH: Final = 560
+MARGIN: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Preferred:
+    """What the dialog shows when it opens.
+
+    Attributes:
+        theme: "system", "light" or "dark".
+        smoothing: As in `CurveOptions`.
+        notifies: News of runs is shown outside the window.
+        shows_task_progress: Progress is shown in the task bar.
+        runs_dir: The folder of runs that is used.
+        next_runs_dir: The one from the next start; None: the same.
+        is_set_outside: A variable of the environment sets the folder, so it cannot be chosen here.
+    """
+
+    theme: str
+    smoothing: int
+    runs_dir: Path
+    notifies: bool = True
+    shows_task_progress: bool = True
+    next_runs_dir: Path | None = None
+    is_set_outside: bool = False
 
 
 class SettingsDialog(QDialog):
-    """Each change has its effect at once; *Close* is all there is to press.
-
-    Args:
-        theme: "system", "light" or "dark".
-        smoothing: As in `CurveOptions`.
-        runs_dir: The folder of runs.
+    """Each change has its effect at once and is kept; *Close* is all there is to press.
 
     Signals:
         theme_chosen: Another theme.
         smoothing_chosen: Another strength for all charts.
+        notifications_chosen: Whether news of runs is shown outside the window.
+        task_progress_chosen: Whether progress is shown in the task bar.
+        folder_chosen: Another folder of runs.
         folder_requested: The folder of runs is to be opened.
     """
 
     theme_chosen = Signal(str)
     smoothing_chosen = Signal(int)
+    notifications_chosen = Signal(bool)
+    task_progress_chosen = Signal(bool)
+    folder_chosen = Signal(object)
     folder_requested = Signal()
 
-    def __init__(self, theme: str, smoothing: int, runs_dir: Path, parent: QWidget | None = None) -> None:
+    def __init__(self, preferred: Preferred, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Settings")
-        self.themes = {name: QRadioButton(label) for name, label in THEMES.items()}
-        group = QButtonGroup(self)
-        row = QHBoxLayout()
-        row.setSpacing(16)
-        for name, radio in self.themes.items():
-            group.addButton(radio)
-            radio.setChecked(name == theme)
-            radio.setAccessibleName(f"Theme: {THEMES[name].replace('&', '')}")
-            radio.toggled.connect(lambda on, name=name: self.theme_chosen.emit(name) if on else None)
-            row.addWidget(radio)
-        row.addStretch(1)
-        self.smoothing = SmoothingSlider(smoothing)
+        self._runs_dir = preferred.runs_dir
+        self.smoothing = SmoothingSlider(preferred.smoothing)
         self.smoothing.strength_changed.connect(self.smoothing_chosen)
-        self.folder = ElidedLabel()
-        self.folder.set_full_text(str(runs_dir))
-        self.open_folder = QPushButton("&Open")
-        self.open_folder.setAutoDefault(False)
-        self.open_folder.setAccessibleName("Open the folder of runs")
-        self.open_folder.clicked.connect(self.folder_requested)
         buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
+        for button in buttons.buttons():
+            if isinstance(button, QPushButton):
+                button.setAutoDefault(False)  # nothing here is to be confirmed
         lay_column(
             self,
-            bold_label("Theme"),
-            row,
-            bold_label("Charts"),
-            lay_row(None, self.smoothing, None),
-            bold_label("Folder of runs"),
-            lay_row(None, self.folder, self.open_folder, spacing=8, grow=self.folder),
-            muted_label("The variable RANKDECK_HOME sets another folder."),
+            _card(bold_label("Theme"), self._make_themes(preferred.theme)),
+            _card(
+                bold_label("Charts"),
+                lay_row(None, self.smoothing, None),
+                muted_label("For all charts. Each run keeps its values; only the bold lines change."),
+            ),
+            _card(bold_label("Outside the window"), *self._make_switches(preferred)),
+            _card(bold_label("Folder of runs"), *self._make_folder(preferred)),
             None,
             buttons,
-            spacing=10,
-            margins=(16, 16, 16, 16),
+            spacing=8,
+            margins=(MARGIN, MARGIN, MARGIN, MARGIN),
         )
         self.setMinimumWidth(WIDTH)
+        self._fit()
+        self.themes[preferred.theme if preferred.theme in self.themes else "system"].setFocus()
+
+    def _make_themes(self, chosen: str) -> QWidget:
+        self.themes = {name: QRadioButton(label) for name, label in THEMES.items()}
+        group = QButtonGroup(self)
+        row = QWidget()
+        for name, radio in self.themes.items():
+            group.addButton(radio)
+            radio.setChecked(name == chosen)
+            radio.setAccessibleName(f"Theme: {THEMES[name].replace('&', '')}")
+            radio.toggled.connect(lambda on, name=name: self.theme_chosen.emit(name) if on else None)
+        lay_row(row, *self.themes.values(), None, spacing=24)
+        return row
+
+    def _make_switches(self, preferred: Preferred) -> tuple[QWidget, ...]:
+        self.notifications = QCheckBox("&Notify me when a run finishes, fails or needs me")
+        self.notifications.setChecked(preferred.notifies)
+        self.notifications.toggled.connect(self.notifications_chosen)
+        self.task_progress = QCheckBox("Show progress in the tas&k bar")
+        self.task_progress.setChecked(preferred.shows_task_progress)
+        self.task_progress.toggled.connect(self.task_progress_chosen)
+        return self.notifications, self.task_progress
+
+    def _make_folder(self, preferred: Preferred) -> tuple[QWidget, ...]:
+        self.folder = ElidedLabel()
+        self.folder.set_full_text(str(preferred.next_runs_dir or preferred.runs_dir))
+        self.open_folder = _button("&Open", "Open the folder of runs")
+        self.open_folder.clicked.connect(self.folder_requested)
+        self.change_folder = _button("&Change…", "Choose another folder of runs")
+        self.change_folder.clicked.connect(self._on_change_clicked)
+        self.change_folder.setEnabled(not preferred.is_set_outside)
+        self.folder_note: QLabel = muted_label()
+        if preferred.is_set_outside:
+            note = f"The variable {RUNS_VARIABLE} sets this folder. Remove it to choose another one here."
+            self.change_folder.setToolTip(f"Unavailable: {note}")
+        elif preferred.next_runs_dir is not None:
+            note = _next_start(preferred.runs_dir)
+        else:
+            note = "The command line uses it too."
+        self.folder_note.setText(note)
+        row = QWidget()
+        lay_row(row, self.folder, self.open_folder, self.change_folder, spacing=8, grow=self.folder)
+        return row, self.folder_note
+
+    def _on_change_clicked(self) -> None:
+        dialog = QFileDialog(self, "Folder of runs", str(self._runs_dir))
+        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        dialog.setFileMode(QFileDialog.FileMode.Directory)
+        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
+        dialog.fileSelected.connect(self._on_folder_selected)
+        dialog.open()
+
+    def _on_folder_selected(self, path: str) -> None:
+        folder = Path(path).absolute()
+        self.folder.set_full_text(str(folder))
+        is_same = folder == self._runs_dir
+        self.folder_note.setText("The command line uses it too." if is_same else _next_start(self._runs_dir))
+        self._fit()
+        self.folder_chosen.emit(folder)
+
+    def _fit(self) -> None:
+        """Makes room for all lines of the wrapped texts, which a layout's size hint does not know of."""
+        layout, width = self.layout(), max(WIDTH, self.width() if self.isVisible() else 0)
+        if layout is not None:
+            self.resize(width, max(self.height() if self.isVisible() else 0, layout.totalHeightForWidth(width)))
+
+
+def _next_start(now: Path) -> str:
+    return f"Used from the next start of Rankdeck. Until then runs are kept in {now}, and they stay there."
+
+
+def _button(text: str, name: str) -> QPushButton:
+    button = QPushButton(text)
+    button.setAutoDefault(False)
+    button.setAccessibleName(name)
+    return button
+
+
+def _card(*parts: Part) -> Card:
+    card = Card()
+    lay_column(card, *parts, spacing=8, margins=(MARGIN, 12, MARGIN, 12))
+    return card

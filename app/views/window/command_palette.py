@@ -45,6 +45,7 @@ class CommandPalette(QFrame):
     def __init__(self, window: QWidget) -> None:
         super().__init__(window)
         self._index: Index[PaletteEntry] = Index(())
+        self._window = window
         self._before: QWidget | None = None
         self.line = search_line("Search runs, settings, commands", "Search runs, settings and commands")
         self.line.addAction(icon("search"), self.line.ActionPosition.LeadingPosition)
@@ -68,8 +69,7 @@ class CommandPalette(QFrame):
 
     def open(self, entries: Sequence[PaletteEntry]) -> None:
         """Opens it, empty, on what can be reached now."""
-        parent = self.parentWidget()
-        self._before = parent.focusWidget()
+        self._before = self._window.focusWidget()
         self._index = Index(entries)
         self.line.clear()
         self._on_text_changed("")
@@ -108,7 +108,7 @@ class CommandPalette(QFrame):
             if event.reason() not in (Qt.FocusReason.ActiveWindowFocusReason, Qt.FocusReason.PopupFocusReason):
                 self._before = None
                 self.close_palette()
-        elif watched is self.parentWidget() and event.type() == QEvent.Type.Resize and self.isVisible():
+        elif watched is self._window and event.type() == QEvent.Type.Resize and self.isVisible():
             self._place()
         return super().eventFilter(watched, event)
 
@@ -171,7 +171,7 @@ class CommandPalette(QFrame):
             before.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def _place(self) -> None:
-        parent = self.parentWidget()
+        parent = self._window
         width = min(WIDTH, parent.width() - 2 * SIDE)
         row = max(ROW, self.view.sizeHintForRow(0))
         room = parent.height() - 2 * SIDE - self.line.sizeHint().height() - 24

@@ -28,10 +28,11 @@ def test_theme_and_smoothing_are_kept(open_window: OpenWindow, qapp: QApplicatio
     assert is_dark(qapp.palette())
     dialog.smoothing.slider.setValue(0)
     assert window.plots.options.smoothing == 0
+    dialog.notifications.click()
     dialog.close()
     shut(rankdeck)
     again = open_window()
-    assert again.settings.text("theme") == "dark"
+    assert again.settings.text("theme") == "dark" and not again.settings.flag("notifications", True)
     assert again.window.plots.options.smoothing == 0
     theme.choose("light")
     assert not is_dark(qapp.palette())

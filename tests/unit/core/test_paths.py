@@ -12,10 +12,28 @@ pytestmark = pytest.mark.windows
 
 
 @pytest.mark.parametrize("home", ["", "   "])
-def test_without_a_home_runs_lie_in_the_persons_data_folder(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKDECK_HOME", home)
-    assert paths.default_runs_dir() == paths.data_folder() / "runs"
+def test_without_a_home_runs_lie_in_the_persons_data_folder(
+    home: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     assert paths.data_folder().name.lower() == "rankdeck" and paths.data_folder().is_absolute()
+    monkeypatch.setenv("RANKDECK_HOME", home)
+    monkeypatch.setattr(paths, "data_folder", lambda: tmp_path / "own")
+    assert paths.default_runs_dir() == tmp_path / "own" / "runs"
+    assert paths.runs_dir_of_environment() is None
+
+
+def test_a_chosen_folder_is_the_default_unless_the_variable_sets_another(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(paths, "data_folder", lambda: tmp_path / "own")
+    monkeypatch.delenv("RANKDECK_HOME", raising=False)
+    paths.choose_runs_dir(tmp_path / "Läufe")
+    assert paths.default_runs_dir() == tmp_path / "Läufe"
+    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "other"))
+    assert paths.default_runs_dir() == paths.runs_dir_of_environment() == tmp_path / "other"
+    monkeypatch.delenv("RANKDECK_HOME")
+    (tmp_path / "own" / "runs-folder.txt").write_text("not/absolute", encoding="utf-8")
+    assert paths.default_runs_dir() == tmp_path / "own" / "runs"
 
 
 def test_a_home_is_absolute_and_holds_the_tokens(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -48,7 +48,8 @@ def test_letters_apart_fit_only_from_three_on_and_close_ones_better() -> None:
 
 
 def test_a_lighter_entry_stands_behind_one_that_fits_alike() -> None:
-    assert titles("re", Named("replay", weight=0.8), Named("resume")) == ["resume", "replay"]
+    entries = [Named("replay", weight=0.8), Named("resume")]
+    assert titles("re", *entries) == titles("", *entries) == ["resume", "replay"]
 
 
 def test_an_empty_query_keeps_the_order_and_equal_entries_too() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QAbstractButton
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.state.docs_pages import DOCS, list_pages
 from app.views.dialogs.about_dialog import AboutDialog
 from app.views.dialogs.docs_dialog import DocsDialog
-from app.views.dialogs.settings_dialog import SettingsDialog
+from app.views.dialogs.settings_dialog import Preferred, SettingsDialog
 from core import __version__
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
@@ -21,7 +21,7 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
 
 def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> None:
-    dialog = SettingsDialog("light", 32, tmp_path)
+    dialog = SettingsDialog(Preferred("light", 32, tmp_path, notifies=False))
     qtbot.addWidget(dialog)
     dialog.show()
     assert [name for name, radio in dialog.themes.items() if radio.isChecked()] == ["light"]
@@ -31,11 +31,43 @@ def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> Non
     assert dialog.smoothing.strength == 32
     with qtbot.waitSignal(dialog.smoothing_chosen):
         qtbot.keyClick(dialog.smoothing.slider, Qt.Key.Key_Right)
-    assert dialog.folder.full_text == str(tmp_path)
-    with qtbot.waitSignal(dialog.folder_requested):
-        dialog.open_folder.click()
+    with qtbot.waitSignal(dialog.notifications_chosen) as notifies:
+        qtbot.keyClick(dialog.notifications, Qt.Key.Key_Space)
+    assert notifies.args == [True] and dialog.task_progress.isChecked()
+    with qtbot.waitSignal(dialog.task_progress_chosen) as progress:
+        dialog.task_progress.click()
+    assert progress.args == [False]
     buttons = dialog.findChildren(QAbstractButton)
     assert all(button.text() or button.accessibleName() for button in buttons)
+    assert not any(button.isDefault() for button in dialog.findChildren(QPushButton))
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
+def test_another_folder_of_runs_is_used_from_the_next_start(qtbot: QtBot, tmp_path: Path) -> None:
+    now, other = tmp_path / "now", tmp_path / "other"
+    other.mkdir()
+    dialog = SettingsDialog(Preferred("light", 32, now))
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert dialog.folder.full_text == str(now) and dialog.change_folder.isEnabled()
+    with qtbot.waitSignal(dialog.folder_requested):
+        dialog.open_folder.click()
+    dialog.change_folder.click()
+    chooser = dialog.findChild(QFileDialog)
+    assert chooser is not None
+    with qtbot.waitSignal(dialog.folder_chosen) as chosen:
+        chooser.fileSelected.emit(str(other))
+    chooser.close()
+    assert chosen.args == [other] and dialog.folder.full_text == str(other)
+    assert dialog.folder_note.text().startswith("Used from the next start") and str(now) in dialog.folder_note.text()
+
+
+def test_a_variable_that_sets_the_folder_is_named(qtbot: QtBot, tmp_path: Path) -> None:
+    dialog = SettingsDialog(Preferred("dark", 0, tmp_path, is_set_outside=True))
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert not dialog.change_folder.isEnabled()
+    assert "RANKDECK_HOME" in dialog.folder_note.text() and "RANKDECK_HOME" in dialog.change_folder.toolTip()
 
 
 def test_versions_are_shown_and_copied(qtbot: QtBot) -> None:

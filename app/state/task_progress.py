@@ -1,0 +1,64 @@
+"""Progress in the task bar: which run it shows, how far that is, and in which colour."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+from typing import Final
+
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry
+
+
+class TaskState(Enum):
+    """How the bar looks."""
+
+    NONE = "none"
+    BUSY = "busy"
+    NORMAL = "normal"
+    PAUSED = "paused"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class TaskProgress:
+    """The bar on the window's button.
+
+    Attributes:
+        state: How it looks.
+        share: How far the run is, 0..1, in whole percents, so that the system is told of a change that can be seen.
+    """
+
+    state: TaskState = TaskState.NONE
+    share: float = 0.0
+
+
+NO_PROGRESS: Final = TaskProgress()
+
+
+def task_progress(entries: Sequence[RunEntry], shown: Path | None) -> TaskProgress:
+    """The progress of the shown run while that is live, else of the live run that began last.
+
+    Args:
+        entries: Every run.
+        shown: The run that the window shows.
+    """
+    live = [(entry.path == shown, entry.state) for entry in entries if entry.state is not None and entry.state.is_live]
+    if not live:
+        return NO_PROGRESS
+    _, state = max(live, key=lambda run: (run[0], run[1].created))
+    return TaskProgress(_look(state), _share(state))
+
+
+def _share(state: RunState) -> float:
+    return round(min(1.0, state.step / state.total_steps), 2) if state.total_steps else 0.0
+
+
+def _look(state: RunState) -> TaskState:
+    if state.trouble:
+        return TaskState.ERROR
+    if state.state == "stopping":
+        return TaskState.PAUSED
+    return TaskState.NORMAL if state.total_steps and state.step else TaskState.BUSY

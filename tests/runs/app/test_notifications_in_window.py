@@ -1,0 +1,122 @@
+"""Notifications and progress outside the window, while runs begin and end before its eyes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.state.run_news import RunNews
+from app.state.task_progress import NO_PROGRESS, TaskProgress, TaskState
+from app.views.style.icons import app_icon
+from app.views.window.outside_notice import OutsideNotices
+from app.views.window.taskbar import NoTaskbar, launcher_values, taskbar_for
+from core.processes.identity import identify
+from core.run_folder.store import RunStore
+from tests.helpers.made_runs import make_run
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
+
+pytestmark = OFFSCREEN_NOISE
+LIMIT_MS = 10_000
+
+
+def set_state(store: RunStore, state: str, **changes: object) -> None:
+    """As a host of this process writes it."""
+    store.write_state(store.stored_state().replace(state=state, host=identify(os.getpid()), **changes))
+
+
+@pytest.mark.qt_log_ignore("This plugin does not support (raise|propagateSizeHints)", extend=True)
+def test_a_run_that_ends_elsewhere_is_told_and_opened(
+    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
+    runs_dir.mkdir(exist_ok=True)
+    live, other = (make_run(tmp_path, runs_dir=runs_dir) for _ in range(2))
+    rankdeck = open_window()
+    told: list[RunNews] = []
+    shown: list[TaskProgress] = []
+    monkeypatch.setattr(rankdeck.notifications.outside, "show", told.append)
+    monkeypatch.setattr(rankdeck.notifications._taskbar, "show", shown.append)
+    rankdeck.showing.show(other.dir)
+    set_state(live, "training", step=25, total_steps=100)
+    rankdeck.runs.refresh()
+    qtbot.waitUntil(lambda: TaskProgress(TaskState.NORMAL, 0.25) in shown, timeout=LIMIT_MS)
+    set_state(live, "finished", step=100)
+    rankdeck.runs.refresh()
+    qtbot.waitUntil(lambda: len(told) == 1, timeout=LIMIT_MS)
+    assert told[0].run_dir == live.dir and told[0].title.endswith("finished.")
+    assert shown[-1] == NO_PROGRESS
+    rankdeck.notifications.outside.clicked.emit(live.dir)
+    assert rankdeck.showing.run_dir == live.dir
+
+
+def test_what_is_seen_or_switched_off_is_not_told(
+    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
+    runs_dir.mkdir(exist_ok=True)
+    seen, quiet = (make_run(tmp_path, runs_dir=runs_dir) for _ in range(2))
+    rankdeck = open_window()
+    told: list[RunNews] = []
+    monkeypatch.setattr(rankdeck.notifications.outside, "show", told.append)
+    rankdeck.showing.show(seen.dir)
+    entries = rankdeck.runs.model.entries
+    for store in (seen, quiet):
+        set_state(store, "training", step=1, total_steps=100)
+    qtbot.waitUntil(lambda: all(entry.word == "training" for entry in entries()), timeout=LIMIT_MS)
+    rankdeck.window.activateWindow()  # charts that are made take it away for a moment
+    qtbot.waitUntil(rankdeck.window.isActiveWindow)
+    set_state(seen, "failed")
+    qtbot.waitUntil(lambda: sum(entry.word == "failed" for entry in entries()) == 1, timeout=LIMIT_MS)
+    rankdeck.settings.set_flag("notifications", False)
+    set_state(quiet, "failed")
+    qtbot.waitUntil(lambda: all(entry.word == "failed" for entry in entries()), timeout=LIMIT_MS)
+    rankdeck.runner._pool.waitForDone(3000)
+    qtbot.wait(50)
+    assert told == []
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or not shutil.which("dbus-run-session") or not shutil.which("gdbus"),
+    reason="there is no session bus to start, or no gdbus",
+)
+def test_linux_shows_it_by_its_notification_service() -> None:
+    command = ["dbus-run-session", "--", sys.executable, "-m", "tests.helpers.notification_service"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    said = json.loads(done.stdout)
+    assert said["got"][0].startswith("susssas")
+    assert said["got"][1:] == ["Rankdeck", 0, "", 'a "quoted" run finished.', "Line 1\nLine 2 \\ [x]"]
+    assert said["opened"] == ["a"]
+
+
+@pytest.mark.qt_log_ignore("QObject::connect: No such signal QPlatformNativeInterface", extend=True)
+def test_the_tray_s_icon_is_there_while_news_is_unread(qtbot: QtBot) -> None:
+    notices = OutsideNotices(app_icon())
+    news = RunNews(Path("runs/a"), "error", "a failed.", "It ran out of memory.")
+    notices._show_in_tray(news)
+    tray = notices._tray
+    assert tray is not None and tray.toolTip() == "a failed."
+    with qtbot.waitSignal(notices.clicked) as clicked:
+        tray.messageClicked.emit()
+    assert clicked.args == [Path("runs/a")]
+    notices.clear()
+    assert not tray.isVisible()
+    notices.close()
+
+
+def test_without_a_bus_there_is_no_task_bar(monkeypatch: pytest.MonkeyPatch) -> None:
+    if sys.platform == "linux":
+        monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
+        assert isinstance(taskbar_for(0), NoTaskbar)
+    assert launcher_values(TaskProgress(TaskState.NORMAL, 0.5)) == {
+        "progress": 0.5,
+        "progress-visible": True,
+        "urgent": False,
+    }
+    assert launcher_values(NO_PROGRESS)["progress-visible"] is False
