@@ -104,13 +104,13 @@ def value_text(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
 
 
 def detail_text(record: RunRecord, now: float | None = None) -> str:
-    """The second line: why it failed; else how far it is, on what, how long it took and when it began."""
+    """The second line: why it failed; else what it runs on, how far it is, how long it took and when it began."""
     state = record.entry.state
     why = " ".join(reason(record.entry).split())
     if state is None or why:
         return why
     lasted = lasted_s(state, now)
-    parts = [_stage(record.entry), devices_text(state), "" if lasted is None else _short(lasted)]
+    parts = [devices_text(state), _stage(record.entry), "" if lasted is None else _short(lasted)]
     if not state.is_live:
         parts.append(day_text(state.created, now))
     return SEPARATOR.join(part for part in parts if part)

@@ -92,6 +92,7 @@ class RunDelegate(QStyledItemDelegate):
         """A line over the name; empty gives the run its own name back."""
         editor = QLineEdit(parent)
         editor.setMaxLength(MAX_NAME)
+        editor.setAutoFillBackground(True)  # the name below must not shine through
         editor.setAccessibleName("Name of the run")
         row: RunRow = index.data(ROW)
         state = row.entry.state

@@ -35,7 +35,7 @@ class RunView(QListView):
         self._is_ticking = False
         self._is_model_changing = False
         self.rows_delegate = RunDelegate(self)
-        # Before the view: a row that goes takes its selection with it, which is no choice of the user's.
+        # Before the view: a row that goes takes its selection with it, which the user has not chosen.
         model.rowsAboutToBeRemoved.connect(self._on_rows_leaving)
         self.setModel(model)
         model.rowsRemoved.connect(self._on_rows_left)

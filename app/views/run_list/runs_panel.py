@@ -79,6 +79,7 @@ class RunsPanel(QWidget):
         self.search = QWidget()
         row = lay_row(self.search, self.filter_line, self.order, spacing=4, margins=(8, 0, 8, 4), grow=self.filter_line)
         row.setAlignment(self.order, Qt.AlignmentFlag.AlignTop)
+        self.order.setFixedHeight(self.filter.sizeHint().height())
         self.resume_file = None if resume_file is None else ResumeFileButton(resume_file)
         self._head = self._make_head()
         self.foot = self._make_foot()

@@ -42,10 +42,10 @@ def record(notes_name: str = "", **fields: object) -> RunRecord:
 @pytest.mark.parametrize(
     ("fields", "text"),
     [
-        ({"state": "training", "step": 50, "total_steps": 100, **DDP}, f"50{NB}% · DDP × 2 · 1 h 00 m"),
-        ({"state": "training", "step": 1502, **DDP}, "step 1,502 · DDP × 2 · 1 h 00 m"),
+        ({"state": "training", "step": 50, "total_steps": 100, **DDP}, f"DDP × 2 · 50{NB}% · 1 h 00 m"),
+        ({"state": "training", "step": 1502, **DDP}, "DDP × 2 · step 1,502 · 1 h 00 m"),
         ({"state": "starting"}, "starting · 1 h 00 m"),
-        ({"state": "stopped", "step": 64, "total_steps": 100, **DDP}, f"stopped at 64{NB}% · DDP × 2 · 4 m · TIME"),
+        ({"state": "stopped", "step": 64, "total_steps": 100, **DDP}, f"DDP × 2 · stopped at 64{NB}% · 4 m · TIME"),
         ({"state": "finished", "mode": "single", "devices": ("cpu:0",)}, "1 CPU · 4 m · TIME"),
         ({"state": "finished", "updated": BEGAN + 59.4, **DDP}, "DDP × 2 · 59 s · TIME"),
         ({"state": "finished", "attempt": 2, **DDP}, "DDP × 2 · TIME"),
