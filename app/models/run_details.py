@@ -52,10 +52,12 @@ class RunDetails(Feed):
 
     Signals:
         curve_read: A `CurveRead`.
+        curve_dropped: The folder of a run whose curve was wanted and is not read: others were wanted since.
         sizes_counted: The sizes of some folders in bytes, by path.
     """
 
     curve_read = Signal(object)
+    curve_dropped = Signal(object)
     sizes_counted = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -95,12 +97,15 @@ class RunDetails(Feed):
 
     def want_curve(self, row: RunRow) -> None:
         """Reads a row's curve; the one that was wanted last is the first."""
+        dropped: list[Path] = []
         with self._changed:
             self._wanted[row.path] = row
             self._wanted.move_to_end(row.path)
             while len(self._wanted) > MAX_WANTED:
-                self._wanted.popitem(last=False)
+                dropped.append(self._wanted.popitem(last=False)[0])
             self._changed.notify_all()
+        for path in dropped:
+            self.curve_dropped.emit(path)
 
     def set_runs(self, rows: Iterable[RunRow]) -> None:
         """Counts the sizes of these runs, of each again when it has changed."""

@@ -174,6 +174,10 @@ class RunListModel(QAbstractListModel):
             if number is not None:
                 self.dataChanged.emit(self.index(number), self.index(number), [CURVE])
 
+    def drop_curve(self, path: Path) -> None:
+        """Asks for a run's curve again when it is in sight again."""
+        self._wanted.pop(path, None)
+
     def set_sizes(self, sizes: Mapping[Path, int]) -> None:
         """Takes over sizes that were counted."""
         self._sizes |= sizes
@@ -282,6 +286,7 @@ class RunList(Feed):
         self.details = RunDetails(self)
         self.model.curve_wanted.connect(self.details.want_curve)
         self.details.curve_read.connect(self.model.set_curve)
+        self.details.curve_dropped.connect(self.model.drop_curve)
         self.details.sizes_counted.connect(self.model.set_sizes)
         self._soon = threading.Event()
         self._scanner: RunScanner | None = None

@@ -97,18 +97,21 @@ def _rows(path: Path, first: int, count: int) -> Sequence[float]:
 
 def _from_lines(metrics: Path, names: Sequence[str]) -> tuple[list[float], float | None]:
     """Values of one rank at places of `metrics.jsonl`."""
-    found: dict[str, list[float]] = {}
-    lasts: dict[str, float] = {}
+    found: dict[str, list[list[float]]] = {}
     for lines in _windows(metrics):
-        of_window: dict[str, list[float]] = {}
+        window: dict[str, list[float]] = {}
         for line in lines:
             for name, value in _values(line, names):
-                of_window.setdefault(name, []).append(value)
-        for name, values in of_window.items():
-            found.setdefault(name, []).append(sum(values) / len(values))
-            lasts[name] = values[-1]
-    name = next((name for name in names if name in found), None)
-    return ([], None) if name is None else (found[name], lasts[name])
+                window.setdefault(name, []).append(value)
+        for name, values in window.items():
+            found.setdefault(name, []).append(values)
+    parts = next((found[name] for name in names if name in found), [])
+    last = parts[-1][-1] if parts else None
+    if len(parts) < POINTS // 2:  # a short file: its windows are all of it
+        flat = [value for part in parts for value in part]
+        count = min(POINTS, len(flat))
+        parts = [flat[len(flat) * n // count : len(flat) * (n + 1) // count] for n in range(count)]
+    return [sum(part) / len(part) for part in parts], last
 
 
 def _windows(metrics: Path) -> Iterator[list[bytes]]:
