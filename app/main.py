@@ -22,9 +22,9 @@ from app.controllers.draft_checks import Drafting
 from app.controllers.draft_saving import DraftSaving
 from app.controllers.new_run import NewRunControl
 from app.controllers.notifications import Notifications
+from app.controllers.organising import Organising
 from app.controllers.palette import Palette
 from app.controllers.preferences import Preferences
-from app.controllers.renaming import Renaming
 from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
@@ -88,7 +88,7 @@ class Rankdeck(QObject):
         )
         self.draft_saving = DraftSaving(window.new_run, self.settings, self)
         self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)
-        self.renaming = Renaming(window, showing, runs, self.runner, self)
+        self.organising = Organising(window, runs, showing, self.display, self.runner, self)
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self)

@@ -94,6 +94,7 @@ class Comparing(QObject):
         self._timer.setInterval(round(LIVE_S * 1000))
         self._timer.timeout.connect(self._on_due)
         window.actions_.compare.triggered.connect(self._on_compare_requested)
+        window.runs.compare_requested.connect(self.compare)
         window.page_shown.connect(self._on_page_shown)
 
     @property

@@ -71,6 +71,7 @@ class RunControl(QObject):
         window.stop_requested.connect(self._on_stop_requested)
         window.actions_.resume.triggered.connect(self._on_resume_requested)
         window.actions_.resume_file.triggered.connect(self._on_resume_file_requested)
+        window.runs.resume_requested.connect(self.resume_run)
         window.stop_and_close_requested.connect(self._on_stop_and_close)
         launching.busy_changed.connect(self._on_busy_changed)
         launching.started.connect(self._on_started)
@@ -190,6 +191,12 @@ class RunControl(QObject):
         dialog = self._open_dialog()
         if dialog is not None:
             dialog.open_file.click()
+
+    def resume_run(self, run_dir: Path) -> None:
+        """Opens the dialog with a run, whichever is shown."""
+        dialog = self._open_dialog()
+        if dialog is not None:
+            dialog.choose(str(run_dir))
 
     def _open_dialog(self) -> ResumeDialog | None:
         """A new dialog; None where there is one already, which is brought to the front."""

@@ -84,6 +84,7 @@ class RunDisplay(QObject):
         self._runs.listed.connect(self._on_listed)
         window.runs.run_chosen.connect(showing.show)
         window.runs.settings_wanted.connect(self._runs.want_settings)
+        self._runs.settings_read.connect(window.runs.filter_line.show_settings_read)
         window.actions_.replay.triggered.connect(showing.show_again)
         showing.shown.connect(self._on_shown)
         showing.failed.connect(window.runs.notice.show_error)
@@ -91,7 +92,7 @@ class RunDisplay(QObject):
         showing.config_read.connect(window.tabs.config.show_config)
         showing.config_failed.connect(window.tabs.config.notice.show_error)
         window.tabs.log.log_chosen.connect(showing.show_log)
-        window.tabs.config.copy_requested.connect(self._on_copy_requested)
+        window.tabs.config.copy_requested.connect(self.copy_settings)
         data.status_changed.connect(self._on_status_changed)
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
@@ -217,8 +218,10 @@ class RunDisplay(QObject):
             self._names = names
             self._window.show_names(names)
 
-    def _on_copy_requested(self, config: RunConfig) -> None:
-        name = config.recipe if self._showing.run_dir is None else self.name_of(self._showing.run_dir)
+    def copy_settings(self, config: RunConfig, run_dir: Path | None = None) -> None:
+        """Fills New run with the settings of a run; None means the one that is shown."""
+        source = run_dir or self._showing.run_dir
+        name = config.recipe if source is None else self.name_of(source)
         self._window.new_run.copy_run(draft_from_config(config, self._table.devices), name)
         self._window.actions_.new_run.setChecked(True)
 

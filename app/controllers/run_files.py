@@ -41,7 +41,9 @@ class RunFiles(QObject):
         actions.copy_path.triggered.connect(self._on_copy_path_requested)
         window.outcome.copy_requested.connect(self._copy)
         for kind, action in actions.exports.items():
-            action.triggered.connect(functools.partial(self._export, kind))
+            action.triggered.connect(functools.partial(self._on_export_requested, kind))
+        window.runs.export_requested.connect(self.export)
+        window.runs.folder_requested.connect(open_path)
 
     def _on_folder_requested(self) -> None:
         if self._showing.run_dir is not None:
@@ -55,12 +57,15 @@ class RunFiles(QObject):
         QGuiApplication.clipboard().setText(path)
         self._window.notice.say_briefly("Path copied", path)
 
-    def _export(self, kind: str) -> None:
-        """Begins; does nothing where just this is going on already."""
-        run_dir = self._showing.run_dir
-        if run_dir is None or (run_dir, kind) in self._going:
-            return
+    def _on_export_requested(self, kind: str) -> None:
+        if self._showing.run_dir is not None:
+            self.export(self._showing.run_dir, kind)
+
+    def export(self, run_dir: Path, kind: str) -> None:
+        """Exports a run; does nothing while just this export of it is under way."""
         key = (run_dir, kind)
+        if key in self._going:
+            return
 
         def work() -> Exported:
             from core.export.export import export_run  # here: the window opens without it

@@ -69,6 +69,15 @@ class Showing(QObject):
         self._read_config(run_dir)
         self.shown.emit(run_dir)
 
+    def show_none(self) -> None:
+        """Shows no run; the files of the one that was shown are let go."""
+        self._looked = True
+        for feed in (self._data, self._ledger, self._log):
+            feed.close(wait=False)
+        self.run_dir, self._logs_of = None, None
+        self._settings.set_text("last_run", "")
+        self.shown.emit(None)
+
     def show_again(self) -> None:
         """Reads the shown run again from its first line."""
         if self.run_dir is not None:
@@ -93,7 +102,7 @@ class Showing(QObject):
         self._looked = True
         live = next((entry.path for entry in entries if entry.state is not None and entry.state.is_live), None)
         last = self._settings.text("last_run")
-        again = next((entry.path for entry in entries if last is not None and entry.path == Path(last)), None)
+        again = next((entry.path for entry in entries if last and entry.path == Path(last)), None)
         chosen = live or again
         if chosen is not None:
             self.show(chosen)

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import operator
 import threading
-from collections.abc import Sequence
+import time
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
 
 from app.bridge import Feed, Send
+from app.models.run_details import CurveRead, RunDetails, Version, version_of
 from app.models.run_order import NEWEST, ordered
-from app.models.run_row import RunRow, sentence, tooltip
+from app.models.run_row import NO_CURVE, RunRow, Totals, is_live, sentence, tooltip
 from app.models.run_scanner import RunScanner
+from core.metrics.curve import MetricCurve
+from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
 from core.run_folder.run_filter import Term
 from core.run_folder.store import RunEntry
@@ -20,18 +26,36 @@ from core.run_folder.store import RunEntry
 REFRESH_S: Final = 1.0
 ROW: Final = Qt.ItemDataRole.UserRole
 """The role of a row's `RunRow`; others say its name, and a sentence for tooltips and screen readers."""
+CURVE: Final = Qt.ItemDataRole.UserRole + 1
+"""The role of a row's `MetricCurve`; to ask for it has it read."""
+CURVE_AGAIN_S: Final = 5.0
+"""A live run's curve is not read more often."""
 Index = QModelIndex | QPersistentModelIndex
 
 
 class RunListModel(QAbstractListModel):
-    """Qt's view of the runs; selections stay on their run when the order changes."""
+    """Qt's view of the runs; selections stay on their run when the order changes.
+
+    Signals:
+        curve_wanted: A `RunRow` that is in sight and has no curve yet, or an old one.
+        renamed: ``(folder, name)``: the user typed another name.
+        totals_changed: `totals` may be another one.
+    """
+
+    curve_wanted = Signal(object)
+    renamed = Signal(object, str)
+    totals_changed = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._all: list[RunRow] = []
+        self._texts: dict[Path, tuple[RunRow, str]] = {}
         self._rows: list[RunRow] = []
         self._order = NEWEST
         self._terms: tuple[Term, ...] = ()
+        self._curves: dict[Path, MetricCurve] = {}
+        self._wanted: dict[Path, tuple[Version, float]] = {}
+        self._sizes: dict[Path, int] = {}
 
     def entries(self) -> list[RunEntry]:
         """Every run, also those that are not shown."""
@@ -49,53 +73,161 @@ class RunListModel(QAbstractListModel):
         """What is known of the run in a folder; None before it was listed."""
         return next((row.record for row in self._all if row.path == run_dir), None)
 
+    def tags(self) -> list[str]:
+        """Every tag that a run has, sorted."""
+        return sorted({tag for row in self._all for tag in row.record.notes.tags})
+
     def records(self) -> list[RunRecord]:
         """Every run as a filter sees it."""
         return [row.record for row in self._all]
 
+    def totals(self) -> Totals:
+        """How many runs there are, and what they take on the disk."""
+        shown = [self._sizes[row.path] for row in self._rows if row.path in self._sizes]
+        return Totals(len(self._all), len(self._rows), sum(shown), len(shown) == len(self._rows))
+
+    def size_bytes(self, path: Path) -> int | None:
+        """What a run's folder takes; None until that was counted."""
+        return self._sizes.get(path)
+
+    def row_number(self, path: Path) -> int | None:
+        """The place of a run; None while it is not shown."""
+        return next((number for number, row in enumerate(self._rows) if row.path == path), None)
+
     def set_filter(self, terms: tuple[Term, ...]) -> None:
         """Shows only the runs for which all terms hold."""
-        self._terms = terms
-        self._arrange()
+        if terms != self._terms:
+            self._terms = terms
+            self._arrange()
 
     def set_order(self, order: str) -> None:
         """Shows them in one of `ORDERS`."""
         self._order = order
+        self._all = ordered(self._all, order)
         self._arrange()
 
     def rowCount(self, parent: Index | None = None) -> int:
         return 0 if parent is not None and parent.isValid() else len(self._rows)
 
+    def flags(self, index: Index) -> Qt.ItemFlag:
+        """Names can be edited."""
+        return super().flags(index) | Qt.ItemFlag.ItemIsEditable if index.isValid() else Qt.ItemFlag.NoItemFlags
+
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """The name, a sentence, or the row itself (`ROW`)."""
+        """The name, a sentence, the row itself (`ROW`) or its curve (`CURVE`)."""
         if not index.isValid() or index.row() >= len(self._rows):
             return None
         row = self._rows[index.row()]
         if role == ROW:
             return row
+        if role == CURVE:
+            self._want_curve(row)
+            return self._curves.get(row.path, NO_CURVE)
         if role == Qt.ItemDataRole.DisplayRole:
             return row.record.label
+        if role == Qt.ItemDataRole.EditRole:
+            return row.record.notes.name or row.record.label
         if role == Qt.ItemDataRole.AccessibleTextRole:
-            return sentence(row.record)
-        return tooltip(row.record) if role == Qt.ItemDataRole.ToolTipRole else None
+            return sentence(row, self._curves.get(row.path, NO_CURVE))
+        if role == Qt.ItemDataRole.ToolTipRole:
+            return tooltip(row, self._curves.get(row.path, NO_CURVE), self._sizes.get(row.path))
+        return None
+
+    def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
+        """Asks for another name; it is shown once it was written."""
+        if role != Qt.ItemDataRole.EditRole or not index.isValid():
+            return False
+        row = self._rows[index.row()]
+        name = str(value).strip()
+        if name not in (row.record.notes.name, self.data(index, Qt.ItemDataRole.EditRole)):
+            self.renamed.emit(row.path, name)
+        return True
 
     def show(self, rows: Sequence[RunRow]) -> None:
         """Takes over what was read; every run is in it."""
-        self._all = list(rows)
+        self._all = ordered(rows, self._order)
+        if any(len(known) > len(rows) for known in (self._sizes, self._curves, self._wanted, self._texts)):
+            paths = {row.path for row in rows}
+            self._texts = {path: text for path, text in self._texts.items() if path in paths}
+            self._sizes = {path: size for path, size in self._sizes.items() if path in paths}
+            self._curves = {path: curve for path, curve in self._curves.items() if path in paths}
+            self._wanted = {path: wanted for path, wanted in self._wanted.items() if path in paths}
         self._arrange()
+
+    def set_notes(self, notes: Mapping[Path, RunNotes]) -> None:
+        """Shows what was just written, before the folder is read again."""
+        changed = []
+        for row in self._all:
+            known = notes.get(row.path)
+            changed.append(row if known is None else replace(row, record=replace(row.record, notes=known)))
+        self.show(changed)
+
+    def remove(self, paths: Collection[Path]) -> None:
+        """Takes out runs that are not there any more."""
+        self.show([row for row in self._all if row.path not in paths])
+
+    def set_curve(self, read: CurveRead) -> None:
+        """Takes over a curve."""
+        if self._curves.get(read.path) != read.curve:
+            self._curves[read.path] = read.curve
+            number = self.row_number(read.path)
+            if number is not None:
+                self.dataChanged.emit(self.index(number), self.index(number), [CURVE])
+
+    def drop_curve(self, path: Path) -> None:
+        """Asks for a run's curve again when it is in sight again."""
+        self._wanted.pop(path, None)
+
+    def set_sizes(self, sizes: Mapping[Path, int]) -> None:
+        """Takes over sizes that were counted."""
+        self._sizes |= sizes
+        self.totals_changed.emit()
+
+    def _want_curve(self, row: RunRow) -> None:
+        version, (wanted, at) = version_of(row), self._wanted.get(row.path, (None, 0.0))
+        now = time.monotonic()
+        if version != wanted and (wanted is None or now - at > CURVE_AGAIN_S or not is_live(row.entry)):
+            self._wanted[row.path] = (version, now)
+            self.curve_wanted.emit(row)
 
     def _arrange(self) -> None:
         """Removes rows that went, inserts new ones, moves those that moved, and tells of those that changed."""
-        found = [row for row in self._all if all(term.holds(row.record) for term in self._terms)]
-        wanted = ordered(found, self._order)
-        self._remove_all_but({row.path for row in wanted})
-        self._insert(wanted)
-        if [row.path for row in self._rows] != [row.path for row in wanted]:
-            self._reorder(wanted)
-        for number, row in enumerate(wanted):
-            if self._rows[number] is not row and self._rows[number] != row:
-                self._rows[number] = row
-                self.dataChanged.emit(self.index(number), self.index(number))
+        wanted = [row for row in self._all if self._holds(row)]
+        if len(wanted) == len(self._rows) and all(map(operator.is_, wanted, self._rows)):
+            self.totals_changed.emit()
+            return
+        if not self._rows or not wanted:
+            self._replace(wanted)
+        else:
+            self._remove_all_but({row.path for row in wanted})
+            self._insert(wanted)
+            if [row.path for row in self._rows] != [row.path for row in wanted]:
+                self._reorder(wanted)
+            for number, row in enumerate(wanted):
+                if self._rows[number] is not row and self._rows[number] != row:
+                    self._rows[number] = row
+                    self.dataChanged.emit(self.index(number), self.index(number))
+        self.totals_changed.emit()
+
+    def _holds(self, row: RunRow) -> bool:
+        """Whether the filter lets a row through; the text that words are looked for in is made once per row."""
+        if not self._terms:
+            return True
+        known = self._texts.get(row.path)
+        if known is None or known[0] is not row:
+            known = self._texts[row.path] = (row, row.record.searched_text)
+        return all(term.holds(row.record, known[1]) for term in self._terms)
+
+    def _replace(self, wanted: list[RunRow]) -> None:
+        """All rows come or go: one change, whatever their number."""
+        if self._rows:
+            self.beginRemoveRows(QModelIndex(), 0, len(self._rows) - 1)
+            self._rows = []
+            self.endRemoveRows()
+        if wanted:
+            self.beginInsertRows(QModelIndex(), 0, len(wanted) - 1)
+            self._rows = wanted
+            self.endInsertRows()
 
     def _remove_all_but(self, wanted: set[Path]) -> None:
         end = len(self._rows)
@@ -140,14 +272,22 @@ class RunList(Feed):
     """Keeps a `RunListModel` current from a thread of its own.
 
     Signals:
-        listed: The list was read; its argument is the entries. Emitted when something changed, and the first time.
+        listed: The list was read; its argument is the entries. Emitted when something changed, and after
+            `refresh`.
+        settings_read: Every run's settings are there, after `want_settings`.
     """
 
     listed = Signal(object)
+    settings_read = Signal()
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.model = RunListModel(self)
+        self.details = RunDetails(self)
+        self.model.curve_wanted.connect(self.details.want_curve)
+        self.details.curve_read.connect(self.model.set_curve)
+        self.details.curve_dropped.connect(self.model.drop_curve)
+        self.details.sizes_counted.connect(self.model.set_sizes)
         self._soon = threading.Event()
         self._scanner: RunScanner | None = None
 
@@ -158,14 +298,21 @@ class RunList(Feed):
 
         def work(stopping: threading.Event, send: Send) -> None:
             sent: list[RunRow] | None = None
+            had_settings = False
             while not stopping.is_set():
+                # After a refresh it is sent even if it is as before: the model may have been ahead of the folder.
+                is_asked = soon.is_set()
                 soon.clear()
                 rows = scanner.scan()
-                if rows != sent and send(rows):
+                if (is_asked or rows != sent) and send(rows):
                     sent = rows
-                soon.wait(REFRESH_S)
+                if scanner.has_settings and not had_settings:
+                    had_settings = send(None)
+                if scanner.has_settings or not scanner.wants_settings:
+                    soon.wait(REFRESH_S)
 
         self._start("run list", work)
+        self.details.open()
 
     def refresh(self) -> None:
         """Looks again now, for example after a run was started."""
@@ -178,13 +325,17 @@ class RunList(Feed):
             self.refresh()
 
     def close(self, *, wait: bool = True) -> None:
-        """Ends the thread."""
+        """Ends the threads."""
         if self._worker is not None:
             self._worker.stopping.set()
         self._soon.set()
+        self.details.close(wait=wait)
         super().close(wait=wait)
 
     def _on_item(self, item: object) -> None:
         if isinstance(item, list):
             self.model.show(item)
+            self.details.set_runs(item)
             self.listed.emit([row.entry for row in item])
+        else:
+            self.settings_read.emit()

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
-from core.formatting import UNKNOWN, duration, number, percent
+from app.models.main_metric import LOSS, MainMetric
+from core.formatting import UNKNOWN, byte_size, duration, number, percent
+from core.metrics.curve import MetricCurve
 from core.run_folder.naming import SEPARATOR, begun_text, devices_text
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry
+
+NO_CURVE: Final = MetricCurve()
+MAX_TIP: Final = 400
+"""Letters of a note in the tooltip."""
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,13 +27,11 @@ class RunRow:
 
     Attributes:
         record: Its state, notes and settings.
-        curve: Its loss from the first step to the last, at a few points; empty while none is known.
-        size_bytes: What its folder takes on the disk; None until that was counted.
+        metric: By which runs of its recipe are judged.
     """
 
     record: RunRecord
-    curve: tuple[float, ...] = field(default=())
-    size_bytes: int | None = None
+    metric: MainMetric = LOSS
 
     @property
     def entry(self) -> RunEntry:
@@ -36,6 +42,23 @@ class RunRow:
     def path(self) -> Path:
         """Its folder."""
         return self.record.path
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What the list comes to.
+
+    Attributes:
+        runs: All of them.
+        shown: Those that the filter lets through.
+        size_bytes: What the shown ones take on the disk.
+        is_counted: … all of them; else there are more to count.
+    """
+
+    runs: int = 0
+    shown: int = 0
+    size_bytes: int = 0
+    is_counted: bool = True
 
 
 def is_live(entry: RunEntry) -> bool:
@@ -67,44 +90,99 @@ def lasted_s(state: RunState, now: float | None = None) -> float | None:
     return max(0.0, end - state.created) if end else None
 
 
-def value_text(entry: RunEntry) -> str:
-    """The last loss."""
-    return number(entry.state.loss) if entry.state is not None else UNKNOWN
+def title_text(record: RunRecord) -> str:
+    """The first line: the user's name; else its own, without the devices and the date that the second line has."""
+    state = record.entry.state
+    if record.notes.name or state is None or not state.name or state.name == state.run_id:
+        return record.label
+    return state.name
+
+
+def value_text(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
+    """The last value of its main metric."""
+    return UNKNOWN if row.entry.state is None else number(row.metric.last(row.entry.state, curve))
 
 
 def detail_text(record: RunRecord, now: float | None = None) -> str:
-    """The second line: why it failed; else how far it is, on what, and how long it took."""
+    """The second line: why it failed; else what it runs on, how far it is, how long it took and when it began."""
     state = record.entry.state
     why = " ".join(reason(record.entry).split())
     if state is None or why:
         return why
     lasted = lasted_s(state, now)
-    parts = [_stage(record.entry), devices_text(state), "" if lasted is None else _short(lasted)]
-    if record.notes.name and not state.is_live:  # other names end with it
-        parts.append(begun_text(state.created, now))
+    parts = [devices_text(state), _stage(record.entry), "" if lasted is None else _short(lasted)]
+    if not state.is_live:
+        parts.append(day_text(state.created, now))
     return SEPARATOR.join(part for part in parts if part)
 
 
-def sentence(record: RunRecord) -> str:
-    """The row for screen readers and tooltips: "base, stopped, 64 %, loss 1.83"."""
-    entry = record.entry
+def day_text(created: float, now: float | None = None) -> str:
+    """When a run began, as short as can be: "12:17" today, "yesterday", "24 Nov", "24 Nov 2025"."""
+    if not created:
+        return ""
+    begun, today = time.localtime(created), time.localtime(now)
+    if begun[:3] == today[:3]:
+        return time.strftime("%H:%M", begun)
+    noon = time.mktime((*today[:3], 12, 0, 0, 0, 0, -1))
+    if begun[:3] == time.localtime(noon - 86_400)[:3]:
+        return "yesterday"
+    day = f"{begun.tm_mday} {_MONTHS[begun.tm_mon - 1]}"
+    return day if begun.tm_year == today.tm_year else f"{day} {begun.tm_year}"
+
+
+def sentence(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
+    """The row for screen readers: "base, stopped, 64 %, loss 1.83"."""
+    record, entry = row.record, row.entry
     done = progress(entry)
     parts = [record.label, entry.word]
     if done is not None:
         parts.append(percent(done))
-    if entry.state is not None and entry.state.loss is not None:
-        parts.append(f"loss {number(entry.state.loss)}")
+    if entry.state is not None and (values := row.metric.text(entry.state, curve)):
+        parts.append(values)
     if record.notes.pinned:
         parts.append("pinned")
+    if record.notes.tags:
+        parts.append(f"tags {' '.join(record.notes.tags)}")
     why = reason(entry)
     return ", ".join(parts) + (f". {why}" if why else "")
 
 
-def tooltip(record: RunRecord) -> str:
-    """The sentence, tags, note and folder of a run, a line each."""
-    notes = record.notes
-    tags = f"Tags: {', '.join(notes.tags)}" if notes.tags else ""
-    return "\n".join(part for part in (sentence(record), tags, notes.note, record.path.name) if part)
+def tooltip(row: RunRow, curve: MetricCurve = NO_CURVE, size: int | None = None) -> str:
+    """What there is to know of a run at a glance, a line each; its folder and size last."""
+    record, notes, state = row.record, row.record.notes, row.entry.state
+    lines = [record.label, _headline(record)]
+    if state is not None:
+        values = row.metric.text(state, curve)
+        lines.append(values[:1].upper() + values[1:])
+        lines.append(f"Started {begun_text(state.created)}" if state.created else "")
+    lines += [f"Tags: {', '.join(notes.tags)}" if notes.tags else "", _shortened(notes.note)]
+    lines.append(record.path.name + ("" if size is None else f"{SEPARATOR}{byte_size(size)}"))
+    return "\n".join(line for line in lines if line)
+
+
+def totals_text(totals: Totals) -> str:
+    """ "6 runs · 1.4 GB", "12 of 1,000 runs"."""
+    runs = f"{totals.runs:,} run{'' if totals.runs == 1 else 's'}"
+    if totals.shown != totals.runs:
+        runs = f"{totals.shown:,} of {runs}"
+    if not totals.size_bytes:
+        return runs
+    return f"{runs}{SEPARATOR}{byte_size(totals.size_bytes)}{'' if totals.is_counted else ' so far'}"
+
+
+def _headline(record: RunRecord) -> str:
+    """State, progress and devices; why it failed."""
+    entry = record.entry
+    done, why = progress(entry), reason(entry)
+    parts = [entry.word.capitalize() + (f" at {percent(done)}" if done is not None and done < 1 else "")]
+    if entry.state is not None:
+        lasted = lasted_s(entry.state)
+        parts += [devices_text(entry.state), "" if lasted is None else duration(lasted)]
+    return SEPARATOR.join(part for part in parts if part) + (f": {why}" if why else "")
+
+
+def _shortened(note: str) -> str:
+    return note if len(note) <= MAX_TIP else f"{note[:MAX_TIP].rstrip()}…"
 
 
 def _stage(entry: RunEntry) -> str:

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import operator
 import os
+import time
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
+from app.models.main_metric import MainMetrics
 from app.models.run_order import ordered
-from app.models.run_row import RunRow
+from app.models.run_row import RunRow, is_live
 from core.errors import StateFileError
+from core.run_folder.bin import BIN
 from core.run_folder.notes import NOTES, RunNotes
 from core.run_folder.record import RunRecord, notes_of, settings_of
 from core.run_folder.state import RunState
@@ -17,6 +22,30 @@ from core.run_folder.store import RunEntry, RunStore
 
 Stamp: TypeAlias = tuple[int, int] | None
 """A file's time and size; None where there is none."""
+SWEEP: Final = 32
+"""Folders that are looked into at each scan though nothing says that they changed; the others' turn comes later.
+
+A file that is replaced (as hosts and notes do) changes its folder's time. One that is written in place does not.
+"""
+RECENT_S: Final = 3.0
+"""A folder that changed so recently is looked into again: within a clock tick, two changes have the same time."""
+SETTINGS_BUDGET_S: Final = 0.2
+"""How long a scan reads settings; the rest is read by the next ones, so that the list is never old."""
+
+
+@dataclass(slots=True)
+class _Folder:
+    """What is known of one folder.
+
+    Attributes:
+        changed_ns: Its own time, when it was looked into.
+    """
+
+    changed_ns: int = 0
+    row: RunRow | None = None
+    state: tuple[Stamp, RunState | None, str] = (None, None, "")
+    notes: tuple[Stamp, RunNotes] = field(default_factory=lambda: (None, RunNotes()))
+    settings: tuple[Stamp, Mapping[str, Any]] | None = None
 
 
 class RunScanner:
@@ -24,66 +53,108 @@ class RunScanner:
 
     Attributes:
         wants_settings: Read the settings too, from the next scan on; a thousand of them take a second the first time.
+        has_settings: Every run's settings were read.
     """
 
     def __init__(self, runs_dir: Path) -> None:
         self.runs_dir = runs_dir
         self.wants_settings = False
-        self._states: dict[str, tuple[Stamp, RunState | None, str]] = {}
-        self._notes: dict[str, tuple[Stamp, RunNotes]] = {}
-        self._settings: dict[str, tuple[Stamp, Mapping[str, Any]]] = {}
+        self.has_settings = False
+        self._known: dict[str, _Folder] = {}
+        self._turn = 0
+        self._metrics = MainMetrics()
+        self._rows: list[RunRow] = []
 
     def scan(self) -> list[RunRow]:
         """Every run, live ones first, then the newest; a damaged one says why, other folders are passed over."""
+        found = self._folders()
+        before = [known.row for known in self._known.values()]
+        self._known = {folder: self._known.get(folder) or _Folder() for folder in found}
+        recent_ns = time.time_ns() - int(RECENT_S * 1e9)
+        first, self._turn = self._turn, self._turn + SWEEP
+        if self._turn >= len(found):
+            self._turn = 0
+        for number, (folder, changed_ns) in enumerate(found.items()):
+            known = self._known[folder]
+            is_same = known.changed_ns == changed_ns < recent_ns and not first <= number < first + SWEEP
+            if not is_same or (known.row is not None and is_live(known.row.entry)):
+                self._look(folder, known, changed_ns)
+        if self.wants_settings:
+            self._read_settings()
+        now = [known.row for known in self._known.values()]
+        if len(now) != len(before) or not all(map(operator.is_, now, before)):
+            self._rows = ordered(row for row in now if row is not None)
+        return list(self._rows)
+
+    def _folders(self) -> dict[str, int]:
+        """Each folder with the time of its last change."""
+        folders: dict[str, int] = {}
         try:
             with os.scandir(self.runs_dir) as found:
-                folders = [item.path for item in found if item.is_dir()]
+                for item in found:
+                    try:
+                        if item.name != BIN and item.is_dir():
+                            # Windows' listing has a folder's time from before its last change; its own is right.
+                            own = Path(item.path).stat() if os.name == "nt" else item.stat()
+                            folders[item.path] = own.st_mtime_ns
+                    except OSError:
+                        continue  # it was removed in this moment
         except OSError:
-            folders = []
-        rows = [RunRow(record) for folder in folders if (record := self._record(folder)) is not None]
-        self._states = {folder: self._states[folder] for folder in folders if folder in self._states}
-        self._notes = {folder: self._notes[folder] for folder in folders if folder in self._notes}
-        self._settings = {folder: self._settings[folder] for folder in folders if folder in self._settings}
-        return ordered(rows)
+            return {}
+        return folders
 
-    def _record(self, folder: str) -> RunRecord | None:
-        entry = self._entry(folder)
-        return None if entry is None else RunRecord(entry, self._notes_of(folder), self._settings_of(folder))
+    def _look(self, folder: str, known: _Folder, changed_ns: int) -> None:
+        """Reads what changed in a folder; its row stays the same object where nothing did."""
+        known.changed_ns = changed_ns
+        entry = self._entry(folder, known)
+        if entry is None:
+            known.row = None
+            return
+        if known.settings is not None and known.settings[0] != stamp_of(RunStore(entry.path).run_toml):
+            known.settings = None  # replaced, as when a run is resumed with another setting
+        record = RunRecord(entry, self._notes(folder, known), known.settings[1] if known.settings else {})
+        if known.row is None or known.row.record != record:
+            known.row = self._row(record)
 
-    def _entry(self, folder: str) -> RunEntry | None:
+    def _row(self, record: RunRecord) -> RunRow:
+        state = record.entry.state
+        return RunRow(record, self._metrics.of(state.recipe if state is not None else ""))
+
+    def _entry(self, folder: str, known: _Folder) -> RunEntry | None:
         store = RunStore(Path(folder))
         stamp = stamp_of(store.state_json)
         if stamp is None:
             if not store.run_toml.exists():
                 return None
             return RunEntry(store.dir, None, "Its state.json is missing or cannot be read.")
-        seen = self._states.get(folder)
-        if seen is None or seen[0] != stamp:
+        if known.state[0] != stamp:
             try:
-                seen = (stamp, store.stored_state(), "")
+                known.state = (stamp, store.stored_state(), "")
             except StateFileError as error:
-                seen = (stamp, None, error.cause)
-            self._states[folder] = seen
-        _, state, problem = seen
+                known.state = (stamp, None, error.cause)
+        _, state, problem = known.state
         return RunEntry(store.dir, None if state is None else store.seen(state), problem or None)
 
-    def _notes_of(self, folder: str) -> RunNotes:
+    def _notes(self, folder: str, known: _Folder) -> RunNotes:
         stamp = stamp_of(Path(folder, NOTES))
         if stamp is None:
-            return RunNotes()
-        seen = self._notes.get(folder)
-        if seen is None or seen[0] != stamp:
-            seen = self._notes[folder] = (stamp, notes_of(Path(folder)))
-        return seen[1]
+            known.notes = (None, RunNotes())
+        elif known.notes[0] != stamp:
+            known.notes = (stamp, notes_of(Path(folder)))
+        return known.notes[1]
 
-    def _settings_of(self, folder: str) -> Mapping[str, Any]:
-        if not self.wants_settings:
-            return {}
-        stamp = stamp_of(RunStore(Path(folder)).run_toml)
-        seen = self._settings.get(folder)
-        if seen is None or seen[0] != stamp:
-            seen = self._settings[folder] = (stamp, settings_of(Path(folder)))
-        return seen[1]
+    def _read_settings(self) -> None:
+        """Reads settings that are not known yet, for a while."""
+        end = time.monotonic() + SETTINGS_BUDGET_S
+        self.has_settings = False
+        for folder, known in self._known.items():
+            if known.row is None or known.settings is not None:
+                continue
+            if time.monotonic() > end:
+                return
+            known.settings = (stamp_of(RunStore(Path(folder)).run_toml), settings_of(Path(folder)))
+            known.row = self._row(RunRecord(known.row.entry, known.row.record.notes, known.settings[1]))
+        self.has_settings = True
 
 
 def stamp_of(path: Path) -> Stamp:

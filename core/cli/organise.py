@@ -12,7 +12,7 @@ from core.errors import RunNotFoundError, UsageError
 from core.run_folder.bin import binned_runs, empty_bin, remove_run, restore_run
 from core.run_folder.notes import read_notes, write_notes
 from core.run_folder.record import read_record
-from core.run_folder.run_filter import matching, parse_filter, unknown_names
+from core.run_folder.run_filter import filter_problem, matching, parse_filter, unknown_names
 from core.run_folder.store import RunStore, find_run, list_runs
 
 
@@ -75,7 +75,10 @@ def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def find(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Lists the runs that a filter matches, newest first."""
     runs_dir = chosen_runs_dir(arguments)
-    terms = parse_filter(" ".join(arguments.filter))
+    text = " ".join(arguments.filter)
+    if problem := filter_problem(text):
+        raise UsageError(problem, "Correct the filter. Its terms: docs/command-line.md", title="Invalid filter")
+    terms = parse_filter(text)
     records = [read_record(entry) for entry in list_runs(runs_dir)]
     found = matching(records, terms)
     if arguments.json:

@@ -11,6 +11,7 @@ from typing import Any, Final
 from core.run_folder.record import RunRecord
 
 _TERM: Final = re.compile(r'(!?)(?:([A-Za-z_][\w-]*)(>=|<=|!=|[:=<>]))?("([^"]*)"?|\S+)')
+_UNFINISHED: Final = re.compile(r"(?:^|\s)(!?[A-Za-z_][\w-]*(>=|<=|!=|[:=<>]))\s*$")
 _COMPARE: Final[dict[str, Callable[[float, float], bool]]] = {
     ">": operator.gt,
     ">=": operator.ge,
@@ -36,13 +37,13 @@ class Term:
     text: str
     is_negated: bool = False
 
-    def holds(self, record: RunRecord) -> bool:
-        """Whether it holds for a run."""
-        return self._holds(record) != self.is_negated
+    def holds(self, record: RunRecord, searched_text: str | None = None) -> bool:
+        """Whether it holds for a run; its `searched_text` can be given, where it is kept."""
+        return self._holds(record, searched_text) != self.is_negated
 
-    def _holds(self, record: RunRecord) -> bool:
+    def _holds(self, record: RunRecord, searched_text: str | None) -> bool:
         if not self.name:
-            return self.text in record.searched_text
+            return self.text in (record.searched_text if searched_text is None else searched_text)
         value = record.value(self.name)
         if value is None:
             return self.sign == "!="
@@ -59,14 +60,27 @@ class Term:
 def parse_filter(text: str) -> tuple[Term, ...]:
     """A filter's terms, all of which must hold. Every text is a filter; quotes hold words together.
 
-    Examples: ``state:failed``, ``lr>=1e-3``, ``tag=night``, ``mode!=ddp``, ``!draft``, ``"two words"``.
+    Examples: ``state:failed``, ``lr>=1e-3``, ``tag=night``, ``mode!=ddp``, ``!draft``, ``"two words"``. A last term
+    that has no value yet (``lr>``) is left out.
     """
     terms = []
+    text = _UNFINISHED.sub("", text)
     for negation, name, sign, value, quoted in _TERM.findall(text):
         known = name.replace("-", "_").lower()
         wanted = (quoted if value.startswith('"') else value).lower()
         terms.append(Term(_SAME.get(known, known), sign, wanted, bool(negation)))
     return tuple(terms)
+
+
+def filter_problem(text: str) -> str:
+    """A sentence about a term that cannot match anything as it stands; empty where there is none."""
+    if unfinished := _UNFINISHED.search(text):
+        sign = unfinished[2]
+        return f"{unfinished[1]} needs a value, as in {f'lr{sign}1e-4' if sign in _COMPARE else f'mode{sign}ddp'}."
+    for term in parse_filter(text):
+        if term.sign in _COMPARE and _number(term.text) is None:
+            return f"{term.name}{term.sign} compares numbers, and {term.text!r:.40} is not one."
+    return ""
 
 
 def matching(records: Iterable[RunRecord], terms: Sequence[Term]) -> list[RunRecord]:

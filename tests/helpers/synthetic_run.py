@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -42,6 +43,29 @@ def make_run(folder: Path, **state: Any) -> RunStore:
     values: dict[str, Any] = {"state": "finished", "created": START_S, "devices": UUIDS, "recipe": "minigpt"}
     store.write_state(RunState(run_id=folder.name, name=folder.name).replace(**(values | state)))
     return store
+
+
+def make_many_runs(runs_dir: Path, count: int, *, age_s: float = 0.0) -> None:
+    """Run folders with settings, state and a few lines of metrics, cheaply: files of one kind have the same text.
+
+    Args:
+        runs_dir: Where they are made.
+        count: How many; the first is the newest.
+        age_s: Seconds since the newest ended.
+    """
+    lines = b"".join(metrics_lines(Shape(steps=12, ranks=1, eval_every=4)))
+    states = ("finished", "failed", "stopped")
+    settings = [to_toml(RunConfig(lr=lr)) for lr in (1e-4, 3e-4, 6e-4, 1e-3)]
+    for number in range(count):
+        store = RunStore(runs_dir / f"minigpt-{number:04}")
+        store.dir.mkdir(parents=True)
+        store.run_toml.write_text(settings[number % 4], encoding="utf-8", newline="\n")
+        store.metrics.write_bytes(lines)
+        end = time.time() - age_s - 600.0 * number
+        state = RunState(store.dir.name, name="MiniGPT · stdlib", state=states[number % 3], recipe="minigpt")
+        values = {"created": end - 300, "updated": end, "loss": 1 + number / count, "mode": "ddp", "world_size": 2}
+        text = json.dumps(state.replace(step=12, total_steps=12, devices=UUIDS, **values).as_dict())
+        store.state_json.write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_columns(folder: Path, shape: Shape, **state: Any) -> RunStore:

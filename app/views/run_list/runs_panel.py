@@ -1,90 +1,118 @@
-"""The left panel: the runs there are, pinned and live ones on top, each with its state as a sign; filter and order."""
+"""The left panel: the runs there are, pinned and live ones on top, with filter, order and what is done with them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QItemSelection, QPoint, QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QActionGroup, QKeySequence, QShortcut
-from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QMenu, QToolButton, QWidget
+from PySide6.QtCore import QPoint, Qt, Signal
+from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QKeySequence, QPalette, QResizeEvent, QShortcut
+from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
-from app.models.run_list import ROW, RunListModel
+from app.models.run_list import RunListModel
 from app.models.run_order import NEWEST, ORDERS
-from app.views.run_list.run_delegate import RunDelegate
-from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, named, search_line
+from app.models.run_row import RunRow, totals_text
+from app.views.run_list.filter_line import FilterLine
+from app.views.run_list.foot_notice import FootNotice
+from app.views.run_list.run_menu import MAX_COMPARED, MIN_COMPARED, RunIntents, compared_runs, removal_refusal, run_menu
+from app.views.run_list.run_view import RunView
+from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, named
+from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.empty_note import WithNote
-from app.views.widgets.notice_bar import NoticeBar
-from core.run_folder.record import OF_STATE
-from core.run_folder.run_filter import parse_filter
+from app.views.widgets.notice_bar import Step
 
 INVITATION: Final = "No runs yet."
 NONE_MATCHES: Final = "No run matches the filter.\n\nClear it to see all runs."
-FILTER_HINT: Final = "Filter, e.g. state:failed lr>1e-4"
-FILTER_HELP: Final = (
-    "Words of a run's name, note or tags; NAME:TEXT, NAME=VALUE and NAME>NUMBER of its state and settings.\n"
-    "All must match; ! before one means that it must not."
-)
 MIN_WIDTH: Final = 160
 
 
 class RunsPanel(QWidget):
     """The list of runs, or an invitation while there is none.
 
+    Args:
+        model: The runs.
+        resume_file: Resumes from a state file; None leaves its button out.
+
     Signals:
-        run_chosen: A run's folder.
+        run_chosen: A run's folder, to be shown.
         settings_wanted: The filter asks for runs' settings.
-        menu_requested: Where on the screen the menu of the run that is shown should open.
+        resume_requested: A run's folder.
+        compare_requested: Folders of two to eight runs.
+        rename_requested: A run's folder and its new name; an empty one gives it its own back.
+        pin_requested: Folders, and whether they are to stand on top.
+        tags_requested: Folders, tags to add and tags to take away.
+        note_requested: A run's folder and its new note.
+        export_requested: A run's folder and one of `core.export.KINDS`.
+        folder_requested: A run's folder, to be opened in the file manager.
+        settings_copy_requested: A run's folder, whose settings New run is to have.
+        removal_requested: Folders, to be moved to the bin.
+        undo_requested: The last removal is to be taken back.
     """
 
     run_chosen = Signal(object)
     settings_wanted = Signal()
-    menu_requested = Signal(QPoint)
+    resume_requested = Signal(object)
+    compare_requested = Signal(object)
+    rename_requested = Signal(object, str)
+    pin_requested = Signal(object, bool)
+    tags_requested = Signal(object, object, object)
+    note_requested = Signal(object, str)
+    export_requested = Signal(object, str)
+    folder_requested = Signal(object)
+    settings_copy_requested = Signal(object)
+    removal_requested = Signal(object)
+    undo_requested = Signal()
 
-    def __init__(self, model: RunListModel, parent: QWidget | None = None) -> None:
+    def __init__(self, model: RunListModel, resume_file: QAction | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._model = model
         self._current: Path | None = None
-        self.notice = NoticeBar()
-        self.view = self._make_view()
-        title = bold_label("Ru&ns", self.view)
-        title.setContentsMargins(12, 8, 12, 4)
+        self.menu: QMenu | None = None
+        self.view = RunView(model)
         self.page = WithNote(self.view, INVITATION)
         self.page.note.setAlignment(Qt.AlignmentFlag.AlignTop)
         self.page.note.setContentsMargins(12, 8, 12, 12)
-        self.filter = search_line(FILTER_HINT, "Filter the runs")
-        self.filter.setToolTip(FILTER_HELP)
-        self.filter.textChanged.connect(self._on_filter_changed)
+        self.filter_line = FilterLine(model.records)
+        self.filter = self.filter_line.line
         self.order = self._make_order_button()
         self.search = QWidget()
-        lay_row(self.search, self.filter, self.order, spacing=4, margins=(8, 0, 8, 4), grow=self.filter)
-        lay_column(self, title, self.search, self.notice, self.page, grow=self.page)
-        # Not for the whole window: samples and log have a Ctrl+F of their own, and of two neither would come.
-        find = QShortcut(QKeySequence.StandardKey.Find, self, self.filter.setFocus)
-        find.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        row = lay_row(self.search, self.filter_line, self.order, spacing=4, margins=(8, 0, 8, 4), grow=self.filter_line)
+        row.setAlignment(self.order, Qt.AlignmentFlag.AlignTop)
+        self.order.setFixedHeight(self.filter.sizeHint().height())
+        self.resume_file = None if resume_file is None else ResumeFileButton(resume_file)
+        self._head = self._make_head()
+        self.foot = self._make_foot()
+        lay_column(self, self._head, self.search, self.page, self.foot, grow=self.page)
+        self.notice = FootNotice(self, self.foot)
+        self.undo = QShortcut(QKeySequence.StandardKey.Undo, self, self.undo_requested.emit)
+        self.undo.setContext(Qt.ShortcutContext.WindowShortcut)
+        self.undo.setEnabled(False)
         self.setMinimumWidth(MIN_WIDTH)
-        for changed in (model.rowsInserted, model.rowsRemoved, model.modelReset):
-            changed.connect(self._on_rows_changed)
+        self._connect()
         self._on_rows_changed()
+        self._show_foot()
 
-    def _make_view(self) -> QListView:
-        view = named(QListView(), "Runs")
-        view.setModel(self._model)
-        view.setItemDelegate(RunDelegate(view))
-        view.setUniformItemSizes(True)
-        view.setFrameShape(QFrame.Shape.NoFrame)
-        view.viewport().setAutoFillBackground(False)
-        view.setVerticalScrollMode(QAbstractItemView.ScrollMode.ScrollPerPixel)
-        view.setResizeMode(QListView.ResizeMode.Adjust)
-        view.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        view.setMouseTracking(True)
-        view.selectionModel().selectionChanged.connect(self._on_selection_changed)
-        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
-        view.customContextMenuRequested.connect(self._on_menu_requested)
-        return view
+    def _make_head(self) -> QWidget:
+        head = QWidget()
+        self._title = bold_label("Ru&ns", self.view)
+        row = lay_row(head, self._title, None, spacing=4, margins=(12, 4, 8, 4))
+        if self.resume_file is not None:
+            row.addWidget(self.resume_file)
+        return head
+
+    def _make_foot(self) -> QWidget:
+        foot = QWidget()
+        self.totals = ElidedLabel()
+        self.totals.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.compare = QPushButton("Co&mpare")
+        self.compare.clicked.connect(self._on_compare_clicked)
+        lay_row(foot, self.totals, self.compare, spacing=8, margins=(12, 4, 8, 6), grow=self.totals)
+        return foot
 
     def _make_order_button(self) -> QToolButton:
         button = icon_button("sort", "Order of the runs")
+        button.setAutoRaise(True)
         button.setPopupMode(QToolButton.ToolButtonPopupMode.InstantPopup)
         menu, group = QMenu(button), QActionGroup(button)
         for order, title in ORDERS.items():
@@ -96,39 +124,173 @@ class RunsPanel(QWidget):
         button.setMenu(menu)
         return button
 
+    def _connect(self) -> None:
+        model, view = self._model, self.view
+        for changed in (model.rowsInserted, model.rowsRemoved, model.modelReset):
+            changed.connect(self._on_rows_changed)
+        model.totals_changed.connect(self._show_foot)
+        model.renamed.connect(self.rename_requested)
+        self.filter_line.changed.connect(self._on_filter_changed)
+        self.filter_line.settings_wanted.connect(self.settings_wanted)
+        view.chosen.connect(self._on_chosen)
+        view.selectionModel().selectionChanged.connect(self._show_foot)
+        view.opened.connect(self.run_chosen)
+        view.removal_requested.connect(self._on_removal_requested)
+        view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
+        view.customContextMenuRequested.connect(self._on_menu_requested)
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.resume_file is not None:
+            self.resume_file.fit(self.width() - self._title.sizeHint().width() - 24)
+
+    # --- what is shown -----------------------------------------------------------------------------------
+
     def show_current(self, path: Path | None) -> None:
-        """Marks the run that is shown, without choosing it again."""
+        """Marks the run that is shown, without choosing it again; other chosen rows stay chosen while it stays."""
+        is_other = path != self._current
         self._current = path
-        with QSignalBlocker(self.view.selectionModel()):
-            if path is None:
-                self.view.clearSelection()
-            for number, row in enumerate(self._model.rows()):
-                if row.path == path:
-                    self.view.setCurrentIndex(self._model.index(number, 0))
-                    break
+        self.view.rows_delegate.shown = path
+        chosen = [row.path for row in self.view.chosen_rows()]
+        if path is None:
+            self.view.choose(())
+        elif (is_other and path not in chosen) or not chosen:
+            self.view.choose((path,))
         self.view.viewport().update()
 
+    def focus_filter(self) -> None:
+        """Puts the keyboard into the filter, its text chosen."""
+        if self.search.isVisible():
+            self.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
+            self.filter.selectAll()
+
+    def show_removed(self, title: str) -> None:
+        """Says what went to the bin, and offers to take it back."""
+        text = f"The bin is in the folder of runs. {_undo_key()} takes this back."
+        self.notice.say("info", title, text, Step("&Undo", self.undo_requested.emit))
+        self.undo.setEnabled(True)
+
+    def show_restored(self, title: str) -> None:
+        """Nothing is to be taken back any more."""
+        self.undo.setEnabled(False)
+        self.notice.say("success", title)
+
+    def next_run(self, going: Sequence[Path]) -> Path | None:
+        """The run to show when some go: the nearest below them, else above; None when none is left."""
+        paths = [row.path for row in self._model.rows()]
+        left = [path for path in paths if path not in going]
+        first = next((number for number, path in enumerate(paths) if path in going), 0)
+        below = [path for path in paths[first:] if path in left]
+        return below[0] if below else left[-1] if left else None
+
+    def _show_foot(self, *_: object) -> None:
+        count = len(self.view.selectionModel().selectedIndexes())
+        totals = self._model.totals()
+        several = count >= MIN_COMPARED
+        self.totals.set_full_text(f"{count} selected" if several else totals_text(totals) if totals.runs else "")
+        self.compare.setVisible(several)
+        self.compare.setEnabled(count <= MAX_COMPARED)
+        tip = f"Compare the selected runs; up to {MAX_COMPARED} at once"
+        self.compare.setToolTip(tip)
+
+    # --- what the user does ------------------------------------------------------------------------------
+
     def _on_rows_changed(self, *_: object) -> None:
-        is_filtered = bool(self.filter.text().strip())
-        self.search.setVisible(is_filtered or bool(self._model.entries()))
+        is_filtered = self.filter_line.is_filtering
+        self.search.setVisible(is_filtered or bool(self.filter.text()) or bool(self._model.records()))
         self.page.set_empty(not self._model.rowCount(), NONE_MATCHES if is_filtered else INVITATION)
 
-    def _on_filter_changed(self, text: str) -> None:
-        terms = parse_filter(text)
-        if any(term.name not in OF_STATE for term in terms if term.name):
-            self.settings_wanted.emit()
-        self._model.set_filter(terms)
+    def _on_filter_changed(self, terms: object) -> None:
+        self._model.set_filter(terms)  # type: ignore[arg-type]
         self._on_rows_changed()
         self.show_current(self._current)  # its row may have been hidden
 
-    def _on_selection_changed(self, selected: QItemSelection, _deselected: QItemSelection) -> None:
-        for index in selected.indexes():
-            self.run_chosen.emit(index.data(ROW).path)
+    def _on_chosen(self, paths: list[Path]) -> None:
+        if len(paths) == 1 and paths[0] != self._current:
+            self.run_chosen.emit(paths[0])
+
+    def _on_compare_clicked(self) -> None:
+        paths, why_not = compared_runs([row.path for row in self.view.chosen_rows()], self._current)
+        if not why_not:
+            self.compare_requested.emit(paths)
+
+    def _on_removal_requested(self) -> None:
+        rows = self.view.chosen_rows()
+        if not rows:
             return
+        if why_not := removal_refusal(rows):
+            self.notice.say("warning", "A running run cannot be removed", why_not)
+        else:
+            self.removal_requested.emit([row.path for row in rows])
 
     def _on_menu_requested(self, place: QPoint) -> None:
         index = self.view.indexAt(place)
+        if not self.view.viewport().rect().contains(place) or not index.isValid():
+            index = self.view.currentIndex() if self.view.hasFocus() and place.y() < 0 else index
+            place = self.view.visualRect(index).center()
+        rows = self.view.chosen_rows()
         if not index.isValid():
             return
-        self.view.setCurrentIndex(index)  # which shows the run, if it is not the one shown
-        self.menu_requested.emit(self.view.viewport().mapToGlobal(place))
+        if index not in self.view.selectionModel().selectedIndexes() or not rows:
+            self.view.setCurrentIndex(index)  # which shows the run, if it is not the one shown
+            rows = self.view.chosen_rows()
+        if self.menu is not None:
+            self.menu.deleteLater()
+        self.menu = run_menu(self.view, rows, self._current, self._intents())
+        self.menu.popup(self.view.viewport().mapToGlobal(place))
+
+    def _intents(self) -> RunIntents:
+        return RunIntents(
+            open=self.run_chosen.emit,
+            resume=self.resume_requested.emit,
+            rename=self.view.rename,
+            pin=self.pin_requested.emit,
+            tag=self.edit_tags,
+            note=self.edit_note,
+            compare=self.compare_requested.emit,
+            export=self.export_requested.emit,
+            show_folder=self.folder_requested.emit,
+            copy_text=QGuiApplication.clipboard().setText,
+            copy_settings=self.settings_copy_requested.emit,
+            remove=self.removal_requested.emit,
+        )
+
+    def edit_tags(self, rows: Sequence[RunRow]) -> None:
+        """Opens the dialog for the tags of some runs."""
+        from app.views.dialogs.tags_dialog import TagsDialog  # here, as other dialogs: the window opens without it
+
+        title = rows[0].record.label if len(rows) == 1 else f"{len(rows)} runs"
+        dialog = TagsDialog(title, [row.record.notes for row in rows], self._model.tags(), self.window())
+        paths = [row.path for row in rows]
+        dialog.tags_chosen.connect(lambda added, removed: self.tags_requested.emit(paths, added, removed))
+        dialog.open()
+
+    def edit_note(self, row: RunRow) -> None:
+        """Opens the dialog for a run's note."""
+        from app.views.dialogs.note_dialog import NoteDialog
+
+        dialog = NoteDialog(row.record.label, row.record.notes, self.window())
+        dialog.note_saved.connect(lambda text: self.note_requested.emit(row.path, text))
+        dialog.open()
+
+
+class ResumeFileButton(QToolButton):
+    """*Resume from state file…*; its icon alone where there is no room for the text."""
+
+    def __init__(self, action: QAction) -> None:
+        super().__init__()
+        action.setIconText(action.text().replace("&", ""))  # of its own, Qt takes the dots away
+        self.setDefaultAction(action)
+        self.setAutoRaise(True)
+        named(self, action.text().replace("&", ""))
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+
+    def fit(self, width: int) -> None:
+        """Chooses between text and icon by the room there is."""
+        needed = self.fontMetrics().horizontalAdvance(self.defaultAction().iconText()) + 16
+        style = Qt.ToolButtonStyle
+        self.setToolButtonStyle(style.ToolButtonTextOnly if needed <= width else style.ToolButtonIconOnly)
+
+
+def _undo_key() -> str:
+    return QKeySequence(QKeySequence.StandardKey.Undo).toString(QKeySequence.SequenceFormat.NativeText)

@@ -86,7 +86,7 @@ class MainWindow(QMainWindow):
         self._may_close = False
         self._stop_is_now = False
         self.actions_ = Actions(self)
-        self.runs = RunsPanel(runs)
+        self.runs = RunsPanel(runs, self.actions_.resume_file)
         self._data = data
         self._plots: PlotsPanel | None = None
         self._plot_settings: Mapping[str, Any] = {}
@@ -111,8 +111,6 @@ class MainWindow(QMainWindow):
         more = self._menu(actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path)
         more.addSeparator()
         more.addActions([actions.compare, actions.about])
-        self.run_menu = self._menu(actions.folder)  # the run is the one that is shown by then
-        self.run_menu.addMenu(exports)
         self.top_bar = TopBar(actions)
         self.header = RunHeader(actions, more, exports)
         self.outcome = OutcomeCard(actions, exports)
@@ -156,7 +154,6 @@ class MainWindow(QMainWindow):
         self.run_page.addAction(actions.rename)
         self.new_run.addAction(actions.start)  # its key works while the settings that it starts are in sight
         actions.stop.triggered.connect(self._on_stop_triggered)
-        self.runs.menu_requested.connect(self.run_menu.popup)
         actions.log.triggered.connect(lambda: self.show_log(None))
         actions.find.triggered.connect(self._find)
         actions.new_run.toggled.connect(self._on_new_run_toggled)
@@ -344,8 +341,7 @@ class MainWindow(QMainWindow):
         self._dismissed = self._outcome_key
 
     def _find(self) -> None:
-        self.runs.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
-        self.runs.filter.selectAll()
+        self.runs.focus_filter()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """Ctrl+F from where nothing else takes it: samples and log have a search of their own."""

@@ -9,7 +9,7 @@ import pytest
 
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
-from core.run_folder.run_filter import matching, parse_filter, unknown_names
+from core.run_folder.run_filter import filter_problem, matching, parse_filter, unknown_names
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry
 
@@ -72,3 +72,25 @@ def test_a_name_that_no_run_has_is_told() -> None:
 @pytest.mark.parametrize("text", ['"', ":", ">", "lr>", 'name:"open', "a:b:c", "!", "\x00"])
 def test_every_text_is_a_filter(text: str) -> None:
     matching(RUNS, parse_filter(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", ""),
+        ("night lr>1e-4", ""),
+        ("lr>", "lr> needs a value, as in lr>1e-4."),
+        ("night !steps<= ", "!steps<= needs a value, as in lr<=1e-4."),
+        ("state:", "state: needs a value, as in mode:ddp."),
+        ("lr>abc", "lr> compares numbers, and 'abc' is not one."),
+        ("C:", "C: needs a value, as in mode:ddp."),
+        ('"lr>"', ""),
+    ],
+)
+def test_a_filter_that_cannot_match_says_so(text: str, problem: str) -> None:
+    assert filter_problem(text) == problem
+
+
+def test_a_term_without_a_value_is_left_out_while_it_is_typed() -> None:
+    assert parse_filter("night lr>") == parse_filter("night")
+    assert len(parse_filter("lr> night")) == 2, "only at the end: elsewhere it is a word"

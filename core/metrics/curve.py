@@ -1,0 +1,154 @@
+"""Curve of one metric at a few points, read from a run's files without reading them whole."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.metrics.column_index import ColumnsIndex, read_index, read_rows
+
+POINTS: Final = 32
+ROWS_PER_POINT: Final = 64
+"""Neighbours that one point is the mean of: 16 KiB are read of a column, whatever its length."""
+WINDOW_BYTES: Final = 4096
+"""What is read of `metrics.jsonl` for one point: about 17 lines."""
+MAX_EVAL_ROWS: Final = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class MetricCurve:
+    """One metric of a run, for a small picture.
+
+    Attributes:
+        points: Means at places from the first step to the last, all finite; empty where nothing was reported.
+        last: The newest value.
+        best_low, best_high: The lowest and the highest value of the evaluations.
+    """
+
+    points: tuple[float, ...] = ()
+    last: float | None = None
+    best_low: float | None = None
+    best_high: float | None = None
+
+
+def read_curve(columns: Path, metrics: Path, names: Sequence[str], eval_names: Sequence[str] = ()) -> MetricCurve:
+    """Reads the curve of the first of `names` that a run has; damaged and missing files count as empty.
+
+    Args:
+        columns: The folder of its columns. Runs of early versions have none, then `metrics` is sampled.
+        metrics: Its `metrics.jsonl`.
+        names: Of the metric, the preferred one first.
+        eval_names: The same for its evaluations.
+    """
+    index = read_index(columns)
+    points: list[float] = []
+    last = None
+    if index is not None:
+        points, last = _from_columns(columns, index, names)
+    if not points:
+        points, last = _from_lines(metrics, names)
+    evals = [] if index is None else _evals(columns, index, eval_names)
+    return MetricCurve(tuple(points), last, min(evals, default=None), max(evals, default=None))
+
+
+def _from_columns(columns: Path, index: ColumnsIndex, names: Sequence[str]) -> tuple[list[float], float | None]:
+    """Means at places of the first rank's column."""
+    for name in names:
+        for group in sorted(index.groups.values(), key=lambda group: (group.name == "eval", group.name)):
+            if name in group.names and not group.name.startswith("device/"):
+                return _sampled(group.path(columns, name), group.rows)
+    return [], None
+
+
+def _sampled(path: Path, rows: int) -> tuple[list[float], float | None]:
+    count = min(POINTS, rows)
+    points: list[float] = []
+    values: list[float] = []
+    for number in range(count):
+        start, end = rows * number // count, rows * (number + 1) // count
+        start = max(start, end - ROWS_PER_POINT) if number else start  # the first from the beginning, others to the end
+        values = _finite(_rows(path, start, min(ROWS_PER_POINT, end - start))) or values
+        if values:
+            points.append(sum(values) / len(values))
+    return points, values[-1] if values else None
+
+
+def _evals(columns: Path, index: ColumnsIndex, names: Sequence[str]) -> list[float]:
+    group = index.groups.get("eval")
+    if group is None:
+        return []
+    name = next((name for name in names if name in group.names), None)
+    if name is None:
+        return []
+    first = max(0, group.rows - MAX_EVAL_ROWS)
+    return _finite(_rows(group.path(columns, name), first, group.rows - first))
+
+
+def _rows(path: Path, first: int, count: int) -> Sequence[float]:
+    try:
+        return read_rows(path, first, count)
+    except (OSError, ValueError, OverflowError):  # ValueError: a file that ends within a number
+        return ()
+
+
+def _from_lines(metrics: Path, names: Sequence[str]) -> tuple[list[float], float | None]:
+    """Values of one rank at places of `metrics.jsonl`."""
+    found: dict[str, list[list[float]]] = {}
+    for lines in _windows(metrics):
+        window: dict[str, list[float]] = {}
+        for line in lines:
+            for name, value in _values(line, names):
+                window.setdefault(name, []).append(value)
+        for name, values in window.items():
+            found.setdefault(name, []).append(values)
+    parts = next((found[name] for name in names if name in found), [])
+    last = parts[-1][-1] if parts else None
+    if len(parts) < POINTS // 2:  # a short file: its windows are all of it
+        flat = [value for part in parts for value in part]
+        count = min(POINTS, len(flat))
+        parts = [flat[len(flat) * n // count : len(flat) * (n + 1) // count] for n in range(count)]
+    return [sum(part) / len(part) for part in parts], last
+
+
+def _windows(metrics: Path) -> Iterator[list[bytes]]:
+    """Whole lines at places of the file, from its beginning to its end."""
+    try:
+        with metrics.open("rb") as file:
+            size = file.seek(0, 2)
+            count = max(1, min(POINTS, size // WINDOW_BYTES))
+            for number in range(count):
+                start = (size - WINDOW_BYTES) * number // max(1, count - 1) if count > 1 else 0
+                file.seek(max(0, start))
+                lines = file.read(WINDOW_BYTES if count > 1 else 2 * WINDOW_BYTES).split(b"\n")
+                yield lines[1 if start else 0 :]
+    except OSError:
+        return
+
+
+def _values(line: bytes, names: Sequence[str]) -> Iterator[tuple[str, float]]:
+    """The metric's values in a step line of rank 0."""
+    try:
+        values = json.loads(line)
+    except (ValueError, RecursionError):  # cut off, binary, or nested a thousand times
+        return
+    if not isinstance(values, dict) or values.get("event") != "step" or values.get("rank") != 0:
+        return
+    for name in names:
+        yield from ((name, value) for value in _finite([values.get(name)]))
+
+
+def _finite(values: Iterable[object]) -> list[float]:
+    found: list[float] = []
+    for value in values:
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            try:
+                number = float(value)
+            except OverflowError:
+                continue
+            if math.isfinite(number):
+                found.append(number)
+    return found

@@ -1,0 +1,164 @@
+"""Names, tags, notes and the bin, from the window and from the command line at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QLineEdit
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from app.views.dialogs.note_dialog import NoteDialog
+from app.views.dialogs.tags_dialog import TagsDialog
+from core.cli import main
+from core.processes.identity import own
+from core.run_folder.bin import bin_of, binned_runs
+from core.run_folder.notes import NOTES, RunNotes, read_notes, write_notes
+from tests.helpers.synthetic_run import START_S, Shape, write_lines
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
+
+pytestmark = [pytest.mark.windows, OFFSCREEN_NOISE]
+SOON_MS = 10_000
+
+
+@pytest.fixture
+def three(runs_dir: Path) -> list[Path]:
+    """Three finished runs, the newest first."""
+    for number, name in enumerate(("c", "b", "a")):
+        write_lines(runs_dir / name, Shape(steps=20), created=START_S + number)
+    return [runs_dir / name for name in ("a", "b", "c")]
+
+
+def opened(open_window: OpenWindow, qtbot: QtBot, shown: Path, count: int = 3) -> Rankdeck:
+    rankdeck = open_window()
+    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == count, timeout=SOON_MS)
+    rankdeck.showing.show(shown)
+    qtbot.waitUntil(lambda: rankdeck.data.is_caught_up, timeout=SOON_MS)
+    return rankdeck
+
+
+def labels(rankdeck: Rankdeck) -> list[str]:
+    return [row.record.label for row in rankdeck.runs.model.rows()]
+
+
+def test_names_from_both_sides(open_window: OpenWindow, qtbot: QtBot, three: list[Path], runs_dir: Path) -> None:
+    rankdeck = opened(open_window, qtbot, three[1])
+    view = rankdeck.window.runs.view
+    view.setFocus()
+    qtbot.keyClick(view, Qt.Key.Key_F2)
+    editor = view.findChild(QLineEdit)
+    assert editor is not None
+    qtbot.keyClicks(editor, "the good one")
+    qtbot.keyClick(editor, Qt.Key.Key_Return)
+    qtbot.waitUntil(lambda: labels(rankdeck) == ["a", "the good one", "c"], timeout=SOON_MS)
+    assert read_notes(three[1]).name == "the good one"
+    assert main(["rename", "the good one", "a better one", "--runs-dir", str(runs_dir)]) == 0
+    qtbot.waitUntil(lambda: labels(rankdeck)[1] == "a better one", timeout=SOON_MS)
+
+
+def test_tags_note_and_pin_of_several(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
+    write_notes(three[0], RunNotes(tags=("night",)))
+    rankdeck = opened(open_window, qtbot, three[0])
+    panel, window = rankdeck.window.runs, rankdeck.window
+    panel.view.choose(three[:2])
+    panel.edit_tags(panel.view.chosen_rows())
+    dialog = window.findChild(TagsDialog)
+    assert dialog is not None and dialog.list.item(0).checkState() == Qt.CheckState.PartiallyChecked
+    qtbot.keyClicks(dialog.line, "two:words")
+    qtbot.keyClick(dialog.line, Qt.Key.Key_Return)
+    assert "is not a tag" in dialog.notice.text
+    dialog.line.setText("Draft")
+    qtbot.keyClick(dialog.line, Qt.Key.Key_Return)
+    dialog._on_accepted()
+    qtbot.waitUntil(lambda: read_notes(three[1]).tags == ("draft",), timeout=SOON_MS)
+    assert read_notes(three[0]).tags == ("draft", "night")
+    panel.edit_note(panel.view.chosen_rows()[0])
+    note = window.findChild(NoteDialog)
+    assert note is not None
+    qtbot.keyClicks(note.text, "Half the rate")
+    note.buttons.button(QDialogButtonBox.StandardButton.Save).click()
+    qtbot.waitUntil(lambda: read_notes(three[0]).note == "Half the rate", timeout=SOON_MS)
+    panel.pin_requested.emit([three[2]], True)
+    qtbot.waitUntil(lambda: labels(rankdeck) == ["c", "a", "b"], timeout=SOON_MS)
+    assert rankdeck.showing.run_dir == three[0]
+
+
+def test_to_the_bin_and_back(open_window: OpenWindow, qtbot: QtBot, three: list[Path], runs_dir: Path) -> None:
+    rankdeck = opened(open_window, qtbot, three[1])
+    panel = rankdeck.window.runs
+    panel.view.setFocus()
+    qtbot.keyClick(panel.view, Qt.Key.Key_Delete)
+    qtbot.waitUntil(lambda: labels(rankdeck) == ["a", "c"], timeout=SOON_MS)
+    assert rankdeck.showing.run_dir == three[2], "the next one is shown"
+    assert [entry.path.name for entry in binned_runs(runs_dir)] == ["b"]
+    qtbot.waitUntil(lambda: panel.notice.title == "“b” is in the bin", timeout=SOON_MS)
+    panel.undo.activated.emit()
+    qtbot.waitUntil(lambda: labels(rankdeck) == ["a", "b", "c"], timeout=SOON_MS)
+    qtbot.waitUntil(lambda: rankdeck.showing.run_dir == three[1], timeout=SOON_MS)
+    assert not panel.undo.isEnabled() and binned_runs(runs_dir) == []
+
+
+def test_the_last_run_leaves_the_welcome(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
+    rankdeck = opened(open_window, qtbot, three[0])
+    panel, window = rankdeck.window.runs, rankdeck.window
+    panel.removal_requested.emit(three)
+    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 0 and bool(panel.notice.title), timeout=SOON_MS)
+    assert rankdeck.showing.run_dir is None and window.welcome.isVisible()
+    assert panel.notice.title == "3 runs are in the bin"
+    panel.notice.button.click()
+    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 3, timeout=SOON_MS)
+
+
+def test_a_run_that_has_started_meanwhile_stays(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
+    rankdeck = opened(open_window, qtbot, three[1])
+    panel = rankdeck.window.runs
+    write_lines(three[1], Shape(steps=20), created=START_S, state="training", host=own())
+    panel.removal_requested.emit(three[1:])
+    qtbot.waitUntil(lambda: "cannot be removed" in panel.notice.title, timeout=SOON_MS)
+    assert all(path.is_dir() for path in three) and not bin_of(three[0].parent).exists()
+    assert rankdeck.showing.run_dir == three[1]
+    write_lines(three[1], Shape(steps=20), created=START_S)
+
+
+def test_damaged_notes_are_not_overwritten(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
+    (three[0] / NOTES).write_bytes(b"\xff\x00garbage")
+    rankdeck = opened(open_window, qtbot, three[0])
+    panel = rankdeck.window.runs
+    panel.rename_requested.emit(three[0], "x")
+    qtbot.waitUntil(lambda: bool(panel.notice.title), timeout=SOON_MS)
+    assert NOTES in panel.notice.text and (three[0] / NOTES).read_bytes() == b"\xff\x00garbage"
+
+
+def test_settings_are_copied_to_new_run(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
+    rankdeck = opened(open_window, qtbot, three[0])
+    rankdeck.window.new_run.form.rows["steps"].editor.setText("7")
+    rankdeck.window.runs.settings_copy_requested.emit(three[2])
+    qtbot.waitUntil(lambda: rankdeck.window.new_run.form.rows["steps"].text() != "7", timeout=SOON_MS)
+
+
+def test_ctrl_f_finds_the_filter_from_anywhere(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
+    rankdeck = opened(open_window, qtbot, three[0])
+    window = rankdeck.window
+    for place in (window.runs.view, window.new_run.form.rows["steps"].editor):
+        place.setFocus()
+        qtbot.keyClick(place, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+        assert window.focusWidget() is window.runs.filter
+
+
+def test_resume_from_a_state_file(
+    open_window: OpenWindow, qtbot: QtBot, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rankdeck = opened(open_window, qtbot, three[0])
+    asked: list[str] = []
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda _parent, title, *_: (asked.append(title) or "", ""))
+    button = rankdeck.window.runs.resume_file
+    assert button is not None and button.text() == "Resume from state file…"
+    button.click()
+    assert asked == ["Open a state file"] and rankdeck.control.dialog is not None
+    rankdeck.control.dialog.reject()
+    qtbot.waitUntil(lambda: rankdeck.control.dialog is None, timeout=SOON_MS)
+    rankdeck.window.runs.resume_requested.emit(three[2])
+    assert rankdeck.control.dialog is not None and "c" in rankdeck.control.dialog.run.currentText()
+    rankdeck.control.dialog.reject()
