@@ -104,7 +104,7 @@ class Palette(QObject):
         window = self._window
         tabs = window.tabs
         no_run = "" if self._showing.run_dir is not None else "No run is selected."
-        rows = {name: row for name, row in window.new_run.form.rows.items() if not row.label.isHidden()}
+        rows = {name: row for name, row in window.new_run.form.rows.items() if row.applies}
         return [
             *(_command(name, action) for name, action in self._actions().items()),
             *run_entries(self._runs.records()),
@@ -134,6 +134,8 @@ class Palette(QObject):
         sheet = self._window.new_run
         self._window.actions_.new_run.setChecked(True)
         row = sheet.form.rows.get(name)
+        if row is not None and not row.is_shown:
+            sheet.form.advanced.search.clear()
         if row is not None and not row.editor.isVisibleTo(sheet):
             sheet.form.more.setChecked(True)
         sheet.go_to(name)

@@ -270,8 +270,9 @@ class NewRunSheet(QWidget):
     def go_to(self, field: str) -> None:
         """Brings a setting into sight with the cursor in it."""
         if field in self.form.rows:
-            editor: QWidget = self.form.rows[field].editor
-            shown: QWidget = self.form.rows[field].problem
+            row = self.form.rows[field]
+            editor: QWidget = row.editor
+            shown: QWidget = row.editor if row.problem.isHidden() else row.problem
         else:
             places: dict[str, QWidget] = {"recipe": self.recipe, "dataset_file": self.data, "devices": self.devices}
             shown = self.run_name if field == "name" else places.get(field, self.mode)
