@@ -26,6 +26,7 @@ from app.state.run_summary import summarise
 from app.views.window.main_window import MainWindow
 from core.config.run_config import RunConfig
 from core.machine.devices.names import RankNames, device_label
+from core.recipes.heroes import Hero
 from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.naming import label
@@ -160,14 +161,14 @@ class RunDisplay(QObject):
         named = recipe.heroes if recipe is not None else ()
         heroes = heroes_of(named, series, is_script=state.recipe == USER_SCRIPT)
         self._window.show_figures(hero_figures(heroes, series, state, self._names, time.time()))
-        self._show_outcome(state)
+        self._show_outcome(state, heroes)
         if state.is_live != self._ages.isActive():
             self._ages.start() if state.is_live else self._ages.stop()
 
-    def _show_outcome(self, state: RunState) -> None:
+    def _show_outcome(self, state: RunState, heroes: Sequence[Hero]) -> None:
         if state.state == "finished" and not self._data.is_caught_up:
             return  # what was best is not known yet
-        self._window.show_outcome(run_outcome(state, self._data.series), state.state)
+        self._window.show_outcome(run_outcome(state, self._data.series, heroes), state.state)
         run_dir = self._showing.run_dir
         if state.state != "finished" or run_dir is None or self._model_of == (run_dir, state.updated):
             return

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from app.state.run_summary import seconds_run
 from core.config.mode import Mode
 from core.errors import full_stop, sentences
 from core.formatting import byte_size, duration, number
+from core.recipes.heroes import DEFAULT_HEROES, Hero
 from core.run_folder.state import RunState
 
 
@@ -64,8 +65,14 @@ class ModelFile:
         return f"{self.name}, {byte_size(self.size_bytes)}, in {self.folder}"
 
 
-def run_outcome(state: RunState, series: RunSeries) -> RunOutcome | None:
-    """How a run ended, or that it fell back or cannot be saved; None when there is nothing to tell."""
+def run_outcome(state: RunState, series: RunSeries, heroes: Sequence[Hero] = DEFAULT_HEROES) -> RunOutcome | None:
+    """How a run ended, or that it fell back or cannot be saved; None when there is nothing to tell.
+
+    Args:
+        state: Of the run.
+        series: What it reported.
+        heroes: Its figures: the first of them that evaluations measure says what was best.
+    """
     error = state.error or {}
     text, step = cause_and_step(error), _saved_step(state, series)
     if state.state == "failed":
@@ -80,7 +87,7 @@ def run_outcome(state: RunState, series: RunSeries) -> RunOutcome | None:
         return RunOutcome("error", state.trouble.get("title", "The run cannot be saved"), text)
     if state.state == "finished":
         text = full_stop(state.fallback or "")
-        return RunOutcome("success", finished_title(series), text, _log_in(text), has_log=bool(text))
+        return RunOutcome("success", finished_title(series, heroes), text, _log_in(text), has_log=bool(text))
     if state.fallback:
         again = "stop the run and resume it" if state.is_live else "resume the run"
         title, what = _fallen_back(state)
@@ -89,21 +96,24 @@ def run_outcome(state: RunState, series: RunSeries) -> RunOutcome | None:
     return None
 
 
-def finished_title(series: RunSeries) -> str:
+def finished_title(series: RunSeries, heroes: Sequence[Hero]) -> str:
     """How long a finished run took, and its best or last value: "Finished in 9 m 50 s. Best validation loss …"."""
     took = seconds_run(series)
     first = f"Finished in {duration(took)}." if took is not None else "Finished."
-    return sentences(first, best_text(series))
+    return sentences(first, best_text(series, heroes))
 
 
-def best_text(series: RunSeries) -> str:
-    """The best validation loss, or the last loss where there was no evaluation; empty where neither is known."""
+def best_text(series: RunSeries, heroes: Sequence[Hero]) -> str:
+    """The best evaluation, or the last loss where there was none; empty where neither is known."""
     evals = series.evals
-    if "val_loss" in evals.columns and "step" in evals.columns and evals.rows:
-        losses, steps = (evals.columns[name].read(0, evals.rows) for name in ("val_loss", "step"))
-        if not np.isnan(losses).all():
-            best = int(np.nanargmin(losses))
-            return f"Best validation loss {number(float(losses[best]))} at step {int(steps[best]):,}."
+    for hero in heroes:
+        if not hero.better or not evals.rows or not {hero.metric, "step"} <= evals.columns.keys():
+            continue
+        values, steps = (evals.columns[name].read(0, evals.rows) for name in (hero.metric, "step"))
+        if not np.isnan(values).all():
+            best = int(np.nanargmin(values) if hero.better == "lower" else np.nanargmax(values))
+            name = hero.label[:1].lower() + hero.label[1:]
+            return f"Best {name} {number(float(values[best]))} at step {int(steps[best]):,}."
     last = series.clock().last("loss")
     return f"Last loss {number(last)}." if last is not None else ""
 

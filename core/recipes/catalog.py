@@ -10,7 +10,8 @@ from pathlib import Path
 
 from core.errors import ConfigError
 from core.paths import data_folder
-from core.recipes.manifest import BUILT_IN, Recipe, broken_recipe, names_text, nearest_name, read_recipe
+from core.recipes.manifest import BUILT_IN, Recipe, broken_recipe, read_recipe
+from core.recipes.manifest_fields import names_text, nearest_name
 
 
 def user_recipes_folder() -> Path:

@@ -32,22 +32,21 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from core.config.config_file import MAX_FILE_BYTES
-from core.config.fields import FieldSpec, FieldType, FieldValue, Picks
+from core.config.fields import FieldSpec, FieldValue
 from core.config.mode import RESOLVED_MODES, Mode, mode_choices
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError, sentences
 from core.parsing import ParseError, decode_utf8, parse_toml
 from core.paths import PACKAGE_FOLDER
 from core.recipes.heroes import Hero, HeroError, read_heroes
+from core.recipes.manifest_fields import ManifestError, known_keys, names_text, nearest_name, read_fields
 from core.recipes.options_class import find_difference
 
 FORMAT: Final = "rankdeck-recipe"
@@ -57,20 +56,7 @@ VERSION: Final = 1
 BUILT_IN: Final = PACKAGE_FOLDER / "workers" / "recipes"
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_-]*")
-_OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
 _MODULE: Final = re.compile(r"[^\W\d]\w*")
-_TYPES: Final = tuple(kind for kind in get_args(FieldType) if kind != "variables")
-_PICKS: Final = tuple(get_args(Picks))
-_KINDS: Final = {
-    "label": str,
-    "help": str,
-    "unit": str,
-    "common": bool,
-    "optional": bool,
-    "patterns": str,
-    "instead": str,
-}
-_SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
 _MANIFEST_KEYS: Final = (
     "format", "version", "name", "title", "description", "entry", "program", "self_contained", "uses", "modes",
     "defaults", "fields", "exports", "requires", "check", "options", "own_samples", "uses_model",
@@ -127,10 +113,6 @@ class Recipe:
     own_samples: bool = False
     uses_model: bool = False
     heroes: tuple[Hero, ...] = ()
-
-
-class _ManifestError(Exception):
-    """An invalid `recipe.toml`; its text becomes `Recipe.problem`."""
 
 
 def recipe_defaults(recipe: Recipe, given: Collection[str] = ()) -> dict[str, Any]:
@@ -232,7 +214,7 @@ def read_recipe(folder: Path) -> Recipe:
         return broken_recipe(folder, f"recipe.toml cannot be read ({error.strerror or error}).")
     except ParseError as error:
         return broken_recipe(folder, f"recipe.toml is not TOML ({error}).")
-    except _ManifestError as error:
+    except ManifestError as error:
         return broken_recipe(folder, str(error))
 
 
@@ -243,14 +225,14 @@ def _manifest_text(path: Path) -> str:
 
 
 def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
-    _known_keys("recipe.toml", manifest, _MANIFEST_KEYS)
+    known_keys("recipe.toml", manifest, _MANIFEST_KEYS)
     if manifest.get("format") != FORMAT:
-        raise _ManifestError(f'format is {manifest.get("format")!r}; it must be "{FORMAT}".')
+        raise ManifestError(f'format is {manifest.get("format")!r}; it must be "{FORMAT}".')
     if manifest.get("version") != VERSION:
-        raise _ManifestError(f"version is {manifest.get('version')!r}; this Rankdeck reads version {VERSION}.")
+        raise ManifestError(f"version is {manifest.get('version')!r}; this Rankdeck reads version {VERSION}.")
     name = _text(manifest, "name", folder.name)
     if name != folder.name or not _NAME.fullmatch(name):
-        raise _ManifestError(f"name is {name!r}; it must be the folder's name, in small letters, digits, - and _.")
+        raise ManifestError(f"name is {name!r}; it must be the folder's name, in small letters, digits, - and _.")
     program = _text(manifest, "program", "")
     entry = _text(manifest, "entry", program or "train.py")
     checks_in_function = manifest.get("check") is True
@@ -258,19 +240,19 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
     options = _text(manifest, "options", "")
     for key, file in (("entry", entry), ("program", program), ("check", check), ("options", options)):
         if file and (Path(file).name != file or not (folder / file).is_file()):
-            raise _ManifestError(f"{key} is {file!r}, and there is no such file in the folder.")
+            raise ManifestError(f"{key} is {file!r}, and there is no such file in the folder.")
     self_contained = manifest.get("self_contained", False)
     if not isinstance(self_contained, bool) or (self_contained and not program):
-        raise _ManifestError("self_contained must be true or false, and belongs to recipes with a program.")
+        raise ManifestError("self_contained must be true or false, and belongs to recipes with a program.")
     defaults, uses = _defaults(manifest.get("defaults", {})), _uses(manifest.get("uses", []))
-    fields = _fields(manifest.get("fields", []))
+    fields = read_fields(manifest.get("fields", []))
     try:
         heroes = read_heroes(manifest.get("heroes", []))
     except HeroError as error:
-        raise _ManifestError(str(error)) from None
+        raise ManifestError(str(error)) from None
     difference = find_difference(folder / options, fields) if options else ""
     if difference:
-        raise _ManifestError(difference)
+        raise ManifestError(difference)
     return Recipe(
         name=name,
         title=_text(manifest, "title", name),
@@ -296,123 +278,48 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
 def _text(table: Mapping[str, Any], key: str, default: str) -> str:
     value = table.get(key, default)
     if not isinstance(value, str):
-        raise _ManifestError(f"{key} is {value!r}; it must be text.")
+        raise ManifestError(f"{key} is {value!r}; it must be text.")
     return value
 
 
 def _flag(table: Mapping[str, Any], key: str) -> bool:
     value = table.get(key, False)
     if not isinstance(value, bool):
-        raise _ManifestError(f"{key} is {value!r}; it must be true or false.")
+        raise ManifestError(f"{key} is {value!r}; it must be true or false.")
     return value
 
 
 def _modes(value: object) -> tuple[Mode, ...]:
     if not isinstance(value, list) or not value or any(mode not in RESOLVED_MODES for mode in value):
-        raise _ManifestError(f"modes is {value!r}; it must be a list out of {', '.join(RESOLVED_MODES)}.")
+        raise ManifestError(f"modes is {value!r}; it must be a list out of {', '.join(RESOLVED_MODES)}.")
     return tuple(Mode(mode) for mode in value)
 
 
 def _uses(value: object) -> tuple[str, ...]:
     known = (*FIELD_BY_NAME, "devices")
     if not isinstance(value, list) or any(name not in known for name in value):
-        raise _ManifestError(f"uses is {value!r}; it must be a list of common fields' names.")
+        raise ManifestError(f"uses is {value!r}; it must be a list of common fields' names.")
     return tuple(value)
 
 
 def _exports(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or any(name not in _EXPORTS for name in value):
-        raise _ManifestError(f"exports is {value!r}; it must be a list out of {', '.join(_EXPORTS)}.")
+        raise ManifestError(f"exports is {value!r}; it must be a list out of {', '.join(_EXPORTS)}.")
     return tuple(value)
 
 
 def _requires(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) and _MODULE.fullmatch(name) for name in value):
-        raise _ManifestError(f"requires is {value!r}; it must be a list of packages' names, as they are imported.")
+        raise ManifestError(f"requires is {value!r}; it must be a list of packages' names, as they are imported.")
     return tuple(value)
 
 
 def _defaults(table: object) -> dict[str, FieldValue]:
     if not isinstance(table, dict):
-        raise _ManifestError("[defaults] must be a table.")
+        raise ManifestError("[defaults] must be a table.")
     allowed = [name for name in FIELD_BY_NAME if name not in _NOT_A_DEFAULT]
-    _known_keys("[defaults]", table, allowed)
+    known_keys("[defaults]", table, allowed)
     try:
         return {name: FIELD_BY_NAME[name].check(value) for name, value in table.items()}
     except ConfigError as error:
-        raise _ManifestError(f"[defaults]: {sentences(error.cause, error.next_step)}") from None
-
-
-def _fields(tables: object) -> tuple[FieldSpec, ...]:
-    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
-        raise _ManifestError("fields must be a list of [[fields]] tables.")
-    specs = tuple(_spec(number, table) for number, table in enumerate(tables, 1))
-    names = [spec.name for spec in specs]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise _ManifestError(f"Two fields have the name {twice!r}.")
-    return specs
-
-
-def _spec(number: int, table: Mapping[str, Any]) -> FieldSpec:
-    name = table.get("name")
-    if not isinstance(name, str) or not _OPTION.fullmatch(name):
-        raise _ManifestError(f"Field {number} has the name {name!r}; it must be small letters, digits and _.")
-    if name in FIELD_BY_NAME:
-        raise _ManifestError(f"The field {name!r} is a common one of every run; set it under [defaults] instead.")
-    where = f"field {name!r}"
-    _known_keys(where, table, _SPEC_KEYS)
-    if table.get("type") not in _TYPES:
-        raise _ManifestError(f"{where}: type is {table.get('type')!r}; it must be one of {', '.join(_TYPES)}.")
-    if table.get("picks", "name") not in _PICKS:
-        raise _ManifestError(f"{where}: picks is {table['picks']!r}; it must be one of {', '.join(_PICKS)}.")
-    for key, kind in _KINDS.items():
-        if key in table and not isinstance(table[key], kind):
-            raise _ManifestError(
-                f"{where}: {key} is {table[key]!r}; it must be {'text' if kind is str else 'true or false'}."
-            )
-    _limits(where, table)
-    when = table.get("when", ["", ""])
-    if not isinstance(when, list) or len(when) != 2 or not all(isinstance(text, str) for text in when):
-        raise _ManifestError(f"{where}: when is {when!r}; it must be a field's name and what that must hold.")
-    spec = FieldSpec(**{"label": name, **table, "choices": tuple(table.get("choices", ())), "when": tuple(when)})
-    try:
-        default = "" if spec.type == "str" and spec.default == "" else spec.check(spec.default)
-    except ConfigError as error:
-        raise _ManifestError(
-            f"{where}: the default cannot be used. {sentences(error.cause, error.next_step)}"
-        ) from None
-    return dataclasses.replace(spec, default=default)
-
-
-def _limits(where: str, table: Mapping[str, Any]) -> None:
-    for key in ("minimum", "maximum"):
-        if key not in table:
-            continue
-        if table["type"] not in ("int", "float"):
-            raise _ManifestError(f"{where}: only a number has a {key}.")
-        if isinstance(table[key], bool) or not isinstance(table[key], int | float):
-            raise _ManifestError(f"{where}: {key} is {table[key]!r}; it must be a number.")
-    if "minimum" in table and "maximum" in table and table["minimum"] > table["maximum"]:
-        raise _ManifestError(f"{where}: minimum {table['minimum']} is above maximum {table['maximum']}.")
-    choices = table.get("choices", [])
-    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
-        raise _ManifestError(f"{where}: choices must be a list of texts.")
-    if bool(choices) != (table["type"] == "choice"):
-        raise _ManifestError(f"{where}: choices belong to type 'choice', and it needs them.")
-
-
-def _known_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
-    known = list(known)
-    for key in table:
-        if key not in known:
-            raise _ManifestError(f"{where} has an unknown key {key!r}. {nearest_name(key, known) or names_text(known)}")
-
-
-def nearest_name(name: str, names: Iterable[str]) -> str:
-    close = difflib.get_close_matches(name, list(names), n=1)
-    return f"Did you mean {close[0]!r}?" if close else ""
-
-
-def names_text(names: Iterable[str]) -> str:
-    return f"Choose one of: {', '.join(names)}."
+        raise ManifestError(f"[defaults]: {sentences(error.cause, error.next_step)}") from None

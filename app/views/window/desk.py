@@ -63,7 +63,7 @@ class Grip(QWidget):
     """The sheet's left edge, by which it is made wider.
 
     Signals:
-        dragged: Where the mouse is, from the left of the desk.
+        dragged: Where the mouse is, from the left of the window.
     """
 
     dragged = Signal(int)
@@ -76,8 +76,7 @@ class Grip(QWidget):
         QPainter(self).fillRect(0, 0, 1, self.height(), rule(self.palette()))
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        desk = self.parentWidget().parentWidget()
-        self.dragged.emit(desk.mapFromGlobal(event.globalPosition().toPoint()).x())
+        self.dragged.emit(self.mapTo(self.window(), event.position().toPoint()).x())
 
 
 class SheetFrame(QWidget):
@@ -178,5 +177,5 @@ class Desk(QWidget):
         return min(max(self.sheet_width, least), most, width)
 
     def _on_dragged(self, x: int) -> None:
-        self.sheet_width = max(LEAST_SHEET, self.width() - x)
+        self.sheet_width = max(LEAST_SHEET, self.mapTo(self.window(), self.rect().topRight()).x() + 1 - x)
         self._arrange()

@@ -109,7 +109,8 @@ class Welcome(QScrollArea):
 
     def minimumSizeHint(self) -> QSize:
         """As wide as its cards need; lower it is scrolled."""
-        return QSize(self.widget().minimumSizeHint().width() if self.widget() else 0, 200)
+        page = self.widget()
+        return QSize(0 if page is None else page.minimumSizeHint().width(), 200)
 
     def show_found(self, text: str) -> None:
         """What there is to train on."""

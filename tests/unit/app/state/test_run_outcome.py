@@ -7,6 +7,7 @@ import pytest
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.state.run_outcome import ModelFile, RunOutcome, run_outcome
+from core.recipes.heroes import Hero
 from core.run_folder.state import RunState
 
 ERROR = {"title": "CPU 1: out of memory", "cause": "It needed 3 GB.", "next_step": "Halve the micro-batch."}
@@ -102,3 +103,13 @@ def test_a_model_is_named_with_its_size_and_folder() -> None:
     model = ModelFile("model.safetensors", "/runs/a", 3_400_000)
     assert model.text == "model.safetensors, 3.4 MB, in /runs/a"
     assert model.path.endswith("model.safetensors") and len(model.path) > len("model.safetensors")
+
+
+def test_what_was_best_is_what_the_recipe_names() -> None:
+    series = series_of(
+        '{"event":"eval","step":10,"ts":1.0,"val_loss":-18.0,"val_return":18.0}',
+        '{"event":"eval","step":20,"ts":2.0,"val_loss":-12.0,"val_return":12.0}',
+    )
+    heroes = (Hero("kl", "KL"), Hero("val_return", "Evaluation return", better="higher"))
+    said = run_outcome(RunState("a", state="finished"), series, heroes)
+    assert said is not None and said.title == "Finished. Best evaluation return 18.0 at step 10."

@@ -1,0 +1,110 @@
+"""Reads a recipe's own fields, the `[[fields]]` of its `recipe.toml`."""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, get_args
+
+from core.config.fields import FieldSpec, FieldType, Picks
+from core.config.run_config import FIELD_BY_NAME
+from core.errors import ConfigError, sentences
+
+_OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
+_TYPES: Final = tuple(kind for kind in get_args(FieldType) if kind != "variables")
+_PICKS: Final = tuple(get_args(Picks))
+_KINDS: Final = {
+    "label": str,
+    "help": str,
+    "unit": str,
+    "common": bool,
+    "optional": bool,
+    "patterns": str,
+    "instead": str,
+}
+_SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
+
+
+class ManifestError(Exception):
+    """An invalid `recipe.toml`; its text becomes `Recipe.problem`."""
+
+
+def read_fields(tables: object) -> tuple[FieldSpec, ...]:
+    """The fields of these tables.
+
+    Raises:
+        ManifestError: Says what is wrong with which of them.
+    """
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        raise ManifestError("fields must be a list of [[fields]] tables.")
+    specs = tuple(_spec(number, table) for number, table in enumerate(tables, 1))
+    names = [spec.name for spec in specs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ManifestError(f"Two fields have the name {twice!r}.")
+    return specs
+
+
+def _spec(number: int, table: Mapping[str, Any]) -> FieldSpec:
+    name = table.get("name")
+    if not isinstance(name, str) or not _OPTION.fullmatch(name):
+        raise ManifestError(f"Field {number} has the name {name!r}; it must be small letters, digits and _.")
+    if name in FIELD_BY_NAME:
+        raise ManifestError(f"The field {name!r} is a common one of every run; set it under [defaults] instead.")
+    where = f"field {name!r}"
+    known_keys(where, table, _SPEC_KEYS)
+    if table.get("type") not in _TYPES:
+        raise ManifestError(f"{where}: type is {table.get('type')!r}; it must be one of {', '.join(_TYPES)}.")
+    if table.get("picks", "name") not in _PICKS:
+        raise ManifestError(f"{where}: picks is {table['picks']!r}; it must be one of {', '.join(_PICKS)}.")
+    for key, kind in _KINDS.items():
+        if key in table and not isinstance(table[key], kind):
+            raise ManifestError(
+                f"{where}: {key} is {table[key]!r}; it must be {'text' if kind is str else 'true or false'}."
+            )
+    _limits(where, table)
+    when = table.get("when", ["", ""])
+    if not isinstance(when, list) or len(when) != 2 or not all(isinstance(text, str) for text in when):
+        raise ManifestError(f"{where}: when is {when!r}; it must be a field's name and what that must hold.")
+    spec = FieldSpec(**{"label": name, **table, "choices": tuple(table.get("choices", ())), "when": tuple(when)})
+    try:
+        default = "" if spec.type == "str" and spec.default == "" else spec.check(spec.default)
+    except ConfigError as error:
+        raise ManifestError(f"{where}: the default cannot be used. {sentences(error.cause, error.next_step)}") from None
+    return dataclasses.replace(spec, default=default)
+
+
+def _limits(where: str, table: Mapping[str, Any]) -> None:
+    for key in ("minimum", "maximum"):
+        if key not in table:
+            continue
+        if table["type"] not in ("int", "float"):
+            raise ManifestError(f"{where}: only a number has a {key}.")
+        if isinstance(table[key], bool) or not isinstance(table[key], int | float):
+            raise ManifestError(f"{where}: {key} is {table[key]!r}; it must be a number.")
+    if "minimum" in table and "maximum" in table and table["minimum"] > table["maximum"]:
+        raise ManifestError(f"{where}: minimum {table['minimum']} is above maximum {table['maximum']}.")
+    choices = table.get("choices", [])
+    if not isinstance(choices, list) or not all(isinstance(choice, str) for choice in choices):
+        raise ManifestError(f"{where}: choices must be a list of texts.")
+    if bool(choices) != (table["type"] == "choice"):
+        raise ManifestError(f"{where}: choices belong to type 'choice', and it needs them.")
+
+
+def known_keys(where: str, table: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuses a key that a table does not have, and names the nearest."""
+    known = list(known)
+    for key in table:
+        if key not in known:
+            raise ManifestError(f"{where} has an unknown key {key!r}. {nearest_name(key, known) or names_text(known)}")
+
+
+def nearest_name(name: str, names: Iterable[str]) -> str:
+    close = difflib.get_close_matches(name, list(names), n=1)
+    return f"Did you mean {close[0]!r}?" if close else ""
+
+
+def names_text(names: Iterable[str]) -> str:
+    return f"Choose one of: {', '.join(names)}."
