@@ -19,7 +19,7 @@ from core.recipes.manifest import Recipe
 
 ASK_AFTER_MS: Final = 300
 """After the last key: a check is a process of a few tenths of a second."""
-LIMIT_S: Final = 20.0
+LIMIT_S: Final = 60.0
 _MOST_ROUNDS: Final = 5
 _KEPT: Final = 32
 
