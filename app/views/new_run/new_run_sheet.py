@@ -25,6 +25,7 @@ from app.views.widgets.field_row import MARGIN
 from app.views.widgets.field_rows import no_remedies
 from app.views.widgets.floating_notice import FloatingNotice
 from app.views.widgets.remedies import RemediesFor
+from app.views.widgets.tab_order import chain_tabs
 from app.views.widgets.unit_edit import UnitEdit
 from core.config.mode import Mode
 from core.data.dataset import STDLIB
@@ -300,6 +301,7 @@ class NewRunSheet(QWidget):
                 row.table_requested.connect(self.charts_requested)
             self.show_interpreters(self._interpreters)
             self._show_settings_of_mode()
+            chain_tabs(self)
 
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:
         """The Pythons that are offered for a script."""
