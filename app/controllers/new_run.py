@@ -21,6 +21,7 @@ from app.state.chart_names import names_in, unread_numbers
 from app.state.draft import CheckedDraft
 from app.state.preview_text import data_text
 from app.views.widgets.notice_bar import Step
+from app.views.widgets.tab_order import chain_tabs
 from app.views.window.main_window import MainWindow
 from core.data.dataset import NO_DATASET
 from core.data.formats import TEXT_COLUMN
@@ -121,6 +122,7 @@ class NewRunControl(QObject):
     def _on_devices_changed(self) -> None:
         table = self._table
         self._sheet.devices.set_devices(table.devices, table.problem, table.no_cuda, table.cuda_build)
+        chain_tabs(self._sheet)
         self.check_draft()
 
     def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +18,7 @@ from core.recipes.manifest import Recipe
 
 ASK_AFTER_MS: Final = 300
 """After the last key: a check is a process of a few tenths of a second."""
-LIMIT_S: Final = 20.0
+LIMIT_S: Final = 60.0
 _MOST_ROUNDS: Final = 5
 _KEPT: Final = 32
 
@@ -127,7 +126,8 @@ def find_problems(run: ResolvedRun, dataset: DatasetIdentity | None) -> Answer:
         run: What would be trained.
         dataset: Its files, for the column of text; None where they cannot be read.
     """
-    config, recipe, notes = run.config, run.recipe, ()
+    config, recipe = run.config, run.recipe
+    notes: tuple[str, ...] = ()
     problems: dict[str, RankdeckError] = {}
     for _ in range(_MOST_ROUNDS):
         try:
@@ -157,10 +157,10 @@ def _put_right(config: RunConfig, recipe: Recipe, field: str) -> RunConfig | Non
     own = {spec.name: spec.default for spec in recipe.fields}
     if field in own:
         options = {**config.options, field: own[field]}
-        changed = dataclasses.replace(config, options={name: it for name, it in options.items() if it is not None})
+        changed = config.replace(options={name: it for name, it in options.items() if it is not None})
     elif field in FIELD_BY_NAME:
         default = recipe.defaults.get(field, FIELD_BY_NAME[field].default)
-        changed = dataclasses.replace(config, **{field: default})
+        changed = config.replace(**{field: default})
     else:
         return None
     return None if changed == config else changed

@@ -37,7 +37,9 @@ class Advanced(QWidget):
         super().__init__(parent)
         self._groups: Sequence[Group] = ()
         self._headings: list[QLabel] = []
-        self.toggle = QToolButton(checkable=True, autoRaise=True)
+        self.toggle = QToolButton()
+        self.toggle.setCheckable(True)
+        self.toggle.setAutoRaise(True)
         self.toggle.setText("Ad&vanced")
         self.toggle.setIcon(icon("chevron-right"))
         self.toggle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)

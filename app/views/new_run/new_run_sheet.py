@@ -15,16 +15,17 @@ from app.state.draft_fields import default_mode_texts, default_texts, settings_w
 from app.state.recipe_drafts import RecipeDrafts
 from app.views.new_run.device_picker import DevicePicker
 from app.views.new_run.mode_picker import ModePicker
+from app.views.new_run.recipe_and_data import RecipeAndData
 from app.views.new_run.recipe_form import RecipeForm
 from app.views.new_run.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
 from app.views.new_run.sheet_header import SheetHeader
 from app.views.new_run.summary_lines import SummaryLines
-from app.views.new_run.what_fields import WhatFields
 from app.views.widgets.build import bold_label, lay_column, scrolled
 from app.views.widgets.field_row import MARGIN
 from app.views.widgets.field_rows import no_remedies
 from app.views.widgets.floating_notice import FloatingNotice
 from app.views.widgets.remedies import RemediesFor
+from app.views.widgets.tab_order import chain_tabs
 from app.views.widgets.unit_edit import UnitEdit
 from core.config.mode import Mode
 from core.data.dataset import STDLIB
@@ -75,7 +76,7 @@ class NewRunSheet(QWidget):
         self.devices = DevicePicker()
         self.mode = ModePicker()
         self.form = RecipeForm()
-        self.what = WhatFields(self.form.what)
+        self.what = RecipeAndData(self.form.what)
         self.recipe, self.data, self.run_name = self.what.recipe, self.what.data, self.what.run_name
         self.summary = SummaryLines(start)
         self.what.fill_recipes(recipes)
@@ -301,6 +302,7 @@ class NewRunSheet(QWidget):
                 row.table_requested.connect(self.charts_requested)
             self.show_interpreters(self._interpreters)
             self._show_settings_of_mode()
+            chain_tabs(self)
 
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:
         """The Pythons that are offered for a script."""

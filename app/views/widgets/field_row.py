@@ -181,13 +181,13 @@ class FieldRow(QObject):
     def place(self, grid: QGridLayout, row: int) -> int:
         """Puts the row into columns 0 to 2 of a `field_grid`; returns the next free row."""
         beside = Qt.AlignmentFlag.AlignTop if isinstance(self.editor, QPlainTextEdit) else Qt.AlignmentFlag(0)
-        grid.addWidget(self.dot, row, 0, beside)
         grid.addWidget(self.label, row, 1, beside)
         self.editor.setMinimumHeight(EDITOR_HEIGHT)
         if self.browse is not None:
             grid.addLayout(lay_row(None, self.editor, self.browse, spacing=4, grow=self.editor), row, 2)
         else:
             grid.addWidget(self.editor, row, 2)
+        grid.addWidget(self.dot, row, 0, beside)  # after the editor, in the order of Tab
         grid.addWidget(self.problem, row + 1, 1, 1, 2)
         grid.addWidget(self.remedies, row + 2, 1, 1, 2)
         return row + 3

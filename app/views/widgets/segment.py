@@ -13,7 +13,10 @@ from app.views.style.tones import blend, muted, rule, tone
 _CORNER: Final = 4.0
 _SIDE: Final = 10
 _HEIGHT: Final = 32
-_TURNED: Final = {Qt.Key.Key_Up: Qt.Key.Key_Left, Qt.Key.Key_Down: Qt.Key.Key_Right}
+_TURNED: Final[dict[int, Qt.Key]] = {
+    Qt.Key.Key_Up.value: Qt.Key.Key_Left,
+    Qt.Key.Key_Down.value: Qt.Key.Key_Right,
+}
 
 
 class Segment(QRadioButton):

@@ -129,8 +129,8 @@ def test_the_preview_shows_what_the_model_will_see(open_sheet: OpenWindow, rows:
 
 
 @pytest.mark.usefixtures("light")
-def test_a_column_that_is_not_there_is_marked_before_a_start(open_window: OpenWindow, rows: Path, qtbot: QtBot) -> None:
-    rankdeck = open_window()
+def test_a_column_that_is_not_there_is_marked_before_a_start(open_sheet: OpenWindow, rows: Path, qtbot: QtBot) -> None:
+    rankdeck = open_sheet()
     choose_light(rankdeck)
     set_data(rankdeck, str(rows), qtbot)
     rankdeck.window.new_run.set_field("text_column", "body")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
@@ -14,6 +16,7 @@ from app.state.mode_options import ModeOptions
 from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.widgets.changed_dot import ChangedDot
 from app.views.widgets.notice_bar import Step
+from app.views.widgets.tab_order import chain_tabs
 from core.errors import ConfigError, RankdeckError
 from core.machine.devices import Device
 from core.machine.platform import Platform
@@ -191,3 +194,25 @@ def test_nothing_is_cut_off_in_a_narrow_sheet(panel: NewRunSheet, recipe: str) -
     assert isinstance(scroll, QScrollArea) and (content := scroll.widget()) is not None
     assert content.minimumSizeHint().width() <= scroll.viewport().width()
     assert panel.minimumSizeHint().width() <= 360
+
+
+@pytest.mark.parametrize("recipe", [recipe.name for recipe in find_recipes()])
+def test_tab_goes_down_the_sheet(panel: NewRunSheet, recipe: str) -> None:
+    panel.resize(440, 900)
+    panel.show()
+    panel.devices.set_devices([A, B], None)
+    panel.choose_recipe(recipe)
+    chain_tabs(panel)
+    panel.mode.set_options(ModeOptions("ddp", 2))
+    panel.form.more.setChecked(True)
+    QGuiApplication.processEvents()
+    tops: list[int] = []
+    widget: QWidget = panel.header.cross
+    while (widget := widget.nextInFocusChain()) is not panel.header.cross:
+        by_tab = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus) and widget.isVisible()
+        if by_tab and panel.isAncestorOf(widget) and not panel.summary.isAncestorOf(widget):
+            scrolled = panel._scroll.widget()
+            assert scrolled is not None
+            if scrolled.isAncestorOf(widget):
+                tops.append(widget.mapTo(scrolled, QPoint(0, widget.height() // 2)).y())
+    assert len(tops) > 20 and all(second >= first - 12 for first, second in itertools.pairwise(tops)), tops

@@ -1,4 +1,4 @@
-"""What a run trains: its recipe, data and model, and the name it gets."""
+"""Recipe and data fields of the New run sheet: what a run trains, and the name it gets."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from core.errors import RankdeckError
 from core.recipes.manifest import Recipe
 
 
-class WhatFields(QWidget):
+class RecipeAndData(QWidget):
     """The first group of the sheet.
 
     Args:

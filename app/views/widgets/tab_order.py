@@ -1,0 +1,36 @@
+"""Tab order as widgets are laid out: Qt's own is that of their making, which a rebuilt form does not keep."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLayout, QScrollArea, QWidget
+
+
+def chain_tabs(root: QWidget) -> None:
+    """Lets Tab go through a widget's parts in the order of their layouts, hidden ones included."""
+    for first, second in itertools.pairwise(_focusable(root)):
+        QWidget.setTabOrder(first, second)
+
+
+def _focusable(widget: QWidget) -> Iterator[QWidget]:
+    if widget.focusPolicy() & Qt.FocusPolicy.TabFocus:
+        yield widget
+    if isinstance(widget, QScrollArea):
+        if (content := widget.widget()) is not None:
+            yield from _focusable(content)
+    elif (layout := widget.layout()) is not None:
+        yield from _laid_out(layout)
+
+
+def _laid_out(layout: QLayout) -> Iterator[QWidget]:
+    for place in range(layout.count()):
+        item = layout.itemAt(place)
+        if item is None:
+            continue
+        if (widget := item.widget()) is not None:
+            yield from _focusable(widget)
+        elif (inner := item.layout()) is not None:
+            yield from _laid_out(inner)
