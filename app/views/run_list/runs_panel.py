@@ -225,15 +225,11 @@ class RunsPanel(QWidget):
 
     def _on_menu_requested(self, place: QPoint) -> None:
         index = self.view.indexAt(place)
-        if not self.view.viewport().rect().contains(place) or not index.isValid():
-            index = self.view.currentIndex() if self.view.hasFocus() and place.y() < 0 else index
-            place = self.view.visualRect(index).center()
-        rows = self.view.chosen_rows()
         if not index.isValid():
             return
-        if index not in self.view.selectionModel().selectedIndexes() or not rows:
+        if not self.view.selectionModel().isSelected(index):
             self.view.setCurrentIndex(index)  # which shows the run, if it is not the one shown
-            rows = self.view.chosen_rows()
+        rows = self.view.chosen_rows()
         if self.menu is not None:
             self.menu.deleteLater()
         self.menu = run_menu(self.view, rows, self._current, self._intents())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu
 from pytestqt.qtbot import QtBot
 
@@ -182,6 +182,16 @@ def test_the_menu_of_one_run(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None
         with qtbot.waitSignal(signal) as emitted:
             trigger(menu, text)
         assert emitted.args == arguments
+
+
+def test_the_menu_key_is_for_the_current_row(panel: RunsPanel, runs: Path) -> None:
+    panel.show_current(runs / "ppo")
+    place = panel.view.viewport().rect().bottomLeft()
+    QApplication.sendEvent(panel.view, QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, place, place))
+    assert panel.menu is not None and chosen(panel) == ["ppo"]
+    panel.menu.hide()
+    trigger(panel.menu, "Copy id")
+    assert QGuiApplication.clipboard().text() == "ppo"
 
 
 def test_the_menu_of_several_runs(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
