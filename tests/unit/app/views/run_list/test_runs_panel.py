@@ -73,6 +73,16 @@ def test_a_click_shows_a_run_and_several_rows_show_none(panel: RunsPanel, qtbot:
     assert compared.args[0] == [runs / name for name in chosen(panel)]
 
 
+def test_the_shown_run_is_not_read_again_when_it_is_clicked(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
+    panel.show_current(runs / "failed")
+    with qtbot.assertNotEmitted(panel.run_chosen), qtbot.waitSignal(panel.current_chosen):
+        click(qtbot, panel, 1)
+    with qtbot.assertNotEmitted(panel.run_chosen), qtbot.waitSignal(panel.current_chosen):
+        qtbot.keyClick(panel.view, Qt.Key.Key_Return)
+    with qtbot.assertNotEmitted(panel.current_chosen):
+        click(qtbot, panel, 2, CTRL)
+
+
 def test_boxes_tick_several_runs(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
     panel.show_current(runs / "live")
     with qtbot.assertNotEmitted(panel.run_chosen):
