@@ -19,7 +19,7 @@ from core.config.run_config import RunConfig
 from core.errors import PreflightError, RankdeckError
 from core.run_folder.bin import remove_run, restore_run
 from core.run_folder.notes import RunNotes, read_notes, write_notes
-from core.run_folder.store import RunStore
+from core.run_folder.store import RunEntry, RunStore
 
 LET_GO_S: Final = 2.0
 """Windows moves no folder with an open file: the reader of the run that was shown has this long to close its files."""
@@ -61,6 +61,7 @@ class Organising(QObject):
         self._display = display
         self._runner = runner
         self._last = Removal()
+        self._listed: dict[Path, str] = {}
         panel = window.runs
         panel.rename_requested.connect(self._on_rename_requested)
         window.header.renamed.connect(self._on_title_renamed)
@@ -69,6 +70,7 @@ class Organising(QObject):
         panel.note_requested.connect(self._on_note_requested)
         panel.removal_requested.connect(self.remove)
         panel.undo_requested.connect(self.undo)
+        runs.listed.connect(self._on_listed)
         panel.settings_copy_requested.connect(self._on_settings_copy_requested)
 
     # --- notes -------------------------------------------------------------------------------------------
@@ -171,6 +173,14 @@ class Organising(QObject):
             self._panel.show_removed(one if len(gone) == 1 else f"{len(gone)} runs are in the bin")
         if removal.problem is not None:
             self._panel.notice.show_error(removal.problem)
+
+    def _on_listed(self, entries: Sequence[RunEntry]) -> None:
+        """Shows the shown run no longer once its folder was moved or deleted elsewhere."""
+        shown, before = self._showing.run_dir, self._listed
+        self._listed = {record.path: record.label for record in self._runs.model.records()}
+        if shown in before and all(entry.path != shown for entry in entries):
+            self._showing.show_none()
+            self._panel.notice.say("info", f"“{before[shown]}” was moved or deleted elsewhere")
 
     def _show(self, run_dir: Path | None) -> None:
         if run_dir is None:

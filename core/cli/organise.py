@@ -9,7 +9,7 @@ from pathlib import Path
 from core.cli.runs import chosen_runs_dir, entry_values, list_table
 from core.cli.terminal import Terminal
 from core.errors import RunNotFoundError, UsageError
-from core.run_folder.bin import binned_runs, empty_bin, remove_run, restore_run
+from core.run_folder.bin import binned_runs, empty_bin, remove_run, require_ended, restore_run
 from core.run_folder.notes import read_notes, write_notes
 from core.run_folder.record import read_record
 from core.run_folder.run_filter import filter_problem, matching, parse_filter, unknown_names
@@ -66,6 +66,8 @@ def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
             terminal.say(f"Put back: {restore_run(_in_bin(runs_dir, text)).name}")
         return 0
     stores = [find_run(runs_dir, text) for text in arguments.runs]  # all are there before the first is moved
+    for store in stores:
+        require_ended(store)
     for store in stores:
         remove_run(store)
         terminal.say(f"{store.dir.name} is in the bin. Put it back: rankdeck rm --undo {store.dir.name}")

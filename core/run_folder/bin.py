@@ -24,6 +24,17 @@ def bin_of(runs_dir: Path) -> Path:
     return runs_dir / BIN
 
 
+def require_ended(store: RunStore) -> None:
+    """Raises `RunBusyError` if a host is at work on a run."""
+    if store.is_locked() or _is_live(store):
+        raise RunBusyError(
+            f"{store.dir.name} is running.",
+            "Stop it first.",
+            option=f"rankdeck stop {store.dir.name}",
+            title="A running run cannot be removed",
+        )
+
+
 def remove_run(store: RunStore) -> Path:
     """Moves a run to the bin.
 
@@ -34,12 +45,7 @@ def remove_run(store: RunStore) -> Path:
         RunBusyError: A host is at work on it.
         PreflightError: The system refuses, for example because a file of it is open.
     """
-    if store.is_locked() or _is_live(store):
-        raise RunBusyError(
-            f"{store.dir.name} is running.",
-            f"Stop it first: rankdeck stop {store.dir.name}",
-            title="A running run cannot be removed",
-        )
+    require_ended(store)
     target = _free(bin_of(store.dir.parent) / store.dir.name)
     _move(store.dir, target, f"{store.dir} could not be moved to the bin")
     return target
@@ -56,7 +62,7 @@ def restore_run(binned: Path) -> Path:
         PreflightError: The system refuses.
     """
     if binned.parent.name != BIN or not binned.is_dir():
-        raise RunNotFoundError(f"{binned} is not in the bin.", "List what is there: rankdeck runs --bin")
+        raise RunNotFoundError(f"{binned} is not in the bin.", "List what is there.", option="rankdeck runs --bin")
     target = _free(binned.parent.parent / binned.name)
     _move(binned, target, f"{binned} could not be put back")
     return target

@@ -49,7 +49,7 @@ class RunNotes:
         if len(name) > MAX_NAME or not name.isprintable():
             raise UsageError(
                 f"A name has at most {MAX_NAME} characters and no line breaks; this one has {len(name)} characters.",
-                "Give a shorter name; rankdeck note takes longer text.",
+                "Give a shorter name. A note can be longer.",
                 title="The name cannot be used",
             )
         return dataclasses.replace(self, name=name)

@@ -108,7 +108,7 @@ class RunDelegate(QStyledItemDelegate):
 
     def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
         if isinstance(editor, QLineEdit):
-            model.setData(QModelIndex(index), editor.text(), Qt.ItemDataRole.EditRole)
+            model.setData(index, editor.text(), Qt.ItemDataRole.EditRole)
 
     def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, _index: Index) -> None:
         box = _box(option.rect)

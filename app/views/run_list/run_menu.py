@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -99,7 +100,7 @@ def removal_refusal(rows: Sequence[RunRow]) -> str:
 def _add_exports(menu: QMenu, path: Path, intents: RunIntents) -> None:
     exports = QMenu("E&xport", menu, toolTipsVisible=True)
     for kind, title in KINDS.items():
-        _entry(exports, f"{title[0].upper()}{title[1:]}", lambda kind=kind: intents.export(path, kind))
+        _entry(exports, f"{title[0].upper()}{title[1:]}", functools.partial(intents.export, path, kind))
     menu.addMenu(exports)
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from PySide6.QtCore import QEvent, QItemSelection, QItemSelectionModel, QModelIndex, Qt, Signal
-from PySide6.QtGui import QHelpEvent, QKeyEvent, QMouseEvent
+from PySide6.QtGui import QContextMenuEvent, QHelpEvent, QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListView, QToolTip
 
 from app.models.run_list import ROW, RunListModel
@@ -112,6 +112,14 @@ class RunView(QListView):
             self.removal_requested.emit()
         else:
             super().keyPressEvent(event)
+
+    def event(self, event: QEvent) -> bool:
+        """The menu key opens the menu of the current row, not of the one in the middle."""
+        if isinstance(event, QContextMenuEvent) and event.reason() == QContextMenuEvent.Reason.Keyboard:
+            self.scrollTo(self.currentIndex())
+            self.customContextMenuRequested.emit(self.visualRect(self.currentIndex()).center())
+            return True
+        return super().event(event)
 
     def viewportEvent(self, event: QEvent) -> bool:
         """The tooltip of a box says what ticks are for."""

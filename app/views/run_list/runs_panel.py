@@ -36,6 +36,7 @@ class RunsPanel(QWidget):
 
     Signals:
         run_chosen: A run's folder, to be shown.
+        current_chosen: The run that is shown was clicked or opened: its page is wanted, in the place of another.
         settings_wanted: The filter asks for runs' settings.
         resume_requested: A run's folder.
         compare_requested: Folders of two to eight runs.
@@ -51,6 +52,7 @@ class RunsPanel(QWidget):
     """
 
     run_chosen = Signal(object)
+    current_chosen = Signal()
     settings_wanted = Signal()
     resume_requested = Signal(object)
     compare_requested = Signal(object)
@@ -134,7 +136,8 @@ class RunsPanel(QWidget):
         self.filter_line.settings_wanted.connect(self.settings_wanted)
         view.chosen.connect(self._on_chosen)
         view.selectionModel().selectionChanged.connect(self._show_foot)
-        view.opened.connect(self.run_chosen)
+        view.opened.connect(self._open)
+        view.clicked.connect(self._on_clicked)
         view.removal_requested.connect(self._on_removal_requested)
         view.setContextMenuPolicy(Qt.ContextMenuPolicy.CustomContextMenu)
         view.customContextMenuRequested.connect(self._on_menu_requested)
@@ -209,6 +212,17 @@ class RunsPanel(QWidget):
         if len(paths) == 1 and paths[0] != self._current:
             self.run_chosen.emit(paths[0])
 
+    def _on_clicked(self) -> None:
+        rows = self.view.chosen_rows()
+        if len(rows) == 1 and rows[0].path == self._current:
+            self.current_chosen.emit()
+
+    def _open(self, path: Path) -> None:
+        if path == self._current:
+            self.current_chosen.emit()  # to show it again would read it from the start
+        else:
+            self.run_chosen.emit(path)
+
     def _on_compare_clicked(self) -> None:
         paths, why_not = compared_runs([row.path for row in self.view.chosen_rows()], self._current)
         if not why_not:
@@ -225,15 +239,11 @@ class RunsPanel(QWidget):
 
     def _on_menu_requested(self, place: QPoint) -> None:
         index = self.view.indexAt(place)
-        if not self.view.viewport().rect().contains(place) or not index.isValid():
-            index = self.view.currentIndex() if self.view.hasFocus() and place.y() < 0 else index
-            place = self.view.visualRect(index).center()
-        rows = self.view.chosen_rows()
         if not index.isValid():
             return
-        if index not in self.view.selectionModel().selectedIndexes() or not rows:
+        if not self.view.selectionModel().isSelected(index):
             self.view.setCurrentIndex(index)  # which shows the run, if it is not the one shown
-            rows = self.view.chosen_rows()
+        rows = self.view.chosen_rows()
         if self.menu is not None:
             self.menu.deleteLater()
         self.menu = run_menu(self.view, rows, self._current, self._intents())
@@ -241,7 +251,7 @@ class RunsPanel(QWidget):
 
     def _intents(self) -> RunIntents:
         return RunIntents(
-            open=self.run_chosen.emit,
+            open=self._open,
             resume=self.resume_requested.emit,
             rename=self.view.rename,
             pin=self.pin_requested.emit,

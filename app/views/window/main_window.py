@@ -154,6 +154,7 @@ class MainWindow(QMainWindow):
         self.run_page.addAction(actions.rename)
         self.new_run.addAction(actions.start)  # its key works while the settings that it starts are in sight
         actions.stop.triggered.connect(self._on_stop_triggered)
+        self.runs.current_chosen.connect(lambda: self.show_page(self.run_page))
         actions.log.triggered.connect(lambda: self.show_log(None))
         actions.find.triggered.connect(self._find)
         actions.new_run.toggled.connect(self._on_new_run_toggled)

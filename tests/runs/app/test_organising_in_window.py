@@ -122,6 +122,31 @@ def test_a_run_that_has_started_meanwhile_stays(open_window: OpenWindow, qtbot: 
     write_lines(three[1], Shape(steps=20), created=START_S)
 
 
+def test_chosen_runs_are_compared_and_the_shown_one_comes_back(
+    open_window: OpenWindow, qtbot: QtBot, three: list[Path]
+) -> None:
+    rankdeck = opened(open_window, qtbot, three[0])
+    window, panel = rankdeck.window, rankdeck.window.runs
+    panel.view.choose(three)
+    panel.compare.click()
+    qtbot.waitUntil(lambda: window.compare_page is not None, timeout=SOON_MS)
+    assert window.pages.currentWidget() is window.compare_page
+    panel.view.choose(three[:1])
+    place = panel.view.visualRect(panel.view.model().index(0, 0)).center()
+    qtbot.mouseClick(panel.view.viewport(), Qt.MouseButton.LeftButton, pos=place)
+    assert window.pages.currentWidget() is window.run_page
+
+
+def test_a_run_that_is_removed_elsewhere_is_not_shown(
+    open_window: OpenWindow, qtbot: QtBot, three: list[Path], runs_dir: Path
+) -> None:
+    rankdeck = opened(open_window, qtbot, three[1])
+    assert main(["rm", "b", "--runs-dir", str(runs_dir)]) == 0
+    qtbot.waitUntil(lambda: rankdeck.showing.run_dir is None, timeout=SOON_MS)
+    assert labels(rankdeck) == ["a", "c"] and rankdeck.window.welcome.isVisible()
+    assert rankdeck.window.runs.notice.title == "“b” was moved or deleted elsewhere"
+
+
 def test_damaged_notes_are_not_overwritten(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
     (three[0] / NOTES).write_bytes(b"\xff\x00garbage")
     rankdeck = opened(open_window, qtbot, three[0])

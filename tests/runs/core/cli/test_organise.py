@@ -85,6 +85,22 @@ def test_rm_moves_to_the_bin_and_undo_puts_back(store: RunStore, capsys: pytest.
     assert "rankdeck runs --bin" in capsys.readouterr().err
 
 
+def test_nothing_is_removed_when_one_of_several_is_running(
+    store: RunStore, tmp_path: Path, runs_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    other = make_run(tmp_path, runs_dir=runs_dir)
+    with other.lock():
+        assert main(["rm", store.dir.name, other.dir.name]) == 2
+    assert f"{other.dir.name} is running" in capsys.readouterr().err
+    assert store.dir.is_dir() and other.dir.is_dir()
+
+
+def test_a_filter_that_cannot_match_is_refused(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    for text, problem in (("lr>", "lr> needs a value"), ("lr>abc", "'abc' is not one")):
+        assert main(["find", store.dir.name, text]) == 2
+        assert problem in capsys.readouterr().err
+
+
 def test_nothing_is_removed_when_one_of_several_names_is_wrong(
     store: RunStore, capsys: pytest.CaptureFixture[str]
 ) -> None:

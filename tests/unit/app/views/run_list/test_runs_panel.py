@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication, QImage
+from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu
 from pytestqt.qtbot import QtBot
 
@@ -71,6 +71,16 @@ def test_a_click_shows_a_run_and_several_rows_show_none(panel: RunsPanel, qtbot:
     with qtbot.waitSignal(panel.compare_requested) as compared:
         qtbot.mouseClick(panel.compare, LEFT)
     assert compared.args[0] == [runs / name for name in chosen(panel)]
+
+
+def test_the_shown_run_is_not_read_again_when_it_is_clicked(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
+    panel.show_current(runs / "failed")
+    with qtbot.assertNotEmitted(panel.run_chosen), qtbot.waitSignal(panel.current_chosen):
+        click(qtbot, panel, 1)
+    with qtbot.assertNotEmitted(panel.run_chosen), qtbot.waitSignal(panel.current_chosen):
+        qtbot.keyClick(panel.view, Qt.Key.Key_Return)
+    with qtbot.assertNotEmitted(panel.current_chosen):
+        click(qtbot, panel, 2, CTRL)
 
 
 def test_boxes_tick_several_runs(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
@@ -182,6 +192,16 @@ def test_the_menu_of_one_run(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None
         with qtbot.waitSignal(signal) as emitted:
             trigger(menu, text)
         assert emitted.args == arguments
+
+
+def test_the_menu_key_is_for_the_current_row(panel: RunsPanel, runs: Path) -> None:
+    panel.show_current(runs / "ppo")
+    place = panel.view.viewport().rect().bottomLeft()
+    QApplication.sendEvent(panel.view, QContextMenuEvent(QContextMenuEvent.Reason.Keyboard, place, place))
+    assert panel.menu is not None and chosen(panel) == ["ppo"]
+    panel.menu.hide()
+    trigger(panel.menu, "Copy id")
+    assert QGuiApplication.clipboard().text() == "ppo"
 
 
 def test_the_menu_of_several_runs(panel: RunsPanel, qtbot: QtBot, runs: Path) -> None:
