@@ -56,7 +56,7 @@ def cards_for(steps: Collection[str], evals: Collection[str], heroes: Sequence[H
     Args:
         steps: Columns of its ranks.
         evals: Columns of its evaluations.
-        heroes: Of its recipe: their cards come first, under their names. Empty: nobody said what matters.
+        heroes: Of its recipe: their cards come first, under their names. Empty: the usual order.
     """
     cards = {card.key: card for card in _usual_cards(steps, evals)}
     named: dict[str, Card] = {}
@@ -66,7 +66,7 @@ def cards_for(steps: Collection[str], evals: Collection[str], heroes: Sequence[H
                 is_second = cards[key].is_eval and hero.metric in cards
                 named.setdefault(key, _named_by(hero, cards[key], is_second=is_second))
     if heroes and LOSS in cards and LOSS not in named:
-        cards[LOSS] = replace(cards[LOSS], unit="")  # what is made small to raise a return is no likelihood
+        cards[LOSS] = replace(cards[LOSS], unit="")  # of a policy it is not a likelihood of tokens
     return [*named.values(), *(card for key, card in cards.items() if key not in named)]
 
 
@@ -100,8 +100,8 @@ def _usual_cards(steps: Collection[str], evals: Collection[str]) -> list[Card]:
 
 def metric_title(name: str) -> str:
     """A column's name as a title: "val_accuracy" is "Val accuracy"."""
-    words = [word.upper() if word.lower() in SHORT_FORMS else word for word in name.replace("_", " ").split()]
-    title = " ".join(words)
+    parts = name.replace("_", " ").split()
+    title = " ".join(part.upper() if part.lower() in SHORT_FORMS else part for part in parts)
     return title[:1].upper() + title[1:]
 
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Final
 
 DOCS: Final = Path(__file__).resolve().parents[2] / "docs"
-FIRST: Final = ("getting-started", "command-line", "data", "modes", "resume-and-ledger", "recipes", "scripts", "export")
+FIRST: Final = (
+    "getting-started", "command-line", "data", "modes", "charts", "resume-and-ledger", "recipes", "scripts", "export",
+)  # fmt: skip
 """These come first, in this order; all others follow by title."""
 
 

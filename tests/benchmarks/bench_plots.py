@@ -30,7 +30,7 @@ FRAMES = 120
 def panel(
     request: pytest.FixtureRequest, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[PlotsPanel]:
-    """The charts of the main window as it opens: its own size, with all cards in sight."""
+    """The charts of the main window as it opens, in its own size; what is printed says how many are in sight."""
     ranks, steps = request.param
     monkeypatch.setattr(synthetic_run, "UUIDS", tuple(f"GPU-{n}" for n in range(ranks)))
     store = write_columns(tmp_path / "runs" / "run", Shape(steps=steps, ranks=ranks, eval_every=steps // 200))
@@ -68,7 +68,11 @@ def test_moving_and_zooming(panel: PlotsPanel, request: pytest.FixtureRequest) -
     axis.zoom(0.02)
     near = frames(lambda n: axis.pan(0.03 if n < FRAMES / 2 else -0.03))
     used = psutil.Process().memory_info().rss / 2**20
-    print(f"\n{request.node.callspec.id} ({used:.0f} MiB):", end="")
+    charts = panel.charts()
+    seen = sum(not chart.viewport().visibleRegion().isEmpty() for chart in charts)
+    size = panel.window().size()
+    shown = f"{seen} of {len(charts)} charts in sight, window of {size.width()} x {size.height()}"
+    print(f"\n{request.node.callspec.id} ({used:.0f} MiB; {shown}):", end="")
     for words, took in (("moving", moving), ("zooming", zooming), ("moving a fiftieth", near)):
         clock, processor = (median(part) for part in zip(*took, strict=True))
         print(f" {words} {1000 / clock:.0f} frames/s ({1000 / processor:.0f} by processor time)", end=";")

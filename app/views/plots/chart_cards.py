@@ -135,8 +135,9 @@ class ChartCards(QObject):
         elif not any(self._blank):
             return None
         for blank, valued, part in zip(self._blank, self._valued, (groups, evals), strict=True):
-            # Of thousands of names each would be read from a file.
-            seen = blank if len(blank) > MOST_CHECKED else {n for n in blank if any(s.has_values(n) for s in part)}
+            # A loss that was never finite is worth a card that says so. Thousands of names are not read for this.
+            known = blank if len(blank) > MOST_CHECKED else blank & {"loss"}
+            seen = known | {name for name in blank - known if any(series.has_values(name) for series in part)}
             valued |= seen
             blank -= seen
         return cards_for(self._valued[0], self._valued[1], self._heroes)

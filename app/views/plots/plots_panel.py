@@ -29,6 +29,7 @@ from app.views.widgets.build import lay_column, lay_row
 from core.formatting import duration, percent
 from core.machine.devices.names import RankNames
 from core.recipes.heroes import Hero
+from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 
 REDRAW_S: Final = 0.05
@@ -297,4 +298,4 @@ def _why_empty(state: RunState | None, is_open: bool) -> str:
         return f"Starting: {state.phase}" if state.phase else "Starting"
     if state.is_live:
         return "Waiting for the first step"
-    return "This run reported no step"
+    return "This script reported no metrics." if state.recipe == USER_SCRIPT else "This run reported no steps."

@@ -362,7 +362,7 @@ def test_an_empty_plot_says_what_it_waits_for(tmp_path: Path, make: Make, qtbot:
     store.write_state(store.stored_state().replace(state="training"))
     qtbot.waitUntil(lambda: panel.cards.grid.empty.text() == "Waiting for the first step")
     store.write_state(store.stored_state().replace(state="failed"))
-    qtbot.waitUntil(lambda: panel.cards.grid.empty.text() == "This run reported no step")
+    qtbot.waitUntil(lambda: panel.cards.grid.empty.text() == "This run reported no steps.")
 
 
 def test_a_run_of_one_step_and_one_of_gaps(tmp_path: Path, make: Make) -> None:
