@@ -13,7 +13,7 @@ from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.state.chart_cards import IN_OTHER_CARDS, MORE_TITLES, metric_title
-from core.formatting import UNKNOWN, count, number, scaled
+from core.formatting import UNKNOWN, count, gibibytes, number, scaled
 from core.machine.devices.names import RankNames
 from core.recipes.heroes import CHECKPOINT, DEFAULT_HEROES, MEMORY, MOST, Hero
 from core.run_folder.state import RunState
@@ -22,7 +22,6 @@ RECENT_ROWS: Final = 20  # newest steps whose mean is shown: one step of a small
 SUMMED: Final = frozenset(("tokens_per_s", "samples_per_s"))  # of a run it is the sum over its ranks, else the mean
 LEAST_CHANGE: Final = 0.002  # share of the value below which a change is none
 NOISE: Final = 2.0  # standard errors that a change must exceed
-_GIB: Final = 2.0**30
 _FIRST: Final = ("loss", "val_loss", "accuracy", "val_accuracy", "tokens_per_s", "samples_per_s")
 _LABELS: Final = {
     "val_loss": "Validation loss", "tokens_per_s": "Throughput", "samples_per_s": "Throughput", **MORE_TITLES,
@@ -187,12 +186,8 @@ def _memory(hero: Hero, series: RunSeries, state: RunState, names: RankNames) ->
     rank = state.devices.index(uuid)
     which = names.short(rank) if len(set(state.devices)) > 1 else ""
     note = " · ".join(part for part in ("" if state.is_live else "peak", which) if part)
-    return HeroFigure(hero.label, f"{_gigabytes(used)} / {_gigabytes(total)} GB", note, tip=names.full(rank))
-
-
-def _gigabytes(value: float) -> str:
-    amount = value / _GIB
-    return f"{amount:,.0f}" if amount >= 9.95 else f"{amount:.1f}"
+    value = f"{gibibytes(used).removesuffix(' GiB')} / {gibibytes(total)}"
+    return HeroFigure(hero.label, value, note, tip=names.full(rank))
 
 
 def _checkpoint(hero: Hero, series: RunSeries, state: RunState, now: float) -> HeroFigure:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from core.formatting import byte_size, listed
+from core.formatting import byte_size, gibibytes, listed
 from core.machine.devices import Device, DeviceSample
 from core.machine.devices.names import device_label
 
@@ -30,7 +30,7 @@ class Machine:
 
 
 def found_text(devices: Sequence[Device], samples: Sequence[DeviceSample]) -> str:
-    """What was found to train on: "Rankdeck found 2 GPUs with 31 GB of free memory."."""
+    """What was found to train on: "Rankdeck found 2 GPUs and 31 GiB of free memory."."""
     gpus = [device for device in devices if device.kind != "cpu"]
     shown = gpus or [device for device in devices if device.kind == "cpu"]
     if not shown:
@@ -38,7 +38,7 @@ def found_text(devices: Sequence[Device], samples: Sequence[DeviceSample]) -> st
     word = "GPU" if gpus else "CPU device"
     text = f"Rankdeck found {len(shown)} {word}{'' if len(shown) == 1 else 's'}"
     free = _free_bytes(shown, samples)
-    memory = f" and {byte_size(free)} of free memory" if free else ""
+    memory = f" and {gibibytes(free)} of free memory" if free else ""
     return f"{text}{memory}. {NOTHING_DOWNLOADED}"
 
 

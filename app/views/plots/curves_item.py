@@ -104,19 +104,21 @@ class CurvesItem(pyqtgraph.GraphicsObject):
                 y = scale.place(layer.y, area.top(), area.height())
                 lines.append((layer, area.left() + x, y if ratio else np.clip(y, area.top(), area.bottom())))
             elif isinstance(layer, Strokes | Area):
-                is_area, low_high = isinstance(layer, Area), (layer.low, layer.high)
+                is_area = isinstance(layer, Area)
+                ends = (layer.low, layer.high)
                 is_dense = ratio and (is_area or _is_dense(layer, area.width() * ratio / span))
                 if place in self._turns:
-                    x, *low_high = in_turn(x, *low_high, *self._turns[place], origin)
+                    x, low_end, high_end = in_turn(x, *ends, *self._turns[place], origin)
+                    ends = (low_end, high_end)
                 if is_dense:
-                    bottom, top = (scale.place(part, 0, area.height() * ratio) for part in low_high)
+                    bottom, top = (scale.place(part, 0, area.height() * ratio) for part in ends)
                     fill = raster.area if is_area else raster.stroke
                     fill(x * ratio, top, bottom, layer.colour)
                 else:
                     draw = drawing.draw_area if is_area else drawing.draw_strokes
-                    ends = (scale.place(part, area.top(), area.height()) for part in low_high)
-                    lower, upper = ends if ratio else (np.clip(y, area.top(), area.bottom()) for y in ends)
-                    is_one = low_high[0] is low_high[1]
+                    placed = (scale.place(part, area.top(), area.height()) for part in ends)
+                    lower, upper = placed if ratio else (np.clip(y, area.top(), area.bottom()) for y in placed)
+                    is_one = ends[0] is ends[1]
                     draw(painter, area.left() + x, lower, lower if is_one else upper, layer.colour)
         if not raster.is_empty:
             painter.drawImage(area.topLeft() + QPointF(0, raster.top / ratio), raster.image(ratio))

@@ -104,10 +104,10 @@ class HeroTile(QWidget):
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, value)
 
     def _note(self, painter: QPainter, font: QFont, box: QRect) -> None:
-        metrics, words = QFontMetrics(font), self.figure.note.split()
-        while words and metrics.horizontalAdvance(" ".join(words)) > box.width():
-            words.pop()  # half a word is none; the tooltip has all of them
-        text = " ".join(words).rstrip(" ·")
+        metrics, parts = QFontMetrics(font), self.figure.note.split()
+        while parts and metrics.horizontalAdvance(" ".join(parts)) > box.width():
+            parts.pop()  # whole parts only; the tooltip has all of them
+        text = " ".join(parts).rstrip(" ·")
         painter.setPen(self._note_colour())
         painter.setFont(font)
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, text)

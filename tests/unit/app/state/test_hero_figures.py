@@ -97,9 +97,9 @@ def test_memory_is_that_of_the_fullest_device() -> None:
     ]
     hero = Hero(MEMORY, "Memory")
     live = figure(hero, series_of(*samples))
-    assert (live.value, live.note, live.tip) == ("22 / 24 GB", "GPU 1", "GPU 1 · RTX 4090")
+    assert (live.value, live.note, live.tip) == ("22 / 24 GiB", "GPU 1", "GPU 1 · RTX 4090")
     over = figure(hero, series_of(*samples), state="finished")
-    assert (over.value, over.note) == ("23 / 24 GB", "peak · GPU 1")
+    assert (over.value, over.note) == ("23 / 24 GiB", "peak · GPU 1")
 
 
 def test_a_checkpoint_says_how_old_it_is() -> None:

@@ -9,6 +9,7 @@ from core.machine.devices import Device, DeviceSample
 
 GPUS = [Device(f"GPU-{n}", "cuda", n, "NVIDIA GeForce RTX 4090") for n in range(2)]
 CPUS = [Device(f"cpu:{n}", "cpu", n, "CPU") for n in range(2)]
+GIB = 2**30
 
 
 def sample(uuid: str, used: int, total: int) -> DeviceSample:
@@ -16,14 +17,14 @@ def sample(uuid: str, used: int, total: int) -> DeviceSample:
 
 
 def test_gpus_are_counted_with_their_free_memory() -> None:
-    samples = [sample("GPU-0", 0, 20_000_000_000), sample("GPU-1", 9_000_000_000, 20_000_000_000)]
-    said = "Rankdeck found 2 GPUs and 31 GB of free memory. "
+    samples = [sample("GPU-0", 0, 20 * GIB), sample("GPU-1", 9 * GIB, 20 * GIB)]
+    said = "Rankdeck found 2 GPUs and 31 GiB of free memory. "
     assert found_text([*GPUS, *CPUS], samples) == said + NOTHING_DOWNLOADED
 
 
 def test_cpu_devices_share_the_machines_memory() -> None:
-    samples = [sample("cpu:0", 8_000_000_000, 16_000_000_000), sample("cpu:1", 8_000_000_000, 16_000_000_000)]
-    assert found_text(CPUS, samples).startswith("Rankdeck found 2 CPU devices and 8 GB of free memory.")
+    samples = [sample("cpu:0", 8 * GIB, 16 * GIB), sample("cpu:1", 8 * GIB, 16 * GIB)]
+    assert found_text(CPUS, samples).startswith("Rankdeck found 2 CPU devices and 8.0 GiB of free memory.")
     assert found_text(CPUS[:1], []).startswith("Rankdeck found 1 CPU device. ")
     assert found_text([], []) == NOTHING_DOWNLOADED
 
