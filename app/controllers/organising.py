@@ -178,7 +178,9 @@ class Organising(QObject):
         """Shows the shown run no longer once its folder was moved or deleted elsewhere."""
         shown, before = self._showing.run_dir, self._listed
         self._listed = {record.path: record.label for record in self._runs.model.records()}
-        if shown in before and all(entry.path != shown for entry in entries):
+        if shown is None or shown not in before or any(entry.path == shown for entry in entries):
+            return
+        if not shown.exists():  # the list may be from the moment between a removal and its undo
             self._showing.show_none()
             self._panel.notice.say("info", f"“{before[shown]}” was moved or deleted elsewhere")
 
