@@ -17,6 +17,7 @@ from app.models.ledger_data import LedgerData
 from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.models.run_list import RunList
+from app.models.run_row import title_text
 from app.run_data.run_series import ChangeSet
 from app.state.draft import draft_from_config
 from app.state.hero_figures import hero_figures, heroes_of
@@ -134,7 +135,7 @@ class RunDisplay(QObject):
         if run_dir is None:
             return
         recipe = self._recipes.named(state.recipe) if state is not None else None
-        recipe_title, name = recipe.title if recipe is not None else "", self.name_of(run_dir)
+        recipe_title, name = recipe.title if recipe is not None else "", self._title_of(run_dir)
         summary = summarise(state, self._data.series, self._names.labels, recipe_title, name)
         self._window.show_summary(summary, name)
 
@@ -142,6 +143,13 @@ class RunDisplay(QObject):
     def recipe(self) -> Recipe | None:
         """The recipe of the shown run; None where it is not known."""
         return None if self._data.state is None else self._recipes.named(self._data.state.recipe)
+
+    def _title_of(self, run_dir: Path) -> str:
+        """The run's name without what its header says beside it."""
+        record, state = self._runs.model.record(run_dir), self._data.state
+        if record is not None and record.entry.state is not None:
+            return title_text(record)
+        return state.name if state is not None and state.name else run_dir.name
 
     def name_of(self, run_dir: Path) -> str:
         """What a run is called: as in the list, or before it stands there by its state."""

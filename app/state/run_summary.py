@@ -13,6 +13,7 @@ from core.config.mode import Mode
 from core.formatting import count, day_time, duration
 from core.machine.devices.names import SEPARATOR, label_by_uuid
 from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.run_folder.naming import begun_text
 from core.run_folder.state import RunState
 
 RATE_ROWS: Final = 64
@@ -28,7 +29,7 @@ class RunSummary:
 
     Attributes:
         word: Its state.
-        about: What it is: "MiniGPT · stdlib · DDP on RTX 6000 Ada + RTX 4090".
+        about: What it is: "MiniGPT · stdlib · DDP on RTX 6000 Ada + RTX 4090 · 12:17".
         doing: What it is doing just now ("CPU 1: importing torch"), or what is wrong with it; empty while it trains.
         goal: How far it is towards a goal other than a number of steps ("450 of 600 episodes").
         step: None where there is nothing to say: no run, or a script of which no step was recognised.
@@ -133,7 +134,7 @@ def _about(state: RunState, labels: Mapping[str, str], recipe: str, title: str) 
     name = (state.name if state.name != state.run_id else "") or recipe or state.recipe
     if title.startswith(name):
         name = ""
-    return SEPARATOR.join(part for part in (name, _place(state, labels)) if part)
+    return SEPARATOR.join(part for part in (name, _place(state, labels), begun_text(state.created)) if part)
 
 
 def _doing(state: RunState) -> str:

@@ -12,7 +12,6 @@ from app.state.run_outcome import ModelFile, RunOutcome
 from app.views.style.icons import icon
 from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row
-from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.card import Card
 from app.views.window.actions import Actions
 
@@ -62,9 +61,7 @@ class OutcomeCard(Card):
         self.export = OutlinedButton("Export")
         self.export.open_menu(exports)
         self.resume = OutlinedButton()
-        self.resume_first = PrimaryButton()
-        for button in (self.resume, self.resume_first):
-            button.clicked.connect(actions.resume.trigger)
+        self.resume.clicked.connect(actions.resume.trigger)
         self._action = actions.resume
         actions.resume.changed.connect(self._show_resume)
         self._show_resume()
@@ -78,7 +75,7 @@ class OutcomeCard(Card):
         message = lay_row(None, self._icon, lines, spacing=12, grow=lines)
         message.setAlignment(self._icon, Qt.AlignmentFlag.AlignTop)
         self._buttons = lay_row(
-            None, None, self.show_log, self.show_folder, self.copy_path, self.export, self.resume, self.resume_first,
+            None, None, self.show_log, self.show_folder, self.copy_path, self.export, self.resume,
             spacing=8,
         )  # fmt: skip
         self._parts = QBoxLayout(QBoxLayout.Direction.LeftToRight)
@@ -108,8 +105,7 @@ class OutcomeCard(Card):
         self._show_resume()
         self.show_log.setVisible(outcome.has_log)
         self.export.setVisible(finished)
-        self.resume.setVisible(finished)
-        self.resume_first.setVisible(outcome.resumes and not finished)
+        self.resume.setVisible(finished or outcome.resumes)
         self._show_text()
         self.setAccessibleName(f"{outcome.kind}: {outcome.title}")
         self.show()
@@ -141,10 +137,10 @@ class OutcomeCard(Card):
         """Names the checkpoint that a failed run is resumed from; the header's button has the action's mnemonic."""
         step = self.outcome.resume_step if self.outcome is not None else None
         text = self._action.text().replace("&", "")
-        for button in (self.resume, self.resume_first):
-            button.setText(text if step is None else f"Resume from step {step:,}…")
-            button.setEnabled(self._action.isEnabled())
-            button.setToolTip(self._action.toolTip())
+        self.resume.setText(text if step is None else f"Resume from step {step:,}…")
+        self.resume.setEnabled(self._action.isEnabled())
+        self.resume.setToolTip(self._action.toolTip())
+        self.resume.updateGeometry()
 
     def _turn(self) -> None:
         needed = self._buttons.sizeHint().width()

@@ -47,7 +47,7 @@ def test_a_rank_that_dies_before_the_first_step(
     if folder := os.environ.get("RANKDECK_TEST_PICTURES"):
         qtbot.wait(1000)
         window.grab().save(f"{folder}/fallback.png")
-    qtbot.waitUntil(lambda: window.header.about.full_text.endswith("parallel-independent on CPU 0 + CPU 1"))
+    qtbot.waitUntil(lambda: "parallel-independent on CPU 0 + CPU 1" in window.header.about.full_text)
     qtbot.waitUntil(lambda: window.tabs.tabText(window.tabs.indexOf(window.tabs.alerts)) == "Alerts 1")
     (said,) = alerts(rankdeck)
     assert said.startswith("DDP could not start, so each device trains its own model, and the best one is kept.")
@@ -82,7 +82,7 @@ def test_ranks_that_do_not_start_in_time(
     newest, first = alerts(rankdeck)
     assert first.startswith("DDP could not start, so each device") and "within 2 s" in first
     assert newest.startswith("Parallel-independent could not start, so the run continued on one device (CPU 0).")
-    qtbot.waitUntil(lambda: rankdeck.window.header.about.full_text.endswith("CPU 0 alone"))
+    qtbot.waitUntil(lambda: "CPU 0 alone" in rankdeck.window.header.about.full_text)
 
     run.wait_for_event("device", len(run.events("device")) + 6)
     last = [line["uuid"] for line in run.events("device")[-4:]]

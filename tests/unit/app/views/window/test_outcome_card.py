@@ -33,7 +33,7 @@ def card_in(window: QWidget, width: int = 1000) -> OutcomeCard:
 
 
 def shown(card: OutcomeCard) -> list[str]:
-    buttons = (card.show_log, card.show_folder, card.copy_path, card.export, card.resume, card.resume_first)
+    buttons = (card.show_log, card.show_folder, card.copy_path, card.export, card.resume)
     return [button.text() for button in buttons if not button.isHidden()]
 
 
