@@ -54,7 +54,7 @@ class DatasetSize:
 
 
 class Drafting(QObject):
-    """Checks drafts as they are edited. The form itself takes well under a millisecond; disks are looked at elsewhere.
+    """Checks drafts as they are edited. The form itself takes three milliseconds; disks are looked at elsewhere.
 
     Signals:
         checked: ``(CheckedDraft, steps_per_epoch)``; the steps are None while the dataset is not known.

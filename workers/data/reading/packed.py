@@ -61,7 +61,7 @@ def _zstd(raw: IO[bytes]) -> IO[bytes]:
     except ImportError:
         raise PreflightError(
             "Reading .zst files needs the package pyarrow, which is not installed here.",
-            "Install it: pip install rankdeck[data]",
+            "Install it: pip install pyarrow",
             title="A package is missing",
         ) from None
     return io.BufferedReader(pyarrow.CompressedInputStream(raw, "zstd"), _BUFFER_BYTES)

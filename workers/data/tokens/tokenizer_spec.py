@@ -107,7 +107,7 @@ class _Tokenizers:
         except ImportError:
             raise PreflightError(
                 "These tokens need the package tokenizers, which is not installed here.",
-                "Install it: pip install rankdeck[bpe]",
+                "Install it: pip install tokenizers",
                 title="A package is missing",
             ) from None
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # said, it does not warn of a fork
