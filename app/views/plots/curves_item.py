@@ -107,7 +107,8 @@ class CurvesItem(pyqtgraph.GraphicsObject):
                 is_area, low_high = isinstance(layer, Area), (layer.low, layer.high)
                 is_dense = ratio and (is_area or _is_dense(layer, area.width() * ratio / span))
                 if place in self._turns:
-                    x, *low_high = in_turn(x, *low_high, *self._turns[place], origin)
+                    x, low_y, high_y = in_turn(x, *low_high, *self._turns[place], origin)
+                    low_high = (low_y, high_y)
                 if is_dense:
                     bottom, top = (scale.place(part, 0, area.height() * ratio) for part in low_high)
                     fill = raster.area if is_area else raster.stroke
