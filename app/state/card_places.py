@@ -11,6 +11,8 @@ GAP: Final = 8
 LEAST_HEIGHT: Final = 160
 WIDTHS: Final = (640, 1240, 1800)
 """From which width on there are two, three and four columns."""
+MOST_ROOM: Final = 2
+"""Times the height that the devices need: more would stay blank."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,16 +44,14 @@ def place_cards(cards: int, width: int, height: int, devices: Callable[[int], in
         height: Of the view.
         devices: Gives the height that their card needs at a width; None without one.
     """
-    columns = columns_for(width, cards)
-    rows = math.ceil(cards / columns)
-    cell = (width - GAP * (columns - 1)) // columns
-    rest = rows * columns - cards
+    columns = _fewer_if_tall(columns_for(width, cards), cards, width, height, devices)
+    rows, cell, rest, rest_width = _grid(columns, cards, width)
     unit = _unit(rows, height)
-    rest_width = rest * cell + GAP * (rest - 1)
     shares_row = devices is not None and rest > 0 and devices(rest_width) <= unit
     below = 0
     if devices is not None and not shares_row:
-        below = max(devices(width), _unit(rows + 1, height))
+        needed = devices(width)
+        below = max(needed, LEAST_HEIGHT, min(_unit(rows + 1, height), MOST_ROOM * needed))
         unit = _unit(rows, height - below - GAP)
     places = [
         Place(number % columns * (cell + GAP), number // columns * (unit + GAP), cell, unit) for number in range(cards)
@@ -61,6 +61,30 @@ def place_cards(cards: int, width: int, height: int, devices: Callable[[int], in
     elif below:
         places.append(Place(0, rows * (unit + GAP), width, below))
     return places
+
+
+def _fewer_if_tall(columns: int, cards: int, width: int, height: int, devices: Callable[[int], int] | None) -> int:
+    """As many columns as there is room for, or fewer where cards would be taller than wide, as on a 4K screen.
+
+    Where there is that much room, the devices do not stand in a place that is far too large for them either.
+    """
+    for fewer in range(columns, 0, -1):
+        rows, cell, rest, rest_width = _grid(fewer, cards, width)
+        unit = _unit(rows, height)
+        if unit <= 2 * LEAST_HEIGHT:
+            return fewer
+        has_place = devices is None or not rest or devices(rest_width) <= unit <= 2 * MOST_ROOM * devices(rest_width)
+        if unit <= cell and has_place:
+            return fewer
+    return 1
+
+
+def _grid(columns: int, cards: int, width: int) -> tuple[int, int, int, int]:
+    """Rows, the width of a card, how many places are left in the last row, and how wide these are together."""
+    rows = math.ceil(cards / columns)
+    cell = (width - GAP * (columns - 1)) // columns
+    rest = rows * columns - cards
+    return rows, cell, rest, rest * cell + GAP * (rest - 1)
 
 
 def _unit(rows: int, height: int) -> int:

@@ -183,7 +183,7 @@ class PlotsPanel(QWidget):
         self.controls.hide()
         lay_row(
             self.controls, self.smoothing, self.axis_box, self.log_box, self.devices_button, self.cards_button,
-            self.fit_button, spacing=12,
+            self.fit_button, None, spacing=12,
         )  # fmt: skip
         lay_column(self, self.cards.grid, margins=(0, 8, 0, 0), grow=self.cards.grid)
 

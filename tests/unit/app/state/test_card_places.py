@@ -37,3 +37,13 @@ def test_they_fill_the_view_where_they_fit() -> None:
 def test_many_devices_have_as_many_rows_as_they_need() -> None:
     (*_, devices) = place_cards(3, 1000, 500, lambda _width: 480)
     assert devices.width == 1000 and devices.height >= 480
+
+
+def test_on_a_large_screen_cards_are_not_taller_than_wide() -> None:
+    places = place_cards(4, 3560, 1850, lambda _width: 130)
+    assert len({place.y for place in places}) == 3, "two rows of two, and the devices"
+    assert all(place.height <= place.width for place in places)
+    assert places[-1].height <= 2 * 160 and places[-1].bottom in range(1846, 1851)
+    (one,) = place_cards(1, 500, 900)
+    assert (one.width, one.height) == (500, 900), "a card alone has all the room"
+    assert {place.width for place in place_cards(10, 1300, 600)} == {428}, "where cards are low, as many as fit"
