@@ -293,4 +293,4 @@ def test_without_gymnasium_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("core.machine.packages.importlib.util.find_spec", lambda _: None)
     with pytest.raises(RankdeckError) as caught:
         check_packages(recipe.requires, f"The recipe {recipe.title}")
-    assert "gymnasium" in caught.value.cause and "rankdeck[rl]" in caught.value.next_step
+    assert "gymnasium" in caught.value.cause and "[rl]" in caught.value.next_step

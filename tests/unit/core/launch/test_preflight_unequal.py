@@ -30,9 +30,13 @@ def checked(tmp_path: Path, **changes: Any) -> Checked:
     return check(resolve(config, recipe, SLOTS, LINUX), tmp_path / "runs")
 
 
-@pytest.mark.parametrize("other", ["sync_every", "merge_every_chunks"])
-def test_devices_that_wait_for_each_other_do_not_take_each_others_chunks(tmp_path: Path, other: str) -> None:
-    with pytest.raises(ConfigError, match=f"wait for each other.*{other}") as refused:
+@pytest.mark.parametrize(
+    ("other", "label"), [("sync_every", "the sync interval"), ("merge_every_chunks", "the merging on the way")]
+)
+def test_devices_that_wait_for_each_other_do_not_take_each_others_chunks(
+    tmp_path: Path, other: str, label: str
+) -> None:
+    with pytest.raises(ConfigError, match=f"wait for each other.*{label}") as refused:
         checked(tmp_path, mode="independent", work_stealing=True, **{other: 5})
     assert refused.value.exit_code == 2
     assert not (tmp_path / "runs").exists()

@@ -183,4 +183,4 @@ def test_all_of_them_may_change_on_resume_and_values_of_variables_stay_out_of_th
     assert dict(plan.config.env) == {"KEPT": "1", "TOKEN": "new secret"} and plan.config.backend == "gloo"
     before = trained_run(store.config(), get_recipe("minigpt"), "ddp", 2)
     said = change_lines(before, resolve_on(plan.config, get_recipe("minigpt"), SLOTS, LINUX))
-    assert "Environment: TOKEN changed." in said and "secret" not in " ".join(said)
+    assert "Environment variables: TOKEN changed." in said and "secret" not in " ".join(said)

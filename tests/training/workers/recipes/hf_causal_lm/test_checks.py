@@ -48,4 +48,4 @@ def test_without_peft_lora_says_which_package(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setenv("PYTHONPATH", str(blocked))
     with pytest.raises(MissingPackageError, match="LoRA needs the package peft") as caught:
         check_by_recipe(settings(options={"training": "lora"}), get_recipe("hf_causal_lm"))
-    assert "rankdeck[hf]" in caught.value.next_step
+    assert "[hf]" in caught.value.next_step
