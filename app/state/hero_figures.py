@@ -99,8 +99,9 @@ def _figure(hero: Hero, series: RunSeries, state: RunState, names: RankNames, no
     reporting = [rank for rank in ranks if hero.metric in rank.columns]
     if reporting:
         return _of_steps(hero, reporting, state)
-    if hero.metric in series.evals.columns:
-        return _of_evaluations(hero, series.evals)
+    evaluating = [evals for evals in series.evaluations().values() if hero.metric in evals.columns]
+    if evaluating:
+        return _of_evaluations(hero, evaluating)
     return HeroFigure(hero.label, note=hero.unit)
 
 
@@ -148,14 +149,12 @@ def _change(value: float, before: float, noise: float, better: str) -> tuple[str
     return f"{'↓' if change < 0 else '↑'} {number(abs(change), 2)}", trend
 
 
-def _of_evaluations(hero: Hero, evals: Series) -> HeroFigure:
-    """The newest evaluation, and which one was the best."""
-    values, steps = (
-        evals.columns[name].read(0, evals.rows) if name in evals.columns else np.full(evals.rows, np.nan)
-        for name in (hero.metric, "step")
-    )
+def _of_evaluations(hero: Hero, evaluating: Sequence[Series]) -> HeroFigure:
+    """The newest evaluation (of ranks that evaluate by themselves: their mean), and which one was the best."""
+    values, steps = (np.concatenate([_whole(evals, name) for evals in evaluating]) for name in (hero.metric, "step"))
     known = ~np.isnan(values)
-    values, steps = values[known], steps[known]
+    order = np.argsort(steps[known], kind="stable")
+    values, steps = values[known][order], steps[known][order]
     if not len(values):
         return HeroFigure(hero.label, note=hero.unit)
     newest = values[steps == steps[-1]] if not np.isnan(steps[-1]) else values[-1:]
@@ -168,6 +167,10 @@ def _of_evaluations(hero: Hero, evals: Series) -> HeroFigure:
     where = "" if np.isnan(steps[best]) else f" at {count(int(steps[best]))}"
     note = f"{sign} best{where}" if is_best else f"best {number(float(values[best]))}{where}"
     return HeroFigure(hero.label, number(value), note, "better" if is_best and len(values) > 1 else "")
+
+
+def _whole(series: Series, name: str) -> Floats:
+    return series.columns[name].read(0, series.rows) if name in series.columns else np.full(series.rows, np.nan)
 
 
 def _memory(hero: Hero, series: RunSeries, state: RunState, names: RankNames) -> HeroFigure:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
+
+import numpy as np
 
 from app.run_data.run_series import RunSeries
 from core.config.mode import Mode
@@ -172,6 +175,11 @@ def _seconds_left(series: RunSeries, step: int, total: int | None) -> float | No
     first, last = max(0, clock.rows - RATE_ROWS), clock.rows
     steps = clock.columns["step"].read(first, last)
     times = clock.columns["ts"].read(first, last)
+    resumed = max((mark.ts for mark in series.marks if mark.kind == "resumed"), default=-math.inf)
+    since = times >= resumed  # the pause before it says nothing about the pace
+    if np.count_nonzero(since) < 3:
+        return None
+    steps, times = steps[since], times[since]
     made, took = float(steps[-1] - steps[0]), float(times[-1] - times[0])
     if not made > 0 or not took > 0:
         return None

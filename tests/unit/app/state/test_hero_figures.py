@@ -84,6 +84,16 @@ def test_an_evaluation_says_which_was_best(values: tuple[float, ...], value: str
     assert figure(hero, evaluations(*values)) == HeroFigure("Validation loss", value, note, trend)
 
 
+def test_ranks_that_evaluate_by_themselves_are_averaged_and_the_best_is_the_best_of_all() -> None:
+    lines = [
+        {"event": "eval", "rank": rank, "attempt": 1, "step": step, "ts": float(step), "val_loss": loss}
+        for step, losses in ((10, (2.0, 1.0)), (20, (1.5, 2.5)))
+        for rank, loss in enumerate(losses)
+    ]
+    shown = figure(Hero("val_loss", "Validation loss", "", "lower"), series_of(*lines))
+    assert (shown.value, shown.note) == ("2.00", "best 1.00 at 10")
+
+
 def test_memory_is_that_of_the_fullest_device() -> None:
     samples = [
         {

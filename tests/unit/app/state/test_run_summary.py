@@ -105,6 +105,15 @@ def test_only_the_newest_steps_make_the_pace() -> None:
     assert summarise(going(total_steps=50 + RATE_ROWS), trained(*slow, *fast)).seconds_left == 1.0
 
 
+def test_the_pause_before_a_resume_is_no_part_of_the_pace() -> None:
+    series = trained(*((n, 1000.0 + n) for n in range(1, 6)))
+    series.apply(parse_lines([b'{"ts":5000.0,"event":"launch","attempt":2,"resumed_from":{"0":5}}']))
+    assert summarise(going(), series).seconds_left is None, "no step since"
+    later = [f'{{"event":"step","rank":0,"step":{n},"ts":{5000 + 2 * n},"attempt":2}}' for n in range(6, 10)]
+    series.apply(parse_lines([line.encode() for line in later]))
+    assert summarise(going(), series).seconds_left == 2.0
+
+
 def test_a_run_that_cannot_write_has_no_pace_and_says_why() -> None:
     state = going(trouble={"title": "The disk is full"}, phase="training")
     summary = summarise(state, trained((7, 100.0), (8, 104.0), (9, 108.0)))
