@@ -80,10 +80,15 @@ class Grip(QWidget):
 
 
 class SheetFrame(QWidget):
-    """The ground of the sheet, and its grip."""
+    """The ground of the sheet, and its grip.
+
+    Attributes:
+        keeps_focus: Tab stays in the sheet, as over a page that is dimmed.
+    """
 
     def __init__(self, sheet: QWidget, parent: QWidget) -> None:
         super().__init__(parent)
+        self.keeps_focus = False
         self.setAutoFillBackground(True)
         self.grip = Grip(self)
         lay_column(self, sheet, margins=(1, 0, 0, 0), grow=sheet)
@@ -93,6 +98,21 @@ class SheetFrame(QWidget):
         super().resizeEvent(event)
         self.grip.setGeometry(0, 0, GRIP, self.height())
         self.grip.raise_()
+
+    def focusNextPrevChild(self, forward: bool) -> bool:
+        """Goes on with the first part of the sheet after its last one, while nothing else is to be reached."""
+        if not self.keeps_focus:
+            return super().focusNextPrevChild(forward)
+        start = self.focusWidget() or self
+        widget = _next_in_chain(start, forward)
+        while widget is not None and widget is not start:
+            takes_tab = bool(widget.focusPolicy() & Qt.FocusPolicy.TabFocus) and widget.focusProxy() is None
+            if takes_tab and widget.isVisible() and widget.isEnabled() and self.isAncestorOf(widget):
+                reason = Qt.FocusReason.TabFocusReason if forward else Qt.FocusReason.BacktabFocusReason
+                widget.setFocus(reason)
+                return True
+            widget = _next_in_chain(widget, forward)
+        return False
 
 
 class Desk(QWidget):
@@ -164,6 +184,7 @@ class Desk(QWidget):
         self.shade.setGeometry(0, 0, width, height)
         self.frame.setGeometry(width - sheet, 0, sheet, height)
         self.shade.setVisible(self._is_open and not beside)
+        self.frame.keeps_focus = self._is_open and not beside
         self.frame.setVisible(self._is_open)
         if self._is_open:
             self.shade.raise_()
@@ -179,3 +200,7 @@ class Desk(QWidget):
     def _on_dragged(self, x: int) -> None:
         self.sheet_width = max(LEAST_SHEET, self.mapTo(self.window(), self.rect().topRight()).x() + 1 - x)
         self._arrange()
+
+
+def _next_in_chain(widget: QWidget, forward: bool) -> QWidget | None:
+    return widget.nextInFocusChain() if forward else widget.previousInFocusChain()
