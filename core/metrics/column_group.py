@@ -86,7 +86,7 @@ class ColumnGroup:
         self.rows = index.rows
         self._folder_name = index.folder
         self._folder = folder / index.folder
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(exist_ok=True)  # no parents: a run that was removed must not come back with its first sample
         self._stems = {name: index.files.get(name, name) for name in index.names}
         self._pending: list[dict[str, Any]] = []
 

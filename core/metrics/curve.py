@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from core.metrics.column_index import ColumnsIndex, read_index, read_rows
+from core.parsing import ParseError, parse_json
 
 POINTS: Final = 32
 ROWS_PER_POINT: Final = 64
@@ -132,8 +132,8 @@ def _windows(metrics: Path) -> Iterator[list[bytes]]:
 def _values(line: bytes, names: Sequence[str]) -> Iterator[tuple[str, float]]:
     """The metric's values in a step line of rank 0."""
     try:
-        values = json.loads(line)
-    except (ValueError, RecursionError):  # cut off, binary, or nested a thousand times
+        values = parse_json(line)
+    except ParseError:  # cut off, binary, or nested a thousand times
         return
     if not isinstance(values, dict) or values.get("event") != "step" or values.get("rank") != 0:
         return
