@@ -113,12 +113,21 @@ def _own_home(_own_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def _leaves_nothing_behind(request: pytest.FixtureRequest, _own_folder: Path) -> Iterator[None]:
     """Fails a test after which a thread, process, socket, Qt timer, Qt thread or top-level widget is still there."""
     uses_qt = bool({"qtbot", "qapp"} & set(request.fixturenames))
+    if uses_qt:
+        _show_qts_own_dialogs()
     before = leaks.Held.now(uses_qt)
     yield
     left = leaks.wait_until_gone(before, uses_qt, _own_folder, LEAK_LIMIT_S)
     if left:
         leaks.end_processes(before, _own_folder)
         pytest.fail(f"{request.node.nodeid} leaves behind:\n  " + "\n  ".join(left), pytrace=False)
+
+
+def _show_qts_own_dialogs() -> None:
+    """Windows shows its file dialog on a thread of its own; closed at once, it ends Wine with an access violation."""
+    from PySide6.QtCore import QCoreApplication, Qt
+
+    QCoreApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
