@@ -7,7 +7,7 @@ import itertools
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QScrollArea, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QScrollArea, QStyleFactory, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.state.draft import Draft, check_draft
@@ -143,6 +143,8 @@ def test_a_problem_offers_what_mends_it(panel: NewRunSheet, qtbot: QtBot) -> Non
 
 def test_the_groove_is_not_filled_at_never(panel: NewRunSheet) -> None:
     slider = panel.mode.sync_interval.slider
+    fusion = QStyleFactory.create("Fusion")  # Windows' older style fills no groove
+    slider.setStyle(fusion)
     panel.show()
     panel.mode.set_options(ModeOptions("ddp", 2))
     panel.mode.radios["independent"].click()

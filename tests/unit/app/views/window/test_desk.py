@@ -58,6 +58,7 @@ def test_escape_and_a_click_beside_the_sheet_ask_to_close_it(qtbot: QtBot) -> No
     parts = Parts(qtbot)
     parts.show(WIDE - 300, qtbot)
     parts.first.setFocus()
+    qtbot.waitUntil(parts.first.hasFocus)
     with qtbot.waitSignal(parts.desk.close_requested):
         qtbot.keyClick(parts.first, Qt.Key.Key_Escape)
     with qtbot.waitSignal(parts.desk.close_requested):
