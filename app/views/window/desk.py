@@ -7,13 +7,12 @@ from typing import Final
 from PySide6.QtCore import QEvent, QRect, QSize, Qt, Signal
 from PySide6.QtGui import (
     QColor,
-    QKeySequence,
+    QKeyEvent,
     QLinearGradient,
     QMouseEvent,
     QPainter,
     QPaintEvent,
     QResizeEvent,
-    QShortcut,
 )
 from PySide6.QtWidgets import QWidget
 
@@ -84,7 +83,12 @@ class SheetFrame(QWidget):
 
     Attributes:
         keeps_focus: Tab stays in the sheet, as over a page that is dimmed.
+
+    Signals:
+        escaped: Esc was pressed where nothing in the sheet has a use for it.
     """
+
+    escaped = Signal()
 
     def __init__(self, sheet: QWidget, parent: QWidget) -> None:
         super().__init__(parent)
@@ -98,6 +102,12 @@ class SheetFrame(QWidget):
         super().resizeEvent(event)
         self.grip.setGeometry(0, 0, GRIP, self.height())
         self.grip.raise_()
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        if event.key() == Qt.Key.Key_Escape:
+            self.escaped.emit()
+        else:
+            super().keyPressEvent(event)
 
     def focusNextPrevChild(self, forward: bool) -> bool:
         """Goes on with the first part of the sheet after its last one, while nothing else is to be reached."""
@@ -141,8 +151,7 @@ class Desk(QWidget):
         self.frame = SheetFrame(sheet, self)
         self.shade.clicked.connect(self.close_requested)
         self.frame.grip.dragged.connect(self._on_dragged)
-        escape = QShortcut(QKeySequence(Qt.Key.Key_Escape), self.frame, self.close_requested.emit)
-        escape.setContext(Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        self.frame.escaped.connect(self.close_requested)
 
     @property
     def is_wide(self) -> bool:
