@@ -110,7 +110,7 @@ class SheetFrame(QWidget):
             super().keyPressEvent(event)
 
     def focusNextPrevChild(self, forward: bool) -> bool:
-        """Goes on with the first part of the sheet after its last one, while nothing else is to be reached."""
+        """Continues with the first part of the sheet after its last one, while nothing else is to be reached."""
         if not self.keeps_focus:
             return super().focusNextPrevChild(forward)
         start = self.focusWidget() or self
