@@ -43,9 +43,9 @@ def test_a_model_is_asked_for_in_new_run(open_window: OpenWindow) -> None:
 
 def test_a_script_is_chosen_at_once(open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch) -> None:
     window = open_window().window
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args, **_more: ("/work/train me.py", ""))
+    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args, **_more: ("/data/train me.py", ""))
     window.welcome.script.click()
-    assert window.desk.is_open and window.new_run.form.rows["script"].text() == "/work/train me.py"
+    assert window.desk.is_open and window.new_run.form.rows["script"].text() == "/data/train me.py"
 
 
 def test_an_earlier_run_is_opened_from_its_file(open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch) -> None:
