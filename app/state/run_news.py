@@ -1,4 +1,4 @@
-"""Run news: what is told outside the window of a run that ended, or that needs a person."""
+"""Run news: the message outside the window about a run that ended, or that needs a person."""
 
 from __future__ import annotations
 

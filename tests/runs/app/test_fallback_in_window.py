@@ -62,7 +62,7 @@ def test_a_rank_that_dies_before_the_first_step(
     notice.close_button.click()
     step = rankdeck.data.state.step
     qtbot.waitUntil(lambda: rankdeck.data.state is not None and rankdeck.data.state.step > step + 50, timeout=TRAIN_MS)
-    assert not notice.isVisible(), "a card that was dismissed stays away while the run goes on"
+    assert not notice.isVisible(), "a card that was dismissed stays away while the run continues"
 
     window.actions_.stop.trigger()
     qtbot.waitUntil(lambda: window.header.state.text() == "Stopped", timeout=TRAIN_MS)
