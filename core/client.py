@@ -28,6 +28,7 @@ from core.recipes.outside_code import check_accepted, outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.plan import ResumePlan
 from core.run_folder.naming import first_name
+from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.state import RunState
 from core.run_folder.store import HostInfo, RunStore
 from core.run_folder.waiting_host import WaitingHost, host_environment
@@ -39,7 +40,11 @@ _READ_BYTES: Final = 1 << 16
 
 
 def start_run(
-    config: RunConfig, runs_dir: Path | None = None, run_dir: Path | None = None, host: WaitingHost | None = None
+    config: RunConfig,
+    runs_dir: Path | None = None,
+    run_dir: Path | None = None,
+    host: WaitingHost | None = None,
+    name: str = "",
 ) -> RunStore:
     """Makes a run's folder and starts its host, which outlives this process. Returns at once.
 
@@ -48,12 +53,16 @@ def start_run(
         runs_dir: Where run folders live; None is the person's own place.
         run_dir: Exactly this folder instead of a new one.
         host: One that was started meanwhile; None starts one.
+        name: What the user calls the run; empty: a name is made from its recipe and data.
 
     Raises:
-        UsageError, PreflightError: The folder cannot be made.
+        UsageError, PreflightError: The folder cannot be made, or the name is too long.
         RankdeckError: The host cannot be started.
     """
+    notes = RunNotes().renamed(name)
     store = RunStore.create(runs_dir or default_runs_dir(), config, run_dir, _first_name(config))
+    if notes.name:
+        write_notes(store.dir, notes)
     code = outside_code(config.recipe, config.options)
     if code is not None:  # named by the person who starts it, so that resuming need not ask
         code.remember()

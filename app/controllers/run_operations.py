@@ -19,7 +19,6 @@ from core.machine.devices import Device
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import with_absolute_places
 from core.resume.plan import ResumePlan
-from core.run_folder.notes import read_notes, write_notes
 from core.run_folder.store import RunStore
 from core.run_folder.waiting_host import WaitingHost
 
@@ -65,9 +64,7 @@ class Launching(QObject):
         def work() -> tuple[Path, tuple[str, ...]]:
             with WaitingHost() as host:
                 checked = check(_with_absolute_options(run), runs_dir)
-                store = client.start_run(checked.run.config, runs_dir, host=host)
-            if name:
-                write_notes(store.dir, read_notes(store.dir).renamed(name))
+                store = client.start_run(checked.run.config, runs_dir, host=host, name=name)
             return store.dir, tuple(note for note in checked.notes if not note.startswith(NO_MODE))
 
         self._begin("starting a run", work, self.start_failed.emit)

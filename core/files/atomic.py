@@ -14,7 +14,7 @@ import secrets
 import shutil
 import stat
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
@@ -156,9 +156,16 @@ def sync_folder(folder: Path) -> None:
         os.close(descriptor)
 
 
-def remove_temporaries(folder: Path) -> None:
-    """Removes what a killed writer left of unfinished replacements in `folder`; only its single writer may call it."""
+def remove_temporaries(folder: Path, *, others: Sequence[str] = ()) -> None:
+    """Removes what a killed writer left of unfinished replacements in `folder`; only its single writer may call it.
+
+    Args:
+        folder: Where to look.
+        others: Names of files that other processes write too: theirs may be about to be put in place.
+    """
     for leftover in folder.glob(f".*{_TEMPORARY_SUFFIX}"):
+        if any(leftover.name.startswith(f".{name}.") for name in others):
+            continue
         with contextlib.suppress(OSError):  # a scanner holds it: the next start removes it
             leftover.unlink()
 

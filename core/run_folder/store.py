@@ -19,7 +19,7 @@ from core.files.links import refuse_link, refuse_links_below
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 from core.processes.identity import ProcessId, is_alive
 from core.processes.lock import RunLock, is_held
-from core.run_folder.notes import read_notes
+from core.run_folder.notes import NOTES, read_notes
 from core.run_folder.state import INTERRUPTED, MAX_STATE_BYTES, RunState
 
 DAMAGED: Final = "damaged"
@@ -250,7 +250,7 @@ class RunStore:
         """
         self.refuse_links()
         held = RunLock(self.lock_file)
-        remove_temporaries(self.dir)
+        remove_temporaries(self.dir, others=(NOTES,))
         return held
 
     def refuse_links(self) -> None:

@@ -131,6 +131,12 @@ def test_a_stop_is_answered_and_a_live_run_cannot_be_started_over(make_run: Make
     assert len(run.events("stop_requested")) == 1
 
 
+def test_a_name_that_cannot_be_used_leaves_no_folder(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="120 characters"):
+        start_run(RunConfig(), tmp_path, name="n" * 121)
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_resume_says_at_once_that_the_run_is_starting(make_run: MakeRun) -> None:
     run = make_run().behave(steps=20).start()
     run.end()

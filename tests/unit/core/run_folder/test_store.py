@@ -261,8 +261,10 @@ def test_a_lock_dies_with_its_process(store: RunStore) -> None:
 def test_taking_the_lock_clears_what_a_killed_host_left(store: RunStore) -> None:
     leftover = store.dir / ".state.json.0123456789ab.rankdeck-tmp"
     leftover.write_bytes(b"half")
+    others = store.dir / ".notes.json.0123456789ab.rankdeck-tmp"  # the window names a run while its host starts
+    others.write_bytes(b"whole")
     store.lock().release()
-    assert not leftover.exists()
+    assert not leftover.exists() and others.exists()
 
 
 def test_the_list_copes_with_everything(runs_dir: Path) -> None:
