@@ -16,6 +16,7 @@ from workers.recipes.actv1.model import Shape as ThinkingShape  # noqa: E402
 from workers.recipes.minigpt.model import MiniGPT, Shape  # noqa: E402
 
 PROMPT = torch.tensor([3, 1, 4, 1, 5])
+LENGTH = 20  # with the prompt more than 16, so that a window of 16 moves, and less than 64
 
 
 def minigpt(seq_len: int) -> MiniGPT:
@@ -47,9 +48,9 @@ def whole_passes(logits: Callable[[Tensor], Tensor], seq_len: int, count: int, t
 def test_minigpt_writes_the_same_text_with_what_it_keeps(seq_len: int, temperature: float) -> None:
     """64: all of the text fits; 16: the window begins to move; 4: it is shorter than the prompt."""
     model = minigpt(seq_len)
-    expected = whole_passes(lambda window: model(window)[0, -1], seq_len, 40, temperature)
+    expected = whole_passes(lambda window: model(window)[0, -1], seq_len, LENGTH, temperature)
     generator = torch.Generator().manual_seed(7)
-    assert torch.equal(write_tokens(model.writer(), PROMPT, 40, temperature, generator), expected)
+    assert torch.equal(write_tokens(model.writer(), PROMPT, LENGTH, temperature, generator), expected)
     assert len(set(expected[len(PROMPT) :].tolist())) > 1
 
 
@@ -58,9 +59,9 @@ def test_minigpt_writes_the_same_text_with_what_it_keeps(seq_len: int, temperatu
 @pytest.mark.parametrize("seq_len", [64, 16, 4])
 def test_actv1_writes_the_same_text_with_what_it_keeps(seq_len: int, temperature: float, every_segment: bool) -> None:
     model = thinking(seq_len, every_segment=every_segment)
-    expected = whole_passes(lambda window: model(window, last_only=True)[0], seq_len, 40, temperature)
+    expected = whole_passes(lambda window: model(window, last_only=True)[0], seq_len, LENGTH, temperature)
     generator = torch.Generator().manual_seed(7)
-    assert torch.equal(write_tokens(model.writer(), PROMPT, 40, temperature, generator), expected)
+    assert torch.equal(write_tokens(model.writer(), PROMPT, LENGTH, temperature, generator), expected)
     assert len(set(expected[len(PROMPT) :].tolist())) > 3
 
 
