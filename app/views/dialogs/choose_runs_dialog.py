@@ -9,6 +9,7 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QListWidget, QListWidgetItem, QPushButton, QWidget
 
+from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named, search_line
 from core.compare.comparison import LEAST_RUNS, MOST_RUNS
 
@@ -57,7 +58,7 @@ class ChooseRunsDialog(QDialog):
         lay_column(
             self, self.filter, self.list, self.count, buttons, spacing=8, margins=(12, 12, 12, 12), grow=self.list
         )
-        self.resize(460, 480)
+        set_first_size(self, 460, 480)
         self._show_count()
 
     def folders(self) -> list[Path]:
