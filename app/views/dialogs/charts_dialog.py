@@ -86,20 +86,21 @@ class ChartsDialog(QDialog):
         self.add = QPushButton("&Add a name")
         self.add.clicked.connect(self._on_add_clicked)
         self.problem = ProblemLabel()
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
+        buttons = QDialogButtonBox()
         self.use = QPushButton("&Use these")
         buttons.addButton(self.use, QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.addButton(self.add, QDialogButtonBox.ButtonRole.ActionRole)
+        cancel = buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        cancel.setIcon(QIcon())  # no other button has a sign
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
         hint = muted_label(_NOTHING_CHARTED if self._unread else _HELP)
         parts = (hint, self.table, self.problem, buttons)
         lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.table)
-        self.table.itemChanged.connect(self._check)
         self._filling = True
         self._fill(text, seen)
         self._filling = False
+        self.table.itemChanged.connect(self._check)
         set_first_size(self, 560, 420)
         self._check()
 
@@ -140,6 +141,7 @@ class ChartsDialog(QDialog):
                 fixed.setFlags(Qt.ItemFlag.ItemIsEnabled)
                 self.table.setItem(row, column, fixed)
             self.table.setCellWidget(row, _CHART, self._make_combo(name))
+        self.setTabOrder(self.combo(row - 1) if row else self.table, self.combo(row))
         self.choose(row, name.chart if name.chosen else "")
 
     def _make_combo(self, name: ChartName) -> QComboBox:

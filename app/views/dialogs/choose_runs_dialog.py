@@ -50,9 +50,10 @@ class ChooseRunsDialog(QDialog):
             self.list.addItem(item)
         self.list.itemChanged.connect(self._show_count)
         self.count = muted_label(wraps=False)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        buttons = QDialogButtonBox()
         self.go = QPushButton("&Compare")
-        buttons.addButton(self.go, QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(self.go, QDialogButtonBox.ButtonRole.AcceptRole)  # first: Tab takes them in this order
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
         lay_column(

@@ -49,9 +49,8 @@ class InstallDialog(QDialog):
         self.command = code_box("Command to run", command_text(offer.argv))
         self.command.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.command.setFixedHeight(self.command.fontMetrics().lineSpacing() * COMMAND_LINES + 12)
-        label = QLabel(
-            f"This &command installs what is missing into Rankdeck's Python, in {sys.prefix}:", wordWrap=True
-        )
+        prefix = sys.prefix.replace("&", "&&")  # no mnemonic
+        label = QLabel(f"This &command installs what is missing into Rankdeck's Python, in {prefix}:", wordWrap=True)
         label.setBuddy(self.command)
         self.hint = muted_label(
             "Nothing happens until you press Install. The installation needs the network and can take some minutes."
@@ -72,6 +71,7 @@ class InstallDialog(QDialog):
         self.cancel.clicked.connect(self._on_cancel_clicked)
         parts = (self.notice, self.cause, label, self.command, self.hint, self.output, self.bar, None, buttons)
         column = lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.output)
+        self.install.setDefault(True)
         self.resize(WIDTH, column.totalHeightForWidth(WIDTH))  # a size hint knows nothing of wrapped lines
 
     def append(self, text: str) -> None:
