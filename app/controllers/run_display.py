@@ -245,4 +245,4 @@ class RunDisplay(QObject):
     def _show_live(self) -> None:
         live = self.live_runs()
         scripts = [state for state in live.values() if state.recipe == USER_SCRIPT]
-        self._window.set_live([run_dir.name for run_dir in live], len(scripts))
+        self._window.set_live([self.name_of(run_dir) for run_dir in live], len(scripts))

@@ -8,6 +8,7 @@ from typing import Final
 from core import __version__
 from core.machine.packages import installed_version
 
+GAP: Final = "&nbsp;" * 3
 LICENCE: Final = "https://www.apache.org/licenses/LICENSE-2.0"
 PARTS: Final = (
     ("PyTorch", "torch", "BSD-3-Clause", "https://pytorch.org"),
@@ -21,15 +22,13 @@ PARTS: Final = (
 
 def about_html() -> str:
     """What is installed, with links."""
-    rows = [f"<tr><td>Python&nbsp;&nbsp;</td><td>{platform.python_version()}</td><td></td></tr>"]
-    for name, version, licence, page in _installed():
-        rows.append(
-            f'<tr><td><a href="{page}">{name}</a>&nbsp;&nbsp;</td><td>{version}&nbsp;&nbsp;</td><td>{licence}</td></tr>'
-        )
+    parts = [("Python", platform.python_version(), "")]
+    parts += [(f'<a href="{page}">{name}</a>', version, licence) for name, version, licence, page in _installed()]
+    cells = (f"<tr><td>{row[0]}{GAP}</td><td>{row[1]}{GAP}</td><td>{row[2]}</td></tr>" for row in parts)
     return (
-        f"<p>Version {__version__}</p>"
         "<p>Rankdeck trains PyTorch models on the GPUs or CPU cores of one machine. It is free software under the "
-        f'<a href="{LICENCE}">Apache License 2.0</a>.</p><table>{"".join(rows)}</table>'
+        f'<a href="{LICENCE}">Apache License 2.0</a>.</p>'
+        f'<table cellpadding="2" style="margin-top: 8px">{"".join(cells)}</table>'
     )
 
 

@@ -68,7 +68,7 @@ def _fewer_if_tall(columns: int, cards: int, width: int, height: int, devices: C
 
     Where there is that much room, the devices do not stand in a place that is far too large for them either.
     """
-    for fewer in range(columns, 0, -1):
+    for fewer in range(columns, 1, -1):
         rows, cell, rest, rest_width = _grid(fewer, cards, width)
         unit = _unit(rows, height)
         if unit <= 2 * LEAST_HEIGHT:
@@ -76,7 +76,8 @@ def _fewer_if_tall(columns: int, cards: int, width: int, height: int, devices: C
         has_place = devices is None or not rest or devices(rest_width) <= unit <= 2 * MOST_ROOM * devices(rest_width)
         if unit <= cell and has_place:
             return fewer
-    return 1
+    rows, cell, *_ = _grid(min(2, columns), cards, width)
+    return min(2, columns) if _unit(rows, height) <= cell else 1  # devices in too large a place, or one tall card
 
 
 def _grid(columns: int, cards: int, width: int) -> tuple[int, int, int, int]:

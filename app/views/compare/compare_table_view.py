@@ -39,8 +39,8 @@ from core.compare.comparison import Comparison
 SWATCH: Final = (12, 3)
 MARGIN: Final = 10
 CHOSEN: Final = 0.25
-LABEL_LETTERS: Final = 30
-RUN_LETTERS: Final = 18
+LABEL_LETTERS: Final = 36
+RUN_LETTERS: Final = 28
 ROW_GAP: Final = 12
 TINT: Final = 0.12
 

@@ -10,7 +10,8 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QW
 
 from app.state.about_text import about_html, about_text
 from app.views.style.icons import app_icon
-from app.views.widgets.build import lay_column, lay_row
+from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label
+from core import __version__
 
 ICON_PX: Final = 48
 TEXT_WIDTH: Final = 420
@@ -31,7 +32,7 @@ class AboutDialog(QDialog):
         self.setWindowTitle("About Rankdeck")
         sign = QLabel()
         sign.setPixmap(app_icon().pixmap(ICON_PX, ICON_PX))
-        title = QLabel("Rankdeck")
+        title = bold_label("Rankdeck")
         font = title.font()
         font.setPointSizeF(font.pointSizeF() * 1.6)
         title.setFont(font)
@@ -49,5 +50,6 @@ class AboutDialog(QDialog):
             buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
         for any_button in buttons.findChildren(QPushButton):
             any_button.setAutoDefault(False)  # nothing here is to be confirmed
-        head = lay_row(None, sign, title, None, spacing=12)
-        lay_column(self, head, self.text, None, buttons, spacing=12, margins=(16, 16, 16, 16))
+        names = lay_column(None, title, muted_label(f"Version {__version__}", wraps=False), spacing=2)
+        head = lay_row(None, sign, names, None, spacing=12)
+        lay_column(self, head, self.text, None, buttons, spacing=12, margins=(16, 16, 16, 12))

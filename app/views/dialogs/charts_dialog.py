@@ -19,6 +19,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.chart_names import PLACES, ChartName, chart_names, place_of
+from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named, narrow
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import ConfigError
@@ -28,6 +29,7 @@ AS_IT_IS: Final = "as printed"
 LEFT_OUT: Final = "not charted"
 MOST_ROWS: Final = 60
 """A script that prints each layer's norm has thousands of names; what is beyond can be added by hand."""
+ROW_PX: Final = 36
 _HELP: Final = (
     "Each name that the script prints is drawn in the chart next to it. The list holds the names that the selected "
     "run has printed. Your choices are saved with the next run that you start."
@@ -69,6 +71,10 @@ class ChartsDialog(QDialog):
         self.table.setHorizontalHeaderLabels(["Printed name", "Last values", "Chart", "Drawn in"])
         self.table.setColumnHidden(_NUMBERS, not self._unread)
         self.table.verticalHeader().hide()
+        self.table.verticalHeader().setDefaultSectionSize(ROW_PX)
+        self.table.setShowGrid(False)
+        self.table.setWordWrap(False)
+        self.table.setTextElideMode(Qt.TextElideMode.ElideMiddle)
         self.table.setTabKeyNavigation(False)
         header = self.table.horizontalHeader()
         header.setHighlightSections(False)
@@ -80,20 +86,22 @@ class ChartsDialog(QDialog):
         self.add = QPushButton("&Add a name")
         self.add.clicked.connect(self._on_add_clicked)
         self.problem = ProblemLabel()
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
+        buttons = QDialogButtonBox()
         self.use = QPushButton("&Use these")
         buttons.addButton(self.use, QDialogButtonBox.ButtonRole.AcceptRole)
         buttons.addButton(self.add, QDialogButtonBox.ButtonRole.ActionRole)
+        cancel = buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        cancel.setIcon(QIcon())  # no other button has a sign
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
         hint = muted_label(_NOTHING_CHARTED if self._unread else _HELP)
-        lay_column(self, hint, self.table, self.problem, buttons, spacing=-1, margins=None)
-        self.table.itemChanged.connect(self._check)
+        parts = (hint, self.table, self.problem, buttons)
+        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.table)
         self._filling = True
         self._fill(text, seen)
         self._filling = False
-        self.resize(560, 420)
+        self.table.itemChanged.connect(self._check)
+        set_first_size(self, 560, 420)
         self._check()
 
     def combo(self, row: int) -> QComboBox:
@@ -133,6 +141,7 @@ class ChartsDialog(QDialog):
                 fixed.setFlags(Qt.ItemFlag.ItemIsEnabled)
                 self.table.setItem(row, column, fixed)
             self.table.setCellWidget(row, _CHART, self._make_combo(name))
+        self.setTabOrder(self.combo(row - 1) if row else self.table, self.combo(row))
         self.choose(row, name.chart if name.chosen else "")
 
     def _make_combo(self, name: ChartName) -> QComboBox:

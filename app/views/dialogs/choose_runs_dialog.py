@@ -9,6 +9,7 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QListWidget, QListWidgetItem, QPushButton, QWidget
 
+from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named, search_line
 from core.compare.comparison import LEAST_RUNS, MOST_RUNS
 
@@ -49,15 +50,16 @@ class ChooseRunsDialog(QDialog):
             self.list.addItem(item)
         self.list.itemChanged.connect(self._show_count)
         self.count = muted_label(wraps=False)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        buttons = QDialogButtonBox()
         self.go = QPushButton("&Compare")
-        buttons.addButton(self.go, QDialogButtonBox.ButtonRole.AcceptRole)
+        buttons.addButton(self.go, QDialogButtonBox.ButtonRole.AcceptRole)  # first: Tab takes them in this order
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
         lay_column(
             self, self.filter, self.list, self.count, buttons, spacing=8, margins=(12, 12, 12, 12), grow=self.list
         )
-        self.resize(460, 480)
+        set_first_size(self, 460, 480)
         self._show_count()
 
     def folders(self) -> list[Path]:

@@ -8,6 +8,7 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
 
+from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named
 from app.views.widgets.field_row import ProblemLabel
 from app.views.widgets.numbered_editor import NumberedEditor
@@ -42,16 +43,18 @@ class DeepSpeedDialog(QDialog):
         self.editor = named(NumberedEditor(text.strip() or self._own), "DeepSpeed configuration as JSON")
         self.editor.textChanged.connect(self._check)
         self.problem = ProblemLabel()
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
+        buttons = QDialogButtonBox()
         self.use = QPushButton("&Use these")
         self.back = QPushButton("&Restore default")
+        buttons.addButton(self.back, QDialogButtonBox.ButtonRole.ResetRole)  # Tab takes them in this order
         buttons.addButton(self.use, QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(self.back, QDialogButtonBox.ButtonRole.ResetRole)
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
         self.back.clicked.connect(lambda: self.editor.setPlainText(self._own))
-        lay_column(self, muted_label(_HELP), self.editor, self.problem, buttons, spacing=-1, margins=None)
-        self.resize(560, 620)
+        parts = (muted_label(_HELP), self.editor, self.problem, buttons)
+        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.editor)
+        set_first_size(self, 560, 620)
         self._check()
 
     def _check(self) -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QGuiApplication, QShortcut, QTextCursor, QTextDocument
+from PySide6.QtGui import QGuiApplication, QShortcut, QTextBlockFormat, QTextCursor, QTextDocument, QTextTable
 from PySide6.QtWidgets import QDialog, QListWidget, QSplitter, QTextBrowser, QWidget
 
 from app.state.docs_pages import DocsPage, anchor, link_target, pages_with
+from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named, search_line
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.open_outside import open_link
@@ -18,6 +19,24 @@ from app.views.widgets.open_outside import open_link
 SIZE: Final = (980, 720)
 PANES: Final = (260, 720)
 LINE_GAP: Final = 3
+LINE_HEIGHT: Final = 120
+"""Percent of the font's own."""
+CELL_PADDING: Final = 5
+
+
+def _loosen(document: QTextDocument) -> None:
+    """Gives lines air, and tables hairlines instead of Qt's bevels."""
+    cursor = QTextCursor(document)
+    cursor.select(QTextCursor.SelectionType.Document)
+    spaced = QTextBlockFormat()
+    spaced.setLineHeight(LINE_HEIGHT, QTextBlockFormat.LineHeightTypes.ProportionalHeight.value)
+    cursor.mergeBlockFormat(spaced)
+    for frame in document.rootFrame().childFrames():
+        if isinstance(frame, QTextTable):
+            form = frame.format()
+            form.setBorderCollapse(True)
+            form.setCellPadding(CELL_PADDING)
+            frame.setFormat(form)
 
 
 class DocsDialog(QDialog):
@@ -41,6 +60,7 @@ class DocsDialog(QDialog):
         self.found.hide()
         self.list = named(QListWidget(), "Pages of the documentation")
         self.list.setSpacing(LINE_GAP)
+        self.list.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)  # titles are elided
         self.list.addItems([page.title for page in self._pages])
         self.text = named(QTextBrowser(), "Page")
         self.text.setOpenLinks(False)
@@ -58,7 +78,7 @@ class DocsDialog(QDialog):
         panes.setStretchFactor(1, 1)
         panes.setSizes(list(PANES))
         lay_column(self, self.notice, panes, grow=panes)
-        self.resize(*SIZE)
+        set_first_size(self, *SIZE)
         self.list.setCurrentRow(0)
 
     def show_page(self, path: Path, heading: str = "") -> None:
@@ -102,6 +122,7 @@ class DocsDialog(QDialog):
         self.text.setSearchPaths([str(path.parent)])
         try:
             self.text.setMarkdown(path.read_text(encoding="utf-8"))
+            _loosen(self.text.document())
         except (OSError, UnicodeDecodeError) as error:
             self.text.setPlainText(f"{path} cannot be read: {error}.")
         self.notice.clear()

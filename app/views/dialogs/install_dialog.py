@@ -9,6 +9,7 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QIcon, QTextCursor, QTextOption
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QProgressBar, QPushButton, QWidget
 
+from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import code_box, lay_column, muted_label, named
 from app.views.widgets.buttons import primary_button
 from app.views.widgets.notice_bar import NoticeBar
@@ -18,6 +19,9 @@ from core.machine.packages import Offer
 
 MAX_LINES: Final = 5000
 COMMAND_LINES: Final = 3
+WIDTH: Final = 640
+GOING_HEIGHT: Final = 560
+"""With the output of the command."""
 
 
 class InstallDialog(QDialog):
@@ -45,11 +49,11 @@ class InstallDialog(QDialog):
         self.command = code_box("Command to run", command_text(offer.argv))
         self.command.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.command.setFixedHeight(self.command.fontMetrics().lineSpacing() * COMMAND_LINES + 12)
-        label = QLabel("This &command installs the missing packages into Rankdeck's Python:", wordWrap=True)
+        prefix = sys.prefix.replace("&", "&&")  # no mnemonic
+        label = QLabel(f"This &command installs what is missing into Rankdeck's Python, in {prefix}:", wordWrap=True)
         label.setBuddy(self.command)
         self.hint = muted_label(
-            f"{sys.prefix}\nNothing happens until you press Install. "
-            "The installation needs the network and can take some minutes."
+            "Nothing happens until you press Install. The installation needs the network and can take some minutes."
         )
         self.notice = NoticeBar()
         self.output = code_box("Output of the command")
@@ -66,8 +70,9 @@ class InstallDialog(QDialog):
         self.install.clicked.connect(self._on_install_clicked)
         self.cancel.clicked.connect(self._on_cancel_clicked)
         parts = (self.notice, self.cause, label, self.command, self.hint, self.output, self.bar, None, buttons)
-        lay_column(self, *parts, spacing=8, margins=None, grow=self.output)
-        self.resize(640, self.sizeHint().height())
+        column = lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.output)
+        self.install.setDefault(True)
+        self.resize(WIDTH, column.totalHeightForWidth(WIDTH))  # a size hint knows nothing of wrapped lines
 
     def append(self, text: str) -> None:
         """A piece of the command's output."""
@@ -92,6 +97,7 @@ class InstallDialog(QDialog):
         self._show_going(False)
         self.install.setText("&Install again")
         self.cancel.setText("&Close")
+        self.install.setFocus()
         self.notice.show_error(error)
 
     def reject(self) -> None:
@@ -110,7 +116,7 @@ class InstallDialog(QDialog):
         self.output.clear()
         if self.output.isHidden():
             self.output.show()
-            self.resize(self.width(), max(self.height(), 560))
+            set_first_size(self, self.width(), max(self.height(), GOING_HEIGHT))
         self.cancel.setText("C&ancel")
         self._show_going(True)
         self.cancel.setFocus()

@@ -28,6 +28,7 @@ from app.state.preview_text import (
     sample_title,
     visible,
 )
+from app.views.dialogs.first_size import set_first_size
 from app.views.style.tones import blend, is_dark, muted, tone
 from app.views.widgets.build import lay_column, lay_row, muted_label, named
 from app.views.widgets.notice_bar import NoticeBar, Step
@@ -87,7 +88,7 @@ class PreviewDialog(QDialog):
         self.all.clicked.connect(lambda: self.look_requested.emit(True))
         self.buttons.rejected.connect(self.reject)
         self._lay_out()
-        self.resize(760, 620)
+        set_first_size(self, 760, 620)
         self.show_looking()
 
     def _lay_out(self) -> None:
@@ -95,7 +96,7 @@ class PreviewDialog(QDialog):
         lay_row(self._going, self.doing, self.bar, self.cancel, spacing=8, grow=self.bar)
         chosen = lay_row(None, self._column_label, self.column, None, spacing=8)
         parts = (self.notice, self._going, self.notes, chosen, self.text, self.buttons)
-        lay_column(self, *parts, spacing=8, margins=None, grow=self.text)
+        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.text)
 
     def show_looking(self) -> None:
         """A look begins."""

@@ -34,6 +34,7 @@ from app.state.resume_choices import (
     unchanged_mode,
     unchanged_steps,
 )
+from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import bold_label, label_grid, lay_column, lay_row, muted_label, named, narrow
 from app.views.widgets.buttons import primary_button
 from app.views.widgets.card import Card
@@ -182,13 +183,13 @@ class ResumeDialog(QDialog):
         lay_column(
             card, bold_label("What happens"), self.message, spacing=8, margins=(12, 12, 12, 12), grow=self.message
         )
-        card.setMinimumHeight(136)
+        card.setMinimumHeight(96)
         head = lay_row(None, title, None, self.open_file)
         parts = (head, grid, self.notice, card, self.trust, self.buttons)
         lay_column(self, *parts, spacing=12, margins=(16, 16, 16, 16), grow=card)
         self.trust.hide()
         self._order_tabs(fields)
-        self.resize(560, 500)
+        set_first_size(self, 560, 500)
 
     def _order_tabs(self, fields: Sequence[QWidget]) -> None:
         """From the run downwards to the button; the file of another place comes last."""

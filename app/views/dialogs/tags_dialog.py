@@ -10,11 +10,13 @@ from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLineEdit, QListWidget, QListWidgetItem, QWidget
 
 from app.views.widgets.build import bold_label, lay_column, muted_label, named
+from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import UsageError
 from core.run_folder.notes import RunNotes
 
 HINT: Final = "Add a tag, then press Enter"
+NONE_YET: Final = "No run has a tag yet."
 HELP: Final = "Find tagged runs in the filter with tag:night."
 
 
@@ -56,8 +58,10 @@ class TagsDialog(QDialog):
         heading = bold_label(title)
         heading.setTextFormat(Qt.TextFormat.PlainText)
         heading.setWordWrap(True)
-        parts = (heading, self.line, self.notice, self.list, muted_label(HELP), self.buttons)
-        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.list)
+        self._page = WithNote(self.list, NONE_YET)
+        self._page.set_empty(not self.list.count())
+        parts = (heading, self.line, self.notice, self._page, muted_label(HELP), self.buttons)
+        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self._page)
         self.resize(340, 380)
         self.line.setFocus()
 
@@ -78,6 +82,7 @@ class TagsDialog(QDialog):
             return False
         self.notice.clear()
         self.line.clear()
+        self._page.set_empty(not self.list.count() and not typed)
         for tag in (text.lower() for text in typed):
             found = self.list.findItems(tag, Qt.MatchFlag.MatchFixedString)
             item = found[0] if found else self._add(tag, Qt.CheckState.Checked)

@@ -8,6 +8,7 @@ from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QAbstractSpinBox,
     QComboBox,
+    QPlainTextEdit,
     QPushButton,
     QStyle,
     QStyleOption,
@@ -17,6 +18,7 @@ from PySide6.QtWidgets import (
     QStyleOptionProgressBar,
     QStyleOptionTab,
     QStyleOptionViewItem,
+    QTextEdit,
     QToolButton,
     QWidget,
 )
@@ -111,7 +113,14 @@ def paint_field(painter: QPainter, option: QStyleOption) -> None:
     field(painter, option.rect, option.palette, enabled=is_enabled(option), focus=focus)
 
 
-def paint_frame(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
+def paint_frame(painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
+    if isinstance(widget, QPlainTextEdit | QTextEdit) and option.state & _S.State_HasFocus:
+        if not widget.isReadOnly():
+            paint_field(painter, option)
+            return
+        if has_keyboard(option):
+            focus_frame(painter, option.rect, option.palette)
+            return
     painter.setPen(card_edge(option.palette))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawRoundedRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5), 2, 2)

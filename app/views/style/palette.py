@@ -1,7 +1,8 @@
 """The colours of ranks, states and plots, each for a light and a dark ground.
 
-Ranks use the Okabe–Ito palette, which people with any colour vision can tell apart. Where a hue is too close to
-the ground, the other member of its family is taken (blue on white, sky blue on black), or it is darkened or lightened.
+The first ranks use hues of the Okabe–Ito palette; all eight differ in lightness as well, so that people with any
+colour vision can tell them apart (`tests/unit/app/views/style/test_palette.py` measures it). Each has a contrast of at
+least 3 to 1 against its ground.
 The same rank has the same colour in every plot, row and log. No meaning hangs on colour alone.
 """
 
@@ -18,12 +19,12 @@ from app.views.style.tones import blend, is_dark, tone
 RANK_COLOURS: Final = (
     ("#0072b2", "#56b4e9"),  # blue, sky blue
     ("#d55e00", "#e69f00"),  # vermilion, orange
-    ("#008f68", "#2cc295"),  # bluish green
-    ("#b5558c", "#d98fba"),  # reddish purple
-    ("#3a93c8", "#4f8fe0"),  # sky blue, blue
-    ("#b37c00", "#f2834a"),  # orange, vermilion
-    ("#8a8000", "#f0e442"),  # yellow
-    ("#404040", "#d0d0d0"),  # black
+    ("#00a37a", "#1fe8a0"),  # bluish green
+    ("#a3366f", "#e0308a"),  # reddish purple
+    ("#063b59", "#4a70ee"),  # navy, blue
+    ("#532b02", "#c25c0c"),  # brown, vermilion
+    ("#3a5f22", "#f5ea3c"),  # moss, yellow
+    ("#5b21d0", "#eef4f4"),  # violet, white
 )
 STATE_TONES: Final = {
     "idle": "muted",

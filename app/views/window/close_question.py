@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QMessageBox, QWidget
+
+from app.views.style.icons import icon
+
+ICON_PX: Final = 32
 
 
 class CloseQuestion(QMessageBox):
@@ -24,7 +29,7 @@ class CloseQuestion(QMessageBox):
     def __init__(self, runs: Sequence[str], scripts: int, parent: QWidget) -> None:
         super().__init__(parent)
         self.setWindowTitle("Close Rankdeck")
-        self.setIcon(QMessageBox.Icon.Question)
+        self.setIconPixmap(icon("help", "accent").pixmap(ICON_PX, ICON_PX))
         several = len(runs) > 1
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setText(f"{len(runs)} runs are training: {', '.join(runs)}." if several else f"{runs[0]} is training.")

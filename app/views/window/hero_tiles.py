@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from PySide6.QtCore import QRect, QSize, Qt
@@ -20,7 +20,16 @@ SIZES: Final = (1.5, 1.3, 1.15, 1.0)
 MARGIN: Final = 12
 GAP: Final = 8
 LEAST_WIDTH: Final = 96
+_PART_SIGNS: Final = (" · ", " at ", " ↓ ", " ↑ ")
+"""Before what may be left out of a trend: "best at 220" becomes "best"."""
 _TONES: Final = {"better": "success", "worse": "warning"}
+
+
+def shortened(note: str, fits: Callable[[str], bool]) -> str:
+    """As many whole parts of a note as fit; the tooltip has all of it."""
+    while note and not fits(note):
+        note = note[: max(0, *(note.rfind(sign) for sign in _PART_SIGNS))]
+    return note
 
 
 class HeroTile(QWidget):
@@ -104,10 +113,8 @@ class HeroTile(QWidget):
         painter.drawText(line, Qt.AlignmentFlag.AlignVCenter, value)
 
     def _note(self, painter: QPainter, font: QFont, box: QRect) -> None:
-        metrics, parts = QFontMetrics(font), self.figure.note.split()
-        while parts and metrics.horizontalAdvance(" ".join(parts)) > box.width():
-            parts.pop()  # whole parts only; the tooltip has all of them
-        text = " ".join(parts).rstrip(" ·")
+        metrics = QFontMetrics(font)
+        text = shortened(self.figure.note, lambda note: metrics.horizontalAdvance(note) <= box.width())
         painter.setPen(self._note_colour())
         painter.setFont(font)
         painter.drawText(box, Qt.AlignmentFlag.AlignVCenter, text)

@@ -67,8 +67,8 @@ class RunPage(QWidget):
         self._place_controls()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Moves the controls when the row of tabs gets wider or narrower."""
-        if watched is self._tabs and event.type() == QEvent.Type.Resize:
+        """Moves the controls when the row of tabs gets wider or narrower, or when they or a tab need more room."""
+        if watched is self._tabs and event.type() in (QEvent.Type.Resize, QEvent.Type.LayoutRequest):
             self._place_controls()
         return super().eventFilter(watched, event)
 

@@ -38,7 +38,8 @@ def test_stop_and_commit(make_run: MakeRun, open_window: OpenWindow, qtbot: QtBo
     run = training(make_run, runs_dir)
     rankdeck = open_window()
     question = asked(rankdeck, qtbot)
-    assert run.run_dir.name in question.text() and "saves a checkpoint at the next step" in question.informativeText()
+    assert rankdeck.display.name_of(run.run_dir) in question.text() and run.run_dir.name not in question.text()
+    assert "saves a checkpoint at the next step" in question.informativeText()
     qtbot.mouseClick(question.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not rankdeck.window.isVisible(), timeout=TRAIN_MS)
     state = run.end()
@@ -88,7 +89,7 @@ def test_stopping_several(make_run: MakeRun, open_window: OpenWindow, qtbot: QtB
     other.behave(steps=100_000, step_s=0.04).start().wait_for_step(5)
     rankdeck = open_window()
     question = asked(rankdeck, qtbot)
-    assert "2 runs are training" in question.text() and "another run" in question.text()
+    assert "2 runs are training: " in question.text()
     question.stop.click()
     qtbot.waitUntil(lambda: not rankdeck.window.isVisible(), timeout=TRAIN_MS)
     assert [run.end().state for run in (one, other)] == [STOPPED, STOPPED]

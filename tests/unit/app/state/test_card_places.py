@@ -44,6 +44,8 @@ def test_on_a_large_screen_cards_are_not_taller_than_wide() -> None:
     assert len({place.y for place in places}) == 3, "two rows of two, and the devices"
     assert all(place.height <= place.width for place in places)
     assert places[-1].height <= 2 * 160 and places[-1].bottom in range(1846, 1851)
+    places = place_cards(5, 3560, 1850, lambda _width: 130)
+    assert len({place.x for place in places}) == 2, "no chart is as wide as the screen"
     (one,) = place_cards(1, 500, 900)
     assert (one.width, one.height) == (500, 900), "a card alone has all the room"
     assert {place.width for place in place_cards(10, 1300, 600)} == {428}, "where cards are low, as many as fit"

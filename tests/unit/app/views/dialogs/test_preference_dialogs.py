@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QFileDialog, QPushButton
+from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.state.docs_pages import DOCS, list_pages
@@ -74,7 +74,7 @@ def test_versions_are_shown_and_copied(qtbot: QtBot) -> None:
     dialog = AboutDialog()
     qtbot.addWidget(dialog)
     dialog.show()
-    assert __version__ in dialog.text.text()
+    assert any(f"Version {__version__}" == label.text() for label in dialog.findChildren(QLabel))
     dialog.copy.click()
     assert f"Rankdeck {__version__}" in QGuiApplication.clipboard().text()
     with qtbot.waitSignal(dialog.docs_requested):

@@ -15,6 +15,7 @@ from PySide6.QtWidgets import (
     QLineEdit,
     QListWidget,
     QMenu,
+    QPlainTextEdit,
     QProgressBar,
     QPushButton,
     QRadioButton,
@@ -215,3 +216,17 @@ def test_a_button_with_a_menu_has_room_for_its_sign(qtbot: QtBot) -> None:
         painted(button, qtbot)
         widths.append(button.sizeHint().width())
     assert widths[0] < widths[1]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_a_text_area_with_the_keyboard_has_the_line_of_a_field(
+    theme: Theme, qtbot: QtBot, qapp: QApplication, dark: bool
+) -> None:
+    theme.set_dark(dark)
+    area = QPlainTextEdit()
+    accent = tone(qapp.palette(), "accent")
+    assert not near(painted(area, qtbot), accent)
+    area.activateWindow()
+    area.setFocus()
+    qtbot.waitUntil(area.hasFocus)
+    assert near(area.grab().toImage(), accent)

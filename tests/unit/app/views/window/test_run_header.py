@@ -10,6 +10,7 @@ from pytestqt.qtbot import QtBot
 from app.state.hero_figures import HeroFigure
 from app.state.run_summary import RunSummary
 from app.views.window.actions import Actions
+from app.views.window.hero_tiles import shortened
 from app.views.window.run_header import RunHeader
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
@@ -96,6 +97,21 @@ def test_a_tile_says_its_figure_to_screen_readers(qtbot: QtBot) -> None:
     assert tiles[0].accessibleName() == "Loss: 1.82 ↓ 0.04" and "GPU 0" in tiles[1].toolTip()
     header.show_figures([HeroFigure("Loss")])
     assert tiles[1].isHidden() and tiles[0].accessibleName() == "Loss: –"
+
+
+@pytest.mark.parametrize(
+    ("note", "letters", "shown"),
+    [
+        ("↓ best at 220", 13, "↓ best at 220"),
+        ("↓ best at 220", 9, "↓ best"),
+        ("best 2.39 at 180", 10, "best 2.39"),
+        ("peak · GPU 1", 8, "peak"),
+        ("nats per token ↓ 0.04", 18, "nats per token"),
+        ("step 220", 5, ""),
+    ],
+)
+def test_a_note_loses_whole_parts(note: str, letters: int, shown: str) -> None:
+    assert shortened(note, lambda text: len(text) <= letters) == shown
 
 
 def test_a_long_name_leaves_the_buttons_in_sight(qtbot: QtBot) -> None:

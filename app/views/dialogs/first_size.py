@@ -1,0 +1,17 @@
+"""First size of a dialog, which a small screen may have no room for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from PySide6.QtCore import QSize
+from PySide6.QtWidgets import QDialog
+
+FRAME: Final = 32
+"""A title bar, as high as the one of Windows 11."""
+
+
+def set_first_size(dialog: QDialog, width: int, height: int) -> None:
+    """Makes a dialog so large, or as large as its screen has room for beside the task bar."""
+    room = (dialog.parentWidget() or dialog).screen().availableSize() - QSize(0, FRAME)
+    dialog.resize(QSize(width, height).boundedTo(room))
