@@ -11,6 +11,7 @@ from typing import Final
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
+from app.controllers.parameter_counting import ParameterCounting
 from app.controllers.recipe_check import RecipeCheck
 from app.state.draft import CheckedDraft, Draft, check_draft
 from app.state.mode_options import ModeOptions
@@ -80,6 +81,7 @@ class Drafting(QObject):
         self._looking = False
         self.recipe_check = RecipeCheck(runner, self)
         self.recipe_check.checked.connect(self._on_recipe_checked)
+        self.parameters = ParameterCounting(runner, self)
         self.latest: CheckedDraft | None = None
         self._later = QTimer(self, singleShot=True, interval=LOOK_AFTER_MS)
         self._later.timeout.connect(self._look_at_dataset)
@@ -92,6 +94,12 @@ class Drafting(QObject):
         """Looks at nothing any more."""
         self._later.stop()
         self.recipe_check.close()
+        self.parameters.close()
+
+    def set_watched(self, watched: bool) -> None:
+        """Whether the draft is in sight: if not, no process is started for it."""
+        self.recipe_check.set_watched(watched)
+        self.parameters.set_watched(watched)
 
     def update(self, draft: Draft, recipe: Recipe | None, devices: Sequence[Device], *, looking: bool = False) -> None:
         """Takes over an edited draft; `looking`: devices are still being looked for."""
@@ -118,6 +126,7 @@ class Drafting(QObject):
         self._problem = None
         self.open()
         self.recipe_check.forget()
+        self.parameters.forget()
         self._later.start()
 
     def _on_platform(self, platform: Platform) -> None:
@@ -143,6 +152,7 @@ class Drafting(QObject):
         size = None if self._size is None else self._size.size_bytes
         steps = None if size is None else checked.steps_per_epoch(size)
         self.checked.emit(checked, steps)
+        self.parameters.update(checked.run)
 
     def _dataset_problem(self, checked: CheckedDraft) -> RankdeckError | None:
         """Why the dataset cannot be used, as far as that is known without reading all of it."""

@@ -96,9 +96,22 @@ def test_a_sheet_out_of_sight_starts_no_checks(open_window: OpenWindow, qtbot: Q
     rankdeck = open_window()
     type_into(rankdeck, "n_head", "3", qtbot)
     qtbot.wait(600)
-    assert problem(rankdeck.window, "n_embd") == "" and not rankdeck.drafting.recipe_check._asked
+    assert problem(rankdeck.window, "n_embd") == "" and not rankdeck.drafting.recipe_check.is_asking
     rankdeck.window.actions_.new_run.setChecked(True)
     qtbot.waitUntil(lambda: "divisible" in problem(rankdeck.window, "n_embd"), timeout=SOON_MS)
+
+
+def test_the_foot_says_how_large_the_model_is(open_sheet: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_sheet()
+    facts = rankdeck.window.new_run.summary.facts
+    qtbot.waitUntil(lambda: facts.text().startswith("0.84 M parameters · ≈ "), timeout=int(1000 * LIMIT_S))
+    type_into(rankdeck, "lr", "1e-4", qtbot)
+    assert facts.text().startswith("0.84 M"), "the rate builds no other model"
+    type_into(rankdeck, "n_layer", "8", qtbot)
+    assert "parameters" not in facts.text(), "that of another model is not shown"
+    qtbot.waitUntil(lambda: facts.text().startswith("1.63 M parameters"), timeout=int(1000 * LIMIT_S))
+    rankdeck.window.new_run.choose_recipe("script")
+    assert "parameters" not in facts.text()
 
 
 def test_a_killed_window_keeps_what_was_set_for_each_recipe(
