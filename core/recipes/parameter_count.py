@@ -35,7 +35,7 @@ class ParameterCount:
 
 
 class NotWantedError(Exception):
-    """Nobody waits for the answer any more."""
+    """The answer is not waited for any more."""
 
 
 def count_parameters(

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -90,6 +91,29 @@ def test_a_model_that_is_not_here_is_one_message_with_two_buttons(
     qtbot.waitUntil(rankdeck.window.actions_.start.isEnabled, timeout=SOON_MS)
     assert sheet.draft().fields["allow_download"] == "true" and problem(rankdeck.window, "model") == ""
     qtbot.waitUntil(lambda: "will be downloaded" in sheet.summary.notes.text(), timeout=SOON_MS)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="NTFS gives a file that is made longer its room at once")
+def test_a_disk_without_room_for_the_run_is_said_before_start(
+    open_sheet: OpenWindow, qtbot: QtBot, tmp_path: Path
+) -> None:
+    rankdeck = open_sheet()
+    window, start = rankdeck.window, rankdeck.window.actions_.start
+    qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
+    large = tmp_path / "large.txt"
+    with large.open("wb") as file:
+        file.write(b"A line of text.\n" * 10_000)
+        file.truncate(shutil.disk_usage(tmp_path).free)  # its tokens and its copy want twice that
+    set_data(window, large)
+    said = window.new_run.what.place_problem
+    qtbot.waitUntil(lambda: not said.isHidden(), timeout=SOON_MS)
+    assert "MB free; this run needs at least" in said.text() and "Free some space" in said.text()
+    assert window.new_run.summary.fix.text() == "✕ Fix 1 setting to start" and not start.isEnabled()
+    with large.open("r+b") as file:
+        file.truncate(100_000)
+    set_data(window, Path(__file__))
+    qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
+    assert said.isHidden()
 
 
 def test_a_sheet_out_of_sight_starts_no_checks(open_window: OpenWindow, qtbot: QtBot) -> None:
