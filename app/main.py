@@ -71,7 +71,7 @@ class Rankdeck(QObject):
 
     def _make_operations(self) -> None:
         self.launching = Launching(self.runner, self.runs_dir, self)
-        self.drafting = Drafting(self.runner, self)
+        self.drafting = Drafting(self.runner, self.runs_dir, self)
         self.pricing = Pricing(self.runner, self.runs_dir, self)
         self.showing = Showing(self.runner, self.data, self.ledger, self.log, self.settings, self)
         self.runs.listed.connect(self.showing.on_listed)

@@ -53,6 +53,19 @@ def scaled(value: float | None) -> tuple[str, str]:
     return number(value), ""
 
 
+def parameters_text(total: int, trained: int) -> str:
+    """A model's size: "0.84 M parameters", "124 M parameters, 0.81 M trained", "312 parameters"."""
+
+    def size(value: int) -> str:
+        for limit, step, prefix in ((10**9, 1e9, "B"), (10**5, 1e6, "M"), (10**4, 1e3, "k")):
+            if value >= limit:
+                return f"{number(value / step, 2 if value < step else 3)} {prefix}"
+        return count(value)
+
+    text = f"{size(total)} parameters"
+    return text if trained == total else f"{text}, {size(trained)} trained"
+
+
 def gibibytes(value: float | None) -> str:
     """Memory in GiB (cards are sold by them): "48 GiB", "3.4 GiB"."""
     if value is None:

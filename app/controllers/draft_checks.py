@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
+from app.controllers.disk_room import DiskRoom
+from app.controllers.parameter_counting import ParameterCounting
 from app.controllers.recipe_check import RecipeCheck
 from app.state.draft import CheckedDraft, Draft, check_draft
 from app.state.mode_options import ModeOptions
@@ -66,7 +70,7 @@ class Drafting(QObject):
     mode_options_changed = Signal(object)
     noted = Signal(object)
 
-    def __init__(self, runner: OperationRunner, parent: QObject | None = None) -> None:
+    def __init__(self, runner: OperationRunner, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runner = runner
         self._platform: Platform | None = None
@@ -80,6 +84,9 @@ class Drafting(QObject):
         self._looking = False
         self.recipe_check = RecipeCheck(runner, self)
         self.recipe_check.checked.connect(self._on_recipe_checked)
+        self.parameters = ParameterCounting(runner, self)
+        self.room = DiskRoom(runner, runs_dir, self)
+        self.room.looked.connect(functools.partial(self.set_problems, "room"))
         self.latest: CheckedDraft | None = None
         self._later = QTimer(self, singleShot=True, interval=LOOK_AFTER_MS)
         self._later.timeout.connect(self._look_at_dataset)
@@ -92,6 +99,14 @@ class Drafting(QObject):
         """Looks at nothing any more."""
         self._later.stop()
         self.recipe_check.close()
+        self.parameters.close()
+        self.room.close()
+
+    def set_watched(self, watched: bool) -> None:
+        """Whether the draft is in sight: if not, no process is started for it."""
+        self.recipe_check.set_watched(watched)
+        self.parameters.set_watched(watched)
+        self.room.set_watched(watched)
 
     def update(self, draft: Draft, recipe: Recipe | None, devices: Sequence[Device], *, looking: bool = False) -> None:
         """Takes over an edited draft; `looking`: devices are still being looked for."""
@@ -118,6 +133,7 @@ class Drafting(QObject):
         self._problem = None
         self.open()
         self.recipe_check.forget()
+        self.parameters.forget()
         self._later.start()
 
     def _on_platform(self, platform: Platform) -> None:
@@ -143,6 +159,8 @@ class Drafting(QObject):
         size = None if self._size is None else self._size.size_bytes
         steps = None if size is None else checked.steps_per_epoch(size)
         self.checked.emit(checked, steps)
+        self.parameters.update(checked.run)
+        self.room.update(0 if self._recipe.self_contained else size)
 
     def _dataset_problem(self, checked: CheckedDraft) -> RankdeckError | None:
         """Why the dataset cannot be used, as far as that is known without reading all of it."""

@@ -6,9 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 
-from app.controllers.background import Operation, OperationRunner
+from app.controllers.background import OperationRunner
+from app.controllers.newest_answer import NewestAnswer
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.data.dataset import DatasetIdentity
 from core.errors import ConfigError, RankdeckError
@@ -16,11 +17,8 @@ from core.launch.resolved import ResolvedRun
 from core.recipes.check import check_by_recipe, check_text_column
 from core.recipes.manifest import Recipe
 
-ASK_AFTER_MS: Final = 300
-"""After the last key: a check is a process of a few tenths of a second."""
 LIMIT_S: Final = 60.0
 _MOST_ROUNDS: Final = 5
-_KEPT: Final = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +35,7 @@ class Answer:
 
 
 class RecipeCheck(QObject):
-    """One check at a time, for the newest draft; answers are kept, so that going back to a value costs nothing.
+    """What the recipe says of the newest draft, while the sheet is in sight.
 
     Signals:
         checked: ``(problems by field, notes)`` of the newest draft.
@@ -47,76 +45,41 @@ class RecipeCheck(QObject):
 
     def __init__(self, runner: OperationRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._runner = runner
-        self._answers: dict[str, Answer] = {}
-        self._run: ResolvedRun | None = None
-        self._dataset: DatasetIdentity | None = None
-        self._key = self._asked = self._of = ""
-        self._is_data_wrong = False
-        self._is_watched = False
-        self._later = QTimer(self, singleShot=True, interval=ASK_AFTER_MS)
-        self._later.timeout.connect(self._ask)
+        self._answers = NewestAnswer(
+            runner,
+            lambda answer: self.checked.emit(answer.problems, answer.notes),
+            lambda error: Answer({"recipe": error}),
+            self,
+        )
+        self._recipe = ""
+        self.close = self._answers.close
+        self.forget = self._answers.forget
+        self.set_watched = self._answers.set_watched
 
-    def close(self) -> None:
-        """Asks nothing any more."""
-        self._later.stop()
-        self._is_watched = False
-
-    def set_watched(self, watched: bool) -> None:
-        """Whether the draft is in sight: if not, no process is started for it."""
-        self._is_watched = watched
-        if watched:
-            self._show()
-
-    def forget(self) -> None:
-        """Asks again whatever was answered: packages were installed."""
-        self._answers.clear()
+    @property
+    def is_asking(self) -> bool:
+        """A check is under way, or about to be."""
+        return self._answers.is_asking
 
     def update(self, run: ResolvedRun | None, dataset: DatasetIdentity | None, wrong_dataset: str) -> None:
-        """Takes over a draft.
+        """Takes over a draft; what was found before stays in sight until there is an answer.
 
         Args:
             run: What would be trained; None where too much is wrong to say.
             dataset: Its files, if they can be read.
             wrong_dataset: A dataset that cannot be used, so that the check says nothing about it.
         """
-        self._run, self._dataset = run, dataset
-        self._key = "" if run is None else f"{run.recipe.folder} {run.config} {run.batch} {dataset} {wrong_dataset}"
-        self._is_data_wrong = bool(wrong_dataset)
-        self._show()
-
-    def _show(self) -> None:
-        """Says what is known of the newest draft; what was found before stays in sight until there is an answer."""
-        answer, run = self._answers.get(self._key), self._run
-        if answer is not None:
-            self.checked.emit(answer.problems, answer.notes)
+        if run is None:
+            self._answers.ask("", None)
             return
-        name = run.recipe.name if run is not None else self._of
-        can_ask = self._is_watched and run is not None and bool(run.recipe.check or self._dataset is not None)
-        if run is not None and (name != self._of or not can_ask):
+        can_ask = bool(run.recipe.check or dataset is not None)
+        is_other, self._recipe = run.recipe.name != self._recipe, run.recipe.name
+        self._answers.ask(
+            f"{run.recipe.folder} {run.config} {run.batch} {dataset} {wrong_dataset}",
+            (lambda: find_problems(run, None if wrong_dataset else dataset)) if can_ask else None,
+        )
+        if self._answers.answer is None and (is_other or not can_ask or not self._answers.is_watched):
             self.checked.emit({}, ())
-        self._of = name
-        if can_ask:
-            self._later.start()
-
-    def _ask(self) -> None:
-        """Begins, unless a check is under way: the newest draft is asked about after that."""
-        run, dataset, key = self._run, self._dataset, self._key
-        if run is None or self._asked or key in self._answers or not self._is_watched:
-            return
-        self._asked, data_wrong = key, self._is_data_wrong
-
-        def work() -> Answer:
-            return find_problems(run, None if data_wrong else dataset)
-
-        def answered(answer: Answer) -> None:
-            self._asked = ""
-            while len(self._answers) >= _KEPT:
-                del self._answers[next(iter(self._answers))]
-            self._answers[key] = answer
-            self._show()
-
-        self._runner.run(Operation(work, answered, lambda error: answered(Answer({"recipe": error}))))
 
 
 def find_problems(run: ResolvedRun, dataset: DatasetIdentity | None) -> Answer:

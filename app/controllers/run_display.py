@@ -30,6 +30,7 @@ from core.machine.devices.names import RankNames, device_label
 from core.recipes.heroes import Hero
 from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.run_folder.device_users import live_hosts
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes as UserNotes
 from core.run_folder.state import RunState
@@ -195,6 +196,7 @@ class RunDisplay(QObject):
         self._runner.run(Operation(work, found, self._window.notice.show_error, topic="model file"))
 
     def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
+        self._table.set_hosts(live_hosts(self._runs.model.records()))
         self._show_live()
         self.show_summary()
         self._window.runs.show_current(self._showing.run_dir)

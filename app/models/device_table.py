@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
@@ -13,6 +13,8 @@ from app.bridge import Feed, Send
 from core.launch.mode import why_no_cuda
 from core.machine.devices import Device, DeviceMonitor, DeviceSample
 from core.machine.platform import Platform, this_platform
+from core.processes.identity import ProcessId
+from core.run_folder.device_users import DeviceUsers
 
 SAMPLE_S: Final = 1.0
 GRACE_S: Final = 0.04
@@ -61,10 +63,15 @@ class DeviceTable(Feed):
         self.is_known = False
         self._make_monitor = make_monitor
         self._platform_changed = threading.Event()
+        self._hosts: Mapping[ProcessId, str] = {}
 
     def look_again(self) -> None:
         """Reads again which PyTorch is installed, from the next reading on."""
         self._platform_changed.set()
+
+    def set_hosts(self, hosts: Mapping[ProcessId, str]) -> None:
+        """Takes over the hosts of live runs (`live_hosts`), so that processes of theirs are called by their runs."""
+        self._hosts = hosts
 
     def open(self) -> None:
         """Starts reading."""
@@ -72,13 +79,13 @@ class DeviceTable(Feed):
 
         def work(stopping: threading.Event, send: Send) -> None:
             platform = this_platform()
-            monitor = make_monitor(platform)
+            monitor, users = make_monitor(platform), DeviceUsers()
             try:
                 while not stopping.is_set():
                     if self._platform_changed.is_set():
                         self._platform_changed.clear()
                         platform = this_platform()
-                    send(_read(monitor, platform))
+                    send(_read(monitor, platform, users, self._hosts))
                     stopping.wait(SAMPLE_S)
             finally:
                 monitor.close()
@@ -110,7 +117,9 @@ def monitor_for(_platform: Platform) -> DeviceMonitor:
     return DeviceMonitor(cpu_too=True, with_processes=True)
 
 
-def _read(monitor: DeviceMonitor, platform: Platform) -> DeviceReading:
-    devices, samples = tuple(monitor.devices()), tuple(monitor.sample())
+def _read(
+    monitor: DeviceMonitor, platform: Platform, users: DeviceUsers, hosts: Mapping[ProcessId, str]
+) -> DeviceReading:
+    devices, samples = tuple(monitor.devices()), tuple(users.name(monitor.sample(), hosts))
     build = platform.cuda_build if platform.torch_version is not None else ""
     return DeviceReading(devices, samples, monitor.problem, why_no_cuda(devices, platform), build, monitor.driver)

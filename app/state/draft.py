@@ -42,6 +42,8 @@ from core.recipes.manifest import Recipe, recipe_defaults
 from core.run_folder.notes import RunNotes
 
 LOOKING: Final = "Looking for devices…"
+RUNS_DIR: Final = "runs_dir"
+"""The folder of runs, where what is wrong with it stands among the problems of fields."""
 _BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
 _STAND_IN: Final = Device("cpu:0", "cpu", 0, "CPU")
 """Checks the other settings while no device can be used."""
@@ -136,7 +138,7 @@ class CheckedDraft:
         """What the data can be previewed with; a preview helps with a column, and says how large a download is."""
         problem = self.problems.get("dataset_file")
         is_readable = problem is None or isinstance(problem, DownloadNeededError)
-        if self.probe is None or not is_readable or not self.problems.keys() <= {"dataset_file", TEXT_COLUMN}:
+        if self.probe is None or not is_readable or not self.problems.keys() <= {"dataset_file", TEXT_COLUMN, RUNS_DIR}:
             return None
         return self.probe.config
 

@@ -58,9 +58,14 @@ class RunSummary:
         """How much is done, 0..1, of the steps, or of a phase that says so; None when it is not known."""
         if self.doing and (found := _PERCENT.search(self.doing)):
             return min(1.0, int(found[1]) / 100)
-        if self.step is None or not self.total_steps:
+        if self.step is None or not self.total_steps or self.word == "starting":
             return None
         return min(1.0, self.step / self.total_steps)
+
+    @property
+    def is_preparing(self) -> bool:
+        """It is starting and does not say how far that is: importing torch, warming up."""
+        return self.is_live and self.word == "starting" and self.share is None
 
 
 def progress_text(summary: RunSummary, now: float) -> tuple[str, str]:

@@ -61,4 +61,5 @@ def _look(state: RunState) -> TaskState:
         return TaskState.ERROR
     if state.state == "stopping":
         return TaskState.PAUSED
-    return TaskState.NORMAL if state.total_steps and state.step else TaskState.BUSY
+    steps_tell = state.total_steps and state.step and state.state != "starting"
+    return TaskState.NORMAL if steps_tell else TaskState.BUSY

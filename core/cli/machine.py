@@ -6,24 +6,32 @@ import argparse
 import dataclasses
 from pathlib import Path
 
+from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.config.fields import FieldSpec, FieldValue
 from core.errors import UsageError
 from core.formatting import UNKNOWN, gibibytes, number
 from core.launch.mode import why_no_cuda
-from core.machine.devices import DeviceMonitor, DeviceSample
+from core.machine.devices import Device, DeviceMonitor, DeviceSample
+from core.machine.devices.defaults import in_use_by
 from core.machine.platform import this_platform
 from core.recipes.catalog import find_recipes, get_recipe, user_recipes_folder
 from core.recipes.manifest import Recipe
 from core.recipes.scaffold import new_recipe
+from core.run_folder.device_users import DeviceUsers, live_hosts
+from core.run_folder.record import RunRecord, notes_of
+from core.run_folder.store import list_runs
 
 
 def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Lists every device with its figures of this moment; no driver and no GPU are answers, not errors."""
     platform = this_platform()
-    with DeviceMonitor(cpu_too=platform.is_cpu_only) as monitor:
+    entries = list_runs(chosen_runs_dir(arguments))
+    live = [entry for entry in entries if entry.state is not None and entry.state.is_live]
+    hosts = live_hosts(RunRecord(entry, notes_of(entry.path)) for entry in live)
+    with DeviceMonitor(cpu_too=platform.is_cpu_only, with_processes=True) as monitor:
         found = monitor.devices()
-        samples = {sample.uuid: sample for sample in monitor.sample()}
+        samples = {sample.uuid: sample for sample in DeviceUsers().name(monitor.sample(), hosts)}
         problem = monitor.problem
     if arguments.json:
         listed = [
@@ -41,11 +49,12 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
             device.name,
             gibibytes(device.memory_bytes),
             *_figures(samples.get(device.uuid)),
+            _user(device, samples.get(device.uuid)),
             device.uuid,
         )
         for device in found
     ]
-    terminal.table(("DEVICE", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "UUID"), rows)
+    terminal.table(("DEVICE", "NAME", "MEMORY", "BUSY", "TEMP", "POWER", "USED BY", "UUID"), rows)
     for device in found:
         error = samples[device.uuid].error if device.uuid in samples else None
         if error:
@@ -145,6 +154,13 @@ def _figures(sample: DeviceSample | None) -> tuple[str, str, str]:
         UNKNOWN if value is None else form.format(number(round(value))) for value, form in shown
     )
     return busy, temperature, power
+
+
+def _user(device: Device, sample: DeviceSample | None) -> str:
+    """Who uses a GPU: "python (pid 123), 69 GiB"; nothing is known of a CPU device."""
+    if device.kind != "cuda" or sample is None or sample.error:
+        return UNKNOWN
+    return in_use_by(sample).removeprefix("in use by ") or "free"
 
 
 def _recipe_values(recipe: Recipe) -> dict[str, object]:

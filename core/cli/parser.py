@@ -312,7 +312,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
         "Show a dataset as the model will see it: samples, text column, bad rows, length of an epoch.",
         _add_preview,
     ),
-    ("devices", "List the devices that can train.", _add_json),
+    ("devices", "List the devices that can train, and who uses them.", _add_list),
     ("recipes", "List recipes, or show a recipe's settings; recipes new NAME creates your own.", _add_recipes),
 )
 """Each command's name, help and flags, in the order of the list that --help prints."""

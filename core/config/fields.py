@@ -48,6 +48,7 @@ class FieldSpec:
         help: One or two plain sentences: what it does and when to change it.
         unit: Shown behind the value ("samples", "s", …).
         common: True puts it in the first, unfolded part of the form.
+        group: The heading that a recipe's field stands under; empty: the recipe's title.
         optional: True when it may be left empty.
         picks: What the button beside a path offers: any name, also of a new file; a file that is there; a folder.
         patterns: Which files that button shows first, for example "*.py *.pyw".
@@ -68,6 +69,7 @@ class FieldSpec:
     help: str = ""
     unit: str = ""
     common: bool = False
+    group: str = ""
     optional: bool = False
     picks: Picks = "name"
     patterns: str = ""

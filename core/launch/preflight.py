@@ -79,7 +79,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
         check_torch(run.platform)
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
-    check_folder(run_dir or runs_dir, needed_bytes=MIN_FREE_BYTES + 2 * dataset.size_bytes)
+    check_room(run_dir or runs_dir, dataset.size_bytes)
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
     config, recipe_notes = check_by_recipe(config, recipe, global_batch=run.batch.global_)
@@ -133,6 +133,11 @@ def check_torch(platform: Platform) -> None:
         raise PreflightError(
             f"PyTorch {version} is older than {oldest}.", "Update it: pip install -U torch", title="PyTorch is too old"
         )
+
+
+def check_room(folder: Path, dataset_bytes: int) -> None:
+    """Refuses a folder in which a run on a dataset of this size cannot be written; as `check_folder`."""
+    check_folder(folder, needed_bytes=MIN_FREE_BYTES + 2 * dataset_bytes)
 
 
 def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:

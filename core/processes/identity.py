@@ -38,6 +38,19 @@ class ProcessId:
         except RecordError:
             return None
 
+    def is_same(self, other: ProcessId) -> bool:
+        """Whether both are one process, read at different times."""
+        return self.pid == other.pid and abs(self.started - other.started) < _TOLERANCE_S  # so NaN is another
+
+
+def ancestors(pid: int) -> tuple[ProcessId, ...]:
+    """A process and those that started it, as far up as can be seen; empty where it has ended."""
+    try:
+        process = psutil.Process(pid)
+        return tuple(ProcessId(one.pid, one.create_time()) for one in (process, *process.parents()))
+    except (psutil.Error, OverflowError, ValueError):
+        return ()
+
 
 def own() -> ProcessId:
     """This process."""
@@ -58,7 +71,7 @@ def identify(pid: int) -> ProcessId | None:
 def is_alive(process: ProcessId) -> bool:
     """Whether that very process still runs. A zombie (ended, not yet reaped by its parent) does not."""
     now = identify(process.pid)
-    if now is None or not abs(now.started - process.started) < _TOLERANCE_S:  # so NaN is another process
+    if now is None or not process.is_same(now):
         return False
     try:
         return psutil.Process(process.pid).status() != psutil.STATUS_ZOMBIE

@@ -20,6 +20,7 @@ _KINDS: Final = {
     "help": str,
     "unit": str,
     "common": bool,
+    "group": str,
     "optional": bool,
     "patterns": str,
     "instead": str,

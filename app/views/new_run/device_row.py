@@ -183,7 +183,7 @@ class DeviceRow(Card):
             f"{sample.sm_clock_mhz:,.0f} MHz" if sample.sm_clock_mhz is not None else "",
         ]
         processes = [
-            f"{process.name or 'unnamed'} (pid {process.pid}): {gibibytes(process.memory_bytes)}"
+            f"{process.run or process.name or 'unnamed'} (pid {process.pid}): {gibibytes(process.memory_bytes)}"
             for process in sample.processes
         ]
         lines = [self.device.name, self.device.uuid, status, ", ".join(part for part in more if part)]

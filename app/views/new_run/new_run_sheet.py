@@ -10,7 +10,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
-from app.state.draft import CheckedDraft, Draft
+from app.state.draft import RUNS_DIR, CheckedDraft, Draft
 from app.state.draft_fields import default_mode_texts, default_texts, settings_without_meaning
 from app.state.recipe_drafts import RecipeDrafts
 from app.views.new_run.device_picker import DevicePicker
@@ -257,7 +257,7 @@ class NewRunSheet(QWidget):
 
     def _show_first_problem(self) -> None:
         """Brings the topmost wrong setting into sight."""
-        order = ["recipe", "dataset_file", "name", "devices", "mode", *self.form.rows]
+        order = ["recipe", "dataset_file", "name", RUNS_DIR, "devices", "mode", *self.form.rows]
         wrong = [name for name in order if name in self._problems] or list(self._problems)
         if wrong:
             self.go_to(wrong[0])
@@ -276,7 +276,7 @@ class NewRunSheet(QWidget):
             shown: QWidget = row.editor if row.problem.isHidden() else row.problem
         else:
             places: dict[str, QWidget] = {"recipe": self.recipe, "dataset_file": self.data, "devices": self.devices}
-            shown = self.run_name if field == "name" else places.get(field, self.mode)
+            shown = self.run_name if field in ("name", RUNS_DIR) else places.get(field, self.mode)
             editor = self.data.line if shown is self.data else shown
             editor = self.mode.radios[self.mode.shown_mode()] if shown is self.mode else editor
         editor.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -353,7 +353,7 @@ def _usable(recipes: Sequence[Recipe]) -> dict[str, Recipe]:
     return {recipe.name: recipe for recipe in reversed(recipes) if not recipe.problem}
 
 
-_PLACES: Final = ("recipe", "dataset_file", "name", "devices", "mode", "deepspeed_config", "sync_every")
+_PLACES: Final = ("recipe", "dataset_file", "name", RUNS_DIR, "devices", "mode", "deepspeed_config", "sync_every")
 """Fields that are marked and are no rows of the form."""
 
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QWidget
 
+from app.state.draft import RUNS_DIR
 from app.views.new_run.data_field import DataField
 from app.views.new_run.recipe_form import LABEL_WIDTH
 from app.views.widgets.build import lay_column, muted_label, named, narrow
@@ -39,6 +40,7 @@ class RecipeAndData(QWidget):
         self.run_name.setObjectName("field_name")
         self.run_name.setToolTip("What the run will be called. You can rename it later.")
         self.name_problem = ProblemLabel()
+        self.place_problem = ProblemLabel()
         for editor in (self.recipe, self.data.line, self.run_name, self._data_label):
             editor.setMinimumHeight(EDITOR_HEIGHT)
         lay_column(self, self._first(), more, self._last(), spacing=4)
@@ -61,6 +63,7 @@ class RecipeAndData(QWidget):
         grid.addWidget(_label("Name", self.run_name), 0, 1)
         grid.addWidget(self.run_name, 0, 2)
         grid.addWidget(self.name_problem, 1, 1, 1, 2)
+        grid.addWidget(self.place_problem, 2, 1, 1, 2)
         return page
 
     def fill_recipes(self, recipes: Sequence[Recipe]) -> None:
@@ -93,6 +96,7 @@ class RecipeAndData(QWidget):
         self.recipe_remedies.set_steps(() if on_recipe is None else remedies(on_recipe))
         self.data.show_problem(on_data, () if on_data is None else remedies(on_data))
         self.name_problem.set_problem(problems.get("name"))
+        self.place_problem.set_problem(problems.get(RUNS_DIR))
 
 
 def _label(text: str, buddy: QWidget) -> QLabel:

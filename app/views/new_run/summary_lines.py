@@ -16,7 +16,8 @@ from app.views.style.tones import rule, tone
 from app.views.widgets.action_buttons import PrimaryActionButton
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
 from core.config.mode import Mode
-from core.formatting import count
+from core.formatting import count, parameters_text
+from core.recipes.parameter_count import ParameterCount
 
 COPIED_MS: Final = 1500
 _START_WIDTH: Final = 120
@@ -24,7 +25,7 @@ _MOST_NOTES: Final = 2
 
 
 class SummaryLines(QFrame):
-    """Always current: global = micro × ranks × accumulation, steps an epoch, the command line, Start.
+    """Always current: global = micro × ranks × accumulation, the model's size, steps an epoch, command line, Start.
 
     Args:
         start: What the big button does; None leaves it out.
@@ -43,7 +44,8 @@ class SummaryLines(QFrame):
         self.fix.setToolTip("Go to the first of them")
         self.fix.clicked.connect(self.fix_requested)
         self.fix.hide()
-        self.epoch = muted_label()
+        self.facts = muted_label()
+        self._known: tuple[str, ...] = ("", "")
         self.notes = muted_label()
         self.notes.setTextFormat(Qt.TextFormat.PlainText)
         self.waiting = muted_label()
@@ -60,7 +62,7 @@ class SummaryLines(QFrame):
         if self.start is not None:
             self.start.setMinimumWidth(_START_WIDTH)
             row.addWidget(self.start)
-        parts = (self.arithmetic, self.epoch, self.notes, self.waiting, self.fix, row)
+        parts = (self.arithmetic, self.facts, self.notes, self.waiting, self.fix, row)
         body = lay_column(None, *parts, spacing=4, margins=(16, 8, 12, 12))
         body.setAlignment(self.fix, Qt.AlignmentFlag.AlignLeft)
         lay_column(self, Line(), body)
@@ -88,9 +90,8 @@ class SummaryLines(QFrame):
         self.fix.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
         self.arithmetic.setText(text)
         self.arithmetic.setToolTip(tip)
-        self.epoch.setText(epoch)
         self.arithmetic.setVisible(bool(text))
-        self.epoch.setVisible(bool(epoch))
+        self._show_facts(self._known[0], epoch)
         self.fix.setVisible(bool(wrong))
         if self.command.text() != checked.command:
             self.command.setText(checked.command)
@@ -99,6 +100,16 @@ class SummaryLines(QFrame):
         self.copy.setEnabled(bool(checked.command))
         why_not = checked.waiting or "Fix the marked settings to get a command"
         self.copy.setToolTip("Copy the equivalent command line" if checked.command else why_not)
+
+    def show_parameters(self, count: ParameterCount | None) -> None:
+        """Shows how large the model is; nothing while that is not known."""
+        self._show_facts("" if count is None else parameters_text(count.total, count.trained), self._known[1])
+
+    def _show_facts(self, *facts: str) -> None:
+        self._known = facts
+        text = " · ".join(fact for fact in facts if fact)
+        self.facts.setText(text)
+        self.facts.setVisible(bool(text))
 
     def show_notes(self, notes: Sequence[str]) -> None:
         """Shows sentences that stop nothing; a long list is cut, with all of it in the tooltip."""

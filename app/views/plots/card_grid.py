@@ -10,6 +10,7 @@ from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QWidget
 
 from app.state.card_places import GAP, LEAST_HEIGHT, Place, place_cards
+from app.state.chart_cards import DEVICES
 from app.views.plots.device_rows import DeviceRows
 from app.views.widgets.build import muted_label
 
@@ -45,6 +46,7 @@ class CardGrid(QScrollArea):
             devices.setParent(self.body)
             devices.hide()
             devices.installEventFilter(self)
+            devices.enlarge.toggled.connect(lambda on: self.enlarge(DEVICES if on else None))
         self.setWidget(self.body)
         self.setFrameShape(QFrame.Shape.NoFrame)
         self.setFocusPolicy(Qt.FocusPolicy.NoFocus)
@@ -60,7 +62,9 @@ class CardGrid(QScrollArea):
         """Shows these, in this order, and the devices."""
         if (list(keys), has_devices) != (self._keys, self._has_devices):
             self._keys, self._has_devices = list(keys), has_devices
-            if self._enlarged is not None and self._enlarged not in self._keys:
+            if self._enlarged == DEVICES and not has_devices and self._devices is not None:
+                self._devices.enlarge.setChecked(False)
+            elif self._enlarged not in (None, DEVICES, *keys):
                 self._enlarged = None
             self.lay_out()
 
@@ -71,7 +75,7 @@ class CardGrid(QScrollArea):
             self.lay_out()
 
     def enlarge(self, key: str | None) -> None:
-        """One card has all the room; None: each its own."""
+        """One card has all the room, `DEVICES` that of the devices; None: each its own."""
         self._enlarged = key
         self.lay_out()
 
@@ -99,9 +103,9 @@ class CardGrid(QScrollArea):
         """Gives each card its place."""
         view = self.viewport().size()
         cards = len(self._keys) if self._enlarged is None else 1
-        has_text = not self._keys and bool(self.empty.text())
-        devices = self._devices if self._has_devices and self._enlarged is None else None
-        needed = None if devices is None else devices.needed_height
+        has_text = not self._keys and bool(self.empty.text()) and self._enlarged is None
+        devices = self._devices if self._has_devices and self._enlarged in (None, DEVICES) else None
+        needed = None if devices is None or self._enlarged is not None else devices.needed_height
         self._places = place_cards(max(cards, int(has_text)), view.width(), view.height(), needed)
         self.body.resize(view.width(), max((place.bottom for place in self._places), default=0))
         self.empty.setVisible(has_text)
@@ -114,7 +118,7 @@ class CardGrid(QScrollArea):
         self._show_near()
 
     def _placed(self) -> list[tuple[str, Place]]:
-        keys = self._keys if self._enlarged is None else [self._enlarged]
+        keys = self._keys if self._enlarged is None else [key for key in self._keys if key == self._enlarged]
         return list(zip(keys, self._places, strict=False))
 
     def _show_near(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QContextMenuEvent, QPaintEvent, QResizeEvent
+from PySide6.QtGui import QContextMenuEvent, QKeyEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QWidget
 
 from app.run_data.run_series import RunSeries
@@ -52,6 +52,9 @@ class DeviceRows(QWidget):
         self._rows_by_uuid: dict[str, DevicePlotRow] = {}
         self._heading = bold_label("Devices")
         self._what = muted_label(wraps=False)
+        self.enlarge = icon_button("enlarge", "Enlarge", name="Enlarge the devices")
+        self.enlarge.setCheckable(True)
+        self.enlarge.setAutoRaise(True)
         self._more = icon_button("more", "Save, copy, choose what is drawn", self._pop_up_below)
         self._more.setAutoRaise(True)
         self._body = QWidget()
@@ -62,7 +65,7 @@ class DeviceRows(QWidget):
         self._scroll.setWidget(self._body)
         for see_through in (self._body, self._scroll.viewport()):  # the card is the ground
             see_through.setAutoFillBackground(False)
-        head = lay_row(None, self._heading, self._what, None, self._more, spacing=8)
+        head = lay_row(None, self._heading, self._what, None, self.enlarge, self._more, spacing=8)
         lay_column(self, head, self._scroll, spacing=HEAD_GAP, margins=(EDGE, 4, EDGE - 4, EDGE - 4), grow=self._scroll)
         time_axis.cursor_changed.connect(self._show_what)
         self._show_what()
@@ -134,6 +137,13 @@ class DeviceRows(QWidget):
         super().resizeEvent(event)
         self._arrange()
 
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape gives the card its own place back."""
+        if event.key() == Qt.Key.Key_Escape and self.enlarge.isChecked():
+            self.enlarge.setChecked(False)
+        else:
+            super().keyPressEvent(event)
+
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
         """The card's menu."""
         self._pop_up(event.globalPos())
@@ -156,7 +166,8 @@ class DeviceRows(QWidget):
         columns = self._columns_in(width)
         lines = -(-len(self.rows) // columns)
         least = self.rows[0].least_height()
-        each = max(least, min(LARGEST_ROW, (height + ROW_GAP) // lines - ROW_GAP))
+        largest = height if self.enlarge.isChecked() else LARGEST_ROW
+        each = max(least, min(largest, (height + ROW_GAP) // lines - ROW_GAP))
         needed = lines * (each + ROW_GAP) - ROW_GAP
         if needed > height:
             width -= self.scroll_bar.sizeHint().width()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import QSignalBlocker, Qt
+from PySide6.QtCore import QEvent, QSignalBlocker, Qt
 from PySide6.QtGui import QFont, QGuiApplication, QShortcut, QTextCharFormat, QTextCursor
 from PySide6.QtWidgets import QAbstractItemView, QFrame, QListWidget, QListWidgetItem, QWidget
 
@@ -94,6 +94,14 @@ class SamplesView(QWidget):
             self._choose(self._keys[-1:] if self._follows else chosen)
         self._on_search_changed(self.search.text())
         self._show_chosen()
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange and self._samples:
+            bar = self.text.verticalScrollBar()
+            place = bar.value()
+            self._show_chosen()  # its headings have the colour of the theme of before
+            bar.setValue(place)
 
     def _item(self, number: int) -> QListWidgetItem:
         sample = self._samples[number]

@@ -19,7 +19,7 @@ from app.views.widgets.action_buttons import ActionButton, OutlinedButton, Prima
 from app.views.widgets.build import bold_label, lay_column, lay_row, named
 from app.views.widgets.card import Badge, Card
 from app.views.widgets.elided_label import ElidedLabel
-from app.views.widgets.gauges import Meter
+from app.views.widgets.gauges import ProgressMeter
 from app.views.window.actions import Actions
 from app.views.window.hero_tiles import HeroTiles
 from app.views.window.run_title import RunTitle
@@ -59,7 +59,7 @@ class RunHeader(Card):
         self.state = Badge()
         self.about = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
         self.about.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.bar = named(Meter(warns=False), "Progress")
+        self.bar = named(ProgressMeter(), "Progress")
         self.bar.setFixedHeight(4)
         self.steps = bold_label()
         self.steps.setFont(tabular(self.steps.font()))
@@ -116,8 +116,10 @@ class RunHeader(Card):
         self.rest.set_full_text(rest)
         self._place_rest()
         self.bar.set_share(summary.share)
+        self.bar.set_busy(summary.is_preparing)
         share = UNKNOWN if summary.share is None else percent(summary.share)
-        self.bar.setAccessibleDescription(f"{share} done: {steps or UNKNOWN}, {rest}")
+        done = "Preparing" if summary.is_preparing else f"{share} done"
+        self.bar.setAccessibleDescription(f"{done}: {steps or UNKNOWN}, {rest}")
         epoch = f"Epoch {summary.epoch}" if summary.epoch is not None else ""
         self._progress.setToolTip(" · ".join(part for part in (epoch, share, rest) if part))
 

@@ -98,15 +98,19 @@ def needed_build(device: Device, cuda_build: str | None) -> str:
 
 
 def in_use_by(sample: DeviceSample) -> str:
-    """Who uses a GPU, as a phrase ("in use by python (pid 123), 69 GiB"); empty while it is free."""
+    """Who uses a GPU, as a phrase ("in use by python (pid 123), 69 GiB"); empty while it is free.
+
+    A run of ours is named, and its card is in use from its first process on, however little that holds.
+    """
     if not _is_in_use(sample):
         return ""
     largest = next(iter(sample.processes), None)
     if largest is None:
         whose = "in use by a program that is not listed"
     else:
-        name = f"{largest.name} (pid {largest.pid})" if largest.name else f"pid {largest.pid}"
-        others = len(sample.processes) - 1
+        own, name = largest.run, f"{largest.name} (pid {largest.pid})" if largest.name else f"pid {largest.pid}"
+        name = f"the run {own}" if own else name
+        others = sum(not own or process.run != own for process in sample.processes[1:])
         more = "" if not others else " and 1 other" if others == 1 else f" and {others} others"
         whose = f"in use by {name}{more}"
     held = sum(process.memory_bytes or 0 for process in sample.processes) or sample.memory_used_bytes
@@ -119,7 +123,7 @@ def in_use_by(sample: DeviceSample) -> str:
 def _is_in_use(sample: DeviceSample) -> bool:
     if sample.utilization_percent is not None and sample.utilization_percent >= BUSY_PERCENT:
         return True
-    if any((process.memory_bytes or 0) > LARGE_PROCESS_BYTES for process in sample.processes):
+    if any(process.run or (process.memory_bytes or 0) > LARGE_PROCESS_BYTES for process in sample.processes):
         return True
     used, total = sample.memory_used_bytes, sample.memory_total_bytes
     return used is not None and used > max(UNNAMED_USE_BYTES, UNNAMED_USE_SHARE * (total or 0))

@@ -45,11 +45,13 @@ class DeviceProcess:
         pid: Its number.
         name: Of its program ("python"); empty where it cannot be read, as for processes outside a container.
         memory_bytes: What it holds of the GPU's memory; None where the driver does not say (Windows' WDDM).
+        run: The name of the run of ours that it belongs to; empty for any other process, and until one asked.
     """
 
     pid: int
     name: str = ""
     memory_bytes: int | None = None
+    run: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from typing import Final
 
@@ -25,7 +26,10 @@ from PySide6.QtWidgets import QApplication
 from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.new_run.device_row import DeviceRow
+from core.cli.entry import main
 from core.machine.devices.gpu_processes import plain_name
+from core.run_folder.naming import label
+from core.run_folder.record import notes_of
 from tests.helpers.host_fixture import FakeRun
 from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
 
@@ -229,6 +233,30 @@ def story_shared(folder: Path) -> None:
         assert small.status.full_text == "free · 2.0 GiB is less than half of the best card"
 
 
+def story_own(folder: Path) -> None:
+    """A card that a run of ours trains on names the run, in the window and on the command line, and is not ticked."""
+    used = folder / "used.txt"
+    os.environ["NVMLSIM_PROCFILE"] = str(used)
+    with window(folder) as rankdeck:
+        ada, card = rows(rankdeck)
+        wait_for(lambda: ada.status.full_text.startswith("free") and ada.box.isChecked())
+        run = FakeRun(folder, runs_dir=folder / "runs").behave(steps=10_000, step_s=0.05).start().wait_for_step(1)
+        host = run.store.state().host
+        assert host is not None
+        ranks = psutil.Process(host.pid).children(recursive=True)
+        used.write_text(f"0 {ranks[-1].pid} 300\n1 {os.getpid()} 9000\n", encoding="utf-8")
+        name = label(run.store.state(), notes_of(run.run_dir))
+        wait_for(lambda: ada.status.full_text.startswith(f"in use by the run {name}, "))
+        assert f"{name} (pid {ranks[-1].pid}): 0.3 GiB" in ada.box.toolTip()
+        wait_for(lambda: f"(pid {os.getpid()})" in card.status.full_text)
+        printed = StringIO()
+        with redirect_stdout(printed):
+            assert main(["devices", "--runs-dir", str(folder / "runs")]) == 0
+        lines = [line for line in printed.getvalue().splitlines() if "GPU-" in line]
+        assert f"the run {name}" in lines[0] and f"(pid {os.getpid()}), 8.8 GiB" in lines[1]
+        run.stop(now=True).end()
+
+
 def story_training(folder: Path) -> None:
     """A run on slots of the processor beside GPUs: both are plotted, each under its name."""
     with window(folder) as rankdeck:
@@ -267,6 +295,7 @@ TOLD: Final = (
     ("eight", "eight"),
     ("busy", "busy"),
     ("shared", "shared"),
+    ("own", "two_free"),
     ("training", "lost_for_good"),
 )
 

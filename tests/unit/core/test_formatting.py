@@ -6,7 +6,19 @@ import math
 
 import pytest
 
-from core.formatting import byte_size, clock, count, duration, gibibytes, moment, number, percent, rate, short_duration
+from core.formatting import (
+    byte_size,
+    clock,
+    count,
+    duration,
+    gibibytes,
+    moment,
+    number,
+    parameters_text,
+    percent,
+    rate,
+    short_duration,
+)
 
 pytestmark = pytest.mark.windows
 
@@ -48,6 +60,14 @@ def test_numbers_with_units() -> None:
     assert gibibytes(48 * 2**30) == "48 GiB" and gibibytes(3 * 2**29) == "1.5 GiB" and gibibytes(None) == "–"
     sizes = (None, 1, 812, 2_500_000, 20_300_000, 512_300_000, 3 * 10**12)
     assert [byte_size(size) for size in sizes] == ["–", "1 byte", "812 bytes", "2.5 MB", "20.3 MB", "512 MB", "3 TB"]
+
+
+def test_the_size_of_a_model() -> None:
+    totals = (312, 12_840, 840_448, 10_788_864, 123_751_680, 174_575_947_776)
+    assert [parameters_text(total, total).removesuffix(" parameters") for total in totals] == [
+        *("312", "12.8 k", "0.84 M", "10.8 M", "124 M", "175 B"),
+    ]
+    assert parameters_text(123_751_680, 811_008) == "124 M parameters, 0.81 M trained"
 
 
 def test_times() -> None:

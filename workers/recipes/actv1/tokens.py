@@ -6,6 +6,7 @@ is there and empty says that it could not be had: a resumed run keeps the vocabu
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import shutil
 from pathlib import Path
@@ -30,6 +31,8 @@ from workers.recipes.actv1.options import Options
 
 KEPT: Final = "tokenizer"
 """Below the run's data folder: the named model's tokenizer."""
+BYTES: Final = 256
+"""The vocabulary if each byte is a token."""
 
 
 def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:
@@ -61,6 +64,14 @@ def tokens_of(folder: Path, kind: str) -> Tokens:
 def keeps_model(folder: Path) -> bool:
     """Whether the tokens are those of the named model."""
     return (folder / KEPT / TOKENIZER).is_file()
+
+
+def vocabulary_size(options: Options, model: str | None) -> int:
+    """Tokens that a run would have, as far as this machine knows; BPE is taken to learn as many as it may."""
+    if model:
+        with contextlib.suppress(TokenizerError):
+            return tokens_in(find_source(model)).spec.open().vocab_size
+    return options.vocab_size if options.tokenizer == "bpe" else BYTES
 
 
 def find_source(model: str) -> Path:

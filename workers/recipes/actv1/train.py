@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from rankdeck.recipe import LossAndMetrics, Optimization, Run, Task, WindowBatches, check_heads, read_options
+from rankdeck.recipe import LossAndMetrics, Optimization, Request, Run, Task, WindowBatches, check_heads, read_options
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.model import HierarchicalModel, Shape
 from workers.recipes.actv1.options import Options
-from workers.recipes.actv1.tokens import keep_own_tokens, keeps_model, make_tokenizer, tokens_of
+from workers.recipes.actv1.tokens import keep_own_tokens, keeps_model, make_tokenizer, tokens_of, vocabulary_size
 
 
 def main(run: Run) -> None:
@@ -21,23 +21,7 @@ def main(run: Run) -> None:
     windows = prepare(run)
     tokens = tokens_of(run.data_dir, o.tokenizer)
     tokenizer = tokens.spec.open()
-    model = HierarchicalModel(
-        Shape(
-            vocab_size=run.info["vocab_size"],
-            seq_len=run.config.seq_len,
-            n_embd=o.n_embd,
-            n_head=o.n_head,
-            dropout=o.dropout,
-            h_layers=o.h_layers,
-            l_layers=o.l_layers,
-            h_cycles=o.h_cycles,
-            l_cycles=o.l_cycles,
-            halt_max_steps=o.halt_max_steps,
-            halt_exploration=o.halt_exploration,
-            every_segment=run.forward_is_collective,
-            grad_checkpointing=o.grad_checkpointing,
-        )
-    )
+    model = make_model(o, run.config.seq_len, run.info["vocab_size"], every_segment=run.forward_is_collective)
     rule = Rule(o.halt_max_steps, o.q_weight, o.step_price)
 
     def loss(model: nn.Module, window: Tensor) -> LossAndMetrics:
@@ -82,3 +66,30 @@ def prepare(run: Run) -> WindowBatches:
             "The run uses its own tokenizer. To use the model's, start a new run once that tokenizer is available.",
         )
     return windows
+
+
+def make_model(o: Options, seq_len: int, vocab_size: int, *, every_segment: bool = False) -> HierarchicalModel:
+    """The model that is trained."""
+    return HierarchicalModel(
+        Shape(
+            vocab_size=vocab_size,
+            seq_len=seq_len,
+            n_embd=o.n_embd,
+            n_head=o.n_head,
+            dropout=o.dropout,
+            h_layers=o.h_layers,
+            l_layers=o.l_layers,
+            h_cycles=o.h_cycles,
+            l_cycles=o.l_cycles,
+            halt_max_steps=o.halt_max_steps,
+            halt_exploration=o.halt_exploration,
+            every_segment=every_segment,
+            grad_checkpointing=o.grad_checkpointing,
+        )
+    )
+
+
+def build_model(request: Request) -> HierarchicalModel:
+    """The model that these settings ask for, to count its parameters."""
+    o = read_options(request, Options)
+    return make_model(o, request.config.seq_len, vocabulary_size(o, request.config.model))

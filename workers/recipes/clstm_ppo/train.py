@@ -18,8 +18,8 @@ from typing import Any, Final
 import torch
 from torch import nn
 
-from rankdeck.recipe import LossAndMetrics, Optimization, PreparedData, Run, Task, read_options
-from workers.recipes.clstm_ppo.environments import is_trading, open_world
+from rankdeck.recipe import LossAndMetrics, Optimization, PreparedData, Request, Run, Task, read_options
+from workers.recipes.clstm_ppo.environments import World, is_trading, open_world
 from workers.recipes.clstm_ppo.grid import make_grid
 from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
 from workers.recipes.clstm_ppo.options import Options
@@ -47,7 +47,7 @@ def main(run: Run) -> None:
         torch.set_num_threads(1)
 
     # model
-    policy = CascadedLstm(world.observations.size, world.actions.count, world.actions.continuous, o.hidden)
+    policy = make_model(world, o)
 
     # episodes: to learn from, and to see how good the policy is
     player = Player(policy, run.device, config.seed, o.discount, o.reward_scale)
@@ -93,6 +93,22 @@ def main(run: Run) -> None:
                 goal=goal,
             )
         )
+
+
+def make_model(world: World, options: Options) -> CascadedLstm:
+    """The policy for an environment."""
+    return CascadedLstm(world.observations.size, world.actions.count, world.actions.continuous, options.hidden)
+
+
+def build_model(request: Request) -> CascadedLstm | None:
+    """The policy that these settings ask for, to count its parameters; None if its environment needs a folder read."""
+    options, named = read_options(request, Options), Path(request.config.dataset_file)
+    if is_trading(options) and named.is_dir():
+        return None
+    market = open_files(str(named), lambda: [named], options)[1] if is_trading(options) else None
+    with torch.device("cpu"):  # an environment may compute with tensors of its own
+        world = open_world(options, market)
+    return make_model(world, options)
 
 
 def prepared_from(options: Options) -> dict[str, Any]:

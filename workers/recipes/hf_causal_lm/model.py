@@ -83,10 +83,15 @@ def _read_config(folder: Path) -> Iterator[Any]:
 
 def empty_model(folder: Path) -> nn.Module:
     """The model whose `config.json` lies in `folder`, its weights not yet those of anybody."""
+    with _read_config(folder) as config:
+        return made_from(config)
+
+
+def made_from(config: Any) -> nn.Module:
+    """A model of a configuration, its weights not yet those of anybody."""
     from transformers import AutoModelForCausalLM
 
-    with _read_config(folder) as config:
-        made: nn.Module = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
+    made: nn.Module = AutoModelForCausalLM.from_config(config, dtype=torch.float32, trust_remote_code=False)
     return made
 
 

@@ -21,6 +21,7 @@ from rankdeck.recipe import (
     Export,
     Optimization,
     PreparedData,
+    Request,
     Run,
     Task,
     TextSource,
@@ -30,14 +31,15 @@ from rankdeck.recipe import (
     read_options,
     spread,
 )
-from workers.recipes.hf_causal_lm.check import check_model
+from workers.recipes.hf_causal_lm.check import check_model, tokenizer_path
 from workers.recipes.hf_causal_lm.download import ask_size, local_folder
 from workers.recipes.hf_causal_lm.exporting import export_folder
-from workers.recipes.hf_causal_lm.folder import CONFIG, check_tokenizer_fits, open_folder
+from workers.recipes.hf_causal_lm.folder import CONFIG, check_tokenizer_fits, largest_token, open_folder
 from workers.recipes.hf_causal_lm.model import (
     be_quiet,
     checkpointed,
     empty_model,
+    made_from,
     scratch_config,
     trained_model,
     with_lora,
@@ -163,6 +165,21 @@ def make_model(run: Run, options: Options) -> nn.Module:
     if options.grad_checkpointing:
         checkpointed(model)
     return with_lora(model, options, str(run.config.model)) if options.training == "lora" else model
+
+
+def build_model(request: Request) -> nn.Module | None:
+    """The model that these settings ask for, to count its parameters; None if it has yet to be downloaded."""
+    o, config = read_options(request, Options), request.config
+    be_quiet(allow_download=False)
+    source = find_source(config.model or "")
+    if source.kind == "scratch":
+        named = o.tokenizer_file
+        vocab_size = largest_token(tokenizer_path(named)) + 1 if named else o.vocab_size
+        return made_from(scratch_config(source.name, o, config.seq_len, vocab_size, None))
+    if source.folder is None:
+        return None
+    model = empty_model(source.folder)
+    return with_lora(model, o, source.name) if o.training == "lora" else model
 
 
 def export(given: Export) -> None:

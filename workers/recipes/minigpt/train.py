@@ -8,12 +8,17 @@ predicted exactly once an epoch). The rest is what one would train seriously.
 
 from __future__ import annotations
 
+from typing import Final
+
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rankdeck.recipe import Optimization, Run, Task, check_heads, make_tokenizer, read_options, tokenizer_in
+from rankdeck.recipe import Optimization, Request, Run, Task, check_heads, make_tokenizer, read_options, tokenizer_in
 from workers.recipes.minigpt.model import MiniGPT, Shape
 from workers.recipes.minigpt.options import Options
+
+BYTES: Final = 256
+"""The vocabulary if each byte is a token."""
 
 
 def main(run: Run) -> None:
@@ -25,10 +30,7 @@ def main(run: Run) -> None:
     depends_on = {"tokenizer": o.tokenizer, "vocab_size": o.vocab_size, "val_fraction": o.val_fraction}
     windows = run.prepare_windows(make_tokenizer, depends_on)
     tokenizer = tokenizer_in(run.data_dir, o.tokenizer).open()
-    vocab_size = run.info["vocab_size"]
-
-    # model
-    model = MiniGPT(Shape(vocab_size, length, o.n_layer, o.n_head, o.n_embd, o.dropout, o.grad_checkpointing))
+    model = make_model(o, length, run.info["vocab_size"])
 
     # loss: mean cross-entropy of the next token, in nats
     def loss(model: nn.Module, window: Tensor) -> Tensor:
@@ -58,3 +60,14 @@ def main(run: Run) -> None:
             val_batches=o.val_batches,
         )
     )
+
+
+def make_model(o: Options, seq_len: int, vocab_size: int) -> MiniGPT:
+    """The model that is trained."""
+    return MiniGPT(Shape(vocab_size, seq_len, o.n_layer, o.n_head, o.n_embd, o.dropout, o.grad_checkpointing))
+
+
+def build_model(request: Request) -> MiniGPT:
+    """The model that these settings ask for, to count its parameters; BPE is taken to learn as much as it may."""
+    o = read_options(request, Options)
+    return make_model(o, request.config.seq_len, o.vocab_size if o.tokenizer == "bpe" else BYTES)

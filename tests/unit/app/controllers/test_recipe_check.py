@@ -90,7 +90,7 @@ def test_the_newest_draft_is_asked_about_once_it_is_in_sight(check: RecipeCheck,
     found: list[dict[str, str]] = []
     check.checked.connect(lambda problems, _notes: found.append(causes(problems)))
     check.update(run_of(picky, width=3), None, "")
-    assert found == [{}] and not check._later.isActive(), "out of sight no process is started"
+    assert found == [{}] and not check.is_asking, "out of sight no process is started"
     check.set_watched(True)
     check.update(run_of(picky, depth=5), None, "")
     qtbot.waitUntil(lambda: found[-1] == {"depth": "5 is odd."}, timeout=SOON_MS)

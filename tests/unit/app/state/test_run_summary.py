@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from app.run_data.metrics_batch import parse_lines
@@ -69,6 +71,16 @@ def test_progress_says_how_far_it_is_and_when_it_ends() -> None:
         progress_text(RunSummary("failed", step=502, total_steps=1000, seconds_run=242.0), 0.0)[1] == "after 4 m 02 s"
     )
     assert progress_text(RunSummary(), 0.0) == ("", "")
+
+
+def test_a_phase_without_a_share_is_no_progress() -> None:
+    resumed = RunSummary("starting", doing="CPU 1: importing torch", step=500, total_steps=1000, is_live=True)
+    assert resumed.share is None and resumed.is_preparing
+    tokenising = dataclasses.replace(resumed, doing="CPU 0: tokenising 45 %")
+    assert tokenising.share == 0.45 and not tokenising.is_preparing
+    evaluating = dataclasses.replace(resumed, word="training", doing="Evaluating")
+    assert evaluating.share == 0.5 and not evaluating.is_preparing, "the steps are made"
+    assert not dataclasses.replace(resumed, is_live=False).is_preparing
 
 
 def test_a_phase_with_a_share_fills_the_bar() -> None:

@@ -32,6 +32,7 @@ def test_the_shown_run_while_it_is_live_else_the_newest_live_one() -> None:
     [
         ({}, TaskState.NORMAL),
         ({"state": "starting", "step": 0}, TaskState.BUSY),
+        ({"state": "starting", "step": 2}, TaskState.BUSY),
         ({"total_steps": None}, TaskState.BUSY),
         ({"state": "stopping"}, TaskState.PAUSED),
         ({"trouble": {"title": "The disk is full"}}, TaskState.ERROR),

@@ -110,8 +110,22 @@ def test_a_notice_says_title_cause_step_and_does_the_step(qtbot: QtBot) -> None:
     assert bar.accessibleName() == f"error: {UsageError.title}"
     bar._button.click()
     assert done == ["chosen"]
-    bar._close.click()
+    bar.close_button.click()
     assert bar.isHidden()
+
+
+def test_a_notice_has_its_button_below_the_text_where_it_would_squeeze_it(qtbot: QtBot) -> None:
+    ground = QWidget()
+    qtbot.addWidget(ground)
+    bar = NoticeBar(ground)
+    bar.say("error", "The disk is full", "Free some space. " * 8, Step("Choose another folder…", ground.hide))
+    ground.show()
+    for width, is_below in ((900, False), (400, True)):
+        bar.setGeometry(0, 0, width, bar.heightForWidth(width))
+        QApplication.processEvents()
+        bar.setGeometry(0, 0, width, bar.heightForWidth(width))
+        assert (bar._button.y() >= bar._text.geometry().bottom()) is is_below
+        assert bar._text.width() >= 250 and bar._text.height() >= bar._text.heightForWidth(bar._text.width())
 
 
 def test_a_label_with_too_little_room_ends_in_an_ellipsis_and_keeps_its_words(qtbot: QtBot) -> None:

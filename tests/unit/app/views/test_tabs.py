@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QGuiApplication
+from PySide6.QtGui import QColor, QGuiApplication, QPalette
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -242,6 +242,25 @@ def test_older_samples_may_be_read_later_and_another_run_starts_anew(sampled: Sa
     assert sampled.steps.count() == 60 and sampled.text.toPlainText().startswith("step 55")
     sampled.show_samples([{"step": 7, "rank": 1, "ts": 900.0, "prompt": "", "text": "other"}])
     assert sampled.text.toPlainText() == "step 7 · rank 1\nother\n\n"
+
+
+def test_headings_of_samples_follow_the_theme(sampled: SamplesView) -> None:
+    sampled.show_samples(samples(1, 81))
+    sampled.steps.selectAll()
+    bar = sampled.text.verticalScrollBar()
+    bar.setValue(bar.maximum() // 2)
+    place = bar.value()
+
+    def heading() -> QColor:
+        return sampled.text.document().firstBlock().begin().fragment().charFormat().foreground().color()
+
+    for colour in ("#aabbcc", "#334455"):
+        palette = sampled.palette()
+        palette.setColor(QPalette.ColorRole.PlaceholderText, QColor(colour))
+        sampled.setPalette(palette)
+        QApplication.processEvents()
+        assert heading() == QColor(colour)
+    assert bar.value() == place > 0, "what one reads stays in sight"
 
 
 def test_samples_are_found_by_step_and_by_words(sampled: SamplesView, qtbot: QtBot) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QMenu
@@ -9,6 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.state.hero_figures import HeroFigure
 from app.state.run_summary import RunSummary
+from app.views.style.tones import tone
 from app.views.window.actions import Actions
 from app.views.window.hero_tiles import shortened
 from app.views.window.run_header import RunHeader
@@ -42,6 +45,29 @@ def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
     assert len(places) == 1
     assert header.rest.geometry().right() < header.rest.parentWidget().width()
     assert header.steps.text() == "99,999 / 100,000" and "10 m 00 s left" in header.rest.full_text
+
+
+def test_the_bar_moves_while_a_phase_does_not_say_how_far_it_is(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    going = RunSummary("starting", doing="CPU 1: importing torch", step=500, total_steps=1000, is_live=True)
+
+    def filled() -> tuple[int, int]:
+        """The first and the last pixel in the colour of the bar."""
+        picture = header.bar.grab().toImage()
+        colour, line = tone(header.bar.palette(), "accent"), picture.height() // 2
+        blue = [x for x in range(picture.width()) if picture.pixelColor(x, line) == colour]
+        return (blue[0], blue[-1]) if blue else (-1, -1)
+
+    header.show_summary(going)
+    before = filled()
+    qtbot.waitUntil(lambda: filled() != before and filled()[0] > 0)
+    assert "Preparing" in header.bar.accessibleDescription()
+    header.show_summary(dataclasses.replace(going, word="training", doing=""))
+    half = header.bar.width() // 2
+    assert filled()[0] <= 2 and abs(filled()[1] - half) <= 2, "the steps that are made"
+    header.show_summary(going)
+    header.hide()
+    assert not header.bar._moves.isActive(), "out of sight nothing moves"
 
 
 def test_only_what_can_be_done_now_is_offered(qtbot: QtBot) -> None:
