@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QKeySequence, 
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from app.models.run_list import RunListModel
-from app.models.run_order import NEWEST, ORDERS
+from app.models.run_order import BEST, NEWEST, ORDERS
 from app.models.run_row import RunRow, totals_text
 from app.views.run_list.filter_line import FilterLine
 from app.views.run_list.foot_notice import FootNotice
@@ -128,6 +128,8 @@ class RunsPanel(QWidget):
             action.setChecked(order == NEWEST)
             action.triggered.connect(lambda _checked, order=order: self._model.set_order(order))
             group.addAction(action)
+            if order == BEST:
+                menu.aboutToShow.connect(lambda action=action: action.setText(self._model.best_title()))
         button.setMenu(menu)
         return button
 
