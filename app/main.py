@@ -25,6 +25,7 @@ from app.controllers.notifications import Notifications
 from app.controllers.organising import Organising
 from app.controllers.palette import Palette
 from app.controllers.preferences import Preferences
+from app.controllers.run_bin import RunBin
 from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
@@ -89,6 +90,7 @@ class Rankdeck(QObject):
         self.draft_saving = DraftSaving(window.new_run, self.settings, self)
         self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)
         self.organising = Organising(window, runs, showing, self.display, self.runner, self)
+        self.bin = RunBin(window, runs, showing, self.runner, self.runs_dir, self)
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self)

@@ -1,4 +1,4 @@
-"""Curves and sizes of the listed runs, read by a thread of its own: curves of rows in sight first, then sizes."""
+"""Curves and sizes of the listed runs, read by a thread of its own: curves of rows in sight first, sizes last."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
-from app.models.run_row import RunRow
+from app.models.run_row import NO_CURVE, RunRow, is_live
 from core.metrics.curve import MetricCurve, read_curve
 from core.run_folder.bin import folder_bytes
 from core.run_folder.store import RunStore
@@ -64,8 +64,9 @@ class RunDetails(Feed):
         super().__init__(parent)
         self._changed = threading.Condition()
         self._wanted: OrderedDict[Path, RunRow] = OrderedDict()
-        self._runs: dict[Path, Version] = {}
-        self._live: set[Path] = set()
+        self._runs: dict[Path, RunRow] = {}
+        self._wants_all = False
+        self._read: dict[Path, tuple[Version, float]] = {}
         self._counted: dict[Path, tuple[Version, float]] = {}
 
     def open(self) -> None:
@@ -78,6 +79,8 @@ class RunDetails(Feed):
             while not stopping.is_set():
                 row, folder = self._next(stopping)
                 if row is not None:
+                    with self._changed:
+                        self._read[row.path] = (version_of(row), time.monotonic())
                     send(CurveRead(row.path, version_of(row), _read(row)))
                 elif folder is not None:
                     sizes[folder] = folder_bytes(folder)
@@ -107,22 +110,26 @@ class RunDetails(Feed):
         for path in dropped:
             self.curve_dropped.emit(path)
 
+    def want_all_curves(self) -> None:
+        """Reads the curve of every run whose main metric its state does not say, from now on."""
+        with self._changed:
+            self._wants_all = True
+            self._changed.notify_all()
+
     def set_runs(self, rows: Iterable[RunRow]) -> None:
         """Counts the sizes of these runs, of each again when it has changed."""
-        runs: dict[Path, Version] = {}
-        live: set[Path] = set()
-        for row in rows:
-            runs[row.path] = version_of(row)
-            if row.entry.state is not None and row.entry.state.is_live:
-                live.add(row.path)
+        runs = {row.path: row for row in rows}
         with self._changed:
-            self._runs, self._live = runs, live
+            self._runs = runs
             self._counted = {path: counted for path, counted in self._counted.items() if path in runs}
+            self._read = {path: read for path, read in self._read.items() if path in runs}
             self._changed.notify_all()
 
     def _next(self, stopping: threading.Event) -> tuple[RunRow | None, Path | None]:
         """The next curve to read, or the next folder to count; neither when there is nothing to do for a second."""
         with self._changed:
+            if not self._wanted and (row := self._next_curve()) is not None:
+                return row, None
             if not self._wanted and (folder := self._next_folder()) is not None:
                 return None, folder
             if not self._wanted and not stopping.is_set():
@@ -131,23 +138,35 @@ class RunDetails(Feed):
                 return self._wanted.popitem()[1], None
             return None, None
 
+    def _next_curve(self) -> RunRow | None:
+        """The next run whose curve the order asks for."""
+        now = time.monotonic()
+        for path, row in self._runs.items() if self._wants_all else ():
+            if row.metric.last(row.entry.state, NO_CURVE) is None:
+                read, at = self._read.get(path, (None, 0.0))
+                if read is None or (read != version_of(row) and _is_due(row, now - at)):
+                    return row
+        return None
+
     def _next_folder(self) -> Path | None:
         now = time.monotonic()
-        for path, version in self._runs.items():
+        for path, row in self._runs.items():
+            version = version_of(row)
             counted, at = self._counted.get(path, (None, 0.0))
-            if counted is None or now - at > RECOUNT_S or (counted != version and self._is_due(path, now - at)):
+            if counted is None or now - at > RECOUNT_S or (counted != version and _is_due(row, now - at)):
                 self._counted[path] = (version, now)
                 return path
         return None
-
-    def _is_due(self, path: Path, age_s: float) -> bool:
-        return path not in self._live or age_s > LIVE_RECOUNT_S
 
     def _on_item(self, item: object) -> None:
         if isinstance(item, CurveRead):
             self.curve_read.emit(item)
         elif isinstance(item, Mapping):
             self.sizes_counted.emit(item)
+
+
+def _is_due(row: RunRow, age_s: float) -> bool:
+    return not is_live(row.entry) or age_s > LIVE_RECOUNT_S
 
 
 def _read(row: RunRow) -> MetricCurve:

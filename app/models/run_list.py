@@ -10,11 +10,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, Signal
+from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, Qt, QTimer, Signal
 
 from app.bridge import Feed, Send
 from app.models.run_details import CurveRead, RunDetails, Version, version_of
-from app.models.run_order import NEWEST, ordered
+from app.models.run_order import BEST, NEWEST, best_title, ordered
 from app.models.run_row import NO_CURVE, RunRow, Totals, is_live, sentence, tooltip
 from app.models.run_scanner import RunScanner
 from core.metrics.curve import MetricCurve
@@ -28,6 +28,8 @@ ROW: Final = Qt.ItemDataRole.UserRole
 """The role of a row's `RunRow`; others say its name, and a sentence for tooltips and screen readers."""
 CURVE: Final = Qt.ItemDataRole.UserRole + 1
 """The role of a row's `MetricCurve`; to ask for it has it read."""
+SORT_AFTER_MS: Final = 200
+"""From the first of the curves that arrived since the last sort."""
 CURVE_AGAIN_S: Final = 5.0
 """A live run's curve is not read more often."""
 Index = QModelIndex | QPersistentModelIndex
@@ -38,11 +40,13 @@ class RunListModel(QAbstractListModel):
 
     Signals:
         curve_wanted: A `RunRow` that is in sight and has no curve yet, or an old one.
+        all_curves_wanted: The order asks for the main metric of every run, in sight or not.
         renamed: ``(folder, name)``: the user typed another name.
         totals_changed: `totals` may be another one.
     """
 
     curve_wanted = Signal(object)
+    all_curves_wanted = Signal()
     renamed = Signal(object, str)
     totals_changed = Signal()
 
@@ -56,6 +60,8 @@ class RunListModel(QAbstractListModel):
         self._curves: dict[Path, MetricCurve] = {}
         self._wanted: dict[Path, tuple[Version, float]] = {}
         self._sizes: dict[Path, int] = {}
+        self._sort_due = QTimer(self, singleShot=True, interval=SORT_AFTER_MS)
+        self._sort_due.timeout.connect(self._sort)
 
     def entries(self) -> list[RunEntry]:
         """Every run, also those that are not shown."""
@@ -103,7 +109,16 @@ class RunListModel(QAbstractListModel):
     def set_order(self, order: str) -> None:
         """Shows them in one of `ORDERS`."""
         self._order = order
-        self._all = ordered(self._all, order)
+        if order == BEST:
+            self.all_curves_wanted.emit()
+        self._sort()
+
+    def best_title(self) -> str:
+        """What the order by the best value is called for these runs."""
+        return best_title({row.metric for row in self._all})
+
+    def _sort(self) -> None:
+        self._all = ordered(self._all, self._order, self._curves)
         self._arrange()
 
     def rowCount(self, parent: Index | None = None) -> int:
@@ -145,7 +160,7 @@ class RunListModel(QAbstractListModel):
 
     def show(self, rows: Sequence[RunRow]) -> None:
         """Takes over what was read; every run is in it."""
-        self._all = ordered(rows, self._order)
+        self._all = ordered(rows, self._order, self._curves)
         if any(len(known) > len(rows) for known in (self._sizes, self._curves, self._wanted, self._texts)):
             paths = {row.path for row in rows}
             self._texts = {path: text for path, text in self._texts.items() if path in paths}
@@ -170,6 +185,8 @@ class RunListModel(QAbstractListModel):
         """Takes over a curve."""
         if self._curves.get(read.path) != read.curve:
             self._curves[read.path] = read.curve
+            if self._order == BEST and not self._sort_due.isActive():
+                self._sort_due.start()
             number = self.row_number(read.path)
             if number is not None:
                 self.dataChanged.emit(self.index(number), self.index(number), [CURVE])
@@ -285,6 +302,7 @@ class RunList(Feed):
         self.model = RunListModel(self)
         self.details = RunDetails(self)
         self.model.curve_wanted.connect(self.details.want_curve)
+        self.model.all_curves_wanted.connect(self.details.want_all_curves)
         self.details.curve_read.connect(self.model.set_curve)
         self.details.curve_dropped.connect(self.model.drop_curve)
         self.details.sizes_counted.connect(self.model.set_sizes)

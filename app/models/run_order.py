@@ -2,25 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import math
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
-from app.models.run_row import RunRow, is_live, lasted_s
+from app.models.main_metric import MainMetric
+from app.models.run_row import NO_CURVE, RunRow, is_live, lasted_s
+from core.metrics.curve import MetricCurve
 
 NEWEST: Final = "newest"
-ORDERS: Final = {NEWEST: "Newest first", "name": "Name", "loss": "Lowest loss first", "duration": "Longest first"}
+BEST: Final = "best"
+ORDERS: Final = {NEWEST: "Newest first", "name": "Name", BEST: "Best first", "duration": "Longest first"}
 """Orders by name, each with its title."""
+METRICS_NAMED: Final = 3
+"""By more metrics than this, the title of `BEST` names none."""
 
 
-def ordered(rows: Iterable[RunRow], order: str = NEWEST) -> list[RunRow]:
+def ordered(
+    rows: Iterable[RunRow], order: str = NEWEST, curves: Mapping[Path, MetricCurve] | None = None
+) -> list[RunRow]:
     """Runs in an order, pinned ones on top; among equals the newest first.
 
     Args:
         rows: To sort.
-        order: One of `ORDERS`; "newest" has live runs above all that have ended.
+        order: One of `ORDERS`; "newest" has live runs above all that have ended, "best" sorts by the last value of
+            each run's main metric and keeps runs of one metric together.
+        curves: Of main metrics, as far as they were read; only "best" looks at them.
     """
-    key = _KEYS.get(order, _by_date)
+    known = curves or {}
+    key = (lambda row: _by_metric(row, known)) if order == BEST else _KEYS.get(order, _by_date)
     return sorted(rows, key=lambda row: (not row.record.notes.pinned, *key(row), *_by_date(row)))
+
+
+def best_title(metrics: Iterable[MainMetric]) -> str:
+    """The title of `BEST` for runs of these metrics: "Best first: lowest loss, highest return"."""
+    names = sorted({f"{'highest' if metric.is_higher_better else 'lowest'} {metric.title}" for metric in metrics})
+    by = ", ".join(names) if len(names) <= METRICS_NAMED else "each recipe's main metric"
+    return f"{ORDERS[BEST]}: {by}" if names else ORDERS[BEST]
 
 
 def _by_date(row: RunRow) -> tuple[Any, ...]:
@@ -32,10 +51,11 @@ def _by_name(row: RunRow) -> tuple[Any, ...]:
     return (row.record.label.casefold(),)
 
 
-def _by_loss(row: RunRow) -> tuple[Any, ...]:
-    state = row.entry.state
-    loss = state.loss if state is not None else None
-    return (loss is None, loss or 0.0)
+def _by_metric(row: RunRow, curves: Mapping[Path, MetricCurve]) -> tuple[Any, ...]:
+    value = row.metric.last(row.entry.state, curves.get(row.path, NO_CURVE))
+    if value is None or not math.isfinite(value):
+        return (True,)
+    return (False, row.metric.title, -value if row.metric.is_higher_better else value)
 
 
 def _by_duration(row: RunRow) -> tuple[Any, ...]:
@@ -46,6 +66,5 @@ def _by_duration(row: RunRow) -> tuple[Any, ...]:
 
 _KEYS: Final[dict[str, Callable[[RunRow], tuple[Any, ...]]]] = {
     "name": _by_name,
-    "loss": _by_loss,
     "duration": _by_duration,
 }

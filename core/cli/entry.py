@@ -36,6 +36,7 @@ _COMMANDS: Final = {
     "note": "core.cli.organise",
     "tag": "core.cli.organise",
     "rm": "core.cli.organise",
+    "bin": "core.cli.organise",
     "devices": "core.cli.machine",
     "recipes": "core.cli.machine",
     "export": "core.cli.export",

@@ -1,19 +1,32 @@
-"""`rankdeck rename`, `note`, `tag`, `rm` and `find`: keeping order among many runs."""
+"""`rankdeck rename`, `note`, `tag`, `rm`, `bin` and `find`: keeping order among many runs."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from pathlib import Path
+from typing import Final
 
 from core.cli.runs import chosen_runs_dir, entry_values, list_table
 from core.cli.terminal import Terminal
-from core.errors import RunNotFoundError, UsageError
-from core.run_folder.bin import binned_runs, empty_bin, remove_run, require_ended, restore_run
+from core.errors import UsageError
+from core.formatting import byte_size, moment
+from core.run_folder.bin import (
+    delete_binned,
+    find_binned,
+    folder_bytes,
+    list_bin,
+    remove_run,
+    require_ended,
+    restore_run,
+)
 from core.run_folder.notes import read_notes, write_notes
 from core.run_folder.record import read_record
 from core.run_folder.run_filter import filter_problem, matching, parse_filter, unknown_names
 from core.run_folder.store import RunStore, find_run, list_runs
+
+_BIN_OF_RUNS: Final = ("restore", "delete")
+"""What `rankdeck bin` does with the runs that it is given."""
 
 
 def rename(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -51,27 +64,60 @@ def tag(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Moves runs to the bin, puts them back, or empties the bin."""
+    """Moves runs to the bin."""
     runs_dir = chosen_runs_dir(arguments)
-    if arguments.empty_bin:
-        if arguments.runs or arguments.undo:
-            raise UsageError("--empty-bin takes no runs.", "Run it alone: rankdeck rm --empty-bin")
-        count = empty_bin(runs_dir)
-        terminal.say(f"Deleted {count} run{'' if count == 1 else 's'} for good.")
-        return 0
-    if not arguments.runs:
-        raise UsageError("No run was given.", "Give one or more. To list runs: rankdeck runs")
-    if arguments.undo:
-        for text in arguments.runs:
-            terminal.say(f"Put back: {restore_run(_in_bin(runs_dir, text)).name}")
-        return 0
     stores = [find_run(runs_dir, text) for text in arguments.runs]  # all are there before the first is moved
     for store in stores:
         require_ended(store)
     for store in stores:
         remove_run(store)
-        terminal.say(f"{store.dir.name} is in the bin. Put it back: rankdeck rm --undo {store.dir.name}")
+        terminal.say(f"{store.dir.name} is in the bin. Put it back: rankdeck bin restore {store.dir.name}")
     return 0
+
+
+def bin(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Lists the removed runs, puts some back, or deletes some or all of them for good."""
+    runs_dir = chosen_runs_dir(arguments)
+    if arguments.runs and arguments.action not in _BIN_OF_RUNS:
+        raise UsageError(f"rankdeck bin {arguments.action} takes no runs.", "To delete some: rankdeck bin delete RUN …")
+    if not arguments.runs and arguments.action in _BIN_OF_RUNS:
+        raise UsageError("No run was given.", "Give one or more. To list those in the bin: rankdeck bin")
+    if arguments.action == "list":
+        _list_bin(arguments, terminal, runs_dir)
+        return 0
+    if arguments.action == "empty":
+        chosen = [run.path for run in list_bin(runs_dir)]
+    else:
+        chosen = [find_binned(runs_dir, text) for text in arguments.runs]
+    if arguments.action == "restore":
+        for path in chosen:
+            terminal.say(f"Put back: {restore_run(path).name}")
+        return 0
+    size = sum(map(folder_bytes, chosen))
+    count = delete_binned(chosen)
+    terminal.say(f"Deleted {count} run{'' if count == 1 else 's'} for good ({byte_size(size)}).")
+    return 0
+
+
+def _list_bin(arguments: argparse.Namespace, terminal: Terminal, runs_dir: Path) -> None:
+    runs = list_bin(runs_dir)
+    sizes = [folder_bytes(run.path) for run in runs]
+    if arguments.json:
+        terminal.json(
+            [
+                {**entry_values(run.record.entry, [], run.record.notes), "removed": run.removed, "size_bytes": size}
+                for run, size in zip(runs, sizes, strict=True)
+            ]
+        )
+    elif not runs:
+        terminal.say(f"The bin of {runs_dir} is empty.")
+    else:
+        rows = [
+            (run.path.name, run.label, moment(run.removed), byte_size(size))
+            for run, size in zip(runs, sizes, strict=True)
+        ]
+        terminal.table(("RUN", "NAME", "REMOVED", "SIZE"), rows)
+        terminal.say(f"{byte_size(sum(sizes))} in all. Put one back: rankdeck bin restore RUN")
 
 
 def find(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -98,15 +144,3 @@ def find(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _find(arguments: argparse.Namespace) -> RunStore:
     return find_run(chosen_runs_dir(arguments), arguments.run)
-
-
-def _in_bin(runs_dir: Path, text: str) -> Path:
-    matches = [entry.path for entry in binned_runs(runs_dir) if entry.path.name.startswith(text)]
-    exact = [path for path in matches if path.name == text]
-    if len(exact or matches) == 1:
-        return (exact or matches)[0]
-    if matches:
-        raise UsageError(f"{text!r:.100} means {len(matches)} runs in the bin.", "Give more of its id.")
-    raise RunNotFoundError(
-        f"No run in the bin of {runs_dir} is called {text!r:.100}.", "List them: rankdeck runs --bin"
-    )

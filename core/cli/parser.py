@@ -19,6 +19,7 @@ _SENTENCES: Final = (
     (r"unrecognized arguments: (.*)", "There is no flag or argument {}."),
     (r"the following arguments are required: (.*)", "Something is missing: {}."),
     (r"argument COMMAND: invalid choice: '([^']*)'", "There is no command {!r}."),
+    (r"argument ACTION: invalid choice: '([^']*)'", "rankdeck bin cannot {}."),
     (r"argument (--[\w-]+): invalid choice: '([^']*)'", "{} cannot be {!r}."),
 )
 """argparse's messages, and ours."""
@@ -137,11 +138,6 @@ def _add_list(runs: Parser) -> None:
     _add_json(runs)
 
 
-def _add_runs(runs: Parser) -> None:
-    runs.add_argument("--bin", action="store_true", help="List the runs that were moved to the bin.")
-    _add_list(runs)
-
-
 def _add_find(find: Parser) -> None:
     find.add_argument(
         "filter",
@@ -181,10 +177,21 @@ def _add_tag(tag: Parser) -> None:
 
 
 def _add_rm(rm: Parser) -> None:
-    rm.add_argument("runs", metavar="RUN", nargs="*", help=_RUN_HELP)
-    rm.add_argument("--undo", action="store_true", help="Put them back from the bin.")
-    rm.add_argument("--empty-bin", action="store_true", help="Delete everything in the bin for good.")
+    rm.add_argument("runs", metavar="RUN", nargs="+", help=_RUN_HELP)
     _add_runs_dir(rm)
+
+
+def _add_bin(binned: Parser) -> None:
+    binned.add_argument(
+        "action",
+        nargs="?",
+        choices=("list", "restore", "delete", "empty"),
+        default="list",
+        metavar="ACTION",
+        help="restore puts runs back, delete deletes them for good, empty deletes all. Default: list.",
+    )
+    binned.add_argument("runs", metavar="RUN", nargs="*", help="The id or the name of a run in the bin.")
+    _add_list(binned)
 
 
 def _add_measure(measure: Parser) -> None:
@@ -298,13 +305,14 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("attach", "Watch a run; Ctrl+C leaves it running.", _add_attach),
     ("show", "Show one run's state.", _add_show),
     ("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.", _add_export),
-    ("runs", "List all runs.", _add_runs),
+    ("runs", "List all runs.", _add_list),
     ("find", "List the runs that match a filter, for example: lr>1e-4 tag:night state:failed", _add_find),
     ("compare", "Compare runs: results, and the settings and environment that differ.", _add_compare),
     ("rename", "Give a run another name.", _add_rename),
     ("note", "Print a run's note, or replace it.", _add_note),
     ("tag", "Add tags to a run, or remove some.", _add_tag),
-    ("rm", "Move runs to the bin, or put them back.", _add_rm),
+    ("rm", "Move runs to the bin.", _add_rm),
+    ("bin", "List the runs in the bin, put some back, or delete them for good.", _add_bin),
     ("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.", _add_list),
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
     (

@@ -20,7 +20,7 @@ from core.launch.command_line import command_text, to_command_line
 from core.paths import default_runs_dir
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.checkpoint_choice import list_checkpoints
-from core.run_folder.bin import binned_runs, folder_bytes
+from core.run_folder.bin import folder_bytes
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord, notes_of
@@ -32,16 +32,15 @@ STOP_WAIT_EXTRA_S: Final = 15.0
 
 
 def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists the runs, newest first; or those in the bin."""
+    """Lists the runs, newest first."""
     runs_dir = chosen_runs_dir(arguments)
-    entries = binned_runs(runs_dir) if arguments.bin else list_runs(runs_dir)
+    entries = list_runs(runs_dir)
     left = find_leftovers([RunStore(entry.path) for entry in entries])
     notes = {entry.path: notes_of(entry.path) for entry in entries}
     if arguments.json:
         terminal.json([entry_values(entry, left.get(entry.path, []), notes[entry.path]) for entry in entries])
     elif not entries:
-        none = f"The bin of {runs_dir} is empty." if arguments.bin else f"There are no runs yet in {runs_dir}."
-        terminal.say(none + ("" if arguments.bin else " Start one: rankdeck train"))
+        terminal.say(f"There are no runs yet in {runs_dir}. Start one: rankdeck train")
     else:
         list_table([(entry, RunRecord(entry, notes[entry.path]).label) for entry in entries], terminal)
         for folder, pids in left.items():

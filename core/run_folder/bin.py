@@ -5,18 +5,47 @@ It is the folder `.bin` next to the runs, so that removing and putting back is o
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from core.errors import PreflightError, RunBusyError, RunNotFoundError, StateFileError
-from core.files.atomic import explain
-from core.run_folder.store import RunEntry, RunStore, list_runs
+from core.errors import PreflightError, RunBusyError, RunNotFoundError, StateFileError, UsageError
+from core.files.atomic import explain, explained
+from core.run_folder.record import RunRecord, notes_of
+from core.run_folder.store import RunEntry, RunStore, read_entry
 
 BIN: Final = ".bin"
+DAMAGED: Final = "Parts of it were deleted."
+SHOW: Final = "rankdeck bin"
+"""The command that lists the bin."""
+
+
+@dataclass(frozen=True, slots=True)
+class BinnedRun:
+    """One removed run.
+
+    Attributes:
+        record: Its state and its notes, without settings.
+        removed: When it was removed, in Unix seconds.
+    """
+
+    record: RunRecord
+    removed: float
+
+    @property
+    def path(self) -> Path:
+        """Its folder in the bin."""
+        return self.record.path
+
+    @property
+    def label(self) -> str:
+        """What a list calls it."""
+        return self.record.label
 
 
 def bin_of(runs_dir: Path) -> Path:
@@ -48,6 +77,8 @@ def remove_run(store: RunStore) -> Path:
     require_ended(store)
     target = _free(bin_of(store.dir.parent) / store.dir.name)
     _move(store.dir, target, f"{store.dir} could not be moved to the bin")
+    with contextlib.suppress(OSError):
+        os.utime(target)  # nothing is written into it any more: the folder's time says when it was removed
     return target
 
 
@@ -61,34 +92,69 @@ def restore_run(binned: Path) -> Path:
         RunNotFoundError: It is not in the bin any more.
         PreflightError: The system refuses.
     """
-    if binned.parent.name != BIN or not binned.is_dir():
-        raise RunNotFoundError(f"{binned} is not in the bin.", "List what is there.", option="rankdeck runs --bin")
+    _require_binned(binned)
     target = _free(binned.parent.parent / binned.name)
     _move(binned, target, f"{binned} could not be put back")
     return target
 
 
-def binned_runs(runs_dir: Path) -> list[RunEntry]:
-    """The removed runs of a folder, newest first; raises as `list_runs`."""
-    return list_runs(bin_of(runs_dir))
+def list_bin(runs_dir: Path) -> list[BinnedRun]:
+    """The removed runs of a folder, the one removed last first. What a failed deletion left is among them.
+
+    Raises:
+        PreflightError: The bin is there and cannot be read.
+    """
+    found: list[BinnedRun] = []
+    with (
+        explained(f"{bin_of(runs_dir)} could not be read"),
+        contextlib.suppress(FileNotFoundError),
+        os.scandir(bin_of(runs_dir)) as items,
+    ):
+        for item in items:
+            if item.is_dir(follow_symlinks=False):
+                path = Path(item.path)
+                entry = read_entry(path) or RunEntry(path, None, DAMAGED)
+                found.append(BinnedRun(RunRecord(entry, notes_of(path)), item.stat(follow_symlinks=False).st_mtime))
+    return sorted(found, key=lambda run: (run.removed, run.path.name), reverse=True)
 
 
-def empty_bin(runs_dir: Path) -> int:
-    """Deletes the removed runs of a folder for good.
+def find_binned(runs_dir: Path, text: str) -> Path:
+    """The removed run that `text` means: its id, its name, or the unique start of its id.
+
+    Raises:
+        RunNotFoundError: None does.
+        UsageError: Several do.
+    """
+    runs = list_bin(runs_dir)
+    found = [run.path for run in runs if run.path.name == text]
+    found = found or [run.path for run in runs if run.label == text]
+    found = found or [run.path for run in runs if text and run.path.name.startswith(text)]
+    if not found:
+        raise RunNotFoundError(
+            f"No run in the bin of {runs_dir} is called {text!r:.100}.", "List what is there.", option=SHOW
+        )
+    if len(found) > 1:
+        raise UsageError(f"{text!r:.100} means {len(found)} runs in the bin.", "Give more of its id.")
+    return found[0]
+
+
+def delete_binned(binned: Iterable[Path]) -> int:
+    """Deletes removed runs for good.
 
     Returns:
         How many there were.
 
     Raises:
-        PreflightError: Some could not be deleted; says the first.
+        RunNotFoundError: One is not in the bin any more.
+        PreflightError: One could not be deleted.
     """
-    entries = binned_runs(runs_dir)
-    for entry in entries:
-        try:
-            shutil.rmtree(entry.path, onerror=_make_writable)
-        except OSError as error:
-            raise explain(error, f"{entry.path} could not be deleted") from error
-    return len(entries)
+    count = 0
+    for path in binned:
+        _require_binned(path)
+        with explained(f"{path} could not be deleted"):
+            shutil.rmtree(path, onerror=_make_writable)
+        count += 1
+    return count
 
 
 def folder_bytes(folder: Path) -> int:
@@ -112,6 +178,11 @@ def _is_live(store: RunStore) -> bool:
         return store.state().is_live
     except StateFileError:
         return False
+
+
+def _require_binned(path: Path) -> None:
+    if path.parent.name != BIN or not path.is_dir():
+        raise RunNotFoundError(f"{path} is not in the bin.", "List what is there.", option=SHOW)
 
 
 def _move(source: Path, target: Path, what: str) -> None:

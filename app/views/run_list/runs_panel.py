@@ -11,7 +11,7 @@ from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QKeySequence, 
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from app.models.run_list import RunListModel
-from app.models.run_order import NEWEST, ORDERS
+from app.models.run_order import BEST, NEWEST, ORDERS
 from app.models.run_row import RunRow, totals_text
 from app.views.run_list.filter_line import FilterLine
 from app.views.run_list.foot_notice import FootNotice
@@ -48,6 +48,7 @@ class RunsPanel(QWidget):
         folder_requested: A run's folder, to be opened in the file manager.
         settings_copy_requested: A run's folder, whose settings New run is to have.
         removal_requested: Folders, to be moved to the bin.
+        bin_requested: The removed runs are to be shown.
         undo_requested: The last removal is to be taken back.
     """
 
@@ -64,6 +65,7 @@ class RunsPanel(QWidget):
     folder_requested = Signal(object)
     settings_copy_requested = Signal(object)
     removal_requested = Signal(object)
+    bin_requested = Signal()
     undo_requested = Signal()
 
     def __init__(self, model: RunListModel, resume_file: QAction | None = None, parent: QWidget | None = None) -> None:
@@ -109,7 +111,10 @@ class RunsPanel(QWidget):
         self.totals.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.compare = QPushButton("Co&mpare")
         self.compare.clicked.connect(self._on_compare_clicked)
-        lay_row(foot, self.totals, self.compare, spacing=8, margins=(12, 4, 8, 6), grow=self.totals)
+        self.bin = icon_button("bin", "Removed runs: restore them, or delete them for good", name="Bin")
+        self.bin.clicked.connect(lambda: self.bin_requested.emit())
+        self.bin.setAutoRaise(True)
+        lay_row(foot, self.totals, self.compare, self.bin, spacing=8, margins=(12, 4, 8, 6), grow=self.totals)
         return foot
 
     def _make_order_button(self) -> QToolButton:
@@ -123,6 +128,8 @@ class RunsPanel(QWidget):
             action.setChecked(order == NEWEST)
             action.triggered.connect(lambda _checked, order=order: self._model.set_order(order))
             group.addAction(action)
+            if order == BEST:
+                menu.aboutToShow.connect(lambda action=action: action.setText(self._model.best_title()))
         button.setMenu(menu)
         return button
 
@@ -169,14 +176,19 @@ class RunsPanel(QWidget):
 
     def show_removed(self, title: str) -> None:
         """Says what went to the bin, and offers to take it back."""
-        text = f"The bin is in the folder of runs. {_undo_key()} takes this back."
-        self.notice.say("info", title, text, Step("&Undo", self.undo_requested.emit))
+        self.notice.say("info", title, f"{_undo_key()} takes this back.", Step("&Undo", self.undo_requested.emit))
         self.undo.setEnabled(True)
 
     def show_restored(self, title: str) -> None:
         """Nothing is to be taken back any more."""
         self.undo.setEnabled(False)
         self.notice.say("success", title)
+
+    def forget_removed(self) -> None:
+        """What was removed last is in the bin no more."""
+        if self.undo.isEnabled():
+            self.undo.setEnabled(False)
+            self.notice.clear()
 
     def next_run(self, going: Sequence[Path]) -> Path | None:
         """The run to show when some go: the nearest below them, else above; None when none is left."""

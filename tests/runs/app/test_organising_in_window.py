@@ -14,7 +14,7 @@ from app.views.dialogs.note_dialog import NoteDialog
 from app.views.dialogs.tags_dialog import TagsDialog
 from core.cli import main
 from core.processes.identity import own
-from core.run_folder.bin import bin_of, binned_runs
+from core.run_folder.bin import bin_of, list_bin
 from core.run_folder.notes import NOTES, RunNotes, read_notes, write_notes
 from tests.helpers.synthetic_run import START_S, Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
@@ -92,12 +92,12 @@ def test_to_the_bin_and_back(open_window: OpenWindow, qtbot: QtBot, three: list[
     qtbot.keyClick(panel.view, Qt.Key.Key_Delete)
     qtbot.waitUntil(lambda: labels(rankdeck) == ["a", "c"], timeout=SOON_MS)
     assert rankdeck.showing.run_dir == three[2], "the next one is shown"
-    assert [entry.path.name for entry in binned_runs(runs_dir)] == ["b"]
+    assert [run.path.name for run in list_bin(runs_dir)] == ["b"]
     qtbot.waitUntil(lambda: panel.notice.title == "“b” is in the bin", timeout=SOON_MS)
     panel.undo.activated.emit()
     qtbot.waitUntil(lambda: labels(rankdeck) == ["a", "b", "c"], timeout=SOON_MS)
     qtbot.waitUntil(lambda: rankdeck.showing.run_dir == three[1], timeout=SOON_MS)
-    assert not panel.undo.isEnabled() and binned_runs(runs_dir) == []
+    assert not panel.undo.isEnabled() and list_bin(runs_dir) == []
 
 
 def test_the_last_run_leaves_the_welcome(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:

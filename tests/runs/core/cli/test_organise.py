@@ -1,10 +1,11 @@
-"""`rankdeck rename`, `note`, `tag`, `rm` and `find` on real run folders."""
+"""`rankdeck rename`, `note`, `tag`, `rm`, `bin` and `find` on real run folders."""
 
 from __future__ import annotations
 
 import io
 import json
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -65,24 +66,46 @@ def test_find_compares_settings_and_says_what_no_run_has(store: RunStore, capsys
     assert "a value named learnig_rate" in capsys.readouterr().out
 
 
-def test_rm_moves_to_the_bin_and_undo_puts_back(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+def test_rm_moves_to_the_bin_from_which_runs_are_put_back_or_deleted(
+    store: RunStore, capsys: pytest.CaptureFixture[str]
+) -> None:
     run = store.dir.name
     with store.lock():
         assert main(["rm", run]) == 2
         assert f"rankdeck stop {run}" in capsys.readouterr().err
     assert main(["rm", run]) == 0
-    assert f"rankdeck rm --undo {run}" in capsys.readouterr().out
+    assert f"rankdeck bin restore {run}" in capsys.readouterr().out
     assert main(["runs"]) == 0
     assert "no runs yet" in capsys.readouterr().out
-    assert main(["runs", "--bin"]) == 0
-    assert run in capsys.readouterr().out
-    assert main(["rm", "--undo", run]) == 0
+    assert main(["bin"]) == 0
+    out = capsys.readouterr().out
+    assert run in out and time.strftime("%Y-%m-%d", time.localtime()) in out
+    assert main(["bin", "--json"]) == 0
+    (listed,) = json.loads(capsys.readouterr().out)
+    assert listed["run_id"] == run and listed["size_bytes"] > 100 and abs(listed["removed"] - time.time()) < 600
+    assert main(["bin", "restore", run]) == 0
     assert store.dir.is_dir()
-    assert main(["rm", run]) == 0
-    assert main(["rm", "--empty-bin"]) == 0
-    assert "Deleted 1 run for good." in capsys.readouterr().out
-    assert main(["rm", "--undo", run]) == 2
-    assert "rankdeck runs --bin" in capsys.readouterr().err
+    assert main(["rename", run, "good one"]) == main(["rm", run]) == 0
+    assert main(["bin", "delete", "good one"]) == 0
+    assert "Deleted 1 run for good (" in capsys.readouterr().out
+    assert main(["bin", "restore", run]) == 2
+    assert "List what is there: rankdeck bin" in capsys.readouterr().err
+
+
+def test_the_bin_says_what_it_cannot_do(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["rm", store.dir.name]) == 0
+    capsys.readouterr()
+    for arguments, problem in (
+        (["restore"], "No run was given."),
+        (["empty", store.dir.name], "rankdeck bin empty takes no runs."),
+        (["emtpy"], "Did you mean empty?"),
+    ):
+        assert main(["bin", *arguments]) == 2
+        assert problem in capsys.readouterr().err
+    assert main(["bin", "empty"]) == main(["bin", "empty"]) == 0
+    assert "Deleted 0 runs" in capsys.readouterr().out
+    assert main(["bin"]) == 0
+    assert "is empty" in capsys.readouterr().out
 
 
 def test_nothing_is_removed_when_one_of_several_is_running(
@@ -106,5 +129,5 @@ def test_nothing_is_removed_when_one_of_several_names_is_wrong(
 ) -> None:
     assert main(["rm", store.dir.name, "absent"]) == 2
     assert main(["rm"]) == 2
-    assert "No run was given" in capsys.readouterr().err
+    assert "Something is missing: RUN" in capsys.readouterr().err
     assert store.dir.is_dir()

@@ -22,8 +22,10 @@ from core.run_folder.record import RunRecord
 from core.run_folder.run_filter import parse_filter
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
+from tests.helpers.synthetic_run import Shape, write_lines
 
 pytestmark = pytest.mark.windows
+SOON_MS = 10_000
 
 
 def add_run(runs_dir: Path, name: str, created: float, **fields: object) -> RunStore:
@@ -161,9 +163,24 @@ def test_a_filter_hides_rows_and_an_order_moves_them(tmp_path: Path) -> None:
     model.set_order("name")
     model.set_filter(())
     assert names(model.rows()) == ["a-run", "b-run", "other"]
-    model.set_order("loss")
+    model.set_order("best")
     assert names(model.rows()) == ["other", "b-run", "a-run"]
     tester.deleteLater()
+
+
+def test_the_best_first_reads_what_is_out_of_sight(tmp_path: Path, qtbot: QtBot) -> None:
+    """Games by their return, highest first; their losses say the contrary, and nothing was painted."""
+    for number, (name, step_s) in enumerate({"few": 0.4, "many": 0.1, "some": 0.2}.items()):
+        store = write_lines(tmp_path / name, Shape(steps=20, step_s=step_s), recipe="clstm_ppo", loss=float(number))
+        lines = store.metrics.read_bytes()  # what was tokens per second is the return now: 8192 / step_s
+        store.metrics.write_bytes(lines.replace(b'"tokens_per_s"', b'"episode_return"'))
+    runs = RunList()
+    runs.open(tmp_path)
+    qtbot.waitUntil(lambda: runs.model.rowCount() == 3, timeout=SOON_MS)
+    runs.model.set_order("best")
+    qtbot.waitUntil(lambda: names(runs.model.rows()) == ["many", "some", "few"], timeout=SOON_MS)
+    assert runs.model.best_title() == "Best first: highest return"
+    runs.close()
 
 
 def test_settings_are_read_once_they_are_wanted(tmp_path: Path) -> None:

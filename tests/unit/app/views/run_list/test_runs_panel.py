@@ -295,3 +295,9 @@ def test_a_narrow_panel_holds_all_of_it(panel: RunsPanel, width: int, runs: Path
 def picture(panel: RunsPanel) -> QImage:
     QApplication.processEvents()
     return panel.view.viewport().grab().toImage()
+
+
+def test_the_order_by_the_best_says_what_is_best(panel: RunsPanel) -> None:
+    menu = panel.order.menu()
+    menu.aboutToShow.emit()
+    assert "Best first: highest return, lowest loss" in entries(menu)
