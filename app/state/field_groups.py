@@ -16,6 +16,7 @@ BATCH: Final = "Batch & steps"
 OPTIMIZER: Final = "Optimizer"
 DATA: Final = "Data"
 SAVING: Final = "Checkpoints & evaluation"
+STOPPING: Final = "Stop when it is good"
 SHARING: Final = "Sharing the work"
 SYSTEM: Final = "System"
 
@@ -30,9 +31,11 @@ _PLACES: Final = {
         *("samples_per_block", "dataset_chunk_size"),
     ),
     SAVING: (
-        *("checkpoint_every_steps", "checkpoint_every_s", "keep_checkpoints", "eval_every", "sample_share"),
+        *("checkpoint_every_steps", "checkpoint_every_s", "keep_checkpoints", "disk_reserve"),
+        *("eval_every", "sample_share"),
         *("val_batches", "sample_tokens", "sample_prompt", "sample_temperature", "sampled_evaluation"),
     ),
+    STOPPING: ("early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh"),
     SHARING: (
         *("gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "balance"),
         *("work_stealing", "sync_method", "outer_lr", "outer_momentum", "backend", "collective_timeout_s"),
@@ -50,7 +53,7 @@ def grouped_fields(recipe: Recipe) -> dict[str, list[FieldSpec]]:
     form a group with the recipe's name.
     """
     own = {spec.name for spec in recipe.fields}
-    order = (*IN_SIGHT, BATCH, OPTIMIZER, recipe.title, DATA, SAVING, SHARING, SYSTEM)
+    order = (*IN_SIGHT, BATCH, OPTIMIZER, recipe.title, DATA, SAVING, STOPPING, SHARING, SYSTEM)
     groups: dict[str, list[FieldSpec]] = {title: [] for title in order}
     for spec in form_fields(recipe):
         groups[_place(spec, recipe.title, is_own=spec.name in own)].append(spec)
