@@ -10,7 +10,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.controllers.background import Operation, OperationRunner
 from app.state.draft import RUNS_DIR
 from core.errors import RankdeckError
-from core.launch.preflight import check_room
+from core.launch.preflight import MIN_FREE_BYTES, check_folder
 
 LOOK_EVERY_MS: Final = 5_000
 """Room is made and used up outside of the window."""
@@ -28,7 +28,7 @@ class DiskRoom(QObject):
     def __init__(self, runner: OperationRunner, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runner, self._runs_dir = runner, runs_dir
-        self._dataset_bytes = 0
+        self._needed_bytes = MIN_FREE_BYTES
         self._again = QTimer(self, interval=LOOK_EVERY_MS)
         self._again.timeout.connect(self._look)
 
@@ -44,18 +44,18 @@ class DiskRoom(QObject):
         else:
             self._again.stop()
 
-    def update(self, dataset_bytes: int | None) -> None:
-        """Takes over another dataset; None: its size is not known."""
-        if (dataset_bytes or 0) != self._dataset_bytes:
-            self._dataset_bytes = dataset_bytes or 0
+    def update(self, needed_bytes: int) -> None:
+        """Takes over what another draft needs (`core.launch.preflight.needed_bytes`)."""
+        if needed_bytes != self._needed_bytes:
+            self._needed_bytes = needed_bytes
             if self._again.isActive():
                 self._look()
 
     def _look(self) -> None:
-        runs_dir, size = self._runs_dir, self._dataset_bytes
+        runs_dir, needed = self._runs_dir, self._needed_bytes
 
         def work() -> dict[str, RankdeckError]:
-            check_room(runs_dir, size)
+            check_folder(runs_dir, needed)
             return {}
 
         def refused(error: RankdeckError) -> None:

@@ -30,6 +30,7 @@ from core.data.dataset import (
 )
 from core.data.hub import ALLOW_DOWNLOAD, HubName, cached_info, cached_text_bytes, not_here
 from core.errors import RankdeckError
+from core.launch.preflight import needed_bytes
 from core.launch.resolved import recommended_mode
 from core.machine.devices import Device
 from core.machine.platform import Platform, this_platform
@@ -145,6 +146,7 @@ class Drafting(QObject):
             return
         self._publish_mode_options(self._platform, self._recipe)
         checked = check_draft(self._draft, self._recipe, self._devices, self._platform, looking=self._looking)
+        planned = checked.run
         wrong_data = self._dataset_problem(checked)
         usable = self._size.identity if self._size is not None and wrong_data is None else None
         # It may answer at once, and then checks once more.
@@ -160,7 +162,9 @@ class Drafting(QObject):
         steps = None if size is None else checked.steps_per_epoch(size)
         self.checked.emit(checked, steps)
         self.parameters.update(checked.run)
-        self.room.update(0 if self._recipe.self_contained else size)
+        if planned is not None:
+            dataset = 0 if self._recipe.self_contained else size or 0
+            self.room.update(needed_bytes(planned.config, None, dataset))
 
     def _dataset_problem(self, checked: CheckedDraft) -> RankdeckError | None:
         """Why the dataset cannot be used, as far as that is known without reading all of it."""

@@ -127,7 +127,8 @@ def _finished(event: Event, _names: RankNames) -> str:
     word = "Stopped" if event.get("state") == "stopped" else "Finished"
     step = event.get("step")
     at = f" at step {count(step)}" if isinstance(step, int) and step else ""
-    return sentences(f"{word}{at}.", event.get("cause"))
+    reason = event.get("reason")
+    return sentences(f"{word}{at}.", f"Stopped early: {reason}" if reason else "", event.get("cause"))
 
 
 def _restart(event: Event, _names: RankNames) -> str:

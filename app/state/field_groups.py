@@ -24,8 +24,10 @@ _GROUPS: Final = {
     _OF_RECIPE: (),
     "Data": ("samples_per_block", "dataset_chunk_size"),
     "Checkpoints & evaluation": (
-        *("checkpoint_every_steps", "checkpoint_every_s", "keep_checkpoints", "eval_every", "sample_share"),
+        *("checkpoint_every_steps", "checkpoint_every_s", "keep_checkpoints", "disk_reserve"),
+        *("eval_every", "sample_share"),
     ),
+    "Stop when it is good": ("early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh"),
     "Sharing the work": (
         *("gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "balance"),
         *("work_stealing", "sync_method", "outer_lr", "outer_momentum", "backend", "collective_timeout_s"),

@@ -66,6 +66,21 @@ class Checkpoint:
     devices: tuple[str, ...] = ()
     diverged: tuple[int, ...] = ()
 
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of all its files but the manifest."""
+        return sum(file.size for file in self.files)
+
+    def weights(self, rank: int = 0) -> tuple[Path, ...]:
+        """Its weights, as `core.checkpoints.full_weights.export_weights` takes them.
+
+        One file, every rank's shards, or a rank's own file where each has one; empty where it holds none.
+        """
+        names = sorted(file.name for file in self.files if file.name.startswith("weights"))
+        shards = [name for name in names if name.startswith("weights_shard")]
+        own = [name for name in names if name == f"weights_rank{rank}.safetensors"]
+        return tuple(self.folder / name for name in (shards or own or names[:1]))
+
     def ledger(self) -> Any:
         """The ledger of that moment, as parsed JSON; raises `StateFileError`."""
         return read_json(self.folder / LEDGER_COPY)

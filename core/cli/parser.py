@@ -11,8 +11,8 @@ from typing import Final, NoReturn
 from core.cli.aliases import translate_aliases, with_dashes
 from core.errors import UsageError
 from core.export import KINDS
-from core.launch.command_line import add_extension_flags, add_train_flags
-from core.resume.changes import CHANGES
+from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
+from core.resume.changes import CHANGES, STOPS
 
 VERSION_FLAG: Final = "--version"
 _SENTENCES: Final = (
@@ -254,6 +254,7 @@ def _add_run(run: Parser) -> None:
     run.add_argument(
         "--steps", metavar="N", help="The number of steps that the script makes, to show the remaining time."
     )
+    add_fields(run, STOPS)
     run.add_argument("--run-dir", metavar="PATH", help="The run's folder. Default: a new one under --runs-dir.")
     run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     run.add_argument("--log-file", metavar="PATH", help="Also write the metrics to this file.")

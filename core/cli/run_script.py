@@ -12,8 +12,9 @@ from core.cli.train import train
 from core.config.arguments import join_arguments
 from core.errors import UsageError
 from core.recipes.user_script import RECIPE
+from core.resume.changes import STOPS
 
-_PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_file", "steps")
+_PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_file", "steps", *STOPS)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

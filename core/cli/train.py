@@ -141,6 +141,8 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
         took = duration(state.updated - state.created)
         losses = f": {', '.join(figures)}" if figures else "."
         terminal.say(f"{state.state.capitalize()}{at} after {took}{losses}")
+        if state.stopped_by:
+            terminal.say(f"Stopped early: {state.stopped_by}")
         if state.recipe == USER_SCRIPT and not at:
             terminal.say("The script printed no step or loss that Rankdeck recognises.")
             terminal.say("To chart its numbers, name them with --map NAME=CHART or call rankdeck.log in the script.")

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from core.config.fields import FieldSpec, FieldValue, Needs, declared_fields, setting
 from core.config.mode import Mode
+from core.config.stop_target import read_stop_target
 from core.errors import ConfigError
 
 PRECISIONS: Final = ("auto", "fp32", "bf16", "fp16")
@@ -171,6 +172,34 @@ class RunConfig:
         3, "Checkpoints kept", "How many recent checkpoints to keep (the best one is always kept).",
         limits=(1, 10_000),
     )
+    disk_reserve: float = setting(
+        0.5, "Disk reserve",
+        "Disk space that stays free. Before it is touched, older checkpoints are removed, then the run is saved and "
+        "stopped.",
+        limits=(0.0, 100_000.0), unit="GiB",
+    )
+    early_stop_patience: int | None = setting(
+        None, "Early stop patience",
+        "Stop after this many evaluations without an improvement, and keep the best checkpoint. Empty: never.",
+        limits=(1, 10**6), unit="evaluations",
+    )
+    early_stop_min_delta: float = setting(
+        1e-3, "Smallest improvement", "A smaller change of the evaluated metric does not count as an improvement.",
+        limits=(0.0, 1e9), when=("early_stop_patience", "*"),
+    )
+    stop_at: str | None = setting(
+        None, "Stop at value",
+        "Stop once an evaluation reaches this value, for example val_loss=1.2 or val_accuracy>=0.9.",
+    )
+    max_hours: float | None = setting(
+        None, "Training time limit", "Save and stop after this much training time, over all attempts of the run.",
+        limits=(1e-5, 1e6), unit="h",
+    )
+    max_kwh: float | None = setting(
+        None, "Energy limit",
+        "Save and stop once the GPUs have used this much energy, over all attempts of the run.",
+        limits=(1e-9, 1e6), unit="kWh",
+    )
     samples_per_block: int = setting(
         100_000, "Samples in a block", "Samples per block, the larger unit of the ledger.",
         limits=(1, 10**12), unit="samples",
@@ -227,6 +256,8 @@ class RunConfig:
         for name, spec in FIELD_BY_NAME.items():
             object.__setattr__(self, name, spec.check(getattr(self, name)))
         object.__setattr__(self, "mode", Mode(self.mode))
+        if self.stop_at is not None:
+            read_stop_target(self.stop_at)
         if not self.devices or not all(isinstance(d, str) and d.strip() for d in self.devices):
             raise ConfigError(
                 "devices", "The list of devices is empty.", "Name devices, for example cpux2 or cuda:0,cuda:1."

@@ -16,6 +16,8 @@ from core.host.attempt_end import DRAIN_LIMIT_S, AttemptEnd
 from core.host.attempt_launch import AttemptLaunch
 from core.host.commits.rank_barrier import Next, RankBarrier
 from core.host.commits.runner import CommitRunner
+from core.host.disk_watch import DiskWatch
+from core.host.early_stop import StopReason
 from core.host.hang_watch import HangWatch
 from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome
@@ -24,6 +26,7 @@ from core.host.ranks import Rank, Ranks
 from core.host.services import HostServices
 from core.host.states import AttemptPhase
 from core.host.stop_ladder import Rung, StopLadder
+from core.host.stop_watch import StopWatch
 from core.host.work_plan import rank_starts, total_steps
 from core.processes import folder_mark, new_mark
 from core.protocol.messages import (
@@ -55,11 +58,23 @@ CALM_POLL_S: Final = 0.5
 class Attempt:
     """Supervises the ranks of one attempt; `run` from beginning to end, everything else is called by the host.
 
-    `on_training` is called when the first step was made.
+    Args:
+        services: The host's.
+        launch: What to start.
+        ladder: How far a stop has got.
+        stop_watch: The run's stop rules.
+        stop: Ends the run in order.
+        on_training: Called when the first step was made.
     """
 
     def __init__(
-        self, services: HostServices, launch: AttemptLaunch, ladder: StopLadder, on_training: Callable[[], None]
+        self,
+        services: HostServices,
+        launch: AttemptLaunch,
+        ladder: StopLadder,
+        stop_watch: StopWatch,
+        stop: Callable[[StopReason], None],
+        on_training: Callable[[], None],
     ) -> None:
         self._services = services
         self._status = services.status
@@ -69,7 +84,13 @@ class Attempt:
         self._start_timeout_s = launch.run.config.start_timeout_s
         self._tree = services.process_tree(new_mark(folder_mark(services.store.dir)))
         self._ranks = Ranks(launch.run, launch.commands)
-        self._commits = CommitRunner(services, launch.context.keeper, self._ranks, launch.run.config.keep_checkpoints)
+        self._stop_watch = stop_watch
+        config, checkpoint = launch.run.config, launch.context.checkpoint
+        self._commits = CommitRunner(
+            services, launch.context.keeper, self._ranks, config.keep_checkpoints, stop_watch.pinned
+        )
+        size = 0 if checkpoint is None else checkpoint.size_bytes
+        self._disk_watch = DiskWatch(services, self._commits, config.disk_reserve, size, stop)
         self._barrier = RankBarrier(self._ranks, self._commits)
         self._end = AttemptEnd(services, launch, ladder, self._ranks, self._commits, self._barrier)
         emit = services.stream.emit
@@ -149,6 +170,7 @@ class Attempt:
         rank.heard(time.monotonic())
         if self._losses is not None:
             self._losses.look(number, parsed)
+        self._stop_watch.take(parsed)
         for value in reversed(parsed):
             if value["event"] == "step":
                 if rank.note_step(value):
@@ -283,6 +305,10 @@ class Attempt:
         self._ranks.poll(now, finishing=self._end.phase is AttemptPhase.FINISHING)
         self._commits.tick(now)
         self._end.tick(now)
+        training = self._end.phase is AttemptPhase.TRAINING
+        self._stop_watch.tick(now, training=training)
+        if training:
+            self._disk_watch.look(now)
         if self._end.phase.is_working:
             self._own_copies.look(now)
             self._hang_watch.look(now)  # before the next line, whose phase is to stay

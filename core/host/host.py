@@ -6,7 +6,6 @@ import asyncio
 import logging
 import os
 import secrets
-import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
@@ -109,18 +108,7 @@ class RunHost:
         A second request for a stop with everything committed loses nothing: two people may make one each. The second
         Ctrl+C and the second click have `now` set.
         """
-        moment = time.monotonic()
-        again = self._life.ladder.is_asked
-        log.info("a stop is asked for by %s%s", by, ", at once" if now else "")
-        self._stream.emit("stop_requested", now=now, by=by)
-        if now:
-            self._life.ladder.hurry(moment)
-        else:
-            self._life.ladder.ask(moment)
-        if self._life.state is HostState.TRAINING:
-            self._life.enter(HostState.STOPPING, phase="stopping")
-        if self._life.attempt is not None and not again:
-            self._life.attempt.stop_asked()
+        self._life.stop(now, by)
 
     def _open_metrics(self) -> tuple[RunConfig, MetricsWriter, BackgroundColumns]:
         config = self._store.config()
@@ -147,7 +135,10 @@ class RunHost:
             code = code or EXIT_FAILED
         kind = HostState.FAILED if outcome.kind == "not_started" else HostState(outcome.kind)
         event = "failed" if kind is HostState.FAILED else "finished"
-        whose = {"ranks": [outcome.root.rank]} if outcome.root is not None else {}
+        whose: dict[str, Any] = {"ranks": [outcome.root.rank]} if outcome.root is not None else {}
+        reason = self._life.reason.cause if self._life.reason is not None and kind is HostState.STOPPED else ""
+        if reason:
+            whose["reason"] = reason
         self._stream.emit(
             event, state=str(kind), step=self._status.state.step, exit_code=code, **whose, **(error or {})
         )
@@ -158,7 +149,7 @@ class RunHost:
             code = code or EXIT_FAILED
             error = error or metrics_lost(lost)
         log.info("the run is %s, exit code %d%s", kind, code, f": {error['cause']}" if error else "")
-        self._life.enter(kind, phase="", error=error, exit_code=code, trouble=None)
+        self._life.enter(kind, phase="", error=error, exit_code=code, trouble=None, stopped_by=reason)
         for _ in range(FINAL_TRIES):
             await self._status.flush()
             if not self._status.is_failing:
@@ -238,6 +229,7 @@ def _starting(first: RunState, number: int) -> RunState:
         fallback=None,
         trouble=None,
         tokens_per_s=None,
+        stopped_by="",
     )
 
 

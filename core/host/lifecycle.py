@@ -14,13 +14,16 @@ from core.host.attempt import Attempt
 from core.host.attempt_launch import AttemptLaunch, prepare_launch
 from core.host.context import RunContext, damaged_alert, gather_context
 from core.host.device_samples import DeviceSampler, sampled
+from core.host.early_stop import StopReason
 from core.host.fallback import NextAttempt, StartFallbacks
 from core.host.launch_event import ScriptSteps, launch_fields
 from core.host.outcome import Outcome
 from core.host.services import HostServices
 from core.host.states import HostState
 from core.host.stop_ladder import StopLadder
+from core.host.stop_watch import StopWatch
 from core.launch.resolved import ResolvedRun, resolve_on
+from core.launch.stop_rules import stop_rules
 from core.machine.devices import DeviceMonitor
 from core.processes import end_marked, folder_mark
 from core.recipes.catalog import get_recipe
@@ -42,6 +45,7 @@ class RunLifecycle:
         attempt: The attempt that runs.
         ladder: How far a stop has got.
         lost: Why nothing can be saved any more; None while it can.
+        reason: The rule that stops the run; None where none does.
         monitor: Asks the drivers; None before devices are looked at.
         sampler: Samples the run's devices; None before.
     """
@@ -52,12 +56,14 @@ class RunLifecycle:
         self.attempt: Attempt | None = None
         self.ladder = StopLadder(RunConfig().stop_timeout_s)
         self.lost: dict[str, str] | None = None
+        self.reason: StopReason | None = None
         self.monitor: DeviceMonitor | None = None
         self.sampler: DeviceSampler | None = None
         self._services = services
         self._first = first
         self._restarts = 0
         self._script_steps: ScriptSteps | None = None
+        self._stop_watch: StopWatch | None = None
 
     async def run(self, config: RunConfig, port: int) -> Outcome:
         """All attempts; `port` is the listener's."""
@@ -75,7 +81,7 @@ class RunLifecycle:
                 continue
             following = fallbacks.after(run, outcome)
             if following is None:
-                return outcome
+                return await self._with_best_model(outcome)
             self._fall_back(following, narrowed=following.devices != run.devices)
             run = resolve_on(following.config, run.recipe, following.devices, run.platform)
 
@@ -84,6 +90,27 @@ class RunLifecycle:
         log.info("state: %s → %s", self.state, state)
         self.state = state
         self._services.status.change(state=str(state), **fields)
+
+    def stop(self, now: bool, by: str) -> None:
+        """Stops the run; `now` ends the ranks without a commit."""
+        moment = time.monotonic()
+        again = self.ladder.is_asked
+        log.info("a stop is asked for by %s%s", by, ", at once" if now else "")
+        self._emit("stop_requested", now=now, by=by)
+        if now:
+            self.ladder.hurry(moment)
+        else:
+            self.ladder.ask(moment)
+        if self.state is HostState.TRAINING:
+            self.enter(HostState.STOPPING, phase="stopping")
+        if self.attempt is not None and not again:
+            self.attempt.stop_asked()
+
+    def stop_for(self, reason: StopReason) -> None:
+        """Stops the run by a rule, unless it is being stopped already."""
+        if not self.ladder.is_asked:
+            self.reason = reason
+            self.stop(False, reason.rule)
 
     def give_up(self, error: dict[str, str]) -> None:
         """Ends the run: nothing can be saved any more."""
@@ -126,7 +153,15 @@ class RunLifecycle:
         for bad in context.damaged:
             self._emit("alert", **damaged_alert(bad, context.checkpoint))
         uuids = await asyncio.to_thread(lambda: sampled(context.run.devices, monitor.devices()))
-        self.sampler = DeviceSampler(monitor, uuids, lambda rows: services.stream.emit_from_thread("device", rows))
+        self._stop_watch = watch = StopWatch(services, stop_rules(config, recipe), self._first, self.stop_for)
+        await services.on_disk(watch.read, services.store.metrics)
+        loop = asyncio.get_running_loop()
+
+        def on_samples(rows: list[dict[str, Any]]) -> None:
+            services.stream.emit_from_thread("device", rows)
+            loop.call_soon_threadsafe(watch.sampled, rows)
+
+        self.sampler = DeviceSampler(monitor, uuids, on_samples)
         return context
 
     async def _one_attempt(self, run: ResolvedRun, context: RunContext, port: int) -> Outcome:
@@ -140,11 +175,13 @@ class RunLifecycle:
             fell_back=self._first.fallback is not None,
         )
         self._announce(launch)
-        self.attempt = Attempt(self._services, launch, self.ladder, self._on_training)
+        assert self._stop_watch is not None
+        self.attempt = Attempt(self._services, launch, self.ladder, self._stop_watch, self.stop_for, self._on_training)
         try:
             return await self.attempt.run()
         finally:
             self.attempt = None
+            self._stop_watch.publish()
             with contextlib.suppress(OSError):  # no rank reads it any more; torch often removes it itself
                 launch.rendezvous.unlink(missing_ok=True)
 
@@ -159,7 +196,18 @@ class RunLifecycle:
             step=0 if checkpoint is None else checkpoint.step,
             checkpoint=None if checkpoint is None else checkpoint.number,
         )
-        self._emit("launch", **launch_fields(launch, self.number, self._first.world_size, status.state.fallback))
+        fields = launch_fields(launch, self.number, self._first.world_size, status.state.fallback)
+        assert self._stop_watch is not None
+        self._stop_watch.launched(fields["resumed_from"])
+        self._emit("launch", **fields)
+
+    async def _with_best_model(self, outcome: Outcome) -> Outcome:
+        """The outcome with the best weights for the export, where a rule has ended the run."""
+        watch, checkpoints = self._stop_watch, self._services.checkpoints
+        if watch is None or self.reason is None or outcome.kind != "stopped":
+            return outcome
+        best = await self._services.on_disk(lambda: watch.model(checkpoints.list()))
+        return replace(outcome, model=best or outcome.model)
 
     def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)

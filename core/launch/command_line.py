@@ -98,9 +98,13 @@ def add_extension_flags(parser: argparse.ArgumentParser, changes: Collection[str
         help="The chunk size of an AI-OS state file, if its folder name doesn't contain it.",
     )
     _add_devices(parser)
-    how = parser.add_argument_group("settings that may change (default: unchanged)")
-    for name in changes:
-        _add_field(how, FIELD_BY_NAME[name], with_default=False)
+    add_fields(parser.add_argument_group("settings that may change (default: unchanged)"), changes)
+
+
+def add_fields(parser: argparse._ActionsContainer, names: Collection[str]) -> None:
+    """Adds the flags of some config fields, without their defaults."""
+    for name in names:
+        _add_field(parser, FIELD_BY_NAME[name], with_default=False)
 
 
 def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
@@ -180,7 +184,7 @@ def _add_devices(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_field(group: argparse._ArgumentGroup, spec: FieldSpec, with_default: bool = True) -> None:
+def _add_field(group: argparse._ActionsContainer, spec: FieldSpec, with_default: bool = True) -> None:
     default = "" if spec.default is None or not with_default else f" Default: {spec.text(spec.default)}."
     text = f"{spec.help}{default}".replace("%", "%%")
     flag = _flag(spec.name)

@@ -15,6 +15,7 @@ from core.errors import ConfigError
 from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
 from core.launch.mode import check_gloo
 from core.launch.resolved import ResolvedRun
+from core.launch.stop_rules import stop_rules
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.processes.program_environment import program_environment
@@ -114,6 +115,7 @@ def _commands(
 
 
 def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
+    rules = stop_rules(run.config, run.recipe)
     return RankContext(
         rank=rank,
         world_size=run.world_size,
@@ -133,6 +135,8 @@ def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
         port=site.port,
         token=site.token,
         host_pid=site.host_pid,
+        best_metric=rules.metric if rules.any else "",
+        best_is_higher=rules.any and rules.is_higher_better,
     )
 
 

@@ -13,13 +13,16 @@ from pathlib import Path
 from typing import Final
 
 from core.config.mode import Mode
+from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify
 from core.data.hub import HubName, check_download
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
+from core.launch.checkpoint_size import FOR_THE_END, known_checkpoint_bytes
 from core.launch.deepspeed import check_run, effective_config
 from core.launch.mode import DEEPSPEED, TORCH
 from core.launch.resolved import ResolvedRun
+from core.launch.stop_rules import stop_rules
 from core.launch.unused_settings import settings_without_effect
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
@@ -30,7 +33,8 @@ from core.recipes.user_script import read_script
 from core.run_folder.store import check_new_run_dir
 
 MIN_FREE_BYTES: Final = 200 * 1_000_000
-"""Below this a run can't commit even a small model's checkpoints."""
+"""Room for the checkpoints of a small model, where their size is not known yet."""
+GIB: Final = 1 << 30
 OLDEST_TORCH: Final = (2, 7)
 
 
@@ -79,7 +83,9 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
         check_torch(run.platform)
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
-    check_room(run_dir or runs_dir, dataset.size_bytes)
+    check_stop_rules(run)
+    known = known_checkpoint_bytes(run, runs_dir)
+    check_folder(run_dir or runs_dir, needed_bytes=needed_bytes(config, known, dataset.size_bytes))
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
     config, recipe_notes = check_by_recipe(config, recipe, global_batch=run.batch.global_)
@@ -116,6 +122,35 @@ def check_engine(run: ResolvedRun) -> tuple[str, ...]:
     return (f"The DeepSpeed settings are not used: the mode is {choice.mode}.",)
 
 
+def check_stop_rules(run: ResolvedRun) -> None:
+    """Refuses a rule that could never end the run.
+
+    Raises:
+        ConfigError: No direction is known for the metric, nothing is evaluated, or no device counts its energy.
+    """
+    stop_rules(run.config, run.recipe)
+    if run.config.max_kwh is not None and not any(device.counts_energy for device in run.devices):
+        names = ", ".join(device.name for device in run.devices)
+        raise ConfigError(
+            "max_kwh",
+            f"No device of this run counts its energy: {names}. NVIDIA GPUs since Volta do.",
+            "Leave out the energy limit, or set a time limit instead.",
+            option="--max-hours H",
+        )
+
+
+def needed_bytes(config: RunConfig, checkpoint: int | None, dataset: int = 0) -> int:
+    """Free bytes without which a run would have to stop at once: the reserve, and room for the end.
+
+    Args:
+        config: The run's.
+        checkpoint: Bytes of one of its checkpoints; None where that is not known.
+        dataset: Bytes of a dataset that is still to be tokenised.
+    """
+    room = MIN_FREE_BYTES if checkpoint is None else (FOR_THE_END + 1) * checkpoint
+    return int(config.disk_reserve * GIB) + room + 2 * dataset
+
+
 def check_torch(platform: Platform) -> None:
     """Refuses a Python without a torch that ranks can use; torch is not imported for that.
 
@@ -133,11 +168,6 @@ def check_torch(platform: Platform) -> None:
         raise PreflightError(
             f"PyTorch {version} is older than {oldest}.", "Update it: pip install -U torch", title="PyTorch is too old"
         )
-
-
-def check_room(folder: Path, dataset_bytes: int) -> None:
-    """Refuses a folder in which a run on a dataset of this size cannot be written; as `check_folder`."""
-    check_folder(folder, needed_bytes=MIN_FREE_BYTES + 2 * dataset_bytes)
 
 
 def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:

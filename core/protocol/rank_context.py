@@ -51,6 +51,8 @@ class RankContext:
         port: Where the host listens on 127.0.0.1; 0: there is no host.
         token: What it must say to the host.
         host_pid: The host's process id; 0 when it is not known.
+        best_metric: A checkpoint is taken whenever this metric of the evaluations is better than before; empty: not.
+        best_is_higher: Its higher values are the better ones.
     """
 
     rank: int
@@ -71,6 +73,8 @@ class RankContext:
     port: int = 0
     token: str = field(default="", repr=False)
     host_pid: int = 0
+    best_metric: str = ""
+    best_is_higher: bool = False
 
     @property
     def config_file(self) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -45,6 +45,23 @@ DEFAULT_HEROES: Final = (
     Hero(CHECKPOINT, "Checkpoint"),
 )
 """For a recipe that names none."""
+
+
+def direction(heroes: Sequence[Hero], metric: str) -> str:
+    """Whether "lower" or "higher" values of a metric are better; empty where that is not known.
+
+    Args:
+        heroes: The recipe's figures; empty: the default ones.
+        metric: A metric of steps or evaluations; the figure of `loss` stands for `val_loss` too.
+    """
+    better = {hero.metric: hero.better for hero in heroes or DEFAULT_HEROES if hero.better}
+    known = better.get(metric) or better.get(metric.removeprefix("val_"))
+    return known or ("lower" if "loss" in metric else "")
+
+
+def evaluated_metric(heroes: Sequence[Hero]) -> str:
+    """The metric by which evaluations of a recipe are compared: the first such figure, else the validation loss."""
+    return next((hero.metric for hero in heroes if hero.better and hero.metric.startswith("val_")), "val_loss")
 
 
 def read_heroes(tables: object) -> tuple[Hero, ...]:

@@ -12,7 +12,7 @@ from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify
 from core.errors import DatasetError, StateFileError, UsageError
-from core.launch.preflight import check_engine, check_room, check_torch
+from core.launch.preflight import check_engine, check_folder, check_torch, needed_bytes
 from core.launch.resolved import resolve
 from core.ledger.chunk_grid import ChunkGrid
 from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress
@@ -43,7 +43,7 @@ def plan_aios(
     check_size(identity, config.seq_len)
     progress = _progress(file, config, identity, len(devices), mode)
     check_torch(platform)
-    check_room(runs_dir, identity.size_bytes)
+    check_folder(runs_dir, needed_bytes=needed_bytes(config, None, identity.size_bytes))
     return ResumePlan(
         run_dir=None,
         runs_dir=runs_dir,

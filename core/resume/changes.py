@@ -23,8 +23,10 @@ _HOW: Final = (
 )  # fmt: skip
 BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
 """If none of them is changed, the global batch stays."""
-CHANGES: Final = (*_HOW, *BATCH)
-"""Settings that say how the work is shared, and the learning rate: each may change when a run resumes."""
+STOPS: Final = ("early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh", "disk_reserve")
+"""When the host ends the run; they change nothing in the weights."""
+CHANGES: Final = (*_HOW, *BATCH, *STOPS)
+"""Settings that say how the work is shared or when it ends, and the learning rate: each may change at a resume."""
 
 _EFFECTS: Final[Mapping[str, str]] = {
     "zero_stage": "The sharded state is redistributed; its values stay the same.",
@@ -39,7 +41,7 @@ _EFFECTS: Final[Mapping[str, str]] = {
 def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
     """What is not as it was, one sentence each; modes and devices have a line of their own in the plan."""
     lines = []
-    for name in _HOW:
+    for name in (*_HOW, *STOPS):
         spec, old, new = FIELD_BY_NAME[name], getattr(before.config, name), getattr(now.config, name)
         if name == "mode" or old == new:
             continue

@@ -16,7 +16,8 @@ from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, identify
 from core.errors import ConfigError, RunBusyError, StateFileError, UsageError
-from core.launch.preflight import MIN_FREE_BYTES, check_engine, check_folder, check_torch
+from core.formatting import duration, number
+from core.launch.preflight import check_engine, check_folder, check_stop_rules, check_torch, needed_bytes
 from core.launch.resolved import ResolvedRun, resolve, trained_run
 from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger.state_file import FILE_NAME
@@ -88,6 +89,7 @@ def plan_own(
     config = _changed(before, changes, store.dir)
     folder = _read_folder(store, state, before, asked)
     _check_something_left(state, config, folder.step, changes)
+    _check_limits(state, config)
     _check_data(config, folder.ledger)
     recipe = get_recipe(config.recipe)
     run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in BATCH))
@@ -173,7 +175,9 @@ def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None) -> None:
         )
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
-    check_folder(folder.store.dir, needed_bytes=MIN_FREE_BYTES)
+    check_stop_rules(run)
+    size = None if folder.checkpoint is None else folder.checkpoint.size_bytes
+    check_folder(folder.store.dir, needed_bytes=needed_bytes(config, size))
 
 
 def _resumed_from(
@@ -225,6 +229,25 @@ def _check_something_left(state: RunState, config: RunConfig, step: int, changes
     if state.state == "finished" and not extended and step >= state.step:
         more = f"--steps {max(2 * step, 1)}" if config.epochs is None else f"--epochs {config.epochs + 1}"
         raise _nothing_left(state, f"{step:,} steps", more)
+
+
+def _check_limits(state: RunState, config: RunConfig) -> None:
+    """Refuses a time or energy limit that the run has reached already."""
+    if config.max_hours is not None and state.trained_s >= config.max_hours * 3600:
+        raise ConfigError(
+            "max_hours",
+            f"The run has trained for {duration(state.trained_s)} already; its time limit is {config.max_hours:g} h.",
+            "Set a higher time limit, or none.",
+            option="--max-hours none",
+        )
+    if config.max_kwh is not None and (state.energy_j or 0.0) >= config.max_kwh * 3.6e6:
+        used = number((state.energy_j or 0.0) / 3.6e6, 4)
+        raise ConfigError(
+            "max_kwh",
+            f"The run has used {used} kWh already; its energy limit is {config.max_kwh:g} kWh.",
+            "Set a higher energy limit, or none.",
+            option="--max-kwh none",
+        )
 
 
 def _nothing_left(state: RunState, done: str, more: str) -> UsageError:

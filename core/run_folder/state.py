@@ -49,6 +49,9 @@ class RunState:
         checkpoint: The number of the newest one.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
         exit_code: What the host ended with.
+        stopped_by: Why a stop rule ended it, as a sentence; empty where none did.
+        trained_s: Seconds of training in all attempts.
+        energy_j: Energy that the run's GPUs used in all attempts; None where none is counted.
         fallback: Why the run was continued with another engine, independently, or on one device, if it was.
         trouble: Title, cause and next step of what keeps a live run from being saved just now; None when nothing does.
     """
@@ -75,6 +78,9 @@ class RunState:
     world_size: Annotated[int, Limits(0, MAX_DEVICES)] = 1
     error: dict[Text, Text] | None = None
     exit_code: Annotated[int, Limits(-(2**31), 2**32 - 1)] | None = None
+    stopped_by: Text = ""
+    trained_s: Annotated[float, Limits(0)] = 0.0
+    energy_j: Annotated[float, Limits(0)] | None = None
     fallback: Text | None = None
     trouble: dict[Text, Text] | None = None
 

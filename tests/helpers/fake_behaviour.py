@@ -47,6 +47,8 @@ class Behaviour:
         failing_commits: How many commits fail first.
         eval_every: Steps between `eval` lines; 0 has none.
         val_loss: The validation loss that it reports.
+        val_losses: That of each evaluation, in their order; the last one stays.
+        ballast: Bytes of a file that it adds to each of its parts.
         merge_every: Chunks between merge rounds, in independent mode.
         merge_s: How long a merge takes.
         flood: Further metrics lines with each step.
@@ -71,6 +73,8 @@ class Behaviour:
     failing_commits: int = 0
     eval_every: int = 0
     val_loss: float = 2.0
+    val_losses: list[float] = field(default_factory=list)
+    ballast: int = 0
     merge_every: int = 0
     merge_s: float = 0.0
     flood: int = 0

@@ -174,6 +174,7 @@ class FakeRank:
         self.group = ReplicaGroup(self._claim)
         self._sending = threading.Lock()
         self._savers: list[threading.Thread] = []
+        self._best = float("inf")
 
     def run(self) -> None:
         self.phase("importing torch")
@@ -250,7 +251,9 @@ class FakeRank:
             wish = hub.highest(2 if self._may_stop() else 1 if self.inbox.commit_asked else 0)
             if wish == 2:
                 return False
-            if wish == 1 or (self.does.commit_every and self.step % self.does.commit_every == 0):
+            if self._note_best():
+                self._commit("best", surely=True)
+            elif wish == 1 or (self.does.commit_every and self.step % self.does.commit_every == 0):
                 self._commit("asked" if wish else "steps")
             if self._merge_is_due():
                 self.send(MergeReady(self.merges + 1, self.step))
@@ -258,6 +261,21 @@ class FakeRank:
                 self._serve(lambda due=due: self.merges >= due or self.inbox.stop_asked)
                 if self.inbox.stop_asked:
                     return False
+        return True
+
+    @property
+    def _evaluates(self) -> bool:
+        return bool(self.does.eval_every) and self.step % self.does.eval_every == 0
+
+    def _val_loss(self, step: int | None = None) -> float:
+        number = (self.step if step is None else step) // max(self.does.eval_every, 1)
+        losses = self.does.val_losses or [self.does.val_loss]
+        return losses[min(max(number, 1), len(losses)) - 1]
+
+    def _note_best(self) -> bool:
+        if not self._evaluates or not self.context.best_metric or self._val_loss() >= self._best:
+            return False
+        self._best = self._val_loss()
         return True
 
     def _may_stop(self) -> bool:
@@ -276,8 +294,8 @@ class FakeRank:
             )
         ]  # fmt: skip
         lines += [self.line("note", step=self.step, number=number) for number in range(self.does.flood)]
-        if self.does.eval_every and self.step % self.does.eval_every == 0:
-            lines.append(self.line("eval", step=self.step, val_loss=self.does.val_loss))
+        if self._evaluates:
+            lines.append(self.line("eval", step=self.step, val_loss=self._val_loss()))
         self.send_raw(b"".join(lines))
         if self.step == 1:
             self.phase("first step")
@@ -341,6 +359,8 @@ class FakeRank:
             files[f"weights_rank{self.rank}.safetensors"] = self.group.weights
         elif self.rank == 0:
             files["weights.safetensors"] = self.group.weights
+        if self.does.ballast:
+            files[f"ballast{self.rank}.bin"] = "x" * self.does.ballast
         return files
 
     def _save(self, folder: Path, checkpoint: int, part: dict[str, str], position: Position) -> None:
@@ -355,7 +375,8 @@ class FakeRank:
             (folder / name).write_text(text, encoding="utf-8", newline="\n")
             data = text.encode()
             staged.append(StagedFile(name, len(data), hashlib.sha256(data).hexdigest()))
-        self.send(CommitStaged(checkpoint, position, staged, self.does.val_loss if self.does.eval_every else None))
+        evaluated = self.does.eval_every and (not self.does.val_losses or position.step % self.does.eval_every == 0)
+        self.send(CommitStaged(checkpoint, position, staged, self._val_loss(position.step) if evaluated else None))
 
 
 def main() -> int:

@@ -116,7 +116,8 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
     batch = Batch.of(context.micro_batch, group, context.grad_accum_steps)
     strategy = make_strategy(context.mode, place, config, batch)
     inbox = Inbox(connection.inbox)
-    return Session(config, context.run_dir, strategy, batch, reporter, inbox, context.checkpoint)
+    best = context.best_metric, context.best_is_higher
+    return Session(config, context.run_dir, strategy, batch, reporter, inbox, context.checkpoint, *best)
 
 
 if __name__ == "__main__":

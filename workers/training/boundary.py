@@ -91,7 +91,9 @@ class Boundary:
             self._validation.take(step)
         if wish == Wish.STOP:
             return True
-        if wish == Wish.CHECKPOINT or self.checkpoints.is_due(previous):
+        if self._validation.best_at == step:
+            self.checkpoints.take("best", wait=True)
+        elif wish == Wish.CHECKPOINT or self.checkpoints.is_due(previous):
             self.checkpoints.take("asked" if wish else "steps")
         return False
 

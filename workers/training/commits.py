@@ -105,9 +105,14 @@ class Commits:
 
     def begin_surely(self, request: CommitRequest) -> int:
         """As `begin`, but asks again until the host is free, and returns when the part is on the disk."""
+        begun = self.begin_when_free(request)
+        self.wait_written()
+        return begun
+
+    def begin_when_free(self, request: CommitRequest) -> int:
+        """As `begin`, but asks again until the host is free."""
         while (begun := self.begin(request)) == BUSY:
             self._inbox.wait(_ASK_AGAIN_S)
-        self.wait_written()
         return begun
 
     def leave_out(self, step: int, round_: int, *, alone: bool) -> None:

@@ -49,8 +49,11 @@ class RankCheckpoints:
         since = self._session.first_step - 1 if self.commits.considered is None else self.commits.considered
         return self._session.step - since >= every
 
-    def take(self, reason: str, *, surely: bool = False, join: bool = False) -> None:
-        """Takes a checkpoint; one that would not be good is left out, unless the run ends here (`surely`)."""
+    def take(self, reason: str, *, surely: bool = False, wait: bool = False, join: bool = False) -> None:
+        """Takes a checkpoint; one that would not be good is left out, unless the run ends here (`surely`).
+
+        `wait`: until the one before is written, rather than take none.
+        """
         step, rounds = self._session.step, 0 if self._local_sgd is None else self._local_sgd.round
         verdict = self.divergence.verdict(step)
         if not surely:
@@ -67,7 +70,10 @@ class RankCheckpoints:
             rounds,
             diverged=not verdict.weights_finite,
         )
-        begun = self.commits.begin_surely(request) if surely else self.commits.begin(request, join=join)
+        if surely:
+            begun = self.commits.begin_surely(request)
+        else:
+            begun = self.commits.begin_when_free(request) if wait else self.commits.begin(request, join=join)
         if begun > 0 and verdict.good:
             self.divergence.last_good = step
 

@@ -29,6 +29,8 @@ class Session:
         data: What rank 0 prepared; set before training.
         first_step: The first step of this attempt, known after resuming.
         step: Optimizer steps done.
+        best_metric: A checkpoint is taken whenever this metric of the evaluations is better than before; empty: not.
+        best_is_higher: Its higher values are the better ones.
         keep_sampling: Whether a text that is being written continues; see `recipe_api.Run.keep_sampling`.
     """
 
@@ -39,6 +41,8 @@ class Session:
     reporter: Reporter
     inbox: Inbox
     resume_folder: Path | None = None
+    best_metric: str = ""
+    best_is_higher: bool = False
     data: DataReady = field(default_factory=lambda: DataReady(0, 0))
     first_step: int = 1
     step: int = 0

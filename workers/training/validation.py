@@ -16,6 +16,7 @@ class Validation:
 
     Attributes:
         evaluation: Measures the loss; None where no sample is held out.
+        best_at: The step of the best evaluation of this attempt, where a run keeps its best checkpoint.
     """
 
     def __init__(self, setup: TrainingSetup) -> None:
@@ -26,6 +27,8 @@ class Validation:
         self.evaluation = Evaluation.of(setup.task, held_out, micro_batch, setup.precision)
         self._newest: tuple[int, float] | None = None
         self._newest_finite: tuple[int, float] | None = None
+        self.best_at: int | None = None
+        self._best = math.inf
 
     def take(self, step: int, *, final: bool = False) -> None:
         """Measures the validation loss and samples a text (the `final` one always), once a step."""
@@ -57,5 +60,13 @@ class Validation:
         self._newest = (step, loss)
         if math.isfinite(loss):
             self._newest_finite = self._newest
+        self._note_best(step, {"val_loss": loss, **metrics})
         if self._session.strategy.group_rank == 0:
             self._session.reporter.event("eval", step=step, val_loss=loss, **metrics)
+
+    def _note_best(self, step: int, metrics: Mapping[str, float]) -> None:
+        """All ranks of a replica group have the same metrics, so they agree on what is best."""
+        value = metrics.get(self._session.best_metric, math.nan)
+        value = -value if self._session.best_is_higher else value
+        if value < self._best:
+            self._best, self.best_at = value, step

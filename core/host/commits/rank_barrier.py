@@ -126,11 +126,7 @@ class RankBarrier:
         kept = self._commits.newest or resumed
         if kept is not None and kept.diverged:
             return ()
-        names = [] if kept is None else sorted(file.name for file in kept.files if file.name.startswith("weights"))
-        if kept is None or not names:
-            return ()
-        shards = [name for name in names if name.startswith("weights_shard")]
-        return tuple(kept.folder / name for name in (shards or names[:1]))
+        return () if kept is None else kept.weights()
 
     def _complete_commit(self, action: Next, now: float) -> str:
         """Every rank waits and the newest checkpoint does not hold them all: asks for one, and again if it stalls.

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
 from core.checkpoints.store import Checkpoint
@@ -38,15 +38,24 @@ class CommitRunner:
         keeper: The ledger.
         ranks: Who takes part.
         keep: How many of the newest checkpoints stay.
+        pinned: Which others stay too, of all there are.
 
     Attributes:
+        keep: As above; it may change.
         newest: The newest checkpoint of this attempt.
         newest_good: The newest that a run can be resumed from: its weights are finite.
         retry_at: When ranks are to be asked again after a failed commit; None when none failed since the last.
         trouble: Why the newest commit failed; empty when none failed since the last that succeeded.
     """
 
-    def __init__(self, services: HostServices, keeper: LedgerKeeper, ranks: Ranks, keep: int) -> None:
+    def __init__(
+        self,
+        services: HostServices,
+        keeper: LedgerKeeper,
+        ranks: Ranks,
+        keep: int,
+        pinned: Callable[[Sequence[Checkpoint]], Collection[int]] = lambda _: (),
+    ) -> None:
         self.coordinator = CommitCoordinator(len(ranks.all), synchronised=ranks.synchronised, effects=self)
         self.newest: Checkpoint | None = None
         self.newest_good: Checkpoint | None = None
@@ -56,7 +65,9 @@ class CommitRunner:
         self._services = services
         self._checkpoints = services.checkpoints
         self._keeper = keeper
-        self._keep = keep
+        self.keep = keep
+        self._pinned = pinned
+        self._pruning = 0
         self._ranks = ranks
         self._tasks: set[asyncio.Task[None]] = set()
         self._alerted: tuple[str, float] = ("", 0.0)
@@ -75,6 +86,17 @@ class CommitRunner:
         self.retry_at = None
         for rank in self.coordinator.missing:
             self.ask(rank, reason)
+
+    @property
+    def is_settled(self) -> bool:
+        """No checkpoint is being written, and no old ones are being removed."""
+        return not self.coordinator.busy and not self._pruning
+
+    def prune(self) -> None:
+        """Removes checkpoints that are no longer kept."""
+        keep, pinned, checkpoints = self.keep, self._pinned, self._checkpoints
+        self._pruning += 1
+        self._start(lambda: checkpoints.prune(keep, pinned(checkpoints.list())), self._pruned, self._prune_failed)
 
     def carry(self, rank: int) -> bool:
         """Continues to commit without a rank that is gone, with its part of the newest checkpoint.
@@ -180,14 +202,21 @@ class CommitRunner:
             checkpoint=made.number,
             step=made.step,
             val_loss=made.val_loss,
-            bytes=sum(file.size for file in made.files),
+            bytes=made.size_bytes,
             **({"diverged": list(made.diverged)} if made.diverged else {}),
         )
         self.coordinator.written(made.number)
         self._ranks.broadcast(Committed(made.number))
         if not made.diverged:
             self._services.status.change(checkpoint=made.number)
-        self._start(lambda: self._checkpoints.prune(self._keep))
+        self.prune()
+
+    def _pruned(self, _: Sequence[int]) -> None:
+        self._pruning -= 1
+
+    def _prune_failed(self, error: RankdeckError) -> None:
+        self._pruning -= 1
+        log.warning("old checkpoints could not be removed: %s", error.cause)
 
     def _ledger_written(self, _: None) -> None:
         self._writing_ledger = False

@@ -24,6 +24,7 @@ class Device:
             slot, or when the driver does not say.
         hidden_by: The variable and its value that hide it from CUDA programs; empty when nothing does. Nothing trains
             on a hidden GPU.
+        counts_energy: Its driver counts the energy that it uses.
         is_unclear: It is hidden because it is not known which GPU a number in that variable means.
     """
 
@@ -35,6 +36,7 @@ class Device:
     compute_capability: tuple[int, int] | None = None
     hidden_by: str = ""
     is_unclear: bool = False
+    counts_energy: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,7 @@ class DeviceSample:
     Attributes:
         uuid: Which device.
         ts: Unix time of the reading in seconds.
+        energy_j: Energy used since its driver was loaded.
         throttle_reasons: Why its clock is held down now, as text; empty when nothing holds it down.
         error: Why there are no figures: "GPU is lost", "has not answered for 6 s" …
         is_unusable: Nothing can train on it just now: it is gone, or its driver does not answer. A card that merely
@@ -78,6 +81,7 @@ class DeviceSample:
     temperature_celsius: float | None = None
     power_w: float | None = None
     power_limit_w: float | None = None
+    energy_j: float | None = None
     fan_percent: float | None = None
     sm_clock_mhz: float | None = None
     throttle_reasons: tuple[str, ...] = ()

@@ -110,7 +110,9 @@ def find_gpus() -> Found:
 def _device(handle: Any, uuid: str, index: int, unnamed: str) -> Device:
     name = _asked(pynvml.nvmlDeviceGetName, handle) or unnamed
     capability = _asked(pynvml.nvmlDeviceGetCudaComputeCapability, handle)
-    return Device(uuid, "cuda", index, name, _memory(handle)[1], tuple(capability) if capability else None)
+    counts_energy = _asked(pynvml.nvmlDeviceGetTotalEnergyConsumption, handle) is not None
+    capability = tuple(capability) if capability else None
+    return Device(uuid, "cuda", index, name, _memory(handle)[1], capability, counts_energy=counts_energy)
 
 
 def _speed(handle: Any) -> float | None:
@@ -188,6 +190,7 @@ class GpuReader:
         if temperature is None:  # newer drivers retire the old call
             temperature = self._figure(pynvml.nvmlDeviceGetTemperatureV, pynvml.NVML_TEMPERATURE_GPU)
         power_w = _thousandth(self._figure(pynvml.nvmlDeviceGetPowerUsage))
+        energy_j = _thousandth(self._figure(pynvml.nvmlDeviceGetTotalEnergyConsumption))
         clock = self._figure(pynvml.nvmlDeviceGetClockInfo, pynvml.NVML_CLOCK_SM)
         reasons = self._value(pynvml.nvmlDeviceGetCurrentClocksEventReasons)
         if reasons is None:  # the function's name in drivers before 535
@@ -204,6 +207,7 @@ class GpuReader:
             temperature_celsius=temperature,
             power_w=power_w,
             power_limit_w=self._power_limit_w,
+            energy_j=energy_j,
             fan_percent=self._figure(pynvml.nvmlDeviceGetFanSpeed),
             sm_clock_mhz=clock,
             throttle_reasons=throttle_reasons(int(reasons or 0)),

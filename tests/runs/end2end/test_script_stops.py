@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -108,3 +109,37 @@ def test_a_stop_leaves_processes_alone_that_left_the_scripts_group(script_run: M
     assert run.stop().end().state == STOPPED
     assert "KeyboardInterrupt" in run.printed() and "the other heard it" not in run.printed()
     run.assert_nothing_left()
+
+
+FALLING = """
+    import time
+
+    for step in range(1, 100_000):
+        print(f"step {step} loss {1 / step:.4f}", flush=True)
+        time.sleep(0.02)
+"""
+
+
+@pytest.mark.parametrize(
+    ("rule", "cause"),
+    [({"stop_at": "loss=0.05"}, "loss has reached 0.05000 at step 20"), ({"max_hours": 1 / 3600}, "its time limit")],
+)
+def test_a_rule_stops_a_script_as_a_person_does(script_run: MakeScriptRun, rule: dict[str, object], cause: str) -> None:
+    run = script_run(FALLING, devices=("cpu:1",), mode="single", **rule)
+    run.start()
+    state = run.end()
+    assert (state.state, state.exit_code) == (STOPPED, 0)
+    assert cause in state.stopped_by
+    assert [line["rule"] for line in run.events("alert") if line["kind"] == "early_stop"] == list(rule)
+    run.assert_nothing_left()
+
+
+def test_the_command_run_takes_the_rules(
+    script_run: MakeScriptRun, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    script = script_run(FALLING).folder / "train me.py"
+    words = ["run", "--devices", "cpu:0", "--stop-at", "loss<=0.1", "--run-dir", str(tmp_path / "run"), str(script)]
+    assert main(words) == 0
+    out = capsys.readouterr()
+    assert "Alert: Stopping early. loss has reached" in out.out + out.err
+    assert "Stopped early: loss has reached" in out.out + out.err

@@ -72,6 +72,20 @@ def test_two_cards_with_every_figure() -> None:
     assert [sample["power_limit_w"] for sample in samples] == [300, 450]
 
 
+def test_energy_is_counted_while_it_is_used() -> None:
+    _, _, counting, first, later = watch(
+        "two_workstation",
+        "show([device.counts_energy for device in monitor.devices()])\n"
+        "energy = lambda samples: [sample['energy_j'] for sample in samples]\n"
+        "before = energy(sample_until(lambda samples: all('energy_j' in sample for sample in samples)))\n"
+        "show(before)\n"
+        "show(energy(sample_until(lambda samples: all(e > b for e, b in zip(energy(samples), before)))))",
+        speed=10,
+    )
+    assert counting == [True, True]
+    assert all(0 <= before < after for before, after in zip(first, later, strict=True))
+
+
 def test_why_a_card_is_throttled_is_said_in_words() -> None:
     hot = "show(sample_until(lambda s: len(s[1]['throttle_reasons']) > 1)[1]['throttle_reasons'])"
     *_, reasons = watch("two_workstation", hot, speed=100)

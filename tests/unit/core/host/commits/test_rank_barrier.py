@@ -10,8 +10,9 @@ from unittest.mock import Mock, call
 
 import pytest
 
+from core.checkpoints.store import Checkpoint
 from core.host.commits.rank_barrier import ASK_AGAIN_S, Next, RankBarrier, next_action
-from core.protocol.messages import Merge, Merged, MergeDone, MergeReady, RankDone
+from core.protocol.messages import Merge, Merged, MergeDone, MergeReady, RankDone, StagedFile
 from core.protocol.server import Connection
 from tests.helpers.resolved_run import made_ranks
 
@@ -19,9 +20,9 @@ pytestmark = pytest.mark.windows
 FOLDER = Path("checkpoints") / "7"
 
 
-def checkpoint(*names: str, diverged: tuple[int, ...] = ()) -> Any:
-    files = [SimpleNamespace(name=name) for name in names]
-    return SimpleNamespace(number=7, folder=FOLDER, files=files, diverged=diverged)
+def checkpoint(*names: str, diverged: tuple[int, ...] = ()) -> Checkpoint:
+    files = tuple(StagedFile(name, 1, "") for name in names)
+    return Checkpoint(7, FOLDER, 20, 0.0, 2, "independent", None, {}, files, (), diverged)
 
 
 def merged(round_: int, file: str) -> MergeDone:

@@ -1,0 +1,46 @@
+"""Stop target: the value of a metric at which a run is good enough, as the setting `stop_at` names it."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from core.errors import ConfigError
+
+BETTER: Final = {"<=": "lower", ">=": "higher", "=": ""}
+_FORM: Final = re.compile(r"\s*([A-Za-z_][\w./@-]{0,63})\s*(<=|>=|=)\s*(\S+)\s*")
+
+
+@dataclass(frozen=True, slots=True)
+class StopTarget:
+    """A metric and the value it is to reach.
+
+    Attributes:
+        better: "lower" or "higher"; empty: as the recipe says.
+    """
+
+    metric: str
+    value: float
+    better: str = ""
+
+
+def read_stop_target(text: str) -> StopTarget:
+    """The target that a text such as ``val_loss=1.2`` or ``val_accuracy>=0.9`` names.
+
+    Raises:
+        ConfigError: It names none.
+    """
+    found = _FORM.fullmatch(text)
+    try:
+        value = math.nan if found is None else float(found[3])
+    except ValueError:
+        value = math.nan
+    if found is None or not math.isfinite(value):
+        raise ConfigError(
+            "stop_at",
+            f"Stop at value (stop_at): {text[:80]!r} is not a metric with a value.",
+            "Give a metric of the evaluations and its value, for example val_loss=1.2 or val_accuracy>=0.9.",
+        )
+    return StopTarget(found[1], value, BETTER[found[2]])

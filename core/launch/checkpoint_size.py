@@ -1,0 +1,55 @@
+"""Checkpoint size before a run: known from the newest earlier run of the same model, for the check of the disk."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Final
+
+from core.checkpoints.store import Checkpoint, CheckpointStore
+from core.config.mode import Mode
+from core.config.run_config import RunConfig
+from core.errors import RankdeckError
+from core.launch.resolved import ResolvedRun
+from core.run_folder.store import RunStore
+
+FOR_THE_END: Final = 2
+"""Checkpoints that an orderly stop may write: the last one, and the exported model, which is never larger."""
+MOST_RUNS: Final = 30
+"""Reading a run's settings takes about a millisecond."""
+
+
+def known_checkpoint_bytes(run: ResolvedRun, runs_dir: Path) -> int | None:
+    """Bytes of one checkpoint of this run; None where no recent run trained the same model."""
+    try:
+        folders = sorted((item for item in runs_dir.iterdir() if item.is_dir()), key=_modified, reverse=True)
+    except OSError:
+        return None
+    for folder in itertools.islice(folders, MOST_RUNS):
+        made = _newest_of_same_model(RunStore(folder), run.config)
+        if made is not None:
+            groups = Mode.read(made.mode).replica_groups(made.world_size)
+            return made.size_bytes * run.replica_groups // max(groups, 1)
+    return None
+
+
+def _newest_of_same_model(store: RunStore, config: RunConfig) -> Checkpoint | None:
+    try:
+        other = store.config()
+        if _model(other) != _model(config):
+            return None
+        return next(reversed(CheckpointStore(store.checkpoints).list()), None)
+    except RankdeckError:  # no run, or a damaged one
+        return None
+
+
+def _model(config: RunConfig) -> tuple[object, ...]:
+    """What a checkpoint's size depends on, and more: a wrong size would be worse than none."""
+    return config.recipe, config.model, config.seq_len, config.precision, config.gradient_exchange, config.options
+
+
+def _modified(folder: Path) -> float:
+    try:
+        return folder.stat().st_mtime
+    except OSError:
+        return 0.0
