@@ -10,6 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
@@ -19,8 +20,6 @@ from app.controllers.beginning import Beginning
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
 from app.controllers.draft_checks import Drafting
-from app.controllers.draft_saving import DraftSaving
-from app.controllers.new_run import NewRunControl
 from app.controllers.notifications import Notifications
 from app.controllers.organising import Organising
 from app.controllers.palette import Palette
@@ -45,6 +44,10 @@ from core import __version__, client
 from core.paths import default_runs_dir
 from core.recipes.catalog import find_recipes
 
+if TYPE_CHECKING:
+    from app.controllers.draft_saving import DraftSaving
+    from app.controllers.new_run import NewRunControl
+
 _log = logging.getLogger(__name__)
 
 
@@ -59,6 +62,9 @@ class Rankdeck(QObject):
         self._make_models()
         self._make_operations()
         self.window = MainWindow(self.data, self.runs.model, self.log, self.recipes.recipes, settings)
+        self._new_run: NewRunControl | None = None
+        self._draft_saving: DraftSaving | None = None
+        self.window.new_run_made.connect(self._make_new_run)
         self._make_controllers()
         self.window.closed.connect(self.close)
 
@@ -79,15 +85,14 @@ class Rankdeck(QObject):
 
     def _make_controllers(self) -> None:
         window, table, data, runs, showing = self.window, self.table, self.data, self.runs, self.showing
-        self.new_run = NewRunControl(window, self.drafting, self.pricing, self.runner, table, self.recipes, data, self)
         self.display = RunDisplay(
             window, data, runs, table, self.ledger, showing, self.launching,
             self.recipes, self.runner, self,
         )  # fmt: skip
         self.control = RunControl(
-            window, self.launching, self.drafting, self.new_run, table, runs, showing, self.display, self.settings, self
-        )
-        self.draft_saving = DraftSaving(window.new_run, self.settings, self)
+            window, self.launching, self.drafting, lambda error: self.new_run.install_step(error), table, runs,
+            showing, self.display, self.settings, self,
+        )  # fmt: skip
         self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)
         self.organising = Organising(window, runs, showing, self.display, self.runner, self)
         self.bin = RunBin(window, runs, showing, self.runner, self.runs_dir, self)
@@ -100,34 +105,55 @@ class Rankdeck(QObject):
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(self._open_the_rest)
 
+    def _make_new_run(self) -> None:
+        """With the sheet: its settings as they were left, and what carries out what is wanted there."""
+        from app.controllers.draft_saving import DraftSaving
+        from app.controllers.new_run import NewRunControl
+
+        self._new_run = NewRunControl(
+            self.window, self.drafting, self.pricing, self.runner, self.table, self.recipes, self.data, self
+        )
+        self._draft_saving = DraftSaving(self.window.new_run, self.settings, self)
+        self._draft_saving.open()
+        self.control.show_actions()
+
+    @property
+    def new_run(self) -> NewRunControl:
+        """Control of New run: made with the sheet, when either is wanted first."""
+        sheet = self.window.new_run
+        assert self._new_run is not None, sheet
+        return self._new_run
+
     def open(self) -> None:
         """Shows the window and the run that was shown last; devices, recipes and data are looked for after that."""
         linecache.clearcache()  # PySide reads the source of each module that is imported after it, to search it once
         self.window.show()
-        self.draft_saving.open()
         self.window.apply_plot_settings(self.settings.values("plots"))
         self.control.show_actions()
         self.deferred.start()
         self.runs.open(self.runs_dir)
 
     def _open_the_rest(self) -> None:
+        new_run = self.new_run
         self.drafting.open()
         self.recipes.open()
         self.table.open()
-        self.new_run.check_draft()
+        new_run.check_draft()
         self.beginning.open()
         self.control.show_actions()
 
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs continue."""
-        self.draft_saving.close()
+        if self._draft_saving is not None:
+            self._draft_saving.close()
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.deferred, self.drafting, self.new_run, self.pricing, self.files,
+            self.notifications, self.deferred, self.drafting, self._new_run, self.pricing, self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
-            part.close()
+            if part is not None:
+                part.close()
 
     def on_defect(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         """Reports an unforeseen error: the traceback to the log, a sentence to the user; the window stays open."""

@@ -49,7 +49,7 @@ class Beginning(QObject):
         page.script.clicked.connect(self._on_script_requested)
         table.devices_changed.connect(self._show_machine)
         table.sampled.connect(self._on_sampled)
-        window.new_run.devices.selection_changed.connect(self._show_demo)
+        window.new_run_made.connect(lambda: window.new_run.devices.selection_changed.connect(self._show_demo))
 
     def open(self) -> None:
         """Finds out what there is; the page says so."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer
 
 from app.settings import Settings
 from app.state.draft import Draft
-from app.views.new_run.new_run_sheet import NewRunSheet
+
+if TYPE_CHECKING:
+    from app.views.new_run.new_run_sheet import NewRunSheet
 
 SAVE_AFTER_MS: Final = 400
 CURRENT: Final = "draft"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 
 from app.controllers.draft_checks import Drafting
-from app.controllers.new_run import NewRunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_operations import Launching
 from app.controllers.shown_run import Showing
@@ -35,14 +34,17 @@ STATE_FILES: Final = "state_files_folder"
 
 
 class RunControl(QObject):
-    """Carries out the window's actions on runs."""
+    """Carries out the window's actions on runs.
+
+    `install_step` makes the button that offers what an error misses.
+    """
 
     def __init__(
         self,
         window: MainWindow,
         launching: Launching,
         drafting: Drafting,
-        sheet: NewRunControl,
+        install_step: Callable[[MissingPackageError], Step],
         table: DeviceTable,
         runs: RunList,
         showing: Showing,
@@ -54,7 +56,7 @@ class RunControl(QObject):
         self._window = window
         self._launching = launching
         self._drafting = drafting
-        self._sheet = sheet
+        self._install_step = install_step
         self._table = table
         self._runs = runs
         self._showing = showing
@@ -86,20 +88,22 @@ class RunControl(QObject):
     def show_actions(self, *_: object) -> None:
         """Enables what can be done now."""
         run_dir = self._showing.run_dir
+        sheet = self._window.new_run if self._window.has_new_run else None
         context = ActionContext(
             shown=self._display.state,
             recipe=self._display.recipe,
             runs=self._display.entries(),
             checked=self._drafting.latest,
-            ticked=self._window.new_run.devices.selected(),
+            ticked=() if sheet is None else sheet.devices.selected(),
             busy=self._launching.busy,
             stop_asked=run_dir in self._stops,
             end_asked=self._stops.get(run_dir, False) if run_dir is not None else False,
         )
         available = available_actions(context)
         self._window.show_actions(available)
-        self._window.new_run.mode.sync_interval.set_can_measure(available.measure or "")
-        self._window.new_run.summary.show_waiting(available.start or "")
+        if sheet is not None:
+            sheet.mode.sync_interval.set_can_measure(available.measure or "")
+            sheet.summary.show_waiting(available.start or "")
 
     def _on_status_shown(self, state: RunState) -> None:
         if not state.is_live and self._showing.run_dir is not None:
@@ -137,7 +141,7 @@ class RunControl(QObject):
         sheet = self._window.new_run
         step = None
         if isinstance(error, MissingPackageError):
-            step = self._sheet.install_step(error)
+            step = self._install_step(error)
         elif isinstance(error, DatasetError):
             sheet.show_refusal(ConfigError("dataset_file", error.cause, error.window_step, title=error.title))
             step = Step("Choose &data…", sheet.data.choose_file)

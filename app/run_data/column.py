@@ -8,6 +8,7 @@ while any process maps the file.
 from __future__ import annotations
 
 import contextlib
+import io
 from collections import OrderedDict
 from pathlib import Path
 from typing import Final, TypeVar
@@ -114,8 +115,13 @@ class Column:
     def file_bins(self) -> Pyramid:
         """The bins of the rows that lie in the file, for `take_bins`. It changes nothing, so any thread may ask."""
         made, whole = Pyramid(), self._kept // BIN * BIN
-        for start in range(0, whole, SLICE_ROWS):
-            made.extend(self._file_rows(start, min(SLICE_ROWS, whole - start)))
+        # Each slice lies where the one before it lay: to be given new memory takes longer than to read the file.
+        memory: Floats = np.empty(min(SLICE_ROWS, whole))
+        with self._open_file() as file:
+            for start in range(0, whole, SLICE_ROWS):
+                rows = memory[: whole - start]
+                _fill(rows, file)
+                made.extend(rows)
         made.make_ready()
         return made
 
@@ -211,13 +217,12 @@ class Column:
             parts.append(summarise(self.read(whole, stop), width))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
 
-    def _file_rows(self, start: int, count: int) -> Floats:
-        """Rows of the file, past the cache: all of them are read once. Those that it no longer has are NaN."""
-        rows: Floats = np.empty(0)
+    def _open_file(self) -> io.BufferedIOBase:
+        """The file, past the cache: all of it is read once. One that was removed has no rows."""
         if self._path is not None:
             with contextlib.suppress(OSError):
-                rows = np.fromfile(self._path, "<f8", count, offset=start * 8)
-        return rows if len(rows) == count else np.append(rows, np.full(count - len(rows), np.nan))
+                return self._path.open("rb")
+        return io.BytesIO()
 
     def _read_file(self, path: Path, cache: BlockCache, values: Floats, start: int, stop: int) -> None:
         for block in range(start // BLOCK_ROWS, -(-stop // BLOCK_ROWS)):
@@ -228,3 +233,11 @@ class Column:
             except OSError:
                 continue  # removed under us (a rebuild is running): gaps until the run is opened again
             values[low - start : low - start + len(rows)] = rows
+
+
+def _fill(rows: Floats, file: io.BufferedIOBase) -> None:
+    """Reads the next rows of a file in place; those that it does not have are NaN."""
+    count = 0
+    with contextlib.suppress(OSError):
+        count = file.readinto(rows.data.cast("B")) // rows.itemsize
+    rows[count:] = np.nan

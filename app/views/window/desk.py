@@ -90,12 +90,12 @@ class SheetFrame(QWidget):
 
     escaped = Signal()
 
-    def __init__(self, sheet: QWidget, parent: QWidget) -> None:
+    def __init__(self, parent: QWidget) -> None:
         super().__init__(parent)
         self.keeps_focus = False
         self.setAutoFillBackground(True)
         self.grip = Grip(self)
-        lay_column(self, sheet, margins=(1, 0, 0, 0), grow=sheet)
+        self.column = lay_column(self, margins=(1, 0, 0, 0))
         self.hide()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
@@ -130,7 +130,6 @@ class Desk(QWidget):
 
     Args:
         panes: Runs and pages.
-        sheet: New run.
 
     Signals:
         close_requested: Esc, or a click beside the sheet.
@@ -140,18 +139,23 @@ class Desk(QWidget):
     close_requested = Signal()
     placed = Signal()
 
-    def __init__(self, panes: QWidget, sheet: QWidget, parent: QWidget | None = None) -> None:
+    def __init__(self, panes: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.sheet_width = SHEET_WIDTH
         self._panes = panes
-        self._sheet = sheet
+        self._sheet: QWidget | None = None
         self._is_open = False
         panes.setParent(self)
         self.shade = Shade(self)
-        self.frame = SheetFrame(sheet, self)
+        self.frame = SheetFrame(self)
         self.shade.clicked.connect(self.close_requested)
         self.frame.grip.dragged.connect(self._on_dragged)
         self.frame.escaped.connect(self.close_requested)
+
+    def put_sheet(self, sheet: QWidget) -> None:
+        """Takes New run in; it is there before it is shown for the first time."""
+        self._sheet = sheet
+        self.frame.column.addWidget(sheet, 1)
 
     @property
     def is_wide(self) -> bool:
@@ -202,7 +206,8 @@ class Desk(QWidget):
         self.placed.emit()
 
     def _sheet_room(self, width: int) -> int:
-        least = max(LEAST_SHEET, self._sheet.minimumSizeHint().width() + 1)
+        own = 0 if self._sheet is None else self._sheet.minimumSizeHint().width() + 1
+        least = max(LEAST_SHEET, own)
         most = max(least, width - LEFT_VISIBLE if not self.is_wide else width // 2)
         return min(max(self.sheet_width, least), most, width)
 

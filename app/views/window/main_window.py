@@ -20,7 +20,6 @@ from app.state.available_actions import AvailableActions
 from app.state.hero_figures import HeroFigure
 from app.state.run_outcome import RunOutcome
 from app.state.run_summary import RunSummary
-from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
 from app.views.style.icons import app_icon, icon
@@ -40,6 +39,7 @@ from core.machine.devices.names import RankNames
 from core.recipes.manifest import Recipe
 
 if TYPE_CHECKING:
+    from app.views.new_run.new_run_sheet import NewRunSheet
     from app.views.plots.plots_panel import PlotsPanel
 
 MIN_SIZE: Final = (900, 450)
@@ -57,6 +57,7 @@ class MainWindow(QMainWindow):
         page_shown: Another page is in the middle.
         closed: The window goes; what it held open can end.
         plot_drawn: The first plot was drawn.
+        new_run_made: The sheet is there, and not shown yet.
 
     Attributes:
         compare_page: The page of a comparison; None while there is none.
@@ -67,6 +68,7 @@ class MainWindow(QMainWindow):
     page_shown = Signal(object)
     closed = Signal()
     plot_drawn = Signal()
+    new_run_made = Signal()
 
     def __init__(
         self,
@@ -89,11 +91,13 @@ class MainWindow(QMainWindow):
         self.runs = RunsPanel(runs, self.actions_.resume_file)
         self._data = data
         self._plots: PlotsPanel | None = None
+        self._new_run: NewRunSheet | None = None
+        self._recipes = recipes
         self._plot_settings: Mapping[str, Any] = {}
         self._names = RankNames()
         self.compare_page: QWidget | None = None
         self._heroes = {recipe.name: recipe.heroes for recipe in recipes}
-        self._make_parts(log, recipes)
+        self._make_parts(log)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
         self._lay_out()
@@ -104,7 +108,7 @@ class MainWindow(QMainWindow):
 
     # --- building ----------------------------------------------------------------------------------------
 
-    def _make_parts(self, log: RankLog, recipes: Sequence[Recipe]) -> None:
+    def _make_parts(self, log: RankLog) -> None:
         actions = self.actions_
         exports = QMenu("E&xport", self, toolTipsVisible=True)
         exports.addActions(list(actions.exports.values()))
@@ -117,7 +121,6 @@ class MainWindow(QMainWindow):
         self.tabs = RunTabs(log)
         self.run_page = RunPage(self.header, self.outcome, self.tabs)
         self.welcome = Welcome(actions.resume_file)
-        self.new_run = NewRunSheet(recipes, actions.start)
 
     def _menu(self, *actions: QAction) -> QMenu:
         menu = QMenu(self, toolTipsVisible=True)
@@ -135,7 +138,7 @@ class MainWindow(QMainWindow):
         self._panes.setStretchFactor(1, 1)
         self._panes.setChildrenCollapsible(False)
         self._panes.setSizes(list(PANES))
-        self.desk = Desk(self._panes, self.new_run)
+        self.desk = Desk(self._panes)
         centre = QWidget()
         lay_column(centre, self.top_bar, self.desk, grow=self.desk)
         self.setCentralWidget(centre)
@@ -152,26 +155,22 @@ class MainWindow(QMainWindow):
             Qt.ShortcutContext.WidgetWithChildrenShortcut
         )  # the list has an F2 of its own
         self.run_page.addAction(actions.rename)
-        self.new_run.addAction(actions.start)  # its key works while the settings that it starts are in sight
         actions.stop.triggered.connect(self._on_stop_triggered)
         self.runs.current_chosen.connect(lambda: self.show_page(self.run_page))
         actions.log.triggered.connect(lambda: self.show_log(None))
         actions.find.triggered.connect(self._find)
         actions.new_run.toggled.connect(self._on_new_run_toggled)
-        for closed in (self.desk.close_requested, self.new_run.close_requested):
-            closed.connect(lambda: actions.new_run.setChecked(False))
+        self.desk.close_requested.connect(lambda: actions.new_run.setChecked(False))
         self.outcome.log_requested.connect(self.show_log)
         self.outcome.folder_requested.connect(actions.folder.trigger)
         self.outcome.dismissed.connect(self._on_outcome_dismissed)
         self.run_page.plots_place.painted.connect(lambda: self.plots)
-        self.new_run.form.more_toggled.connect(functools.partial(self._settings.set_flag, "more_shown"))
 
     def _restore(self) -> None:
         self.restoreGeometry(self._settings.layout("window/geometry"))
         self._panes.restoreState(self._settings.layout("splitters/runs"))
         width = self._settings.values("window").get("sheet_width")
         self.desk.sheet_width = width if isinstance(width, int) and width > 0 else SHEET_WIDTH
-        self.new_run.form.more.setChecked(self._settings.flag("more_shown", False))
 
     def remember(self) -> None:
         """Writes sizes into the settings."""
@@ -204,11 +203,32 @@ class MainWindow(QMainWindow):
         self.show_page(self.run_page)
         self.tabs.show_log(name or None)
 
-    # --- plots -------------------------------------------------------------------------------------------
+    # --- parts that are made once they are wanted: their imports would hold the window up ---------------------
+
+    @property
+    def has_new_run(self) -> bool:
+        """Whether New run is there; asking does not make it."""
+        return self._new_run is not None
+
+    @property
+    def new_run(self) -> NewRunSheet:
+        """The sheet of New run."""
+        if self._new_run is None:
+            from app.views.new_run.new_run_sheet import NewRunSheet
+
+            actions = self.actions_
+            self._new_run = sheet = NewRunSheet(self._recipes, actions.start)
+            sheet.addAction(actions.start)  # its key works while the settings that it starts are in sight
+            sheet.close_requested.connect(lambda: actions.new_run.setChecked(False))
+            sheet.form.more.setChecked(self._settings.flag("more_shown", False))
+            sheet.form.more_toggled.connect(functools.partial(self._settings.set_flag, "more_shown"))
+            self.desk.put_sheet(sheet)
+            self.new_run_made.emit()
+        return self._new_run
 
     @property
     def plots(self) -> PlotsPanel:
-        """The charts. Their library takes a third of the time to the window, so it is loaded once that is painted."""
+        """The charts, and with them their library; wanted once the window is painted."""
         if self._plots is None:
             from app.views.plots.plots_panel import PlotsPanel
 
@@ -331,10 +351,11 @@ class MainWindow(QMainWindow):
         self.stop_requested.emit(self._stop_is_now)
 
     def _on_new_run_toggled(self, on: bool) -> None:
-        had_focus = self.new_run.isAncestorOf(self.focusWidget()) if self.focusWidget() is not None else False
+        sheet, focus = self.new_run, self.focusWidget()
+        had_focus = focus is not None and sheet.isAncestorOf(focus)
         self.desk.set_open(on)
         if on:
-            self.new_run.recipe.setFocus(Qt.FocusReason.OtherFocusReason)
+            sheet.recipe.setFocus(Qt.FocusReason.OtherFocusReason)
         elif had_focus:
             self.pages.setFocus(Qt.FocusReason.OtherFocusReason)
 

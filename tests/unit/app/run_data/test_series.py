@@ -107,7 +107,11 @@ def test_bins_leave_out_what_is_not_known(tmp_path: Path, monkeypatch: pytest.Mo
     assert mean[2] == pytest.approx(values[2 * BIN : 3 * BIN].mean()) and len(mean) == 3
 
 
-def test_a_file_that_is_gone_or_short_has_no_bins(tmp_path: Path) -> None:
+@pytest.mark.parametrize("slice_rows", [BIN, 1 << 18])
+def test_a_file_that_is_gone_or_short_has_no_bins(
+    slice_rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(column, "SLICE_ROWS", slice_rows)
     index = group(tmp_path, VALUES[:BIN])
     means = Series.of_files(tmp_path, index, BlockCache(4)).columns["aux"].pyramid.level(0)[2]
     assert not np.isnan(means[0]) and np.isnan(means[1:]).all() and len(means) == 3

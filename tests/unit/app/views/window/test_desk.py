@@ -25,7 +25,8 @@ class Parts:
         column = QVBoxLayout(sheet)
         for line in (self.first, self.last):
             column.addWidget(line)
-        self.desk = Desk(pages, sheet)
+        self.desk = Desk(pages)
+        self.desk.put_sheet(sheet)
         QHBoxLayout(self.window).addWidget(self.desk)
 
     def show(self, width: int, qtbot: QtBot) -> None:
