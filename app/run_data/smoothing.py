@@ -64,7 +64,7 @@ def smoothed(series: Series, name: str, curve: Curve, first: int, half_width: fl
 def local_linear(values: Floats, half_width: float) -> Floats:
     """A straight line fitted to the neighbours of each value, read where the value stands.
 
-    Weights are Cleveland's tricube (1979, equation 2): the nearer, the more.
+    Weights are Cleveland's tricube (1979, equation 2): the nearer, the more. No value lies outside its neighbours'.
 
     Args:
         values: Evenly spaced; those that are not finite are gaps.
@@ -85,8 +85,20 @@ def local_linear(values: Floats, half_width: float) -> Floats:
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         # A point without neighbours on both sides of its gap has no slope: its line is flat.
         line: Floats = np.where(spread > 1e-9 * total * total, (second * level - first * lean) / spread, level / total)
+    _keep_in_range(line, values, first, len(weights) // 2)
     line[~known] = np.nan
     return line
+
+
+def _keep_in_range(line: Floats, values: Floats, first: Floats, reach: int) -> None:
+    """Keeps the fit between the lowest and the highest of the values it is made of.
+
+    With neighbours on one side only, a steep line would end where no value ever was: a throughput below zero.
+    """
+    leaning = np.flatnonzero(np.abs(first) > 1e-9)
+    padded = np.pad(np.where(np.isfinite(values), values, np.nan), reach, constant_values=np.nan)
+    near = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1)[leaning]
+    line[leaning] = np.minimum(np.fmax.reduce(near, axis=1), np.maximum(np.fmin.reduce(near, axis=1), line[leaning]))
 
 
 @lru_cache(maxsize=64)

@@ -36,6 +36,14 @@ def test_a_falling_loss_ends_where_it_is() -> None:
     assert bold[0] == pytest.approx(loss[0], abs=0.2)
 
 
+def test_a_throughput_that_falls_at_the_end_does_not_become_negative() -> None:
+    throughput = np.r_[np.full(60, 900.0), np.full(8, 40.0)]
+    _, alone = np.polyfit(np.arange(-20.0, 1.0), throughput[-21:], 1)
+    assert alone < 0, "a fit alone would"
+    assert local_linear(throughput, 20.0)[-1] == 40.0
+    assert local_linear(-throughput, 20.0)[-1] == -40.0
+
+
 def test_it_is_the_weighted_fit_of_numpy() -> None:
     values = np.random.default_rng(1).normal(size=60).cumsum()
     values[[3, 20, 21, 22, 59]] = np.nan
@@ -45,7 +53,7 @@ def test_it_is_the_weighted_fit_of_numpy() -> None:
         near = near[np.isfinite(values[near])]
         weights = (1 - (np.abs(near - place) / (half_width + 1)) ** 3) ** 3
         _, level = np.polyfit(near - place, values[near], 1, w=np.sqrt(weights))
-        assert found[place] == pytest.approx(level)
+        assert found[place] == pytest.approx(np.clip(level, values[near].min(), values[near].max()))
     assert np.isnan(found[[3, 20, 21, 22, 59]]).all()
 
 
