@@ -93,6 +93,7 @@ class RunControl(QObject):
             shown=self._display.state,
             recipe=self._display.recipe,
             runs=self._display.entries(),
+            name_of=self._runs.model.name_of,
             checked=self._drafting.latest,
             ticked=() if sheet is None else sheet.devices.selected(),
             busy=self._launching.busy,

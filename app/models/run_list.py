@@ -71,6 +71,11 @@ class RunListModel(QAbstractListModel):
         """What each run is called, by its folder."""
         return {row.record.path: row.record.label for row in self._all}
 
+    def name_of(self, run_dir: Path) -> str:
+        """What the run in a folder is called; before it was listed, as the folder."""
+        record = self.record(run_dir)
+        return run_dir.name if record is None else record.label
+
     def rows(self) -> list[RunRow]:
         """The rows that are shown, from the top."""
         return list(self._rows)

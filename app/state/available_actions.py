@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
+from pathlib import Path
 
 from app.state.draft import CheckedDraft
 from core.export import KINDS
@@ -21,6 +23,7 @@ class ActionContext:
     Attributes:
         shown: State of the run that is shown.
         runs: Every run there is.
+        name_of: What the list calls the run in a folder.
         checked: What New run holds; None before it was looked at.
         ticked: The devices that are ticked.
         recipe: The recipe of the run that is shown; None where it is not known.
@@ -31,6 +34,7 @@ class ActionContext:
 
     shown: RunState | None = None
     runs: Sequence[RunEntry] = ()
+    name_of: Callable[[Path], str] = attrgetter("name")
     checked: CheckedDraft | None = None
     ticked: Sequence[Device] = ()
     recipe: Recipe | None = None
@@ -122,7 +126,7 @@ def _in_use(context: ActionContext) -> str | None:
         state = entry.state
         # A run that is just starting has not said yet which devices it takes.
         if state is not None and state.is_live and (not state.devices or ticked.intersection(state.devices)):
-            return f"{entry.path.name} is using a selected device. Stop that run, or select other devices."
+            return f"{context.name_of(entry.path)} is using a selected device. Stop that run, or select other devices."
     return None
 
 

@@ -15,7 +15,7 @@ from core.config.layers import Given, config_from_given, normalise, with_absolut
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, identify
-from core.errors import ConfigError, RunBusyError, StateFileError, UsageError
+from core.errors import ConfigError, RankdeckError, RunBusyError, StateFileError, UsageError
 from core.formatting import duration, number
 from core.launch.preflight import check_engine, check_folder, check_stop_rules, check_torch, needed_bytes
 from core.launch.resolved import ResolvedRun, resolve, trained_run
@@ -33,6 +33,8 @@ from core.recipes.user_script import read_script
 from core.resume.changes import BATCH, change_lines, check_optimizer, device_count_notes, other_chunk_size
 from core.resume.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
 from core.resume.plan import ResumePlan
+from core.run_folder.naming import label
+from core.run_folder.notes import RunNotes, read_notes
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
@@ -121,7 +123,15 @@ def plan_own(
         checkpoints=() if recipe.self_contained else checkpoints,
         set_aside=newer_than(checkpoint.number, checkpoints) if asked is not None and checkpoint else (),
         goes_back=asked is not None,
+        name=_name(store, state),
     )
+
+
+def _name(store: RunStore, state: RunState) -> str:
+    try:
+        return label(state, read_notes(store.dir))
+    except RankdeckError:  # notes that cannot be read are no reason not to resume
+        return label(state, RunNotes())
 
 
 def _idle_state(store: RunStore) -> RunState:

@@ -36,6 +36,7 @@ class ResumePlan:
         goes_back: It was.
         code: A recipe or program that did not come with Rankdeck and that this run executes.
         code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
+        name: What the list calls the run; empty: as its folder.
     """
 
     run_dir: Path | None
@@ -59,12 +60,13 @@ class ResumePlan:
     goes_back: bool = False
     code: OutsideCode | None = None
     code_accepted: bool = True
+    name: str = ""
 
     def lines(self) -> list[str]:
         """The plan in plain words, one sentence a line."""
         lines = [f"A new run continues from {self.state_file.path}."] if self.state_file is not None else []
         if self.run_dir is not None:
-            lines.append(f"Continues {self.run_dir.name}{self._from_where()}.")
+            lines.append(f"Continues {self.name or self.run_dir.name}{self._from_where()}.")
         lines += self._script_lines() if self.config.recipe == USER_SCRIPT else self._training_lines()
         now = self._on_devices(self.mode_now, self.devices_now)
         then = self._on_devices(self.mode_then, self.devices_then)

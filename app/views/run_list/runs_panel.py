@@ -21,6 +21,7 @@ from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import Step
+from core.run_folder.run_filter import Term
 
 INVITATION: Final = "No runs yet."
 NONE_MATCHES: Final = "No run matches the filter.\n\nClear it to see all runs."
@@ -215,8 +216,8 @@ class RunsPanel(QWidget):
         self.search.setVisible(is_filtered or bool(self.filter.text()) or bool(self._model.records()))
         self.page.set_empty(not self._model.rowCount(), NONE_MATCHES if is_filtered else INVITATION)
 
-    def _on_filter_changed(self, terms: object) -> None:
-        self._model.set_filter(terms)  # type: ignore[arg-type]
+    def _on_filter_changed(self, terms: tuple[Term, ...]) -> None:
+        self._model.set_filter(terms)
         self._on_rows_changed()
         self.show_current(self._current)  # its row may have been hidden
 
