@@ -63,6 +63,7 @@ class ParseError(ValueError):
     ) -> None:
         place = f" (line {line}, column {column})" if line is not None else ""
         super().__init__(problem + place)
+        self.problem = problem
         self.line = line
         self.column = column
         self.cut_off = cut_off

@@ -51,6 +51,7 @@ class Showing(QObject):
         self._log = log
         self._settings = settings
         self._looked = False
+        self._is_closed = False
         self._logs_of: tuple[Path, int, int] | None = None
         self.run_dir: Path | None = None
         data.status_changed.connect(self._on_status_changed)
@@ -58,6 +59,8 @@ class Showing(QObject):
     def show(self, run_dir: Path) -> None:
         """Shows a run from its first point; shows it again if it is the one that is shown."""
         self._looked = True
+        if self._is_closed:  # a late list or a late click would start threads that nobody ends
+            return
         try:
             self._data.open(run_dir)
         except RankdeckError as error:
@@ -85,13 +88,14 @@ class Showing(QObject):
 
     def show_log(self, choice: LogChoice | None) -> None:
         """Follows the part of the log that is chosen."""
-        if choice is None:
+        if choice is None or self._is_closed:
             self._log.close(wait=False)
         elif choice != self._log.choice:
             self._log.open(choice)
 
     def close(self) -> None:
-        """Ends reading."""
+        """Ends reading for good."""
+        self._is_closed = True
         for feed in (self._data, self._ledger, self._log):
             feed.close()
 

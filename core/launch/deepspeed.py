@@ -249,8 +249,8 @@ class _Written:
         try:
             values = parse_json(self._text, pairs=self._without_repetition, constant=self._constant)
         except ParseError as error:
-            place = f"line {error.line}: it" if error.line is not None else "It"
-            wrong = ConfigError(FIELD, f"{place} cannot be read as JSON: {error}.", "Correct that line.")
+            place = f"line {error.line}, column {error.column}: it" if error.line is not None else "It"
+            wrong = ConfigError(FIELD, f"{place} cannot be read as JSON: {error.problem}.", "Correct that line.")
             wrong.title = _TITLE
             raise wrong from None
         if not isinstance(values, dict):

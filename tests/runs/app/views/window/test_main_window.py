@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -23,6 +24,7 @@ from PySide6.QtWidgets import (
 )
 from pytestqt.qtbot import QtBot
 
+from app.bridge import Worker
 from app.controllers.deferred_start import SOON_MS
 from app.main import Rankdeck
 from app.settings import settings_in
@@ -79,6 +81,17 @@ def test_a_window_that_is_closed_at_once_leaves_nothing_behind(qtbot: QtBot, tmp
     qtbot.wait(2 * SOON_MS)
     assert not rankdeck.table.is_known and rankdeck.drafting.latest is None
     shut(rankdeck)
+
+
+def test_a_run_chosen_while_the_window_closes_is_not_read(open_window: OpenWindow, runs_dir: Path) -> None:
+    store = make_run(runs_dir / "past")
+    write_lines(store.dir, Shape(steps=30))
+    rankdeck = open_window()
+    rankdeck.showing.close()
+    before = set(threading.enumerate())
+    rankdeck.window.runs.run_chosen.emit(store.dir)
+    assert rankdeck.showing.run_dir is None
+    assert not {thread.name for thread in set(threading.enumerate()) - before if isinstance(thread, Worker)}
 
 
 def test_what_cannot_be_done_says_why(open_window: OpenWindow, qtbot: QtBot) -> None:
