@@ -59,7 +59,7 @@ class Showing(QObject):
     def show(self, run_dir: Path) -> None:
         """Shows a run from its first point; shows it again if it is the one that is shown."""
         self._looked = True
-        if self._is_closed:  # a late list or a late click would start threads that nobody ends
+        if self._is_closed:  # a list or a click that comes late would start threads that are never ended
             return
         try:
             self._data.open(run_dir)
