@@ -69,7 +69,7 @@ def test_a_persons_own_is_used_and_completed() -> None:
         ('{"zero_optimization": {\n"offload_optimizer": true}}', 2, "is a section"),
         ('{"zero_optimization": {"nvme_path": "x"}}', 1, "libaio"),
         ('{"optimizer": {"params": {"betas": [0.9, 0.95]}}}', 1, "the recipe decides"),
-        ('{\n\n"bf16": {,}}', 3, "cannot be read as JSON"),
+        ('{\n\n"bf16": {,}}', 3, "line 3, column 10: it cannot be read as JSON"),
         ("[]", None, "not a JSON object"),
         ("[" * 100_000, None, "nested"),
     ],

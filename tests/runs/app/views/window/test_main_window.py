@@ -27,6 +27,7 @@ from pytestqt.qtbot import QtBot
 from app.bridge import Worker
 from app.controllers.deferred_start import SOON_MS
 from app.main import Rankdeck
+from app.models.rank_log import LogChoice
 from app.settings import settings_in
 from app.views.run_list.runs_panel import INVITATION
 from app.views.widgets.ruled_splitter import RuledSplitter
@@ -90,6 +91,7 @@ def test_a_run_chosen_while_the_window_closes_is_not_read(open_window: OpenWindo
     rankdeck.showing.close()
     before = set(threading.enumerate())
     rankdeck.window.runs.run_chosen.emit(store.dir)
+    rankdeck.window.tabs.log.log_chosen.emit(LogChoice((store.logs / "host.log",)))
     assert rankdeck.showing.run_dir is None
     assert not {thread.name for thread in set(threading.enumerate()) - before if isinstance(thread, Worker)}
 
