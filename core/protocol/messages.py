@@ -133,13 +133,32 @@ class Claim(Message):
 
 @dataclass(frozen=True, slots=True)
 class ChunkDone:
-    """A chunk whose every sample went into the weights, with this replica group's optimizer step at that moment."""
+    """A chunk whose every sample was trained or skipped, with this replica group's optimizer step at that moment."""
 
     epoch: int
     block_id: int
     chunk_id: int
     optimizer_step: int
     samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedBatch:
+    """The batch of one optimizer step of which nothing went into the weights (`workers.training.non_finite`).
+
+    Attributes:
+        step: The step.
+        ranges: Its samples, dataset indices in rising order: ``[[first, last], …]``, both included.
+    """
+
+    epoch: int
+    step: int
+    ranges: list[list[int]]
+
+    @property
+    def samples(self) -> int:
+        """How many they are."""
+        return sum(last - first + 1 for first, last in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +170,15 @@ class Position:
         samples_seen: Samples this replica group has trained on, over all attempts.
         completed: Chunks completed since the last committed checkpoint, oldest first.
         partial: Chunks begun and not finished: ``[[epoch, block_id, chunk_id, samples_done], …]``.
+        skipped: Batches left out since the last committed checkpoint, oldest first; chunks count their samples all the
+            same, `samples_seen` does not.
     """
 
     step: int
     samples_seen: int = 0
     completed: list[ChunkDone] = field(default_factory=list)
     partial: list[list[int]] = field(default_factory=list)
+    skipped: list[SkippedBatch] = field(default_factory=list)
 
 
 @_message("commit_begin")
@@ -267,6 +289,7 @@ class RankFailed(Message):
         usage: True when the person's input is at fault, so that no fallback can help.
         peer_lost: True when it failed because another rank had exited: a secondary failure.
         window_step: The next step without a command-line option; empty where it is the same.
+        non_finite: A loss or gradient was not finite and no batch may be skipped (any more).
     """
 
     title: str
@@ -276,6 +299,7 @@ class RankFailed(Message):
     traceback: str = ""
     peer_lost: bool = False
     window_step: str = ""
+    non_finite: bool = False
 
 
 @_message("bye")

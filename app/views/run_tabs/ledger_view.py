@@ -263,9 +263,10 @@ class LedgerView(QWidget):
         trained = done.samples_done / max(1, done.samples_total)
         share = percent(trained)
         self.bar.setValue(round(BAR_STEPS * trained))
+        skipped = f" · {count(done.samples_skipped)} skipped" if done.samples_skipped else ""
         self.headline.setText(
             f"Epoch {done.epoch + 1}{epochs}: {share} trained · {count(done.samples_trained)} samples trained in "
-            f"total · {kept}"
+            f"total{skipped} · {kept}"
         )
         self.resume.setText(resume_text(snapshot, self._steps))
         self.strip.set_blocks(snapshot.blocks, snapshot.chunk_size, snapshot.samples_per_block)

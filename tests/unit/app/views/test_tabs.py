@@ -142,7 +142,7 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     view.show()
     assert view.page.is_empty
     view.show_names(RankNames(("cpu:0", "cpu:1")))
-    progress = LedgerProgress(1, 2, 6, 3, 1, 600, 320, 920, False)
+    progress = LedgerProgress(1, 2, 6, 3, 1, 600, 320, 920, 0, False)
     blocks = (BlockProgress(0, 4, {0: 0, 1: 1}, {2: 0}), BlockProgress(1, 2, {0: 1}, {}))
     view.show_snapshot(LedgerSnapshot(progress, blocks, 7, 100, 400))
     assert not view.page.is_empty
@@ -186,7 +186,7 @@ def test_a_ledger_of_10000_blocks_is_a_map_that_fits_some_screens(qtbot: QtBot) 
     qtbot.addWidget(view)
     view.resize(900, 300)
     view.show()
-    progress = LedgerProgress(0, None, 100_000, 50_000, 1, 10**7, 5 * 10**6, 5 * 10**6, False)
+    progress = LedgerProgress(0, None, 100_000, 50_000, 1, 10**7, 5 * 10**6, 5 * 10**6, 0, False)
     full = dict.fromkeys(range(10), 0)
     blocks = tuple(BlockProgress(b, 10, full if b < 5000 else {}, {0: 1} if b == 5000 else {}) for b in range(10_000))
     view.show_snapshot(LedgerSnapshot(progress, blocks, None, 100, 1000))
