@@ -103,6 +103,12 @@ class DatasetError(UsageError):
     title = "The dataset cannot be used"
 
 
+class NonFiniteError(RankdeckError):
+    """A loss or gradient is not finite, and its batch may not be skipped."""
+
+    title = "The loss is not finite"
+
+
 class StateFileError(UsageError):
     """A `chunk_tracker_state.json`, `run.toml`, `state.json` or manifest cannot be understood."""
 

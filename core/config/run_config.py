@@ -18,6 +18,7 @@ ZERO_ENGINES: Final = ("auto", "deepspeed", "torch")
 SYNC_METHODS: Final = ("auto", "average", "diloco")
 EXCHANGES: Final = ("auto", "shared", "plain", "fp16", "bf16", "powersgd")
 BALANCES: Final = ("equal", "measured")
+NON_FINITE: Final = ("skip", "rollback", "stop")
 BACKENDS: Final = ("auto", "nccl", "gloo")
 
 
@@ -145,6 +146,16 @@ class RunConfig:
     seq_len: int = setting(128, "Sequence length", "Tokens per sample.", limits=(2, 10**6), unit="tokens", common=True)
     lr: float = setting(
         1e-3, "Learning rate", "The peak learning rate, after warm-up.", limits=(0.0, 100.0), common=True,
+    )
+    non_finite: str = setting(
+        "skip", "Non-finite loss",
+        "If a loss or gradient is NaN or infinite. skip: leave the batch out. rollback: go back to the last checkpoint "
+        "with half the learning rate. stop: end the run.",
+        choices=NON_FINITE,
+    )
+    non_finite_limit: int = setting(
+        10, "Non-finite limit", "How many batches may be skipped, or how often the run may go back, before it ends.",
+        limits=(1, 10**6), when=("non_finite", "!stop"),
     )
     seed: int = setting(1234, "Seed", "The same seed, data and devices give the same run.", limits=(0, 2**63 - 1))
     precision: str = setting(

@@ -76,6 +76,11 @@ class RankFailure:
         """The person's input is at fault; no fallback can help."""
         return self.report is not None and self.report.usage
 
+    @property
+    def non_finite(self) -> bool:
+        """A loss or gradient is not finite: new processes would meet the same batch again."""
+        return self.report is not None and self.report.non_finite
+
 
 def root_cause(failures: Sequence[RankFailure]) -> RankFailure:
     """The failure, of at least one, that the others followed from."""

@@ -1,4 +1,4 @@
-"""Run lifecycle: one attempt after another, with restarts after a failure and fallbacks where ranks could not start."""
+"""Run lifecycle: one attempt after another, with restarts, rollbacks, and fallbacks where ranks could not start."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from dataclasses import replace
 from typing import Any
 
 from core.config import RunConfig
+from core.config.config_file import to_toml
+from core.files.atomic import write_atomic
 from core.host.attempt import Attempt
 from core.host.attempt_launch import AttemptLaunch, prepare_launch
 from core.host.context import RunContext, damaged_alert, gather_context
@@ -62,6 +64,7 @@ class RunLifecycle:
         self._services = services
         self._first = first
         self._restarts = 0
+        self._rollbacks = 0
         self._script_steps: ScriptSteps | None = None
         self._stop_watch: StopWatch | None = None
 
@@ -76,8 +79,13 @@ class RunLifecycle:
             if self.ladder.is_asked:
                 return Outcome("stopped")
             outcome = await self._one_attempt(run, context, port)
+            if self._may_roll_back(run, outcome):
+                context = await self._restarted(context)
+                run = await self._roll_back(run, context, outcome)
+                continue
             if self._may_restart(run, outcome):
-                context = await self._restart(run.config.max_restarts, context, outcome)
+                self._note_restart(run.config.max_restarts, outcome)
+                context = await self._restarted(context)
                 continue
             following = fallbacks.after(run, outcome)
             if following is None:
@@ -212,16 +220,49 @@ class RunLifecycle:
     def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
         final = outcome.usage or outcome.unkillable or outcome.root is None or self.ladder.is_asked
+        final = final or outcome.non_finite  # the same batch would come again
         return failed and not final and self.lost is None and self._restarts < run.config.max_restarts
 
-    async def _restart(self, limit: int, context: RunContext, outcome: Outcome) -> RunContext:
-        """Reports the restart, and finds the newest checkpoint for the next attempt to continue from."""
+    def _may_roll_back(self, run: ResolvedRun, outcome: Outcome) -> bool:
+        final = outcome.unkillable or self.ladder.is_asked or self.lost is not None
+        config = run.config
+        wanted = config.non_finite == "rollback" and self._rollbacks < config.non_finite_limit
+        return outcome.non_finite and wanted and not final
+
+    async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
+        """Reports the rollback, and lowers the learning rate, also for a later resume."""
+        self._rollbacks += 1
+        lr, limit, checkpoint = run.config.lr / 2, run.config.non_finite_limit, context.checkpoint
+        cause = (outcome.error or {}).get("cause", "")
+        log.warning("rollback %d of %d: %s", self._rollbacks, limit, cause)
+        where = f"checkpoint {checkpoint.number} (step {checkpoint.step:,})" if checkpoint else "the beginning"
+        self._emit(
+            "alert",
+            kind="rollback",
+            number=self._rollbacks,
+            of=limit,
+            lr=lr,
+            checkpoint=None if checkpoint is None else checkpoint.number,
+            title="The run went back and lowered its learning rate",
+            cause=f"{cause} It continues from {where} with learning rate {lr:.3g} instead of {run.config.lr:.3g}.",
+            next_step="If this happens again at the same samples, look at them in the data, or choose to skip them.",
+        )
+        self.enter(HostState.STARTING, phase=f"rollback {self._rollbacks} of {limit}")
+        store = self._services.store
+        await self._services.on_disk(write_atomic, store.run_toml, to_toml(store.config().replace(lr=lr)))
+        return resolve_on(run.config.replace(lr=lr), run.recipe, run.devices, run.platform)
+
+    def _note_restart(self, limit: int, outcome: Outcome) -> None:
+        """Reports a restart."""
         self._restarts += 1
-        self.number += 1
         error = outcome.error or {}
         log.warning("restart %d of %d: %s", self._restarts, limit, error.get("cause", ""))
         self._emit("restart", number=self._restarts, of=limit, **error)
         self.enter(HostState.STARTING, phase=f"restart {self._restarts} of {limit}")
+
+    async def _restarted(self, context: RunContext) -> RunContext:
+        """The context of another attempt, which continues from the newest checkpoint."""
+        self.number += 1
         committed, checkpoints = context.keeper.committed_checkpoint, self._services.checkpoints
         checkpoint, damaged = await self._services.on_disk(lambda: checkpoints.newest_valid(committed()))
         await self._services.on_disk(checkpoints.remove_unfinished)

@@ -36,6 +36,11 @@ class Outcome:
     model: tuple[Path, ...] = ()
     unkillable: tuple[int, ...] = ()
 
+    @property
+    def non_finite(self) -> bool:
+        """A loss or gradient that is not finite ended it."""
+        return self.root is not None and self.root.non_finite
+
 
 def exit_code(outcome: Outcome, hurried: bool) -> int:
     """The host's exit code; `hurried`: a stop without a commit was requested."""

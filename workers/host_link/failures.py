@@ -10,7 +10,7 @@ import re
 import traceback
 from typing import Final
 
-from core.errors import PeerLostError, RankdeckError, UsageError
+from core.errors import NonFiniteError, PeerLostError, RankdeckError, UsageError
 from core.protocol.messages import RankFailed
 
 _PEER_GONE: Final = re.compile(
@@ -29,7 +29,13 @@ def explain(error: BaseException, device: str) -> RankFailed:
     parts = explain_as_error(error, device)
     trace = "".join(traceback.format_exception(error))[-50_000:]
     usage = isinstance(parts, UsageError)
-    return RankFailed(usage=usage, traceback=trace, peer_lost=_has_lost_peer(error), **parts.as_dict())
+    return RankFailed(
+        usage=usage,
+        traceback=trace,
+        peer_lost=_has_lost_peer(error),
+        non_finite=isinstance(error, NonFiniteError),
+        **parts.as_dict(),
+    )
 
 
 def _has_lost_peer(error: BaseException | None) -> bool:

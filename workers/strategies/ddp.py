@@ -141,6 +141,12 @@ class DdpReplica(Replica):
         """Gradients are all-reduced in the last micro-batch only."""
         return nullcontext() if last else self._wrapped.no_sync()
 
+    def leave_out(self) -> None:
+        """As `Replica.leave_out`; PowerSGD forgets its errors, into which the gradient has gone."""
+        super().leave_out()
+        if self._all_reduce.power_sgd is not None:
+            self._all_reduce.power_sgd.forget()
+
     def parts(self) -> list[StatePart]:
         """As `Replica.parts`, and what this rank's all-reduce has to remember."""
         if self._all_reduce.power_sgd is None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from contextlib import nullcontext
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -24,6 +25,7 @@ from workers.training.boundary import Boundary
 from workers.training.counters import fresh_seed, taken_up
 from workers.training.evaluation import to_device
 from workers.training.horizon import Horizon
+from workers.training.non_finite import NonFiniteGuard
 from workers.training.session import Session
 from workers.training.setup import set_up
 from workers.training.step_reports import Step, StepReports
@@ -42,7 +44,8 @@ class Trainer:
         self._horizon = Horizon(setup)
         self._boundary = Boundary(setup, self._horizon)
         self._warm_up = WarmUp(setup)
-        self._reports = StepReports(setup, self._boundary.checkpoints.divergence)
+        self._guard = NonFiniteGuard(setup)
+        self._reports = StepReports(setup)
 
     def fit(self) -> None:
         """Trains from the newest checkpoint until done or stopped, and stays until the host lets this rank go."""
@@ -78,8 +81,9 @@ class Trainer:
             if self._is_wanted(batch):
                 # Forward and backward, one micro-batch after the other: gradients add up.
                 means = self._forward_backward(batch)
-                # Update: the gradient is clipped, the optimizer steps. Where fp16 overflowed it does not.
-                grad_norm = self._replica.update().detach()
+                # Update: the gradient is clipped, the optimizer steps. Where fp16 overflowed, or the loss or the
+                # gradient is not finite, it does not.
+                grad_norm = self._replica.update(partial(self._guard.may_step, batch)).detach()
                 sync, waited_s = self._sync_costs()
 
             # Report: losses stay tensors until the reporter's thread reads them, dozens of times a second. Reading
@@ -95,6 +99,7 @@ class Trainer:
 
     def _forward_backward(self, batch: StepBatch) -> dict[str, Tensor]:
         """Leaves the gradient of the whole batch in the weights; means of the metrics over this rank's share."""
+        self._guard.begin_step()
         totals: dict[str, Tensor] = {}
         shares, last = self._setup.shares, len(batch.micro_batches) - 1
         for number, micro in enumerate(batch.micro_batches):
@@ -105,7 +110,8 @@ class Trainer:
                 with nullcontext() if shares is None else shares.timed(micro), self._precision.forward():
                     returned = LossAndMetrics.of(self._task.loss(self._replica.module, inputs))
                 # m samples of a batch of n on W ranks count m · W / n, so the mean over ranks is the mean over n.
-                self._replica.backward(returned.loss * micro.weight, last=number == last)
+                loss = self._guard.mark(returned.loss, returned.loss * micro.weight)
+                self._replica.backward(loss, last=number == last)
             for name, metric in returned.metrics.items():
                 totals[name] = totals.get(name, 0) + metric.float() * (len(micro.indices) if batch.samples else 0)
         return {name: total / batch.samples for name, total in totals.items()} if batch.samples else {}
