@@ -109,6 +109,12 @@ class NonFiniteError(RankdeckError):
     title = "The loss is not finite"
 
 
+class MemoryShortError(RankdeckError):
+    """A rank ran out of memory in a step that it cannot do again by itself."""
+
+    title = "The device ran out of memory"
+
+
 class StateFileError(UsageError):
     """A `chunk_tracker_state.json`, `run.toml`, `state.json` or manifest cannot be understood."""
 

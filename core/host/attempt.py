@@ -41,6 +41,7 @@ from core.protocol.messages import (
     MergeDone,
     MergeReady,
     Message,
+    MicroBatchHalved,
     Phase,
     RankDone,
     RankFailed,
@@ -65,6 +66,7 @@ class Attempt:
         stop_watch: The run's stop rules.
         stop: Ends the run in order.
         on_training: Called when the first step was made.
+        on_halved: Called when ranks train with smaller micro-batches.
     """
 
     def __init__(
@@ -75,6 +77,7 @@ class Attempt:
         stop_watch: StopWatch,
         stop: Callable[[StopReason], None],
         on_training: Callable[[], None],
+        on_halved: Callable[[MicroBatchHalved], None],
     ) -> None:
         self._services = services
         self._status = services.status
@@ -112,6 +115,7 @@ class Attempt:
             CommitFailed: lambda r, m: self._commits.coordinator.failed(r.number, m.checkpoint, m.cause),
             MergeReady: self._on_merge_ready,
             MergeDone: self._barrier.merge_done,
+            MicroBatchHalved: lambda _, m: on_halved(m),
             RankDone: self._on_rank_done,
             GoalProgress: lambda _, m: self._status.change(total_steps=m.total_steps, goal=m.text),
             RankFailed: lambda r, m: self._ranks.note_failure(r, m, time.monotonic()),

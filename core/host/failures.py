@@ -77,9 +77,9 @@ class RankFailure:
         return self.report is not None and self.report.usage
 
     @property
-    def non_finite(self) -> bool:
-        """A loss or gradient is not finite: new processes would meet the same batch again."""
-        return self.report is not None and self.report.non_finite
+    def kind(self) -> str:
+        """`RankFailed.kind`: what ended it where new processes would meet the same again."""
+        return "" if self.report is None else self.report.kind
 
 
 def root_cause(failures: Sequence[RankFailure]) -> RankFailure:

@@ -1,4 +1,4 @@
-"""Run lifecycle: one attempt after another, with restarts, rollbacks, and fallbacks where ranks could not start."""
+"""Run lifecycle: one attempt after another, with restarts, rollbacks and fallbacks where ranks could not start."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from core.host.device_samples import DeviceSampler, sampled
 from core.host.early_stop import StopReason
 from core.host.fallback import NextAttempt, StartFallbacks
 from core.host.launch_event import ScriptSteps, launch_fields
+from core.host.micro_batches import MicroBatches
 from core.host.outcome import Outcome
 from core.host.services import HostServices
 from core.host.states import HostState
@@ -65,6 +66,7 @@ class RunLifecycle:
         self._first = first
         self._restarts = 0
         self._rollbacks = 0
+        self._micro_batches = MicroBatches(services)
         self._script_steps: ScriptSteps | None = None
         self._stop_watch: StopWatch | None = None
 
@@ -79,6 +81,12 @@ class RunLifecycle:
             if self.ladder.is_asked:
                 return Outcome("stopped")
             outcome = await self._one_attempt(run, context, port)
+            run = await self._micro_batches.after_attempt(run)
+            if (batch := self._micro_batches.next(run, outcome)) is not None and not self._is_final(outcome):
+                context = await self._restarted(context)
+                self.enter(HostState.STARTING, phase=f"restarting with micro-batch {batch.micro}")
+                run = await self._micro_batches.restart(run, batch, outcome, context.checkpoint)
+                continue
             if self._may_roll_back(run, outcome):
                 context = await self._restarted(context)
                 run = await self._roll_back(run, context, outcome)
@@ -158,6 +166,7 @@ class RunLifecycle:
         context = await services.on_disk(
             gather_context, services.store, self._first.run_id, config, recipe, monitor, services.checkpoints
         )
+        context = replace(context, run=await self._micro_batches.first(context.run))
         for bad in context.damaged:
             self._emit("alert", **damaged_alert(bad, context.checkpoint))
         uuids = await asyncio.to_thread(lambda: sampled(context.run.devices, monitor.devices()))
@@ -178,13 +187,22 @@ class RunLifecycle:
             run,
             context,
             number=self.number,
+            halvings=self._micro_batches.halvings,
             restarts=self._restarts,
             port=port,
             fell_back=self._first.fallback is not None,
         )
         self._announce(launch)
         assert self._stop_watch is not None
-        self.attempt = Attempt(self._services, launch, self.ladder, self._stop_watch, self.stop_for, self._on_training)
+        self.attempt = Attempt(
+            self._services,
+            launch,
+            self.ladder,
+            self._stop_watch,
+            self.stop_for,
+            self._on_training,
+            self._micro_batches.heard,
+        )
         try:
             return await self.attempt.run()
         finally:
@@ -219,15 +237,16 @@ class RunLifecycle:
 
     def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
-        final = outcome.usage or outcome.unkillable or outcome.root is None or self.ladder.is_asked
-        final = final or outcome.non_finite  # the same batch would come again
-        return failed and not final and self.lost is None and self._restarts < run.config.max_restarts
+        final = self._is_final(outcome) or outcome.usage or outcome.root is None or bool(outcome.failure_kind)
+        return failed and not final and self._restarts < run.config.max_restarts
 
     def _may_roll_back(self, run: ResolvedRun, outcome: Outcome) -> bool:
-        final = outcome.unkillable or self.ladder.is_asked or self.lost is not None
         config = run.config
         wanted = config.non_finite == "rollback" and self._rollbacks < config.non_finite_limit
-        return outcome.non_finite and wanted and not final
+        return outcome.failure_kind == "non_finite" and wanted and not self._is_final(outcome)
+
+    def _is_final(self, outcome: Outcome) -> bool:
+        return bool(outcome.unkillable) or self.ladder.is_asked or self.lost is not None
 
     async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
         """Reports the rollback, and lowers the learning rate, also for a later resume."""

@@ -37,9 +37,9 @@ class Outcome:
     unkillable: tuple[int, ...] = ()
 
     @property
-    def non_finite(self) -> bool:
-        """A loss or gradient that is not finite ended it."""
-        return self.root is not None and self.root.non_finite
+    def failure_kind(self) -> str:
+        """What ended it, where new processes would meet the same again: ``non_finite``, ``out_of_memory``."""
+        return "" if self.root is None else self.root.kind
 
 
 def exit_code(outcome: Outcome, hurried: bool) -> int:

@@ -256,6 +256,21 @@ class GoalProgress(Message):
     text: str
 
 
+@_message("micro_batch_halved")
+class MicroBatchHalved(Message):
+    """A replica group trains in smaller micro-batches from here on, since memory ran out.
+
+    Attributes:
+        micro_batch: Samples that a rank works on at once.
+        halvings: How often it was halved since the host started.
+        ranks: Those that ran out of memory.
+    """
+
+    micro_batch: int
+    halvings: int
+    ranks: list[int] = field(default_factory=list)
+
+
 @_message("merge_ready")
 class MergeReady(Message):
     """Parallel-independent: this rank waits at merge round `round` (1, 2, …)."""
@@ -289,7 +304,7 @@ class RankFailed(Message):
         usage: True when the person's input is at fault, so that no fallback can help.
         peer_lost: True when it failed because another rank had exited: a secondary failure.
         window_step: The next step without a command-line option; empty where it is the same.
-        non_finite: A loss or gradient was not finite and no batch may be skipped (any more).
+        kind: A failure that the host may answer: ``non_finite``, ``out_of_memory``; empty for any other.
     """
 
     title: str
@@ -299,7 +314,7 @@ class RankFailed(Message):
     traceback: str = ""
     peer_lost: bool = False
     window_step: str = ""
-    non_finite: bool = False
+    kind: str = ""
 
 
 @_message("bye")

@@ -46,6 +46,7 @@ class RankContext:
         attempt: Number of the attempt, from 1; 0 for a rank without a host.
         micro_batch: Samples that it works on at once; 0 where a program has batches of its own.
         grad_accum_steps: Micro-batches that it adds up before an optimizer step.
+        halvings: How often the micro-batch was halved since the host started.
         restarts: How often this host has restarted the ranks after one of them failed.
         checkpoint: Folder of the checkpoint to resume from.
         port: Where the host listens on 127.0.0.1; 0: there is no host.
@@ -68,6 +69,7 @@ class RankContext:
     attempt: int = 0
     micro_batch: int = 0
     grad_accum_steps: int = 0
+    halvings: int = 0
     restarts: int = 0
     checkpoint: Path | None = None
     port: int = 0

@@ -116,8 +116,8 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
     batch = Batch.of(context.micro_batch, group, context.grad_accum_steps)
     strategy = make_strategy(context.mode, place, config, batch)
     inbox = Inbox(connection.inbox)
-    best = context.best_metric, context.best_is_higher
-    return Session(config, context.run_dir, strategy, batch, reporter, inbox, context.checkpoint, *best)
+    rest = context.checkpoint, context.halvings, context.best_metric, context.best_is_higher
+    return Session(config, context.run_dir, strategy, batch, reporter, inbox, *rest)
 
 
 if __name__ == "__main__":

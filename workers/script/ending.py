@@ -99,7 +99,7 @@ def describe_failure(returncode: int, log: str, script: UserScript, *, on_cpu: b
         cause += "" if returncode == 1 else f" ({exit_text})"
     step = _next_step(log[-8000:], error, script, on_cpu, world_size)
     failure = RankdeckError(cause, step, title=_title(error, returncode), option=_OPTIONS.get(step, ""))
-    return RankFailed(usage=False, traceback=trace, peer_lost=False, non_finite=False, **failure.as_dict())
+    return RankFailed(usage=False, traceback=trace, peer_lost=False, **failure.as_dict())
 
 
 def _lines(log: str) -> list[str]:

@@ -377,5 +377,4 @@ def _own_failure(error: Exception) -> RankFailed:
         title = "Rankdeck's launcher of the script failed"
         parts = RankdeckError(cause, "Look at the rank's log and report it.", title=title)
     text = "".join(traceback.format_exception(error))[-50_000:]
-    usage = isinstance(error, UsageError)
-    return RankFailed(usage=usage, traceback=text, peer_lost=False, non_finite=False, **parts.as_dict())
+    return RankFailed(usage=isinstance(error, UsageError), traceback=text, peer_lost=False, **parts.as_dict())

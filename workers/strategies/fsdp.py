@@ -96,6 +96,8 @@ class FsdpStrategy(DdpStrategy):
 class FsdpReplica(Replica):
     """A share of a model. Weights and optimizer state are DTensors, cut along the first dimension."""
 
+    in_collective = True  # from the first layer's weights on
+
     def __init__(
         self,
         place: RankPlace,

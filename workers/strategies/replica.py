@@ -49,9 +49,11 @@ class Replica:
         module: What training calls; may wrap `model`.
         evaluated: What evaluation and sampling call; training's wrapping is not needed there.
         optimizer: As given.
+        in_collective: Other ranks wait for what this one makes of the rest of the step, so it can leave nothing out.
         passes_to_settle: After this many passes the order in which gradients are all-reduced is the final one.
     """
 
+    in_collective = False
     passes_to_settle = 1
 
     def __init__(

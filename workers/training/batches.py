@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 import numpy as np
@@ -232,6 +232,11 @@ class GroupBatches:
         first, share, micro_batches = self._share(batch)
         place = (last.epoch, last.block_id, last.chunk_id)
         return StepBatch(micro_batches, share, taken, *place, tuple(finished), waited, batch, first)
+
+    def cut_again(self, batch: StepBatch) -> StepBatch:
+        """The same samples on the same ranks, in micro-batches of the size that they have now."""
+        _, _, micro_batches = self._share(batch.indices)
+        return replace(batch, micro_batches=micro_batches)
 
     def skip(self, batch: StepBatch, step: int) -> None:
         """Nothing of the batch just taken went into the weights; every rank of the replica group says so."""

@@ -15,11 +15,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from core.errors import NonFiniteError
 from workers.training.batches import Indices, StepBatch, sample_ranges
+from workers.training.memory_guard import MemoryGuard
 from workers.training.setup import TrainingSetup
+from workers.training.step_start import StepStart
 
 _NAMED: Final = 8
 """Runs of samples that an alert's text names; its fields hold all of them."""
@@ -32,9 +34,11 @@ class NonFiniteGuard:
 
     Args:
         setup: Policy and limit are its config's.
+        start: What each step begins with.
+        memory: Knows whether this rank ran out of memory, and is told of all that did.
     """
 
-    def __init__(self, setup: TrainingSetup) -> None:
+    def __init__(self, setup: TrainingSetup, start: StepStart, memory: MemoryGuard) -> None:
         config = setup.session.config
         self._session = setup.session
         self._strategy = setup.strategy
@@ -42,14 +46,14 @@ class NonFiniteGuard:
         self._replica = setup.replica
         self._scales = setup.precision.scaler.is_enabled()
         self._limit = config.non_finite_limit if config.non_finite == "skip" else 0
-        self._buffers = KeptBuffers(setup.replica.model if self._limit else nn.Module())
+        self._start = start
+        self._memory = memory
         self._finite: list[Tensor] = []
         self._skipped = 0
 
     def begin_step(self) -> None:
         """Before the first forward pass of a step."""
         self._finite.clear()
-        self._buffers.keep()
 
     def mark(self, loss: Tensor, weighted: Tensor) -> Tensor:
         """What to derive from in place of `weighted`: the same, or NaN with its whole gradient if `loss` isn't finite.
@@ -61,14 +65,21 @@ class NonFiniteGuard:
         return weighted * torch.where(finite, 1.0, torch.nan).to(weighted.dtype)
 
     def may_step(self, batch: StepBatch, grad_norm: Tensor) -> bool:
-        """Whether the optimizer may make something of the batch; if not, the batch is skipped and reported.
+        """Whether the optimizer may make something of the batch.
+
+        If not, the batch is skipped and reported; or some rank ran out of memory, and the step is to be done again.
 
         Raises:
             NonFiniteError: The policy, or its limit, lets none be skipped, or the weights are not finite either.
         """
         if bool(torch.isfinite(grad_norm)):
+            if self._memory.is_short_here:  # the model hides the NaN that was to tell the other ranks
+                raise self._memory.refusal()
             return True
-        suspects, weights_are_finite = self._exchange(batch)
+        short, suspects, weights_are_finite = self._exchange(batch)
+        if short:
+            self._memory.agreed(short)
+            return False
         if self._scales and not len(suspects) and weights_are_finite:
             return True  # an overflow, which the loss scale answers
         found = Finding(self._session.step, batch, suspects, weights_are_finite)
@@ -76,7 +87,7 @@ class NonFiniteGuard:
         if (not weights_are_finite and self._strategy.synchronised) or self._is_spent(batch):
             raise self._refusal(found)
         self._skipped += 1
-        self._buffers.restore()
+        self._start.restore_buffers()
         self._batches.skip(batch, self._session.step)
         self._report(found)
         return False
@@ -85,18 +96,33 @@ class NonFiniteGuard:
         waiting = self._batches.skipped_ranges + len(sample_ranges(batch.indices))
         return self._skipped >= self._limit or waiting > _MOST_RANGES
 
-    def _exchange(self, batch: StepBatch) -> tuple[Indices, bool]:
-        """The samples of micro-batches whose loss is not finite, on any rank, and whether all ranks' weights are."""
+    def _exchange(self, batch: StepBatch) -> tuple[list[int], Indices, bool]:
+        """What the ranks have to tell each other of a gradient that is not finite.
+
+        Returns:
+            Ranks of the replica group that ran out of memory; the samples of micro-batches whose loss is not finite, on
+            any rank; whether all ranks' weights are finite.
+        """
+        here = self._strategy.group_rank if self._memory.is_short_here else None
+        short = [float(rank == here) for rank in range(self._strategy.group_size)]
+        weights = all_finite(self._replica.trained(), self._strategy.place.device)
+        sums = self._strategy.total([*short, float(not weights), *self._marks(batch)])
+        bad = [mark > 0 for mark in sums[len(short) + 1 :]]
+        ranks = [rank for rank, mark in enumerate(sums[: len(short)]) if mark > 0]
+        return ranks, batch.indices[bad], sums[len(short)] == 0
+
+    def _marks(self, batch: StepBatch) -> list[float]:
+        """1 for each sample of the batch that is in a micro-batch of this rank whose loss is not finite."""
         marks = [0.0] * len(batch.indices)
+        if self._memory.is_short_here:
+            return marks
         place = batch.first
         for micro, finite in zip(batch.micro_batches, self._finite, strict=True):
             size = len(micro.indices) if micro.weight else 0
             if not bool(finite):
                 marks[place : place + size] = [1.0] * size
             place += size
-        weights = all_finite(self._replica.trained(), self._strategy.place.device)
-        *bad, broken = self._strategy.total([*marks, float(not weights)])
-        return batch.indices[[mark > 0 for mark in bad]], broken == 0
+        return marks
 
     def _refusal(self, found: Finding) -> NonFiniteError:
         if not found.weights_are_finite:
@@ -161,33 +187,6 @@ class Finding:
             "samples": sample_ranges(batch.indices),
             "suspects": sample_ranges(self.suspects) if len(self.suspects) else [],
         }
-
-
-class KeptBuffers:
-    """Copies of a model's buffers, such as running means: a batch that is skipped must leave no trace in them.
-
-    Those that belong to the model's saved state; the others are made of nothing that was trained, as masks are. All are
-    copied at each step: that one has changed cannot be seen, since kernels (batch normalisation's) don't bump versions.
-    """
-
-    def __init__(self, model: nn.Module) -> None:
-        saved = model.state_dict(keep_vars=True)
-        self._buffers = [buffer for name, buffer in model.named_buffers() if name in saved and buffer.numel()]
-        self._copies = [buffer.clone() for buffer in self._buffers]
-
-    def keep(self) -> None:
-        """Copies them as they are now."""
-        self._copy(self._copies, self._buffers)
-
-    def restore(self) -> None:
-        """Makes them again what they were."""
-        self._copy(self._buffers, self._copies)
-
-    @staticmethod
-    def _copy(to: list[Tensor], source: list[Tensor]) -> None:
-        if to:
-            with torch.no_grad():
-                torch._foreach_copy_(to, source)  # one kernel, as the optimizers have it
 
 
 def all_finite(tensors: Iterable[Tensor], device: torch.device) -> bool:

@@ -115,6 +115,7 @@ class StepReports:
             data_wait_s=batch.wait_s,
             **step.sync,
             device_mem_bytes=self._device_memory(),
+            micro_batch=self._session.batch.micro if self._session.halvings else None,
             tokens_seen=self._batches.progress.samples_seen * self._tokens,
             epoch=batch.epoch,
             block_id=batch.block_id,

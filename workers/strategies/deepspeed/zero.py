@@ -139,6 +139,8 @@ class DeepSpeedReplica(Replica):
         model, optimizer, optimization, precision: See `Replica`.
     """
 
+    in_collective = True  # the engine counts micro-batches, and reduces as it likes
+
     def __init__(
         self,
         place: RankPlace,

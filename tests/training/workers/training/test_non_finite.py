@@ -19,7 +19,6 @@ from tests.helpers.forking import ROOT
 from tests.helpers.hosted_run import host, lines, make_run, write_text
 from workers.state_files.safetensors_files import read
 from workers.state_files.saved_state import SavedState
-from workers.training.non_finite import KeptBuffers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 RECIPES = ROOT / "tests" / "helpers" / "recipes"
@@ -129,19 +128,6 @@ def test_a_skipped_batch_leaves_buffers_and_loss_scale_as_they_were(tmp_path: Pa
     assert newest is not None
     assert float(SavedState(newest.folder).weight("passes", torch.Size([]))) == SAMPLES / 4 - 1
     assert {line["loss_scale"] for line in lines(store, "step")} == {65536.0}
-
-
-def test_buffers_that_change_between_steps_are_kept_as_they_are_before_a_step() -> None:
-    norm = torch.nn.BatchNorm1d(2)
-    kept = KeptBuffers(norm)
-    norm(torch.ones(3, 2))
-    kept.keep()
-    assert norm.running_mean is not None
-    before = norm.running_mean.clone()
-    norm(torch.full((3, 2), torch.nan))
-    kept.restore()
-    assert torch.equal(norm.running_mean, before), "its kernel doesn't bump the buffer's version"
-    assert norm.num_batches_tracked is not None and int(norm.num_batches_tracked) == 1
 
 
 def test_more_batches_than_the_limit_end_the_run_which_resumes_with_a_higher_one(tmp_path: Path) -> None:
