@@ -17,6 +17,7 @@ from core.host.device_samples import DeviceSampler, sampled
 from core.host.early_stop import StopReason
 from core.host.fallback import NextAttempt, StartFallbacks
 from core.host.launch_event import ScriptSteps, launch_fields
+from core.host.memory_record import MemoryRecord
 from core.host.outcome import Outcome
 from core.host.services import HostServices
 from core.host.states import HostState
@@ -64,6 +65,7 @@ class RunLifecycle:
         self._restarts = 0
         self._script_steps: ScriptSteps | None = None
         self._stop_watch: StopWatch | None = None
+        self.memory = MemoryRecord(services.store.dir, services.disk)
 
     async def run(self, config: RunConfig, port: int) -> Outcome:
         """All attempts; `port` is the listener's."""
@@ -174,7 +176,7 @@ class RunLifecycle:
             port=port,
             fell_back=self._first.fallback is not None,
         )
-        self._announce(launch)
+        self._announce(launch, await self._services.on_disk(self.memory.begin, run))
         assert self._stop_watch is not None
         self.attempt = Attempt(self._services, launch, self.ladder, self._stop_watch, self.stop_for, self._on_training)
         try:
@@ -185,7 +187,7 @@ class RunLifecycle:
             with contextlib.suppress(OSError):  # no rank reads it any more; torch often removes it itself
                 launch.rendezvous.unlink(missing_ok=True)
 
-    def _announce(self, launch: AttemptLaunch) -> None:
+    def _announce(self, launch: AttemptLaunch, predicted_bytes: int | None) -> None:
         run, checkpoint, status = launch.run, launch.context.checkpoint, self._services.status
         self._script_steps = ScriptSteps() if self.number > 1 and run.recipe.self_contained else None
         status.change(
@@ -199,7 +201,7 @@ class RunLifecycle:
         fields = launch_fields(launch, self.number, self._first.world_size, status.state.fallback)
         assert self._stop_watch is not None
         self._stop_watch.launched(fields["resumed_from"])
-        self._emit("launch", **fields)
+        self._emit("launch", **fields, predicted_bytes=predicted_bytes)
 
     async def _with_best_model(self, outcome: Outcome) -> Outcome:
         """The outcome with the best weights for the export, where a rule has ended the run."""

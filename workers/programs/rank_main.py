@@ -25,6 +25,7 @@ from core.protocol.rank_context import RankContext
 from core.recipes.catalog import get_recipe
 from workers.host_link.connection import HostConnection, tie_to_host
 from workers.host_link.failures import explain
+from workers.host_link.peak_memory import EVENT, peak_memory
 from workers.host_link.reporter import Reporter
 from workers.recipe_api.loader import load_function
 
@@ -81,6 +82,7 @@ def _train(context: RankContext, connection: HostConnection, reporter: Reporter)
     gc.enable()
     try:
         recipe_main(Run(session))
+        reporter.event(EVENT, **peak_memory(session.strategy.place.device))
     finally:
         session.strategy.close()
     return session.step

@@ -10,11 +10,14 @@ import torch
 from torch import Tensor
 
 from core.errors import RankdeckError
+from workers.host_link.peak_memory import LOOK_EVERY, PeakMemoryReport
 from workers.training.batches import StepBatch
 from workers.training.divergence import DivergenceWatch
 from workers.training.setup import TrainingSetup
 
 _LOOK_EVERY: Final = 10
+_SETTLING: Final = 3
+"""Steps in which memory grows most: the first makes the optimizer's state, the next comes on top of it."""
 _ALERT_AFTER: Final = 25
 _HOPELESS_AFTER: Final = 50
 
@@ -94,6 +97,7 @@ class StepReports:
         self._divergence = divergence
         self._tokens = setup.task.tokens_per_sample
         self._device = setup.device
+        self._peak_memory = PeakMemoryReport(setup.session.reporter, setup.device)
         self._without_loss = BadSteps(setup.device)
         self._skipped = BadSteps(setup.device, enabled=setup.precision.scaler.is_enabled())
 
@@ -129,6 +133,8 @@ class StepReports:
         self._check_skipped(step)
         if step.number == self._session.first_step:
             self._session.phase("first step")
+        if step.number < self._session.first_step + _SETTLING or step.number % LOOK_EVERY == 0:
+            self._peak_memory.look()
 
     def _report_chunks(self, step: Step) -> None:
         strategy = self._session.strategy
