@@ -94,6 +94,8 @@ class _Kept:
     Attributes:
         left: Memory that was used before training and is not given back: room for later copies.
         copied: Bytes of a checkpoint that this rank copies.
+        dropped: Weights that are gathered and dropped between a pass's activations. The holes that they leave in the
+            heap are not filled by what is gathered next.
     """
 
     parameters: int
@@ -102,6 +104,7 @@ class _Kept:
     communication: int
     left: int
     copied: int
+    dropped: int = 0
 
 
 def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, rank: int = 0) -> RankMemory:
@@ -117,7 +120,7 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
     merged, mapped = _merged(figures, layout, rank)
     copy = max(0, max(kept.copied, merged) - room) if layout.on_cpu else 0
     tensors = kept.parameters + kept.gradients + kept.optimizer + activations + kept.communication + copy + left
-    gaps = round((figures.gaps - 1.0) * tensors) if layout.on_cpu else 0
+    gaps = max(round((figures.gaps - 1.0) * tensors), kept.dropped) if layout.on_cpu else 0
     framework = baselines.of(layout.engine) + figures.recipe_bytes + figures.data_bytes if layout.on_cpu else 0
     return RankMemory(
         kept.parameters,
@@ -193,7 +196,8 @@ def _fsdp(figures: ModelFigures, layout: Layout) -> _Kept:
     in_use = weights if layout.stage == 2 else weights - figures.blocks_bytes + 2 * block
     largest = max(block, weights - figures.blocks_bytes)
     moving = round(scale * (in_use + 3 * largest))
-    return _Kept(own + figures.buffer_bytes, trained // ranks, state, moving, weights, own + state)
+    dropped = round(scale * weights)
+    return _Kept(own + figures.buffer_bytes, trained // ranks, state, moving, weights, own + state, dropped)
 
 
 def _deepspeed(figures: ModelFigures, layout: Layout) -> _Kept:
@@ -201,7 +205,8 @@ def _deepspeed(figures: ModelFigures, layout: Layout) -> _Kept:
 
     Stage 1 keeps whole gradients, 2 and 3 a share. Gradients are gathered in a bucket. Stage 3 holds the weights in
     use, up to its limit of live parameters, which small models do not reach; and to sum a bucket it makes another for
-    the sum and one for its share. The recipe's own weights were there before, and leave their place.
+    the sum and one for its share. What it gathers arrives in a bucket and is copied out of it, so both are dropped. The
+    recipe's own weights were there before, and leave their place.
     """
     ranks, scale = layout.ranks, 0.5 if layout.narrow else 1.0
     weights, trained = figures.parameter_bytes, figures.trainable_bytes
@@ -209,11 +214,13 @@ def _deepspeed(figures: ModelFigures, layout: Layout) -> _Kept:
     bucket = min(DEEPSPEED_BUCKET_BYTES, round(scale * trained))
     flat = round(scale * weights) if layout.stage < 3 else round(scale * weights / ranks)
     gradients = round(scale * trained) if layout.stage == 1 else trained // ranks
-    moving = bucket
+    moving, dropped = bucket, 0
     if layout.stage == 3:
-        moving += round(scale * weights) + bucket + bucket // ranks
+        gathered = round(scale * weights)
+        moving += gathered + bucket + bucket // ranks
+        dropped = gathered + min(DEEPSPEED_BUCKET_BYTES, gathered)
     parameters = flat + masters + figures.buffer_bytes
-    return _Kept(parameters, gradients, state, moving, weights, masters + state)
+    return _Kept(parameters, gradients, state, moving, weights, masters + state, dropped)
 
 
 def _merged(figures: ModelFigures, layout: Layout, rank: int) -> tuple[int, int]:

@@ -28,13 +28,13 @@ def estimate(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
     import torch
 
     torch.set_num_threads(int(os.environ.get("OMP_NUM_THREADS", "1")))
-    if "engines" in asked:
-        from workers.estimate.baseline import baselines
+    from workers.estimate.baseline import baselines
 
+    if "engines" in asked:
         return baselines(asked["engines"], folder)
     from workers.estimate.probe import probe
 
-    torch.optim.SGD([torch.zeros(1)])  # as in a rank: imports torch's compiler
+    baselines(["single"], folder)  # what a bare rank loads must not count as the recipe's
     config = config_from_mapping(without_version(asked["config"], folder))
     main = load_function(get_recipe(asked["recipe"]), "main")
 

@@ -87,6 +87,16 @@ def test_gaps_grow_with_the_tensors() -> None:
     assert made.total == 670 * MB
 
 
+def test_weights_that_are_dropped_leave_holes() -> None:
+    few = memory(FSDP)
+    assert few.allocator == (100 + 100) * MB  # the model before it was cut, and the holes
+    many = rank_memory(figures(process_peak_bytes=150 * MB), BASELINES, FSDP)
+    assert many.allocator == 100 * MB + (few.total - few.framework - 100 * MB) // 2  # the gaps are more than the holes
+    stage_3 = replace(DEEPSPEED, stage=3)
+    assert memory(stage_3).allocator == (100 + 200) * MB  # and the buckets in which they arrive
+    assert memory(replace(FSDP, on_cpu=False)).allocator == 0
+
+
 def test_a_gpu_holds_neither_process_nor_copy() -> None:
     on_gpu = replace(SINGLE, on_cpu=False)
     made = memory(on_gpu)

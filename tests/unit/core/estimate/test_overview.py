@@ -28,7 +28,7 @@ def test_all_that_is_shown_as_json() -> None:
     parts = ("parameters", "gradients", "optimizer", "activations", "communication", "copy", "framework", "allocator")
     for device in chosen["devices"]:
         assert sum(device[f"{part}_bytes"] for part in parts) == device["total_bytes"]
-    assert [remedy["kind"] for remedy in shown["remedies"]] == ["micro_batch", "precision", "mode", "devices"]
+    assert [remedy["kind"] for remedy in shown["remedies"]] == ["micro_batch", "precision", "devices"]
 
 
 def test_a_mode_that_cannot_be_used_says_why() -> None:
