@@ -181,16 +181,16 @@ def optimizer_ratio(optimization: Optimization) -> float:
 
 
 def _small_passes(passes: _Passes, batch: Batch) -> dict[str, Any]:
-    """How live bytes grow with the micro-batch, and how long a sample takes."""
+    """How live bytes grow with the micro-batch, and how long a sample takes where nothing else computes."""
     data_bytes = passes.prepare(batch)
     passes.make(_SMALL[0])
-    began = time.perf_counter()
+    began = time.process_time()
     alone, added = [], []
     for samples in _SMALL:
         passes.model.zero_grad(set_to_none=True)
         alone.append(passes.make(samples))
         added.append(passes.make(samples))
-    sample_s = (time.perf_counter() - began) / (2 * sum(_SMALL))
+    sample_s = (time.process_time() - began) / torch.get_num_threads() / (2 * sum(_SMALL))
     passes.model.zero_grad(set_to_none=True)
     return {
         "step_lines": lines_through(_SMALL, alone),
@@ -208,8 +208,11 @@ def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before
     if needed > ROOM * psutil.virtual_memory().available:
         return {"note": "Whole steps would take too much memory beside what is running, so none was made."}
     tensor_peak = passes.whole_steps(samples)
+    # With a smaller micro-batch the process had its peak before, in the small passes.
+    weights = found["parameter_bytes"] + found["buffer_bytes"]
+    before_that = weights + found["trainable_bytes"] + peak_of(found["added_lines"], max(_SMALL))
     return {
-        "tensor_peak_bytes": tensor_peak,
+        "tensor_peak_bytes": max(tensor_peak, before_that),
         "process_peak_bytes": peak_rss_bytes() - before - found["data_bytes"],
     }
 
