@@ -37,7 +37,7 @@ def made(folder: Path, ranks: int = 2, **changes: object) -> ResolvedRun:
 
 
 def test_a_recipes_figures_are_found_once_and_kept(tmp_path: Path) -> None:
-    run = made(tmp_path, batch_size=1)
+    run = made(tmp_path, batch_size=1, seq_len=256)
     assert known_figures(run) is None
     found = find_figures(run)
     assert found.is_measured
@@ -48,7 +48,7 @@ def test_a_recipes_figures_are_found_once_and_kept(tmp_path: Path) -> None:
     assert found.tensor_peak_bytes == weights + found.pass_bytes(3, adds=True)
     assert 0 < found.block_bytes <= found.blocks_bytes < found.parameter_bytes
     assert known_figures(run) == found
-    assert known_figures(made(tmp_path, lr=1e-4, batch_size=8)) == found  # they do not depend on these
+    assert known_figures(made(tmp_path, lr=1e-4, batch_size=8, seq_len=256)) == found  # they do not depend on these
     assert known_figures(made(tmp_path, seq_len=64)) is None
     bare = find_baselines(run)
     assert bare.of("single") > 50 << 20
