@@ -36,8 +36,9 @@ from core.run_folder.notes import RunNotes as UserNotes
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
 
-FIGURES_MS: Final = 250
-"""Figures that change more often than four times a second cannot be read."""
+FIGURES_MS: Final = 500
+"""Figures that change more often than twice a second cannot be read, and where ranks train on the CPU each time takes
+from them."""
 AGES_MS: Final = 10_000
 """How long ago the checkpoint was made, while nothing else happens."""
 
@@ -80,6 +81,7 @@ class RunDisplay(QObject):
         self._launching = launching
         self._notes = RunNotes()
         self._names = RankNames()
+        self._shown_word = ""
         self._is_closed = False
         self._connect(ledger)
 
@@ -172,6 +174,7 @@ class RunDisplay(QObject):
         named = recipe.heroes if recipe is not None else ()
         heroes = heroes_of(named, series, is_script=state.recipe == USER_SCRIPT)
         self._window.show_figures(hero_figures(heroes, series, state, self._names, time.time()))
+        self._window.show_notes(self._notes.of(series))
         self._show_outcome(state, heroes)
         if state.is_live != self._ages.isActive():
             self._ages.start() if state.is_live else self._ages.stop()
@@ -196,31 +199,48 @@ class RunDisplay(QObject):
         self._runner.run(Operation(work, found, self._window.notice.show_error, topic="model file"))
 
     def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
+        run_dir = self._showing.run_dir
         self._table.set_hosts(live_hosts(self._runs.model.records()))
         self._show_live()
-        self.show_summary()
-        self._window.runs.show_current(self._showing.run_dir)
+        if run_dir is not None and self._title_of(run_dir) != self._window.header.title.label.full_text:
+            self.show_summary()  # renamed; all else is shown with the next figures
+        self._window.runs.show_current(run_dir)
 
     def _on_shown(self, run_dir: Path | None) -> None:
-        self._model_of = None
+        self._model_of, self._shown_word = None, ""
         self._window.show_run(run_dir)
 
     def _on_status_changed(self, state: RunState) -> None:
+        """A state with another word is shown at once; how far the run is, with the next figures."""
         self._show_names()
-        self._show_figures()
-        self._show_live()
-        self._runs.refresh()
+        if state.state == self._shown_word:
+            self._show_figures_soon()
+        else:
+            self._shown_word = state.state
+            self._show_figures()
+            self._show_live()
+            self._runs.refresh()
         self.status_shown.emit(state)
 
     def _on_window_closed(self) -> None:
         """Shows nothing more: what was being read may still arrive while the window's parts are taken apart."""
         self._is_closed = True
 
-    def _on_data_changed(self, *_: object) -> None:
-        if self._is_closed:
-            return
+    def _show_figures_soon(self) -> None:
         if not self._figures_due.isActive():
             self._figures_due.start()
+
+    def _on_data_changed(self, change: ChangeSet | None = None) -> None:
+        """Shows what changed: rows are many, and each of them is a figure; events are few.
+
+        Args:
+            change: None: another run.
+        """
+        if self._is_closed:
+            return
+        self._show_figures_soon()
+        if change is not None and not change.events:
+            return
         self._window.show_notes(self._notes.of(self._data.series))
         self._window.tabs.samples.show_samples(self._data.samples)
         self._window.tabs.alerts.show_events(self._data.series.events)
