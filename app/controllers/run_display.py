@@ -101,6 +101,7 @@ class RunDisplay(QObject):
         window.tabs.config.copy_requested.connect(self.copy_settings)
         data.status_changed.connect(self._on_status_changed)
         window.closed.connect(self._on_window_closed)
+        window.uncovered.connect(self._show_figures_soon)
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
         data.reset.connect(window.tabs.log.clear_events)
@@ -227,7 +228,8 @@ class RunDisplay(QObject):
         self._is_closed = True
 
     def _show_figures_soon(self) -> None:
-        if not self._figures_due.isActive():
+        """Not while the window is minimised: `uncovered` asks for them again."""
+        if not self._figures_due.isActive() and not self._window.isMinimized():
             self._figures_due.start()
 
     def _on_data_changed(self, change: ChangeSet | None = None) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 
@@ -58,6 +58,7 @@ class MainWindow(QMainWindow):
         closed: The window goes; what it held open can end.
         plot_drawn: The first plot was drawn.
         new_run_made: The sheet is there, and not shown yet.
+        uncovered: It was minimised, and is seen again.
 
     Attributes:
         compare_page: The page of a comparison; None while there is none.
@@ -69,6 +70,7 @@ class MainWindow(QMainWindow):
     closed = Signal()
     plot_drawn = Signal()
     new_run_made = Signal()
+    uncovered = Signal()
 
     def __init__(
         self,
@@ -372,6 +374,14 @@ class MainWindow(QMainWindow):
             event.accept()
             return
         super().keyPressEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Shows what was not drawn while nobody could see it."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.WindowStateChange and not self.isMinimized():
+            if self._plots is not None:
+                self._plots.catch_up()
+            self.uncovered.emit()
 
     # --- closing -----------------------------------------------------------------------------------------
 
