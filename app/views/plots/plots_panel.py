@@ -273,7 +273,10 @@ class PlotsPanel(QWidget):
     def _start_timer(self) -> None:
         if self._is_seen() and not self._timer.isActive():
             self._pace.learn(sum(chart.took_s for chart in self.charts()))
-            rest_s = self._pace.pause_s - (time.monotonic() - self._redrawn_at)
+            state = self._data.state
+            trains_on_cpu = state is not None and state.is_live and any(d.startswith("cpu:") for d in state.devices)
+            sparing = trains_on_cpu and self.time_axis.cursor is None
+            rest_s = self._pace.pause_s(sparing=sparing) - (time.monotonic() - self._redrawn_at)
             self._timer.start(max(0, round(rest_s * 1000)))
 
     def _is_seen(self) -> bool:

@@ -1,8 +1,8 @@
 """How often charts draw what is new: the one place where that is decided.
 
-Moving, zooming and pointing draw at once, whatever stands here. New points are drawn at the rate at which a person can
-use them. Where ranks train on the CPU, what the window takes is taken from them, and in DDP all devices wait for the
-slowest: the window as a whole is to take a twentieth of a core, of which drawing has the larger part.
+Moving, zooming and pointing draw at once, whatever stands here. New points are drawn as often as a person can use them,
+and seldomer where a picture costs much. Where ranks train on the CPU it is taken from them, and in DDP all devices wait
+for the slowest: the window as a whole is to take a twentieth of a core there, and this leaves it enough for the rest.
 """
 
 from __future__ import annotations
@@ -11,9 +11,11 @@ from typing import Final
 
 LIVE_S: Final = 0.5
 """New points move a curve by a pixel or two in that time; more often than that cannot be seen."""
-SLOWEST_S: Final = 2.0
-LARGEST_SHARE: Final = 0.03
+LARGEST_SHARE: Final = 0.05
 """Of a processor."""
+SLOWEST_S: Final = 1.0
+SPARING_SHARE: Final = 0.02
+SPARING_SLOWEST_S: Final = 3.0
 NEWEST_SHARE: Final = 0.3
 """How much the newest picture counts for what a picture costs: clocks of threads tick 64 times a second on Windows."""
 
@@ -29,7 +31,11 @@ class RedrawPace:
         before = cost_s if self._cost_s is None else self._cost_s
         self._cost_s = before + NEWEST_SHARE * (cost_s - before)
 
-    @property
-    def pause_s(self) -> float:
-        """From the beginning of one picture to that of the next."""
-        return min(max(LIVE_S, (self._cost_s or 0.0) / LARGEST_SHARE), SLOWEST_S)
+    def pause_s(self, *, sparing: bool) -> float:
+        """From the beginning of one picture to that of the next.
+
+        Args:
+            sparing: Ranks train on this processor, and nobody points at a chart.
+        """
+        share, slowest_s = (SPARING_SHARE, SPARING_SLOWEST_S) if sparing else (LARGEST_SHARE, SLOWEST_S)
+        return min(max(LIVE_S, (self._cost_s or 0.0) / share), slowest_s)

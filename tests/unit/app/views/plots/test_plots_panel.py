@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from app.views.plots.chart import Chart
 from app.views.plots.curve_options import MOST_RANKS
 from app.views.plots.drawing import Line, Points
 from app.views.plots.plots_panel import PlotsPanel
+from app.views.plots.redraw_pace import SLOWEST_S
 from app.views.style.palette import plot_colours, rank_colour
 from core.machine.devices.names import RankNames
 from core.processes import identity
@@ -360,6 +362,29 @@ def test_charts_of_an_earlier_part_are_not_drawn_for_steps_after_it(make: Make, 
     assert [reading.text for reading in panel.loss.chart.readings()][:2] == ["1.00", "1.00"]
     panel.time_axis.show_range(380, 440)
     assert panel.loss.chart.layers[0].x[-1] == 440, "the new points are there as soon as they are looked at"
+
+
+@pytest.mark.parametrize(("devices", "sparing"), [(("cpu:0", "cpu:1"), True), (("GPU-1",), False)])
+def test_charts_are_drawn_seldomer_beside_ranks_on_the_cpu(
+    make: Make, run: RunStore, qtbot: QtBot, devices: tuple[str, ...], sparing: bool
+) -> None:
+    panel = make(run)
+    run.write_state(run.stored_state().replace(devices=devices))
+    qtbot.waitUntil(lambda: panel._data.state is not None and panel._data.state.devices == devices)
+    settle(qtbot, panel)
+
+    def is_sparing() -> bool:
+        for chart in panel.charts():
+            chart.took_s = 9.0
+        panel._redrawn_at = time.monotonic()
+        panel._schedule({"rank0"})
+        pause_ms = panel._timer.interval()
+        panel._timer.stop()
+        return pause_ms > 1000 * SLOWEST_S
+
+    assert is_sparing() == sparing
+    panel.time_axis.set_cursor(200.0)
+    assert not is_sparing(), "somebody points at it"
 
 
 def test_nothing_is_drawn_while_the_window_is_minimised(make: Make, run: RunStore, qtbot: QtBot) -> None:
