@@ -240,7 +240,10 @@ class RunDisplay(QObject):
         """
         if self._is_closed:
             return
-        self._show_figures_soon()
+        if change is not None and change.caught_up:
+            self._show_figures()
+        else:
+            self._show_figures_soon()
         if change is not None and not change.events:
             return
         self._window.show_notes(self._notes.of(self._data.series))
