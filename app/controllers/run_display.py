@@ -37,8 +37,8 @@ from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
 
 FIGURES_MS: Final = 500
-"""Figures that change more often than twice a second cannot be read, and where ranks train on the CPU each time takes
-from them."""
+"""Figures that change more often than twice a second cannot be read, and beside training on the CPU each time takes
+from it."""
 AGES_MS: Final = 10_000
 """How long ago the checkpoint was made, while nothing else happens."""
 

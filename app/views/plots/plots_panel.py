@@ -260,7 +260,7 @@ class PlotsPanel(QWidget):
             self._start_timer()
 
     def _schedule(self, groups: Collection[str] | None = None) -> None:
-        """Draws soon: at once after a pause, else when it is time; not while nobody can see it.
+        """Draws soon: at once after a pause, else when it is time; not while it cannot be seen.
 
         Args:
             groups: Series that got rows; None: anything may be new.

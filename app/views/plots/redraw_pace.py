@@ -1,7 +1,7 @@
-"""How often charts draw what is new: the one place where that is decided.
+"""Pace of live charts: the one place that decides how often they draw what is new.
 
 Moving, zooming and pointing draw at once, whatever stands here. New points are drawn as often as a person can use them,
-and seldomer where a picture costs much. Where ranks train on the CPU it is taken from them, and in DDP all devices wait
+and seldomer where a picture costs much. Beside training on the CPU it is taken from that, and in DDP all devices wait
 for the slowest: the window as a whole is to take a twentieth of a core there, and this leaves it enough for the rest.
 """
 
@@ -35,7 +35,7 @@ class RedrawPace:
         """From the beginning of one picture to that of the next.
 
         Args:
-            sparing: Ranks train on this processor, and nobody points at a chart.
+            sparing: A run trains on this processor, and the mouse is not over a chart.
         """
         share, slowest_s = (SPARING_SHARE, SPARING_SLOWEST_S) if sparing else (LARGEST_SHARE, SLOWEST_S)
         return min(max(LIVE_S, (self._cost_s or 0.0) / share), slowest_s)

@@ -376,7 +376,7 @@ class MainWindow(QMainWindow):
         super().keyPressEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
-        """Shows what was not drawn while nobody could see it."""
+        """Shows what was not drawn while the window was minimised."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.WindowStateChange and not self.isMinimized():
             if self._plots is not None:

@@ -21,8 +21,8 @@ log = logging.getLogger(__name__)
 TICK_S: Final = 0.04
 """Clients hear of a change of state or phase 25 times a second at most."""
 TELL_S: Final = 0.25
-"""Of new lines they hear this seldom: nobody reads faster, and each time wakes host and window, where ranks use every
-core."""
+"""Of new lines they hear this seldom: a person reads no faster, and each time wakes host and window, beside ranks that
+use every core."""
 QUIET_S: Final = 1.0
 """Progress alone is sent to clients once a second; a change of state or phase at the next tick, once it is written."""
 QUIET_DISK_S: Final = 3.0
