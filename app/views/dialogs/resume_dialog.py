@@ -277,7 +277,7 @@ class ResumeDialog(QDialog):
             self._show_field(self.chunk_size, True)
         if plan.state_file is not None:
             self._show_field(self.data, True)
-        self._offer_checkpoints(plan.checkpoints)
+        self._offer_checkpoints(plan.checkpoints, plan.best)
         self._show_unchanged(unchanged_steps(plan), unchanged_mode(plan), unchanged_devices(plan))
         self._say("\n".join(plan.lines()))
         self._set_plan(plan)
@@ -304,11 +304,11 @@ class ResumeDialog(QDialog):
         self.go.setToolTip("The run is being resumed.")
         self._say("Starting the run…")
 
-    def _offer_checkpoints(self, entries: Sequence[CheckpointEntry]) -> None:
+    def _offer_checkpoints(self, entries: Sequence[CheckpointEntry], best: int | None = None) -> None:
         """Fills the choice, newest first, and keeps what is chosen."""
         chosen = self.checkpoint.currentData()
         self.checkpoint.clear()
-        for text, number in checkpoint_choices(entries):
+        for text, number in checkpoint_choices(entries, best):
             self.checkpoint.addItem(text, number)
         self.checkpoint.setCurrentIndex(max(0, self.checkpoint.findData(chosen) if chosen is not None else 0))
         self.checkpoint.setEnabled(self.checkpoint.count() > 1)
