@@ -19,6 +19,7 @@ from core.host.commits.runner import CommitRunner
 from core.host.disk_watch import DiskWatch
 from core.host.early_stop import StopReason
 from core.host.hang_watch import HangWatch
+from core.host.log_watch import LogWatch
 from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome
 from core.host.own_copies import OwnCopies
@@ -95,6 +96,7 @@ class Attempt:
         self._end = AttemptEnd(services, launch, ladder, self._ranks, self._commits, self._barrier)
         emit = services.stream.emit
         self._hang_watch = HangWatch(self._ranks, self._status.change_phase, emit)
+        self._log_watch = LogWatch([rank.command.log for rank in self._ranks])
         self._own_copies = OwnCopies(self._ranks, emit)
         own_program = launch.run.recipe.self_contained
         self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if own_program else None
@@ -121,6 +123,7 @@ class Attempt:
     async def run(self) -> Outcome:
         """Starts the ranks and stays until the last one is gone, whatever happens."""
         try:
+            await self._log_watch.note()
             await self._spawn()
             while self._end.outcome is None:
                 self._tick(time.monotonic())
@@ -304,6 +307,7 @@ class Attempt:
             self._preparing.result()  # a defect in it must not pass for a slow start
         self._ranks.poll(now, finishing=self._end.phase is AttemptPhase.FINISHING)
         self._commits.tick(now)
+        self._log_watch.look(now)
         self._end.tick(now)
         training = self._end.phase is AttemptPhase.TRAINING
         self._stop_watch.tick(now, training=training)
@@ -326,4 +330,6 @@ class Attempt:
         self._commits.coordinator.abandon("The attempt has ended.")
         if self._preparing is not None:
             await asyncio.wait([self._preparing], timeout=DRAIN_LIMIT_S)
-        return await self._end.end_processes(self._tree)
+        unkillable = await self._end.end_processes(self._tree)
+        await self._log_watch.note()
+        return unkillable
