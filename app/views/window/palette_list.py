@@ -33,10 +33,21 @@ class PaletteModel(QAbstractListModel):
         self.query = ""
 
     def show(self, entries: Sequence[PaletteEntry], query: str) -> None:
-        """Takes over what was found."""
-        self.beginResetModel()
-        self._entries, self.query = list(entries), query
-        self.endResetModel()
+        """Takes over what was found; only rows that are drawn otherwise than before are told of."""
+        before, drawn = self._entries, self.query
+        shared = min(len(before), len(entries))
+        if len(before) > shared:
+            self.beginRemoveRows(QModelIndex(), shared, len(before) - 1)
+            self._entries = before[:shared]
+            self.endRemoveRows()
+        self._entries, self.query = list(entries[:shared]), query
+        for row, (old, new) in enumerate(zip(before[:shared], entries, strict=False)):
+            if old is not new or matched(drawn, old.title) != matched(query, new.title):
+                self.dataChanged.emit(self.index(row), self.index(row))
+        if len(entries) > shared:
+            self.beginInsertRows(QModelIndex(), shared, len(entries) - 1)
+            self._entries = list(entries)
+            self.endInsertRows()
 
     def entry(self, row: int) -> PaletteEntry | None:
         """The entry of a row."""
