@@ -80,7 +80,6 @@ class RunDisplay(QObject):
         self._launching = launching
         self._notes = RunNotes()
         self._names = RankNames()
-        self._is_closed = False
         self._connect(ledger)
 
     def _connect(self, ledger: LedgerData) -> None:
@@ -98,7 +97,6 @@ class RunDisplay(QObject):
         window.tabs.log.log_chosen.connect(showing.show_log)
         window.tabs.config.copy_requested.connect(self.copy_settings)
         data.status_changed.connect(self._on_status_changed)
-        window.closed.connect(self._on_window_closed)
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
         data.reset.connect(window.tabs.log.clear_events)
@@ -212,12 +210,8 @@ class RunDisplay(QObject):
         self._runs.refresh()
         self.status_shown.emit(state)
 
-    def _on_window_closed(self) -> None:
-        """Shows nothing more: what was being read may still arrive while the window's parts are taken apart."""
-        self._is_closed = True
-
     def _on_data_changed(self, *_: object) -> None:
-        if self._is_closed:
+        if self._showing.is_closed:  # what was being read may still arrive while the window's parts are taken apart
             return
         if not self._figures_due.isActive():
             self._figures_due.start()
