@@ -26,6 +26,7 @@ from app.state.run_outcome import ModelFile, run_outcome
 from app.state.run_summary import summarise
 from app.views.window.main_window import MainWindow
 from core.config.run_config import RunConfig
+from core.errors import RankdeckError
 from core.machine.devices.names import RankNames, device_label
 from core.recipes.heroes import Hero
 from core.recipes.manifest import Recipe
@@ -177,12 +178,16 @@ class RunDisplay(QObject):
     def _show_outcome(self, state: RunState, heroes: Sequence[Hero]) -> None:
         if state.state == "finished" and not self._data.is_caught_up:
             return  # what was best is not known yet
-        self._window.show_outcome(run_outcome(state, self._data.series, heroes), state.state)
         run_dir = self._showing.run_dir
-        if state.state != "finished" or run_dir is None or self._model_of == (run_dir, state.updated):
-            return
-        self._model_of = (run_dir, state.updated)
+        if state.state == "finished" and run_dir is not None and self._model_of != (run_dir, state.updated):
+            self._model_of = (run_dir, state.updated)
+            self._find_model(run_dir, is_script=state.recipe == USER_SCRIPT)
+        self._window.show_outcome(run_outcome(state, self._data.series, heroes), state.state)
+
+    def _find_model(self, run_dir: Path, *, is_script: bool) -> None:
         model = RunStore(run_dir).model
+        if not is_script:
+            self._window.outcome.show_model(ModelFile(model.name, str(run_dir), None))
 
         def work() -> ModelFile | None:
             return ModelFile(model.name, str(model.parent), model.stat().st_size) if model.is_file() else None
@@ -191,7 +196,11 @@ class RunDisplay(QObject):
             if run_dir == self._showing.run_dir:
                 self._window.outcome.show_model(made)
 
-        self._runner.run(Operation(work, found, self._window.notice.show_error, topic="model file"))
+        def failed(error: RankdeckError) -> None:
+            found(None)
+            self._window.notice.show_error(error)
+
+        self._runner.run(Operation(work, found, failed, topic="model file"))
 
     def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
         self._table.set_hosts(live_hosts(self._runs.model.records()))

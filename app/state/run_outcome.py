@@ -47,12 +47,12 @@ class ModelFile:
     Attributes:
         name: Of the file.
         folder: Where it is.
-        size_bytes: How large it is.
+        size_bytes: How large it is; None while it is still looked for.
     """
 
     name: str
     folder: str
-    size_bytes: int
+    size_bytes: int | None
 
     @property
     def path(self) -> str:
