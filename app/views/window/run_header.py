@@ -105,7 +105,7 @@ class RunHeader(Card):
         if summary.word != self._summary.word or not self.state.text():
             self._show_word(summary.word)
         self._summary = summary
-        self.about.set_full_text(summary.about)
+        self.about.set_full_text(summary.about, summary.about_short)
         self.show_notes(self._notes)
         steps, rest = progress_text(summary, time.time())
         self.steps.setText(steps)
