@@ -104,7 +104,7 @@ def finished_title(series: RunSeries, heroes: Sequence[Hero]) -> str:
 
 
 def best_text(series: RunSeries, heroes: Sequence[Hero]) -> str:
-    """The best evaluation, or the last loss where there was none; empty where neither is known."""
+    """The best evaluation, or the last value of the first hero where there was none; empty where neither is known."""
     evals = series.evals
     for hero in heroes:
         if not hero.better or not evals.rows or not {hero.metric, "step"} <= evals.columns.keys():
@@ -112,10 +112,17 @@ def best_text(series: RunSeries, heroes: Sequence[Hero]) -> str:
         values, steps = (evals.columns[name].read(0, evals.rows) for name in (hero.metric, "step"))
         if not np.isnan(values).all():
             best = int(np.nanargmin(values) if hero.better == "lower" else np.nanargmax(values))
-            name = hero.label[:1].lower() + hero.label[1:]
-            return f"Best {name} {number(float(values[best]))} at step {int(steps[best]):,}."
-    last = series.clock().last("loss")
-    return f"Last loss {number(last)}." if last is not None else ""
+            return f"Best {_inside(hero.label)} {number(float(values[best]))} at step {int(steps[best]):,}."
+    for hero in (*heroes[:1], DEFAULT_HEROES[0]):
+        last = series.clock().last(hero.metric)
+        if last is not None and hero.better:
+            return f"Last {_inside(hero.label)} {number(last)}."
+    return ""
+
+
+def _inside(label: str) -> str:
+    """A hero's label inside a sentence."""
+    return label if label[:2].isupper() else label[:1].lower() + label[1:]
 
 
 def cause_and_step(error: Mapping[str, str]) -> str:
