@@ -23,9 +23,9 @@ MOST_DIGITS: Final = 7
 """Of a value's label; one that is longer is written with a power of ten."""
 LABEL_ROOM: Final = 1.6
 LEAST_APART: Final = 64
-"""Labels of time stand this many widths of the longest apart, and so many pixels: a wide plot is not ruled closer."""
+"""Labels of time stand at least this far apart: widths of the longest, and pixels, so that a wide plot is calm."""
 PAIR_ROOM: Final = 1.15
-"""… and so many widths where otherwise only one would be left."""
+"""The same in widths, where otherwise only one label would be left."""
 
 
 class PlotAxis(pyqtgraph.AxisItem):

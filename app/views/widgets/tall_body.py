@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QWidget
 
 
 class TallBody(QScrollArea):
-    """Asks for the height that its contents need, at most for what there is room for.
+    """Asks for the height that its contents need, as far as there is room for it.
 
     Args:
         body: The contents, laid out.

@@ -33,7 +33,7 @@ class PaletteModel(QAbstractListModel):
         self.query = ""
 
     def show(self, entries: Sequence[PaletteEntry], query: str) -> None:
-        """Takes over what was found; only rows that are drawn otherwise than before are told of."""
+        """Takes over what was found; only rows that look different now are drawn again."""
         before, drawn = self._entries, self.query
         shared = min(len(before), len(entries))
         if len(before) > shared:
