@@ -13,6 +13,7 @@ from app.views.run_tabs.config_view import ConfigView
 from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SamplesView
+from app.views.widgets.build import named
 from core.machine.devices.names import RankNames
 
 ROOM_PX: Final = 4
@@ -35,7 +36,7 @@ class RunTabs(QTabWidget):
         self.ledger = LedgerView()
         self.config = ConfigView()
         self.alerts = AlertsView()
-        self.setTabBar(RoomyTabBar())
+        self.setTabBar(named(RoomyTabBar(), "Views of the run"))
         self.setDocumentMode(True)
         for view, name in (
             (self.samples, "Samples"),

@@ -167,6 +167,7 @@ def test_everything_that_takes_the_keyboard_has_a_name(open_window: OpenWindow) 
         if not (text or widget.accessibleName()):
             nameless.append(f"{type(widget).__name__} {widget.objectName()} in {type(widget.parent()).__name__}")
     assert nameless == []
+    assert window.tabs.tabBar().accessibleName()
 
 
 def _part_of(widget: QWidget, kind: type[QWidget]) -> bool:
