@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import linecache
 import logging
@@ -19,7 +20,6 @@ from app.controllers.background import OperationRunner, unexpected
 from app.controllers.beginning import Beginning
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
-from app.controllers.draft_checks import Drafting
 from app.controllers.notifications import Notifications
 from app.controllers.organising import Organising
 from app.controllers.palette import Palette
@@ -30,7 +30,6 @@ from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
 from app.controllers.run_operations import Launching
 from app.controllers.shown_run import Showing
-from app.controllers.sync_pricing import Pricing
 from app.models.device_table import DeviceTable, monitor_for
 from app.models.ledger_data import LedgerData
 from app.models.rank_log import RankLog
@@ -40,13 +39,16 @@ from app.models.run_list import RunList
 from app.settings import Settings, user_settings
 from app.views.style.theme import Theme
 from app.views.window.main_window import MainWindow
-from core import __version__, client
+from core import __version__
 from core.paths import default_runs_dir
-from core.recipes.catalog import find_recipes
 
 if TYPE_CHECKING:
+    from app.controllers.draft_checks import Drafting
     from app.controllers.draft_saving import DraftSaving
     from app.controllers.new_run import NewRunControl
+    from app.controllers.sync_pricing import Pricing
+    from app.run_data.run_follower import Connection
+    from core.run_folder.store import RunStore
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +63,7 @@ class Rankdeck(QObject):
         self.runner = OperationRunner(self)
         self._make_models()
         self._make_operations()
-        self.window = MainWindow(self.data, self.runs.model, self.log, self.recipes.recipes, settings)
+        self.window = MainWindow(self.data, self.runs.model, self.log, self.recipes, settings)
         self._new_run: NewRunControl | None = None
         self._draft_saving: DraftSaving | None = None
         self.window.new_run_made.connect(self._make_new_run)
@@ -69,17 +71,15 @@ class Rankdeck(QObject):
         self.window.closed.connect(self.close)
 
     def _make_models(self) -> None:
-        self.data = RunData(client.connect, self)
+        self.data = RunData(_connect, self)
         self.runs = RunList(self)
         self.table = DeviceTable(monitor_for, self)
         self.ledger = LedgerData(self)
         self.log = RankLog(self)
-        self.recipes = RecipeList(find_recipes(), self)
+        self.recipes = RecipeList(self)
 
     def _make_operations(self) -> None:
         self.launching = Launching(self.runner, self.runs_dir, self)
-        self.drafting = Drafting(self.runner, self.runs_dir, self)
-        self.pricing = Pricing(self.runner, self.runs_dir, self)
         self.showing = Showing(self.runner, self.data, self.ledger, self.log, self.settings, self)
         self.runs.listed.connect(self.showing.on_listed)
 
@@ -90,8 +90,8 @@ class Rankdeck(QObject):
             self.recipes, self.runner, self,
         )  # fmt: skip
         self.control = RunControl(
-            window, self.launching, self.drafting, lambda error: self.new_run.install_step(error), table, runs,
-            showing, self.display, self.settings, self,
+            window, self.launching, lambda: self.drafting, lambda error: self.new_run.install_step(error), table,
+            runs, showing, self.display, self.settings, self,
         )  # fmt: skip
         self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)
         self.organising = Organising(window, runs, showing, self.display, self.runner, self)
@@ -115,7 +115,22 @@ class Rankdeck(QObject):
         )
         self._draft_saving = DraftSaving(self.window.new_run, self.settings, self)
         self._draft_saving.open()
+        self.drafting.checked.connect(self.control.show_actions)
         self.control.show_actions()
+
+    @functools.cached_property
+    def drafting(self) -> Drafting:
+        """Checks of New run's draft; made with the sheet, as `pricing` is: the window opens without either."""
+        from app.controllers.draft_checks import Drafting
+
+        return Drafting(self.runner, self.runs_dir, self)
+
+    @functools.cached_property
+    def pricing(self) -> Pricing:
+        """What synchronising costs."""
+        from app.controllers.sync_pricing import Pricing
+
+        return Pricing(self.runner, self.runs_dir, self)
 
     @property
     def new_run(self) -> NewRunControl:
@@ -144,12 +159,13 @@ class Rankdeck(QObject):
 
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs continue."""
+        made = vars(self)
         if self._draft_saving is not None:
             self._draft_saving.close()
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.deferred, self.drafting, self._new_run, self.pricing, self.files,
+            self.notifications, self.deferred, made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
             if part is not None:
@@ -159,6 +175,13 @@ class Rankdeck(QObject):
         """Reports an unforeseen error: the traceback to the log, a sentence to the user; the window stays open."""
         _log.error("a part of the window failed", exc_info=(kind, error, trace))
         self.window.notice.show_error(unexpected(error))
+
+
+def _connect(store: RunStore, timeout_s: float) -> Connection:
+    """Reaches a live run's host; called by the thread that reads the run."""
+    from core import client
+
+    return client.connect(store, timeout_s)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -5,36 +5,35 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from app.controllers.run_operations import Launching
-from app.controllers.shown_run import Showing
-from app.models.device_table import DeviceTable
-from app.models.ledger_data import LedgerData
-from app.models.recipe_list import RecipeList
-from app.models.run_data import RunData
-from app.models.run_list import RunList
 from app.models.run_row import title_text
-from app.run_data.run_series import ChangeSet
-from app.state.draft import draft_from_config
-from app.state.hero_figures import hero_figures, heroes_of
 from app.state.run_notes import RunNotes
-from app.state.run_outcome import ModelFile, run_outcome
 from app.state.run_summary import summarise
-from app.views.window.main_window import MainWindow
-from core.config.run_config import RunConfig
 from core.machine.devices.names import RankNames, device_label
-from core.recipes.heroes import Hero
-from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.device_users import live_hosts
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes as UserNotes
-from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
+
+if TYPE_CHECKING:
+    from app.controllers.run_operations import Launching
+    from app.controllers.shown_run import Showing
+    from app.models.device_table import DeviceTable
+    from app.models.ledger_data import LedgerData
+    from app.models.recipe_list import RecipeList
+    from app.models.run_data import RunData
+    from app.models.run_list import RunList
+    from app.run_data.run_series import ChangeSet
+    from app.views.window.main_window import MainWindow
+    from core.config.run_config import RunConfig
+    from core.recipes.heroes import Hero
+    from core.recipes.manifest import Recipe
+    from core.run_folder.state import RunState
 
 FIGURES_MS: Final = 250
 """Figures that change more often than four times a second cannot be read."""
@@ -167,6 +166,8 @@ class RunDisplay(QObject):
         if state is None or self._showing.run_dir is None:
             self._ages.stop()
             return
+        from app.state.hero_figures import hero_figures, heroes_of  # here: NumPy comes with it
+
         self.show_summary()
         recipe = self._recipes.named(state.recipe)
         named = recipe.heroes if recipe is not None else ()
@@ -177,6 +178,8 @@ class RunDisplay(QObject):
             self._ages.start() if state.is_live else self._ages.stop()
 
     def _show_outcome(self, state: RunState, heroes: Sequence[Hero]) -> None:
+        from app.state.run_outcome import ModelFile, run_outcome
+
         if state.state == "finished" and not self._data.is_caught_up:
             return  # what was best is not known yet
         self._window.show_outcome(run_outcome(state, self._data.series, heroes), state.state)
@@ -239,6 +242,8 @@ class RunDisplay(QObject):
 
     def copy_settings(self, config: RunConfig, run_dir: Path | None = None) -> None:
         """Fills New run with the settings of a run; None means the one that is shown."""
+        from app.state.draft import draft_from_config
+
         source = run_dir or self._showing.run_dir
         name = config.recipe if source is None else self.name_of(source)
         self._window.new_run.copy_run(draft_from_config(config, self._table.devices), name)

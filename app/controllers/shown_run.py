@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from app.models.ledger_data import LedgerData
-from app.models.rank_log import LogChoice, RankLog
-from app.models.run_data import RunData
-from app.settings import Settings
-from core.config.run_config import RunConfig
 from core.errors import RankdeckError
-from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
+
+if TYPE_CHECKING:
+    from app.models.ledger_data import LedgerData
+    from app.models.rank_log import LogChoice, RankLog
+    from app.models.run_data import RunData
+    from app.settings import Settings
+    from core.config.run_config import RunConfig
+    from core.run_folder.state import RunState
 
 
 class Showing(QObject):

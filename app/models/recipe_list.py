@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import Signal
 
 from app.bridge import Feed, Send
-from core.recipes.catalog import find_recipes, recipes_stamp
-from core.recipes.manifest import Recipe
+
+if TYPE_CHECKING:
+    from core.recipes.manifest import Recipe
 
 REFRESH_S: Final = 1.0
 
@@ -18,15 +19,20 @@ REFRESH_S: Final = 1.0
 class RecipeList(Feed):
     """Looks into the folders of recipes from a thread of its own; no recipe is imported.
 
+    Attributes:
+        recipes: Those that are known. What needs them before the thread has looked has them read.
+
     Signals:
         listed: Every recipe, usable and broken; emitted the first time and whenever something changed.
     """
 
     listed = Signal(object)
 
-    def __init__(self, recipes: Sequence[Recipe] = (), parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self.recipes = list(recipes)
+    @functools.cached_property
+    def recipes(self) -> list[Recipe]:
+        from core.recipes.catalog import find_recipes  # here: the window opens without it
+
+        return find_recipes()
 
     def named(self, name: str) -> Recipe | None:
         """The recipe of that name that can be used; None where there is none."""
@@ -36,6 +42,8 @@ class RecipeList(Feed):
         """Looks every second from now on."""
 
         def work(stopping: threading.Event, send: Send) -> None:
+            from core.recipes.catalog import find_recipes, recipes_stamp
+
             known: object = None
             while not stopping.is_set():
                 # Taken before reading: what changes meanwhile makes another stamp, and is read again.

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from app.state.docs_pages import DocsPage
-from core.config.fields import FieldSpec
 from core.formatting import number
-from core.recipes.manifest import Recipe
-from core.run_folder.record import RunRecord
+
+if TYPE_CHECKING:
+    from app.state.docs_pages import DocsPage
+    from core.config.fields import FieldSpec
+    from core.recipes.manifest import Recipe
+    from core.run_folder.record import RunRecord
 
 RUN: Final = "Run"
 COMMAND: Final = "Command"

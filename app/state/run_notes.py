@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from app.run_data.metrics_batch import Event
-from app.run_data.run_series import RunSeries
 from core.config.mode import Mode
-from core.probes.sync_cost import megabytes
+from core.formatting import megabytes
+
+if TYPE_CHECKING:
+    from app.run_data.metrics_batch import Event
+    from app.run_data.run_series import RunSeries
 
 KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised")
 

@@ -6,16 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.run_data.run_series import RunSeries
 from app.state.run_summary import seconds_run
 from core.config.mode import Mode
 from core.errors import full_stop, sentences
 from core.formatting import byte_size, duration, number
 from core.recipes.heroes import DEFAULT_HEROES, Hero
-from core.run_folder.state import RunState
+
+if TYPE_CHECKING:
+    from app.run_data.run_series import RunSeries
+    from core.run_folder.state import RunState
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from app.run_data.run_series import RunSeries
 from core.config.mode import Mode
 from core.formatting import count, day_time, duration
 from core.machine.devices.names import SEPARATOR, label_by_uuid
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.naming import begun_text
-from core.run_folder.state import RunState
+
+if TYPE_CHECKING:
+    from app.run_data.run_series import RunSeries
+    from core.run_folder.state import RunState
 
 RATE_ROWS: Final = 64
 """Newest steps that the time left is estimated from: enough to be steady, few enough to follow a change."""
@@ -182,7 +182,7 @@ def _seconds_left(series: RunSeries, step: int, total: int | None) -> float | No
     times = clock.columns["ts"].read(first, last)
     resumed = max((mark.ts for mark in series.marks if mark.kind == "resumed"), default=-math.inf)
     since = times >= resumed  # the pause before it says nothing about the pace
-    if np.count_nonzero(since) < 3:
+    if since.sum() < 3:
         return None
     steps, times = steps[since], times[since]
     made, took = float(steps[-1] - steps[0]), float(times[-1] - times[0])

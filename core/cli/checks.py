@@ -20,7 +20,7 @@ from core.formatting import gibibytes
 from core.launch.mode import check_cuda, check_gloo
 from core.launch.preflight import check_folder, check_torch
 from core.machine.cuda_torch import GOOD_TORCH
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.packages import installed_requires, installed_version
 from core.machine.platform import Platform
 from core.recipes.catalog import find_recipes

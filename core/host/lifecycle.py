@@ -24,7 +24,7 @@ from core.host.stop_ladder import StopLadder
 from core.host.stop_watch import StopWatch
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.launch.stop_rules import stop_rules
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 from core.processes import end_marked, folder_mark
 from core.recipes.catalog import get_recipe
 from core.run_folder.state import RunState

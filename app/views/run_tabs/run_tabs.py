@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
-from app.models.rank_log import RankLog
 from app.views.run_tabs.alerts_view import AlertsView
 from app.views.run_tabs.config_view import ConfigView
 from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SamplesView
-from core.machine.devices.names import RankNames
+
+if TYPE_CHECKING:
+    from app.models.rank_log import RankLog
+    from core.machine.devices.names import RankNames
 
 ROOM_PX: Final = 4
 

@@ -12,13 +12,6 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 
-from app.models.rank_log import RankLog
-from app.models.run_data import RunData
-from app.models.run_list import RunListModel
-from app.settings import Settings
-from app.state.available_actions import AvailableActions
-from app.state.hero_figures import HeroFigure
-from app.state.run_outcome import RunOutcome
 from app.state.run_summary import RunSummary
 from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
@@ -34,13 +27,20 @@ from app.views.window.run_header import RunHeader
 from app.views.window.run_page import RunPage
 from app.views.window.top_bar import TopBar
 from app.views.window.welcome import Welcome
-from core.machine.devices import DeviceSample
 from core.machine.devices.names import RankNames
-from core.recipes.manifest import Recipe
 
 if TYPE_CHECKING:
+    from app.models.rank_log import RankLog
+    from app.models.recipe_list import RecipeList
+    from app.models.run_data import RunData
+    from app.models.run_list import RunListModel
+    from app.settings import Settings
+    from app.state.available_actions import AvailableActions
+    from app.state.hero_figures import HeroFigure
+    from app.state.run_outcome import RunOutcome
     from app.views.new_run.new_run_sheet import NewRunSheet
     from app.views.plots.plots_panel import PlotsPanel
+    from core.machine.devices import DeviceSample
 
 MIN_SIZE: Final = (900, 450)
 """960 × 540, which is 1920 × 1080 at 200 %, has so much room beside a task bar and a title."""
@@ -75,7 +75,7 @@ class MainWindow(QMainWindow):
         data: RunData,
         runs: RunListModel,
         log: RankLog,
-        recipes: Sequence[Recipe],
+        recipes: RecipeList,
         settings: Settings,
         parent: QWidget | None = None,
     ) -> None:
@@ -96,7 +96,6 @@ class MainWindow(QMainWindow):
         self._plot_settings: Mapping[str, Any] = {}
         self._names = RankNames()
         self.compare_page: QWidget | None = None
-        self._heroes = {recipe.name: recipe.heroes for recipe in recipes}
         self._make_parts(log)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
@@ -217,7 +216,7 @@ class MainWindow(QMainWindow):
             from app.views.new_run.new_run_sheet import NewRunSheet
 
             actions = self.actions_
-            self._new_run = sheet = NewRunSheet(self._recipes, actions.start)
+            self._new_run = sheet = NewRunSheet(self._recipes.recipes, actions.start)
             sheet.addAction(actions.start)  # its key works while the settings that it starts are in sight
             sheet.close_requested.connect(lambda: actions.new_run.setChecked(False))
             sheet.form.more.setChecked(self._settings.flag("more_shown", False))
@@ -233,7 +232,8 @@ class MainWindow(QMainWindow):
             from app.views.plots.plots_panel import PlotsPanel
 
             linecache.clearcache()  # 8 MiB of source text: see `Rankdeck.open`
-            self._plots = PlotsPanel(self._data, self._settings, self._heroes)
+            heroes = {recipe.name: recipe.heroes for recipe in self._recipes.recipes}
+            self._plots = PlotsPanel(self._data, self._settings, heroes)
             self._plots.apply_settings(self._plot_settings)
             self._plots.show_names(self._names)
             self._plots.drawn.connect(self.plot_drawn)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.state.run_outcome import ModelFile, RunOutcome
 from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.card import draw_card
 from app.views.widgets.message import Message
-from app.views.window.actions import Actions
+
+if TYPE_CHECKING:
+    from app.state.run_outcome import ModelFile, RunOutcome
+    from app.views.window.actions import Actions
 
 NARROW: Final = 760
 """Below this width the buttons stand under the text, which would be squeezed beside them."""

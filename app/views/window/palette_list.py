@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.state.fuzzy_match import matched
-from app.state.palette_entries import PaletteEntry
 from app.views.style.control_drawing import veil
 from app.views.style.fonts import tabular
 from app.views.style.tones import muted, tone
+
+if TYPE_CHECKING:
+    from app.state.palette_entries import PaletteEntry
 
 ENTRY: Final = Qt.ItemDataRole.UserRole
 ROW: Final = 36

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QWidget
 
-from app.state.hero_figures import HeroFigure
 from app.state.run_summary import RunSummary, progress_text
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
@@ -20,10 +19,13 @@ from app.views.widgets.build import bold_label, lay_column, lay_row, named
 from app.views.widgets.card import Badge, Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.gauges import ProgressMeter
-from app.views.window.actions import Actions
 from app.views.window.hero_tiles import HeroTiles
 from app.views.window.run_title import RunTitle
 from core.formatting import UNKNOWN, count, percent
+
+if TYPE_CHECKING:
+    from app.state.hero_figures import HeroFigure
+    from app.views.window.actions import Actions
 
 _ICON_PX: Final = 16
 NARROW: Final = 700

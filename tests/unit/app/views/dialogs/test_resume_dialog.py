@@ -11,7 +11,8 @@ from pytestqt.qtbot import QtBot
 from app.state.draft import Draft, mode_changes
 from app.views.dialogs.resume_dialog import ResumeDialog
 from core.errors import RankdeckError
-from core.machine.devices import Device, DeviceMonitor
+from core.machine.devices import Device
+from core.machine.devices.monitor import DeviceMonitor
 from core.processes import identity
 from core.resume.planner import ResumePlan, plan_resume
 from core.run_folder.store import list_runs
