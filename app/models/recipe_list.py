@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import functools
+import contextlib
 import threading
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
+from core.errors import RankdeckError
 
 if TYPE_CHECKING:
     from core.recipes.manifest import Recipe
@@ -19,24 +20,33 @@ REFRESH_S: Final = 1.0
 class RecipeList(Feed):
     """Looks into the folders of recipes from a thread of its own; no recipe is imported.
 
-    Attributes:
-        recipes: Those that are known. What needs them before the thread has looked has them read.
-
     Signals:
         listed: Every recipe, usable and broken; emitted the first time and whenever something changed.
     """
 
     listed = Signal(object)
 
-    @functools.cached_property
-    def recipes(self) -> list[Recipe]:
-        from core.recipes.catalog import find_recipes  # here: the window opens without it
+    def __init__(self, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._recipes: list[Recipe] | None = None
+        self._read: dict[str, Recipe | None] = {}
 
-        return find_recipes()
+    @property
+    def recipes(self) -> list[Recipe]:
+        """Those that are known; where the thread has not looked yet, they are read."""
+        if self._recipes is None:
+            from core.recipes.catalog import find_recipes  # here: the window opens without it
+
+            self._recipes = find_recipes()
+        return self._recipes
 
     def named(self, name: str) -> Recipe | None:
-        """The recipe of that name that can be used; None where there is none."""
-        return next((recipe for recipe in self.recipes if recipe.name == name and not recipe.problem), None)
+        """The recipe of that name that can be used; None where there is none. Before the first list only it is read."""
+        if self._recipes is not None:
+            return next((recipe for recipe in self._recipes if recipe.name == name and not recipe.problem), None)
+        if name not in self._read:
+            self._read[name] = _usable(name)
+        return self._read[name]
 
     def open(self) -> None:
         """Looks every second from now on."""
@@ -56,5 +66,13 @@ class RecipeList(Feed):
 
     def _on_item(self, item: object) -> None:
         if isinstance(item, list):
-            self.recipes = item
+            self._recipes = item
         self.listed.emit(item)
+
+
+def _usable(name: str) -> Recipe | None:
+    from core.recipes.catalog import get_recipe
+
+    with contextlib.suppress(RankdeckError):
+        return get_recipe(name)
+    return None

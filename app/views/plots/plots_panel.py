@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -50,7 +50,7 @@ class PlotsPanel(QWidget):
     Args:
         data: The run that is shown; the panel follows its signals.
         settings: Where the arrangement of cards is kept; None: nowhere.
-        heroes: By recipe: their cards come first.
+        heroes: Gives those of a recipe: their cards come first.
         parent: Qt owner.
 
     Attributes:
@@ -67,13 +67,13 @@ class PlotsPanel(QWidget):
         self,
         data: RunData,
         settings: Settings | None = None,
-        heroes: Mapping[str, Sequence[Hero]] | None = None,
+        heroes: Callable[[str], Sequence[Hero]] | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._data = data
         self._settings = settings
-        self._heroes = heroes or {}
+        self._heroes = heroes or (lambda _: ())
         self.time_axis = TimeAxis(self)
         self.options = CurveOptions()
         self._stale = True
@@ -225,7 +225,7 @@ class PlotsPanel(QWidget):
         self.cards.grid.show_empty(_why_empty(state, self._data.is_open))
         if state is not None:
             self.device_rows.options.is_over = not state.is_live
-            self.cards.open_recipe(state.recipe, self._heroes.get(state.recipe, ()))
+            self.cards.open_recipe(state.recipe, self._heroes(state.recipe))
             if state.devices:
                 self._schedule()
 

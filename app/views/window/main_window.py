@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from app.views.new_run.new_run_sheet import NewRunSheet
     from app.views.plots.plots_panel import PlotsPanel
     from core.machine.devices import DeviceSample
+    from core.recipes.heroes import Hero
 
 MIN_SIZE: Final = (900, 450)
 """960 × 540, which is 1920 × 1080 at 200 %, has so much room beside a task bar and a title."""
@@ -232,13 +233,16 @@ class MainWindow(QMainWindow):
             from app.views.plots.plots_panel import PlotsPanel
 
             linecache.clearcache()  # 8 MiB of source text: see `Rankdeck.open`
-            heroes = {recipe.name: recipe.heroes for recipe in self._recipes.recipes}
-            self._plots = PlotsPanel(self._data, self._settings, heroes)
+            self._plots = PlotsPanel(self._data, self._settings, self._heroes_of)
             self._plots.apply_settings(self._plot_settings)
             self._plots.show_names(self._names)
             self._plots.drawn.connect(self.plot_drawn)
             self.run_page.show_plots(self._plots, self._plots.controls)
         return self._plots
+
+    def _heroes_of(self, recipe: str) -> Sequence[Hero]:
+        found = self._recipes.named(recipe)
+        return () if found is None else found.heroes
 
     def apply_plot_settings(self, settings: Mapping[str, Any]) -> None:
         """What `plot_settings` gave."""

@@ -119,6 +119,23 @@ def test_the_log_of_a_run_that_prints_nothing_has_the_hosts_events(
     qtbot.waitUntil(lambda: log.model.rowCount() == 0 and view.page.is_empty)
 
 
+def test_events_become_lines_once_the_log_is_seen(view: LogView, log: RankLog, tmp_path: Path) -> None:
+    """A run that is opened has a thousand of them; its charts come first."""
+    view.set_sources([tmp_path / "rank0.log", tmp_path / "host.log"])
+    view.hide()
+    view.add_events([{"event": "commit", "step": 25, "checkpoint": 1, "ts": 1.0}])
+    assert log.model.rowCount() == 0
+    view.show()
+    view.add_events([{"event": "commit", "step": 50, "checkpoint": 2, "ts": 2.0}])
+    lines = [log.model.line(row) for row in range(log.model.rowCount())]
+    assert lines == ["Step 25: checkpoint 1 saved.", "Step 50: checkpoint 2 saved."]
+    view.hide()
+    view.add_events([{"event": "commit", "step": 75, "checkpoint": 3, "ts": 3.0}])
+    view.clear_events()
+    view.show()
+    assert log.model.rowCount() == 0
+
+
 def test_a_log_of_100_mb_keeps_a_bounded_tail(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "rank0.log"
     line = b"x" * 99 + b"\n"
