@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import functools
 import gc
+import importlib
 import linecache
 import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
-from app.controllers.background import OperationRunner, unexpected
+from app.controllers.background import Operation, OperationRunner, unexpected
 from app.controllers.beginning import Beginning
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
@@ -50,6 +51,16 @@ if TYPE_CHECKING:
     from app.run_data.run_follower import Connection
     from core.run_folder.store import RunStore
 
+PLOTS: Final = ("app.views.plots.plots_panel",)
+NEW_RUN: Final = (
+    "app.controllers.draft_checks",
+    "app.controllers.draft_saving",
+    "app.controllers.new_run",
+    "app.controllers.sync_pricing",
+    "app.views.new_run.new_run_sheet",
+)
+COMPARE: Final = ("app.views.compare.compare_page", *PLOTS)
+"""Modules whose import takes longer than a person should wait for an answer of the window."""
 _log = logging.getLogger(__name__)
 
 
@@ -67,6 +78,7 @@ class Rankdeck(QObject):
         self._new_run: NewRunControl | None = None
         self._draft_saving: DraftSaving | None = None
         self.window.new_run_made.connect(self._make_new_run)
+        self.window.plots_wanted.connect(lambda: self._import_then(PLOTS, lambda: self.window.plots))
         self._make_controllers()
         self.window.closed.connect(self.close)
 
@@ -103,7 +115,19 @@ class Rankdeck(QObject):
         self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
         self.preferences.flag_changed.connect(self.notifications.show_progress)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
-        self.deferred.due.connect(self._open_the_rest)
+        self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))
+
+    def _import_then(self, modules: Sequence[str], act: Callable[[], object]) -> None:
+        """Imports modules in a thread, so that the window answers meanwhile, then does what needs them."""
+
+        def work() -> None:
+            for name in modules:
+                importlib.import_module(name)
+
+        def done(_: None) -> None:
+            act()
+
+        self.runner.run(Operation(work, done, self.window.notice.show_error))
 
     def _make_new_run(self) -> None:
         """With the sheet: its settings as they were left, and what carries out what is wanted there."""
@@ -156,6 +180,7 @@ class Rankdeck(QObject):
         new_run.check_draft()
         self.beginning.open()
         self.control.show_actions()
+        self._import_then(COMPARE, lambda: None)
 
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs continue."""

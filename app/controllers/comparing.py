@@ -105,8 +105,10 @@ class Comparing(QObject):
     def compare(self, folders: Sequence[Path]) -> None:
         """Reads two to eight runs and shows them beside each other."""
         from app.views.compare.compare_page import ComparePage  # here: the window opens without it
+        from app.views.plots.curve_options import FIRST_SMOOTHING
 
-        page = ComparePage(len(folders), self._window.plots.options.smoothing, self._settings)
+        smoothing = self._window.plot_settings().get("smoothing")  # not of the plots: they may not be made yet
+        page = ComparePage(len(folders), smoothing if isinstance(smoothing, int) else FIRST_SMOOTHING, self._settings)
         shown = self._shown = _Shown(page)
         page.close_requested.connect(self._on_close_requested)
         page.refresh_requested.connect(lambda: self._read_new(shown, with_table=True))

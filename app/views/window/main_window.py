@@ -57,6 +57,7 @@ class MainWindow(QMainWindow):
         stop_and_close_requested: The window is to be closed once the run was told to stop.
         page_shown: Another page is in the middle.
         closed: The window goes; what it held open can end.
+        plots_wanted: The page of a run is painted, and its charts are not made yet.
         plot_drawn: The first plot was drawn.
         new_run_made: The sheet is there, and not shown yet.
 
@@ -68,6 +69,7 @@ class MainWindow(QMainWindow):
     stop_and_close_requested = Signal()
     page_shown = Signal(object)
     closed = Signal()
+    plots_wanted = Signal()
     plot_drawn = Signal()
     new_run_made = Signal()
 
@@ -164,7 +166,7 @@ class MainWindow(QMainWindow):
         self.outcome.log_requested.connect(self.show_log)
         self.outcome.folder_requested.connect(actions.folder.trigger)
         self.outcome.dismissed.connect(self._on_outcome_dismissed)
-        self.run_page.plots_place.painted.connect(lambda: self.plots)
+        self.run_page.plots_place.painted.connect(self.plots_wanted)
 
     def _restore(self) -> None:
         self.restoreGeometry(self._settings.layout("window/geometry"))
