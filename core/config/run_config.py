@@ -19,6 +19,7 @@ SYNC_METHODS: Final = ("auto", "average", "diloco")
 EXCHANGES: Final = ("auto", "shared", "plain", "fp16", "bf16", "powersgd")
 BALANCES: Final = ("equal", "measured")
 BACKENDS: Final = ("auto", "nccl", "gloo")
+HANG_POLICIES: Final = ("warn", "restart", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,6 +248,18 @@ class RunConfig:
         120.0, "Stop limit",
         "If no checkpoint is saved within this time after a stop, the ranks are ended without one.",
         limits=(1.0, 86_400.0), unit="s",
+    )
+    hang_timeout_s: float | None = setting(
+        None, "Hang limit",
+        "A device that reports nothing for this long may hang. Empty: ten of its usual steps, and at least a minute. "
+        "Evaluations and checkpoints may take ten times as long.",
+        limits=(0.5, 86_400.0), unit="s",
+    )
+    hang_policy: str = setting(
+        "warn", "If a device hangs",
+        "warn: say which one, and where. restart: also restart all devices from the last checkpoint, at most three "
+        "times. stop: also save what can be saved, and end the run.",
+        choices=HANG_POLICIES,
     )
     log_file: str | None = setting(None, "Copy of the metrics", "Also write metrics.jsonl to this file.", path=True)
     # fmt: on

@@ -16,6 +16,7 @@ from core.host.context import RunContext, damaged_alert, gather_context
 from core.host.device_samples import DeviceSampler, sampled
 from core.host.early_stop import StopReason
 from core.host.fallback import NextAttempt, StartFallbacks
+from core.host.hang_policy import restart_limit
 from core.host.launch_event import ScriptSteps, launch_fields
 from core.host.outcome import Outcome
 from core.host.services import HostServices
@@ -77,7 +78,7 @@ class RunLifecycle:
                 return Outcome("stopped")
             outcome = await self._one_attempt(run, context, port)
             if self._may_restart(run, outcome):
-                context = await self._restart(run.config.max_restarts, context, outcome)
+                context = await self._restart(restart_limit(run.config, outcome.root), context, outcome)
                 continue
             following = fallbacks.after(run, outcome)
             if following is None:
@@ -212,7 +213,7 @@ class RunLifecycle:
     def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
         final = outcome.usage or outcome.unkillable or outcome.root is None or self.ladder.is_asked
-        return failed and not final and self.lost is None and self._restarts < run.config.max_restarts
+        return failed and not final and self.lost is None and self._restarts < restart_limit(run.config, outcome.root)
 
     async def _restart(self, limit: int, context: RunContext, outcome: Outcome) -> RunContext:
         """Reports the restart, and finds the newest checkpoint for the next attempt to continue from."""

@@ -16,6 +16,7 @@ RANK_PROTOCOL: Final = 2
 """Version 1, of 0.1, calls the checkpoint a generation. Clients do not name it, so theirs is unchanged."""
 
 Role = Literal["rank", "client"]
+Waits = Literal["yes", "no", "perhaps"]
 
 MESSAGE_TYPES: Final[dict[str, type[Message]]] = {}
 """All of them, by their names on the wire."""
@@ -278,6 +279,22 @@ class RankFailed(Message):
     window_step: str = ""
 
 
+@_message("stacks")
+class Stacks(Message):
+    """Answer to `StacksPlease`.
+
+    Attributes:
+        text: The stacks of all threads as Python prints them, the training thread's first.
+        place: Where the training thread is: "recipes/mine/train.py:57 in loss".
+        waits: Whether it waits for other ranks in a collective. "perhaps": it is in a backward pass, which computes and
+            waits.
+    """
+
+    text: str
+    place: str
+    waits: Waits
+
+
 @_message("bye")
 class Bye(Message):
     """Last line of a rank that ends as it should; `dropped` metrics lines were thrown away when the host was slow."""
@@ -343,6 +360,11 @@ class Stop(Message):
     """Commit at the next step boundary, say `RankDone(finished=False)`, wait."""
 
     reason: str = "asked"
+
+
+@_message("stacks_please")
+class StacksPlease(Message):
+    """Report where all threads are. A rank answers also while its training thread hangs."""
 
 
 @_message("merge")

@@ -21,8 +21,6 @@ ENV_RANK: Final = "RANKDECK_RANK"
 """A `RankContext` as JSON."""
 ENV_RUN_DIR: Final = "RANKDECK_RUN_DIR"
 """The run's folder, for programs of the user's own."""
-ENV_SILENT_AFTER: Final = "RANKDECK_SILENT_AFTER_S"
-"""How long a rank that trains may say nothing until the hang watch speaks; a person may set it."""
 ENV_RUN_MARK: Final = "RANKDECK_RUN_MARK"
 """Stands in the environment of all processes of an attempt, so that what is left of it is found (Linux)."""
 CONFIG_FILE: Final = "attempt.toml"
@@ -82,6 +80,11 @@ class RankContext:
         return self.run_dir / CONFIG_FILE
 
     @property
+    def stacks_file(self) -> Path:
+        """Where its threads are, while no Python runs in it."""
+        return stacks_file(self.run_dir, self.rank)
+
+    @property
     def on_cpu(self) -> bool:
         """It trains on a CPU device."""
         return self.device == "cpu"
@@ -104,6 +107,11 @@ class RankContext:
             return read_record(cls, parse_json(text), strict=True)
         except ValueError as error:
             raise _not_started_by_a_host(f"{ENV_RANK} cannot be read: {error}") from None
+
+
+def stacks_file(run_dir: Path, rank: int) -> Path:
+    """The file that a rank leaves its stacks in if it cannot answer."""
+    return run_dir / "logs" / f"rank{rank}.stacks"
 
 
 def _not_started_by_a_host(why: str) -> UsageError:

@@ -23,7 +23,10 @@ _HOW: Final = (
 )  # fmt: skip
 BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
 """If none of them is changed, the global batch stays."""
-STOPS: Final = ("early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh", "disk_reserve")
+STOPS: Final = (
+    "early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh", "disk_reserve",
+    "hang_timeout_s", "hang_policy",
+)  # fmt: skip
 """When the host ends the run; they change nothing in the weights."""
 CHANGES: Final = (*_HOW, *BATCH, *STOPS)
 """Settings that say how the work is shared or when it ends, and the learning rate: each may change at a resume."""

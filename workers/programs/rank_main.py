@@ -26,6 +26,7 @@ from core.recipes.catalog import get_recipe
 from workers.host_link.connection import HostConnection, tie_to_host
 from workers.host_link.failures import explain
 from workers.host_link.reporter import Reporter
+from workers.host_link.stacks import StackWatchdog
 from workers.recipe_api.loader import load_function
 
 if TYPE_CHECKING:
@@ -68,6 +69,7 @@ def main() -> int:
 def _train(context: RankContext, connection: HostConnection, reporter: Reporter) -> int:
     """Imports torch, builds the session, runs the recipe."""
     config = load_config(context.config_file)
+    watchdog = StackWatchdog(context.stacks_file, config.hang_timeout_s)
     recipe = get_recipe(str(context.recipe_dir))
     reporter.send(Phase("importing torch"))
     gc.disable()  # what is imported stays; looking through it again and again is a sixth of the start
@@ -83,6 +85,7 @@ def _train(context: RankContext, connection: HostConnection, reporter: Reporter)
         recipe_main(Run(session))
     finally:
         session.strategy.close()
+        watchdog.close()
     return session.step
 
 
