@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import functools
 import gc
+import importlib
 import linecache
 import logging
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 from PySide6.QtWidgets import QApplication
 
-from app.controllers.background import OperationRunner, unexpected
+from app.controllers.background import Operation, OperationRunner, unexpected
 from app.controllers.beginning import Beginning
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
-from app.controllers.draft_checks import Drafting
 from app.controllers.notifications import Notifications
 from app.controllers.organising import Organising
 from app.controllers.palette import Palette
@@ -30,7 +31,6 @@ from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
 from app.controllers.run_operations import Launching
 from app.controllers.shown_run import Showing
-from app.controllers.sync_pricing import Pricing
 from app.models.device_table import DeviceTable, monitor_for
 from app.models.ledger_data import LedgerData
 from app.models.rank_log import RankLog
@@ -40,14 +40,27 @@ from app.models.run_list import RunList
 from app.settings import Settings, user_settings
 from app.views.style.theme import Theme
 from app.views.window.main_window import MainWindow
-from core import __version__, client
+from core import __version__
 from core.paths import default_runs_dir
-from core.recipes.catalog import find_recipes
 
 if TYPE_CHECKING:
+    from app.controllers.draft_checks import Drafting
     from app.controllers.draft_saving import DraftSaving
     from app.controllers.new_run import NewRunControl
+    from app.controllers.sync_pricing import Pricing
+    from app.run_data.run_follower import Connection
+    from core.run_folder.store import RunStore
 
+PLOTS: Final = ("app.views.plots.plots_panel",)
+NEW_RUN: Final = (
+    "app.controllers.draft_checks",
+    "app.controllers.draft_saving",
+    "app.controllers.new_run",
+    "app.controllers.sync_pricing",
+    "app.views.new_run.new_run_sheet",
+)
+COMPARE: Final = ("app.views.compare.compare_page", *PLOTS)
+"""Modules whose import takes longer than a person should wait for an answer of the window."""
 _log = logging.getLogger(__name__)
 
 
@@ -61,25 +74,24 @@ class Rankdeck(QObject):
         self.runner = OperationRunner(self)
         self._make_models()
         self._make_operations()
-        self.window = MainWindow(self.data, self.runs.model, self.log, self.recipes.recipes, settings)
+        self.window = MainWindow(self.data, self.runs.model, self.log, self.recipes, settings)
         self._new_run: NewRunControl | None = None
         self._draft_saving: DraftSaving | None = None
         self.window.new_run_made.connect(self._make_new_run)
+        self.window.plots_wanted.connect(lambda: self._import_then(PLOTS, lambda: self.window.plots))
         self._make_controllers()
         self.window.closed.connect(self.close)
 
     def _make_models(self) -> None:
-        self.data = RunData(client.connect, self)
+        self.data = RunData(_connect, self)
         self.runs = RunList(self)
         self.table = DeviceTable(monitor_for, self)
         self.ledger = LedgerData(self)
         self.log = RankLog(self)
-        self.recipes = RecipeList(find_recipes(), self)
+        self.recipes = RecipeList(self)
 
     def _make_operations(self) -> None:
         self.launching = Launching(self.runner, self.runs_dir, self)
-        self.drafting = Drafting(self.runner, self.runs_dir, self)
-        self.pricing = Pricing(self.runner, self.runs_dir, self)
         self.showing = Showing(self.runner, self.data, self.ledger, self.log, self.settings, self)
         self.runs.listed.connect(self.showing.on_listed)
 
@@ -90,8 +102,8 @@ class Rankdeck(QObject):
             self.recipes, self.runner, self,
         )  # fmt: skip
         self.control = RunControl(
-            window, self.launching, self.drafting, lambda error: self.new_run.install_step(error), table, runs,
-            showing, self.display, self.settings, self,
+            window, self.launching, lambda: self.drafting, lambda error: self.new_run.install_step(error), table,
+            runs, showing, self.display, self.settings, self,
         )  # fmt: skip
         self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)
         self.organising = Organising(window, runs, showing, self.display, self.runner, self)
@@ -103,7 +115,19 @@ class Rankdeck(QObject):
         self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
         self.preferences.flag_changed.connect(self.notifications.show_progress)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
-        self.deferred.due.connect(self._open_the_rest)
+        self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))
+
+    def _import_then(self, modules: Sequence[str], act: Callable[[], object]) -> None:
+        """Imports modules in a thread, so that the window answers meanwhile, then does what needs them."""
+
+        def work() -> None:
+            for name in modules:
+                importlib.import_module(name)
+
+        def done(_: None) -> None:
+            act()
+
+        self.runner.run(Operation(work, done, self.window.notice.show_error))
 
     def _make_new_run(self) -> None:
         """With the sheet: its settings as they were left, and what carries out what is wanted there."""
@@ -115,7 +139,22 @@ class Rankdeck(QObject):
         )
         self._draft_saving = DraftSaving(self.window.new_run, self.settings, self)
         self._draft_saving.open()
+        self.drafting.checked.connect(self.control.show_actions)
         self.control.show_actions()
+
+    @functools.cached_property
+    def drafting(self) -> Drafting:
+        """Checks of New run's draft; made with the sheet, as `pricing` is: the window opens without either."""
+        from app.controllers.draft_checks import Drafting
+
+        return Drafting(self.runner, self.runs_dir, self)
+
+    @functools.cached_property
+    def pricing(self) -> Pricing:
+        """What synchronising costs."""
+        from app.controllers.sync_pricing import Pricing
+
+        return Pricing(self.runner, self.runs_dir, self)
 
     @property
     def new_run(self) -> NewRunControl:
@@ -141,15 +180,17 @@ class Rankdeck(QObject):
         new_run.check_draft()
         self.beginning.open()
         self.control.show_actions()
+        self._import_then(COMPARE, lambda: None)
 
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs continue."""
+        made = vars(self)
         if self._draft_saving is not None:
             self._draft_saving.close()
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.deferred, self.drafting, self._new_run, self.pricing, self.files,
+            self.notifications, self.deferred, made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
             if part is not None:
@@ -159,6 +200,13 @@ class Rankdeck(QObject):
         """Reports an unforeseen error: the traceback to the log, a sentence to the user; the window stays open."""
         _log.error("a part of the window failed", exc_info=(kind, error, trace))
         self.window.notice.show_error(unexpected(error))
+
+
+def _connect(store: RunStore, timeout_s: float) -> Connection:
+    """Reaches a live run's host; called by the thread that reads the run."""
+    from core import client
+
+    return client.connect(store, timeout_s)
 
 
 def main(argv: Sequence[str]) -> int:

@@ -103,6 +103,18 @@ class DatasetError(UsageError):
     title = "The dataset cannot be used"
 
 
+class NonFiniteError(RankdeckError):
+    """A loss or gradient is not finite, and its batch may not be skipped."""
+
+    title = "The loss is not finite"
+
+
+class MemoryShortError(RankdeckError):
+    """A rank ran out of memory in a step that it cannot do again by itself."""
+
+    title = "The device ran out of memory"
+
+
 class StateFileError(UsageError):
     """A `chunk_tracker_state.json`, `run.toml`, `state.json` or manifest cannot be understood."""
 

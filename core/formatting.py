@@ -74,6 +74,12 @@ def gibibytes(value: float | None) -> str:
     return f"{amount:,.0f} GiB" if amount >= 10 else f"{amount:.1f} GiB"
 
 
+def megabytes(size: float) -> str:
+    """Bytes that are sent: "0.34 MB", "1,200 MB"."""
+    millions = size / 1e6
+    return f"{millions:,.0f} MB" if millions >= 10 else f"{millions:.2g} MB"
+
+
 def byte_size(value: int | None) -> str:
     """Bytes with the unit that fits: "812 bytes", "3.4 MB", "512 MB"."""
     if value is None:

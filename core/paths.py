@@ -16,8 +16,6 @@ CHECKPOINTS: Final = "checkpoints"
 OLD_CHECKPOINTS: Final = "generations"
 """The same in a run of 0.1, which keeps this name when it is resumed."""
 RUNS_VARIABLE: Final = "RANKDECK_HOME"
-_CHOSEN: Final = "runs-folder.txt"
-"""In the user's data folder: the path of the folder of runs that was chosen in Settings."""
 SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
 """The folder that holds `rankdeck`, the public package, and nothing else."""
 
@@ -39,15 +37,14 @@ def default_runs_dir() -> Path:
     return runs_dir_of_environment() or _chosen_runs_dir() or data_folder() / "runs"
 
 
-def choose_runs_dir(folder: Path) -> None:
-    """Makes a folder the default of window and command line from their next start."""
-    data_folder().mkdir(parents=True, exist_ok=True)
-    (data_folder() / _CHOSEN).write_text(f"{folder}\n", encoding="utf-8")
+def runs_dir_file() -> Path:
+    """The file that holds the path of the folder of runs that was chosen in Settings."""
+    return data_folder() / "runs-folder.txt"
 
 
 def _chosen_runs_dir() -> Path | None:
     try:
-        text = (data_folder() / _CHOSEN).read_text(encoding="utf-8").strip()
+        text = runs_dir_file().read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError):
         return None
     folder = Path(text)

@@ -13,6 +13,32 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S = 100.0
+PAINTED = """
+import json, sys
+from pathlib import Path
+from PySide6.QtCore import QEvent, QObject, QTimer
+from PySide6.QtWidgets import QApplication
+from app.main import Rankdeck
+from app.settings import settings_in
+from app.views.style.theme import Theme
+class First(QObject):
+    def eventFilter(self, watched, event):
+        if event.type() == QEvent.Type.Paint and not loaded:
+            loaded.extend(sys.modules)
+            QTimer.singleShot(0, watched.close_now)
+        return False
+loaded = []
+app = QApplication([])
+Theme(app)
+place = Path(sys.argv[1])
+rankdeck = Rankdeck(settings_in(place / "settings.ini"), place)
+first = First()
+rankdeck.window.installEventFilter(first)
+rankdeck.open()
+app.exec()
+print(json.dumps(loaded))
+"""
+"""The window on an empty folder of runs: what is loaded when it is painted first."""
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -71,6 +97,19 @@ def test_the_window_is_there_before_the_library_of_its_plots() -> None:
     assert loaded_by(["app.main"], ["pyqtgraph"]) == []
     bindings = ["PyQt5", "PyQt6", "PySide2"]
     assert loaded_by(["app.views.plots.plots_panel"], ["pyqtgraph", *bindings]) == ["pyqtgraph"]
+
+
+@pytest.mark.windows
+def test_the_first_painting_needs_only_what_is_seen(tmp_path: Path) -> None:
+    """Every module more keeps the person waiting: what a controller needs for its work comes with that work."""
+    answer = run("-c", PAINTED, str(tmp_path))
+    assert answer.returncode == 0, answer.stderr
+    loaded = json.loads(answer.stdout.splitlines()[-1])
+    late = ("numpy", "pyqtgraph", "pynvml", "app.run_data", "app.views.plots", "app.views.new_run", "app.views.dialogs",
+            "app.views.compare", "app.state.draft", "app.controllers.draft_checks", "core.client", "core.checkpoints",
+            "core.compare", "core.data", "core.export.export", "core.host", "core.launch", "core.ledger", "core.probes",
+            "core.protocol.messages", "core.recipes.catalog", "core.resume")  # fmt: skip
+    assert [name for name in loaded if name.startswith(tuple(f"{part}." for part in late)) or name in late] == []
 
 
 @pytest.mark.windows

@@ -5,20 +5,20 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from app.controllers.background import Operation, OperationRunner
-from app.controllers.run_operations import Launching
-from app.models.device_table import DeviceTable
-from app.state.draft import Draft, check_draft
 from app.state.welcome_text import Machine, demo_text, found_text, machine_text
-from app.views.window.main_window import MainWindow
-from core.errors import RankdeckError
-from core.machine.devices import DeviceSample
-from core.machine.platform import Platform, this_platform
-from core.recipes.manifest import BUILT_IN, read_recipe
-from core.recipes.user_script import RECIPE as USER_SCRIPT
+
+if TYPE_CHECKING:
+    from app.controllers.run_operations import Launching
+    from app.models.device_table import DeviceTable
+    from app.views.window.main_window import MainWindow
+    from core.errors import RankdeckError
+    from core.machine.devices import DeviceSample
+    from core.machine.platform import Platform
 
 LANGUAGE_MODEL = "hf_causal_lm"
 
@@ -56,6 +56,8 @@ class Beginning(QObject):
         place = self._runs_dir
 
         def work() -> tuple[Platform, int | None]:
+            from core.machine.platform import this_platform
+
             there = next((folder for folder in (place, *place.parents) if folder.is_dir()), None)
             return this_platform(), None if there is None else shutil.disk_usage(there).free
 
@@ -81,6 +83,9 @@ class Beginning(QObject):
 
     def _on_demo_requested(self) -> None:
         """Starts MiniGPT with its defaults on the devices that are selected; what New run holds stays."""
+        from app.state.draft import Draft, check_draft
+        from core.recipes.manifest import BUILT_IN, read_recipe
+
         if self._platform is None:
             self._open_sheet(Draft().recipe, "")
             return
@@ -98,7 +103,9 @@ class Beginning(QObject):
             self._window.new_run.notice.show_error(error)
 
     def _on_script_requested(self) -> None:
-        self._open_sheet(USER_SCRIPT, "script")
+        from core.recipes.user_script import RECIPE
+
+        self._open_sheet(RECIPE, "script")
         row = self._window.new_run.form.rows.get("script")
         if row is not None and row.browse is not None:
             row.browse.click()

@@ -12,21 +12,21 @@ from PySide6.QtCore import QObject, QTimer
 from shiboken6 import isValid
 
 from app.controllers.background import Operation, OperationRunner
-from app.controllers.shown_run import Showing
-from app.models.device_table import DeviceTable
-from app.run_data.metrics_batch import MetricsBatch
-from app.run_data.run_series import RunSeries
-from app.run_data.whole_run import Bins, RunReader, make_bins, take_bins
-from app.settings import Settings
-from app.views.window.main_window import MainWindow
-from core.errors import RankdeckError
 from core.machine.devices.names import RankNames, device_label
 from core.run_folder.record import RunRecord, notes_of
 from core.run_folder.store import RunStore, list_runs, read_entry
 
 if TYPE_CHECKING:
+    from app.controllers.shown_run import Showing
+    from app.models.device_table import DeviceTable
+    from app.run_data.metrics_batch import MetricsBatch
+    from app.run_data.run_series import RunSeries
+    from app.run_data.whole_run import Bins, RunReader
+    from app.settings import Settings
     from app.views.compare.compare_page import ComparePage
+    from app.views.window.main_window import MainWindow
     from core.compare.comparison import Comparison
+    from core.errors import RankdeckError
 
 T = TypeVar("T")
 LIVE_S: Final = 1.0
@@ -105,8 +105,10 @@ class Comparing(QObject):
     def compare(self, folders: Sequence[Path]) -> None:
         """Reads two to eight runs and shows them beside each other."""
         from app.views.compare.compare_page import ComparePage  # here: the window opens without it
+        from app.views.plots.curve_options import FIRST_SMOOTHING
 
-        page = ComparePage(len(folders), self._window.plots.options.smoothing, self._settings)
+        smoothing = self._window.plot_settings().get("smoothing")  # not of the plots: they may not be made yet
+        page = ComparePage(len(folders), smoothing if isinstance(smoothing, int) else FIRST_SMOOTHING, self._settings)
         shown = self._shown = _Shown(page)
         page.close_requested.connect(self._on_close_requested)
         page.refresh_requested.connect(lambda: self._read_new(shown, with_table=True))
@@ -135,7 +137,8 @@ class Comparing(QObject):
 
     def _open(self, shown: _Shown, folders: list[Path]) -> None:
         def work() -> _Read:
-            from core.compare.comparison import compare_runs  # here: the window opens without it
+            from app.run_data.whole_run import RunReader  # here, as other parts: the window opens without it
+            from core.compare.comparison import compare_runs
 
             found = compare_runs([RunStore(folder.absolute()) for folder in folders])
             shown.readers = [RunReader(RunStore(path)) for path in found.paths]
@@ -168,6 +171,8 @@ class Comparing(QObject):
         """Makes the bins of the columns that cards wait for, one name after the other."""
         if shown.is_reading or shown.comparison is None or not self._is_current(shown):
             return
+        from app.run_data.whole_run import make_bins, take_bins
+
         runs = [(run.series, run.ranks) for run in shown.page.runs]
 
         def work() -> list[Bins]:

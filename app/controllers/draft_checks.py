@@ -14,6 +14,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.disk_room import DiskRoom
+from app.controllers.estimating import Estimating
 from app.controllers.parameter_counting import ParameterCounting
 from app.controllers.recipe_check import RecipeCheck
 from app.state.draft import CheckedDraft, Draft, check_draft
@@ -86,6 +87,7 @@ class Drafting(QObject):
         self.recipe_check = RecipeCheck(runner, self)
         self.recipe_check.checked.connect(self._on_recipe_checked)
         self.parameters = ParameterCounting(runner, self)
+        self.memory = Estimating(runner, runs_dir, self)
         self.room = DiskRoom(runner, runs_dir, self)
         self.room.looked.connect(functools.partial(self.set_problems, "room"))
         self.latest: CheckedDraft | None = None
@@ -101,12 +103,14 @@ class Drafting(QObject):
         self._later.stop()
         self.recipe_check.close()
         self.parameters.close()
+        self.memory.close()
         self.room.close()
 
     def set_watched(self, watched: bool) -> None:
         """Whether the draft is in sight: if not, no process is started for it."""
         self.recipe_check.set_watched(watched)
         self.parameters.set_watched(watched)
+        self.memory.set_watched(watched)
         self.room.set_watched(watched)
 
     def update(self, draft: Draft, recipe: Recipe | None, devices: Sequence[Device], *, looking: bool = False) -> None:
@@ -135,6 +139,7 @@ class Drafting(QObject):
         self.open()
         self.recipe_check.forget()
         self.parameters.forget()
+        self.memory.forget()
         self._later.start()
 
     def _on_platform(self, platform: Platform) -> None:
@@ -162,6 +167,7 @@ class Drafting(QObject):
         steps = None if size is None else checked.steps_per_epoch(size)
         self.checked.emit(checked, steps)
         self.parameters.update(checked.run)
+        self.memory.update(checked.run)
         if planned is not None:
             dataset = 0 if self._recipe.self_contained else size or 0
             self.room.update(needed_bytes(planned.config, None, dataset))

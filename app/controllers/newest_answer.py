@@ -23,6 +23,7 @@ class NewestAnswer(QObject, Generic[T]):
         runner: Carries the questions out.
         on_answer: Gets the answer about the newest question, as soon as there is one.
         on_error: The answer that an error is.
+        is_kept: Whether an answer counts; it is asked for again otherwise.
     """
 
     def __init__(
@@ -31,9 +32,10 @@ class NewestAnswer(QObject, Generic[T]):
         on_answer: Callable[[T], None],
         on_error: Callable[[RankdeckError], T],
         parent: QObject | None = None,
+        is_kept: Callable[[T], bool] = lambda _answer: True,
     ) -> None:
         super().__init__(parent)
-        self._runner, self._on_answer, self._on_error = runner, on_answer, on_error
+        self._runner, self._on_answer, self._on_error, self._is_kept = runner, on_answer, on_error, is_kept
         self._answers: dict[str, T] = {}
         self._key = self._asked = ""
         self._work: Callable[[], T] | None = None
@@ -93,7 +95,8 @@ class NewestAnswer(QObject, Generic[T]):
             self._asked = ""
             while len(self._answers) >= _KEPT:
                 del self._answers[next(iter(self._answers))]
-            self._answers[key] = answer
+            if self._is_kept(answer):
+                self._answers[key] = answer
             self._show()
 
         self._runner.run(Operation(work, answered, lambda error: answered(self._on_error(error))))

@@ -107,7 +107,7 @@ class Palette(QObject):
         rows = {name: row for name, row in window.new_run.form.rows.items() if row.applies}
         return [
             *(_command(name, action) for name, action in self._actions().items()),
-            *run_entries(self._runs.records()),
+            *run_entries(self._runs.records(), self._runs.values()),
             *recipe_entries(self._recipes.recipes),
             *field_entries({name: row.spec for name, row in rows.items()}, SHEET_PARTS),
             *tab_entries([tabs.tabText(place) for place in range(tabs.count())], no_run),

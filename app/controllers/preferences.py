@@ -14,7 +14,8 @@ from app.views.style.tones import is_dark
 from app.views.widgets.open_outside import open_path
 from app.views.window.main_window import MainWindow
 from core.errors import RankdeckError
-from core.paths import RUNS_VARIABLE, choose_runs_dir, default_runs_dir, runs_dir_of_environment
+from core.files.atomic import explained, write_atomic
+from core.paths import RUNS_VARIABLE, default_runs_dir, runs_dir_file, runs_dir_of_environment
 
 
 class Preferences(QObject):
@@ -121,12 +122,16 @@ class Preferences(QObject):
         self.flag_changed.emit(name)
 
     def _on_folder_chosen(self, folder: Path) -> None:
+        """Makes a folder the default of window and command line from their next start."""
+        file = runs_dir_file()
         try:
-            choose_runs_dir(folder)
-        except OSError as error:
+            with explained(f"{file} could not be written"):
+                file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(file, f"{folder}\n")
+        except RankdeckError as error:
             self._window.notice.show_error(
                 RankdeckError(
-                    f"{error.strerror or error}.",
+                    error.cause,
                     f"Set the variable {RUNS_VARIABLE} to the folder instead.",
                     title="The folder of runs could not be kept",
                 )

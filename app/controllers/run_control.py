@@ -8,26 +8,23 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 
-from app.controllers.draft_checks import Drafting
-from app.controllers.run_display import RunDisplay
-from app.controllers.run_operations import Launching
-from app.controllers.shown_run import Showing
-from app.models.device_table import DeviceTable
-from app.models.run_list import RunList
-from app.settings import Settings
 from app.state.available_actions import ActionContext, available_actions
-from app.state.draft import mode_changes
 from app.views.widgets.notice_bar import Step
-from app.views.window.main_window import MainWindow
 from core.errors import ConfigError, DatasetError, RankdeckError, sentences
-from core.machine.devices import device_texts
-from core.machine.packages import MissingPackageError
-from core.resume.plan import ResumePlan
-from core.run_folder.state import RunState
 
 if TYPE_CHECKING:
+    from app.controllers.draft_checks import Drafting
+    from app.controllers.run_display import RunDisplay
+    from app.controllers.run_operations import Launching
+    from app.controllers.shown_run import Showing
+    from app.models.device_table import DeviceTable
+    from app.models.run_list import RunList
+    from app.settings import Settings
     from app.views.dialogs.resume_dialog import ResumeDialog
-
+    from app.views.window.main_window import MainWindow
+    from core.machine.packages import MissingPackageError
+    from core.resume.plan import ResumePlan
+    from core.run_folder.state import RunState
 
 STATE_FILES: Final = "state_files_folder"
 """The setting that remembers where the last state file was opened."""
@@ -36,14 +33,15 @@ STATE_FILES: Final = "state_files_folder"
 class RunControl(QObject):
     """Carries out the window's actions on runs.
 
-    `install_step` makes the button that offers what an error misses.
+    `drafting` gives the checks of New run's draft, which are made with its sheet; `install_step` makes the button that
+    offers what an error misses.
     """
 
     def __init__(
         self,
         window: MainWindow,
         launching: Launching,
-        drafting: Drafting,
+        drafting: Callable[[], Drafting],
         install_step: Callable[[MissingPackageError], Step],
         table: DeviceTable,
         runs: RunList,
@@ -81,7 +79,7 @@ class RunControl(QObject):
         launching.start_failed.connect(self._on_start_failed)
         launching.stop_asked.connect(self._on_stop_asked)
         launching.stop_failed.connect(self._on_stop_failed)
-        for changed in (self._runs.listed, self._showing.shown, self._drafting.checked):
+        for changed in (self._runs.listed, self._showing.shown):
             changed.connect(self.show_actions)
         self._display.status_shown.connect(self._on_status_shown)
 
@@ -94,7 +92,7 @@ class RunControl(QObject):
             recipe=self._display.recipe,
             runs=self._display.entries(),
             name_of=self._runs.model.name_of,
-            checked=self._drafting.latest,
+            checked=None if sheet is None else self._drafting().latest,
             ticked=() if sheet is None else sheet.devices.selected(),
             busy=self._launching.busy,
             stop_asked=run_dir in self._stops,
@@ -118,7 +116,7 @@ class RunControl(QObject):
     # --- start -------------------------------------------------------------------------------------------
 
     def _on_start_requested(self) -> None:
-        checked = self._drafting.latest
+        checked = self._drafting().latest
         if checked is not None and checked.run is not None:
             self._window.new_run.notice.clear()
             self._launching.start(checked.run, self._window.new_run.draft().name)
@@ -139,6 +137,8 @@ class RunControl(QObject):
             self._window.notice.say("info", "Run started, with notes", sentences(*new))
 
     def _on_start_failed(self, error: RankdeckError) -> None:
+        from core.machine.packages import MissingPackageError
+
         sheet = self._window.new_run
         step = None
         if isinstance(error, MissingPackageError):
@@ -208,7 +208,9 @@ class RunControl(QObject):
         if self.dialog is not None:
             self.dialog.raise_()
             return None
+        from app.state.draft import mode_changes
         from app.views.dialogs.resume_dialog import ResumeDialog  # here, as other dialogs: the window opens without it
+        from core.machine.devices import device_texts
 
         sheet = self._window.new_run
         ticked = device_texts(sheet.devices.selected())

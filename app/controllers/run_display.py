@@ -5,39 +5,40 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from app.controllers.run_operations import Launching
-from app.controllers.shown_run import Showing
-from app.models.device_table import DeviceTable
-from app.models.ledger_data import LedgerData
-from app.models.recipe_list import RecipeList
-from app.models.run_data import RunData
-from app.models.run_list import RunList
 from app.models.run_row import title_text
-from app.run_data.run_series import ChangeSet
-from app.state.draft import draft_from_config
-from app.state.hero_figures import hero_figures, heroes_of
 from app.state.run_notes import RunNotes
-from app.state.run_outcome import ModelFile, run_outcome
 from app.state.run_summary import summarise
-from app.views.window.main_window import MainWindow
-from core.config.run_config import RunConfig
 from core.machine.devices.names import RankNames, device_label
-from core.recipes.heroes import Hero
-from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.device_users import live_hosts
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes as UserNotes
-from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
 
-FIGURES_MS: Final = 250
-"""Figures that change more often than four times a second cannot be read."""
+if TYPE_CHECKING:
+    from app.controllers.run_operations import Launching
+    from app.controllers.shown_run import Showing
+    from app.models.device_table import DeviceTable
+    from app.models.ledger_data import LedgerData
+    from app.models.recipe_list import RecipeList
+    from app.models.run_data import RunData
+    from app.models.run_list import RunList
+    from app.run_data.run_series import ChangeSet
+    from app.views.window.main_window import MainWindow
+    from core.config.run_config import RunConfig
+    from core.errors import RankdeckError
+    from core.recipes.heroes import Hero
+    from core.recipes.manifest import Recipe
+    from core.run_folder.state import RunState
+
+FIGURES_MS: Final = 500
+"""Figures that change more often than twice a second cannot be read, and beside training on the CPU each time takes
+from it."""
 AGES_MS: Final = 10_000
 """How long ago the checkpoint was made, while nothing else happens."""
 
@@ -80,7 +81,7 @@ class RunDisplay(QObject):
         self._launching = launching
         self._notes = RunNotes()
         self._names = RankNames()
-        self._is_closed = False
+        self._shown_word = ""
         self._connect(ledger)
 
     def _connect(self, ledger: LedgerData) -> None:
@@ -98,7 +99,7 @@ class RunDisplay(QObject):
         window.tabs.log.log_chosen.connect(showing.show_log)
         window.tabs.config.copy_requested.connect(self.copy_settings)
         data.status_changed.connect(self._on_status_changed)
-        window.closed.connect(self._on_window_closed)
+        window.uncovered.connect(self._show_figures_soon)
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
         data.reset.connect(window.tabs.log.clear_events)
@@ -167,24 +168,35 @@ class RunDisplay(QObject):
         if state is None or self._showing.run_dir is None:
             self._ages.stop()
             return
+        from app.state.hero_figures import hero_figures, heroes_of  # here: NumPy comes with it
+
         self.show_summary()
         recipe = self._recipes.named(state.recipe)
         named = recipe.heroes if recipe is not None else ()
         heroes = heroes_of(named, series, is_script=state.recipe == USER_SCRIPT)
         self._window.show_figures(hero_figures(heroes, series, state, self._names, time.time()))
+        self._window.show_notes(self._notes.of(series))
         self._show_outcome(state, heroes)
         if state.is_live != self._ages.isActive():
             self._ages.start() if state.is_live else self._ages.stop()
 
     def _show_outcome(self, state: RunState, heroes: Sequence[Hero]) -> None:
+        from app.state.run_outcome import run_outcome
+
         if state.state == "finished" and not self._data.is_caught_up:
             return  # what was best is not known yet
-        self._window.show_outcome(run_outcome(state, self._data.series, heroes), state.state)
         run_dir = self._showing.run_dir
-        if state.state != "finished" or run_dir is None or self._model_of == (run_dir, state.updated):
-            return
-        self._model_of = (run_dir, state.updated)
+        if state.state == "finished" and run_dir is not None and self._model_of != (run_dir, state.updated):
+            self._model_of = (run_dir, state.updated)
+            self._find_model(run_dir, is_script=state.recipe == USER_SCRIPT)
+        self._window.show_outcome(run_outcome(state, self._data.series, heroes), state.state)
+
+    def _find_model(self, run_dir: Path, *, is_script: bool) -> None:
+        from app.state.run_outcome import ModelFile
+
         model = RunStore(run_dir).model
+        if not is_script:
+            self._window.outcome.show_model(ModelFile(model.name, str(run_dir), None))
 
         def work() -> ModelFile | None:
             return ModelFile(model.name, str(model.parent), model.stat().st_size) if model.is_file() else None
@@ -193,34 +205,55 @@ class RunDisplay(QObject):
             if run_dir == self._showing.run_dir:
                 self._window.outcome.show_model(made)
 
-        self._runner.run(Operation(work, found, self._window.notice.show_error, topic="model file"))
+        def failed(error: RankdeckError) -> None:
+            found(None)
+            self._window.notice.show_error(error)
+
+        self._runner.run(Operation(work, found, failed, topic="model file"))
 
     def _on_listed(self, _entries: Sequence[RunEntry]) -> None:
+        run_dir = self._showing.run_dir
         self._table.set_hosts(live_hosts(self._runs.model.records()))
         self._show_live()
-        self.show_summary()
-        self._window.runs.show_current(self._showing.run_dir)
+        if run_dir is not None and self._title_of(run_dir) != self._window.header.title.label.full_text:
+            self.show_summary()  # renamed; all else is shown with the next figures
+        self._window.runs.show_current(run_dir)
 
     def _on_shown(self, run_dir: Path | None) -> None:
-        self._model_of = None
+        self._model_of, self._shown_word = None, ""
         self._window.show_run(run_dir)
 
     def _on_status_changed(self, state: RunState) -> None:
+        """A state with another word is shown at once; how far the run is, with the next figures."""
         self._show_names()
-        self._show_figures()
-        self._show_live()
-        self._runs.refresh()
+        if state.state == self._shown_word:
+            self._show_figures_soon()
+        else:
+            self._shown_word = state.state
+            self._show_figures()
+            self._show_live()
+            self._runs.refresh()
         self.status_shown.emit(state)
 
-    def _on_window_closed(self) -> None:
-        """Shows nothing more: what was being read may still arrive while the window's parts are taken apart."""
-        self._is_closed = True
-
-    def _on_data_changed(self, *_: object) -> None:
-        if self._is_closed:
-            return
-        if not self._figures_due.isActive():
+    def _show_figures_soon(self) -> None:
+        """Not while the window is minimised: `uncovered` asks for them again."""
+        if not self._figures_due.isActive() and not self._window.isMinimized():
             self._figures_due.start()
+
+    def _on_data_changed(self, change: ChangeSet | None = None) -> None:
+        """Shows what changed: rows are many, and each of them is a figure; events are few.
+
+        Args:
+            change: None: another run.
+        """
+        if self._showing.is_closed:  # what was being read may still arrive while the window's parts are taken apart
+            return
+        if change is not None and change.caught_up:
+            self._show_figures()
+        else:
+            self._show_figures_soon()
+        if change is not None and not change.events:
+            return
         self._window.show_notes(self._notes.of(self._data.series))
         self._window.tabs.samples.show_samples(self._data.samples)
         self._window.tabs.alerts.show_events(self._data.series.events)
@@ -239,6 +272,8 @@ class RunDisplay(QObject):
 
     def copy_settings(self, config: RunConfig, run_dir: Path | None = None) -> None:
         """Fills New run with the settings of a run; None means the one that is shown."""
+        from app.state.draft import draft_from_config
+
         source = run_dir or self._showing.run_dir
         name = config.recipe if source is None else self.name_of(source)
         self._window.new_run.copy_run(draft_from_config(config, self._table.devices), name)

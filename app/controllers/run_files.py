@@ -11,16 +11,16 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 
 from app.controllers.background import Operation, OperationRunner
-from app.controllers.shown_run import Showing
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.open_outside import open_path
-from app.views.window.main_window import MainWindow
-from core.errors import RankdeckError
 from core.export import KINDS
 from core.export.lines import ExportCancelledError
 from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
+    from app.controllers.shown_run import Showing
+    from app.views.window.main_window import MainWindow
+    from core.errors import RankdeckError
     from core.export.export import Exported
 
 

@@ -5,26 +5,24 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from core import client
 from core.errors import RankdeckError
-from core.launch.mode import NO_MODE
-from core.launch.preflight import check
-from core.launch.resolved import ResolvedRun
-from core.machine.devices import Device
-from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.recipes.user_script import with_absolute_places
-from core.resume.plan import ResumePlan
 from core.run_folder.store import RunStore
-from core.run_folder.waiting_host import WaitingHost
+
+if TYPE_CHECKING:
+    from core.launch.resolved import ResolvedRun
+    from core.machine.devices import Device
+    from core.resume.plan import ResumePlan
 
 
 class Launching(QObject):
     """Does one thing at a time that changes runs, and says how it went.
+
+    What it does is imported where it is done, in the background: the window opens without it.
 
     Signals:
         busy_changed: What is being done ("starting a run"), or empty.
@@ -62,6 +60,11 @@ class Launching(QObject):
         runs_dir = self.runs_dir
 
         def work() -> tuple[Path, tuple[str, ...]]:
+            from core import client
+            from core.launch.mode import NO_MODE
+            from core.launch.preflight import check
+            from core.run_folder.waiting_host import WaitingHost
+
             with WaitingHost() as host:
                 checked = check(_with_absolute_options(run), runs_dir)
                 store = client.start_run(checked.run.config, runs_dir, host=host, name=name)
@@ -73,6 +76,8 @@ class Launching(QObject):
         """Asks a run's host to stop it; `now` leaves out the checkpoint."""
 
         def work() -> None:
+            from core import client
+
             store = RunStore.open(run_dir)
             try:
                 client.stop_run(store, now=now)
@@ -93,7 +98,7 @@ class Launching(QObject):
         runs_dir, devices, given = self.runs_dir, tuple(available), dict(changes)
 
         def work() -> ResumePlan:
-            from core.resume.planner import plan_resume  # here: the window opens without it
+            from core.resume.planner import plan_resume
 
             accepted = bool(given.pop("accept_code", False))
             return plan_resume(text, runs_dir, given, available=devices or None, accept_code=accepted)
@@ -102,7 +107,13 @@ class Launching(QObject):
 
     def resume(self, plan: ResumePlan) -> None:
         """Does what the plan says."""
-        self._begin("resuming a run", lambda: (client.resume_run(plan).dir, ()), self.plan_failed.emit)
+
+        def work() -> tuple[Path, tuple[str, ...]]:
+            from core import client
+
+            return client.resume_run(plan).dir, ()
+
+        self._begin("resuming a run", work, self.plan_failed.emit)
 
     def _begin(
         self, busy: str, work: Callable[[], tuple[Path, tuple[str, ...]]], say: Callable[[RankdeckError], None]
@@ -129,7 +140,9 @@ class Launching(QObject):
 
 def _with_absolute_options(run: ResolvedRun) -> ResolvedRun:
     """The run with a script's places made absolute: its host lives in another folder."""
-    if run.recipe.name != USER_SCRIPT:
+    from core.recipes.user_script import RECIPE, with_absolute_places
+
+    if run.recipe.name != RECIPE:
         return run
     config = run.config
     return replace(run, config=config.replace(options=with_absolute_places(config.options, [Path.cwd()])))

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from app.models.ledger_data import LedgerData
-from app.models.rank_log import LogChoice, RankLog
-from app.models.run_data import RunData
-from app.settings import Settings
-from core.config.run_config import RunConfig
 from core.errors import RankdeckError
-from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
+
+if TYPE_CHECKING:
+    from app.models.ledger_data import LedgerData
+    from app.models.rank_log import LogChoice, RankLog
+    from app.models.run_data import RunData
+    from app.settings import Settings
+    from core.config.run_config import RunConfig
+    from core.run_folder.state import RunState
 
 
 class Showing(QObject):
     """Opens a run in every model that shows a part of it.
+
+    Attributes:
+        run_dir: The folder of the shown run; None while none is.
+        is_closed: The window goes: nothing is read or shown any more.
 
     Signals:
         shown: The run's folder, or None.
@@ -51,7 +58,7 @@ class Showing(QObject):
         self._log = log
         self._settings = settings
         self._looked = False
-        self._is_closed = False
+        self.is_closed = False
         self._logs_of: tuple[Path, int, int] | None = None
         self.run_dir: Path | None = None
         data.status_changed.connect(self._on_status_changed)
@@ -59,7 +66,7 @@ class Showing(QObject):
     def show(self, run_dir: Path) -> None:
         """Shows a run from its first point; shows it again if it is the one that is shown."""
         self._looked = True
-        if self._is_closed:  # a list or a click that comes late would start threads that are never ended
+        if self.is_closed:  # a list or a click that comes late would start threads that are never ended
             return
         try:
             self._data.open(run_dir)
@@ -88,14 +95,14 @@ class Showing(QObject):
 
     def show_log(self, choice: LogChoice | None) -> None:
         """Follows the part of the log that is chosen."""
-        if choice is None or self._is_closed:
+        if choice is None or self.is_closed:
             self._log.close(wait=False)
         elif choice != self._log.choice:
             self._log.open(choice)
 
     def close(self) -> None:
         """Ends reading for good."""
-        self._is_closed = True
+        self.is_closed = True
         for feed in (self._data, self._ledger, self._log):
             feed.close()
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
-from core.launch.mode import why_no_cuda
-from core.machine.devices import Device, DeviceMonitor, DeviceSample
-from core.machine.platform import Platform, this_platform
-from core.processes.identity import ProcessId
 from core.run_folder.device_users import DeviceUsers
+
+if TYPE_CHECKING:
+    from core.machine.devices import Device, DeviceSample
+    from core.machine.devices.monitor import DeviceMonitor
+    from core.machine.platform import Platform
+    from core.processes.identity import ProcessId
 
 SAMPLE_S: Final = 1.0
 GRACE_S: Final = 0.04
@@ -78,6 +80,8 @@ class DeviceTable(Feed):
         make_monitor = self._make_monitor
 
         def work(stopping: threading.Event, send: Send) -> None:
+            from core.machine.platform import this_platform
+
             platform = this_platform()
             monitor, users = make_monitor(platform), DeviceUsers()
             try:
@@ -114,12 +118,16 @@ class DeviceTable(Feed):
 
 def monitor_for(_platform: Platform) -> DeviceMonitor:
     """A monitor that offers CPU devices beside GPUs, and tells who uses those."""
+    from core.machine.devices.monitor import DeviceMonitor  # here, in its thread: the window opens without it
+
     return DeviceMonitor(cpu_too=True, with_processes=True)
 
 
 def _read(
     monitor: DeviceMonitor, platform: Platform, users: DeviceUsers, hosts: Mapping[ProcessId, str]
 ) -> DeviceReading:
+    from core.launch.mode import why_no_cuda
+
     devices, samples = tuple(monitor.devices()), tuple(users.name(monitor.sample(), hosts))
     build = platform.cuda_build if platform.torch_version is not None else ""
     return DeviceReading(devices, samples, monitor.problem, why_no_cuda(devices, platform), build, monitor.driver)

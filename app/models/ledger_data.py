@@ -5,14 +5,16 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
 from core.errors import RankdeckError
-from core.ledger.ledger import BlockProgress, Ledger, LedgerProgress, read_state_file
 from core.run_folder.store import RunStore
+
+if TYPE_CHECKING:
+    from core.ledger.ledger import BlockProgress, LedgerProgress
 
 POLL_S: Final = 1.0
 
@@ -42,6 +44,8 @@ def read_ledger(path: Path) -> LedgerSnapshot:
     Raises:
         StateFileError: It cannot be understood.
     """
+    from core.ledger.ledger import Ledger, read_state_file  # here, in the reader's thread: the window opens without it
+
     file = read_state_file(path)
     ledger = Ledger.from_file(file)
     grid, progress = ledger.setup.grid, ledger.progress()

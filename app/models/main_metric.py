@@ -8,7 +8,6 @@ from typing import Final
 from core.errors import RankdeckError
 from core.formatting import number
 from core.metrics.curve import MetricCurve
-from core.recipes.catalog import get_recipe
 from core.recipes.heroes import CHECKPOINT, MEMORY, Hero
 from core.run_folder.state import RunState
 
@@ -73,6 +72,8 @@ class MainMetrics:
 
 
 def _looked_up(recipe: str) -> MainMetric:
+    from core.recipes.catalog import get_recipe  # here: the window opens without it
+
     try:
         heroes = get_recipe(recipe).heroes
     except RankdeckError:

@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -18,6 +18,7 @@ from app.bridge import Feed, Send
 from app.models.log_line import HOST, LogLine, host_lines, rank_line
 from core.formatting import clock
 from core.machine.devices.names import RankNames
+from core.run_folder.log_times import read_log_times
 
 MAX_LINES: Final = 20_000
 MAX_LINE_CHARACTERS: Final = 4_000
@@ -50,11 +51,13 @@ class LogTail:
         path: The file; it may not exist yet.
         start_bytes: How much of its end is read first; None: `START_BYTES`.
         skipped_bytes: How much of its beginning was left out.
+        ends: Where in the file the lines end that were read last.
     """
 
     path: Path
     start_bytes: int | None = None
     skipped_bytes: int = 0
+    ends: list[int] = field(default_factory=list)
     _offset: int | None = None
     _rest: bytes = field(default=b"")
 
@@ -73,13 +76,15 @@ class LogTail:
                 data = file.read(READ_BYTES)
         except OSError:
             return []
+        start = self._offset - len(self._rest)
         at_cut = self._offset == self.skipped_bytes > 0
         self._offset += len(data)
         *lines, self._rest = (self._rest + data).split(b"\n")
         if len(self._rest) > READ_BYTES:
             lines, self._rest = [*lines, self._rest], b""
-        if at_cut and lines:
-            lines = lines[1:]  # it began in the middle
+        self.ends = list(accumulate((len(line) + 1 for line in lines), initial=start))[1:]
+        if at_cut and lines:  # it began in the middle
+            lines, self.ends = lines[1:], self.ends[1:]
         return [printed(line.decode("utf-8", errors="replace")) for line in lines]
 
 
@@ -318,32 +323,34 @@ class RankLog(Feed):
 def _first_lines(
     tails: Sequence[LogTail], start_bytes: int, names: RankNames, stopping: threading.Event
 ) -> list[LogLine]:
-    """What the files hold already. What a rank printed has no time of its own: it goes where its file ends."""
+    """What the files hold already. Printed lines have the times that the host kept; others go where their file ends."""
     made: list[LogLine] = []
     for tail in tails:
-        rank, changed = _rank_of(tail.path), _changed(tail.path)
+        rank, times = _rank_of(tail.path), read_log_times(tail.path)
+        untimed = times.times[0] if times.times else _changed(tail.path)
         held: list[str] = []
+        ends: list[int] = []
         for _ in range(0, start_bytes, READ_BYTES):
             lines = tail.read()
             if not lines or stopping.is_set():
                 break
-            held += lines
-        made += _made(held[-MAX_LINES:], rank, names, changed, None)
+            held, ends = held + lines, ends + tail.ends
+        held, ends = held[-MAX_LINES:], ends[-MAX_LINES:]
+        if rank == HOST:
+            made += host_lines(held, names, untimed)
+            continue
+        for text, end in zip(held, ends, strict=True):
+            ts = times.of(end)
+            made.append(rank_line(text, rank, untimed if ts is None else ts, ts))
     return sorted(made, key=lambda line: line.order)
 
 
 def _new_lines(tails: Sequence[LogTail], names: RankNames) -> list[LogLine]:
     made: list[LogLine] = []
     for tail in tails:
-        now = time.time()
-        made += _made(tail.read(), _rank_of(tail.path), names, now, now)
+        rank, now, lines = _rank_of(tail.path), time.time(), tail.read()
+        made += host_lines(lines, names, now) if rank == HOST else [rank_line(line, rank, now, now) for line in lines]
     return sorted(made, key=lambda line: line.order)
-
-
-def _made(lines: list[str], rank: int, names: RankNames, order: float, ts: float | None) -> list[LogLine]:
-    if rank == HOST:
-        return host_lines(lines, names, order)
-    return [rank_line(line, rank, order, ts) for line in lines]
 
 
 def _changed(path: Path) -> float:

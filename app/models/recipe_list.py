@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
-from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
-from core.recipes.catalog import find_recipes, recipes_stamp
-from core.recipes.manifest import Recipe
+from core.errors import RankdeckError
+
+if TYPE_CHECKING:
+    from core.recipes.manifest import Recipe
 
 REFRESH_S: Final = 1.0
 
@@ -24,18 +26,34 @@ class RecipeList(Feed):
 
     listed = Signal(object)
 
-    def __init__(self, recipes: Sequence[Recipe] = (), parent: QObject | None = None) -> None:
+    def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.recipes = list(recipes)
+        self._recipes: list[Recipe] | None = None
+        self._read: dict[str, Recipe | None] = {}
+
+    @property
+    def recipes(self) -> list[Recipe]:
+        """Those that are known; where the thread has not looked yet, they are read."""
+        if self._recipes is None:
+            from core.recipes.catalog import find_recipes  # here: the window opens without it
+
+            self._recipes = find_recipes()
+        return self._recipes
 
     def named(self, name: str) -> Recipe | None:
-        """The recipe of that name that can be used; None where there is none."""
-        return next((recipe for recipe in self.recipes if recipe.name == name and not recipe.problem), None)
+        """The recipe of that name that can be used; None where there is none. Before the first list only it is read."""
+        if self._recipes is not None:
+            return next((recipe for recipe in self._recipes if recipe.name == name and not recipe.problem), None)
+        if name not in self._read:
+            self._read[name] = _usable(name)
+        return self._read[name]
 
     def open(self) -> None:
         """Looks every second from now on."""
 
         def work(stopping: threading.Event, send: Send) -> None:
+            from core.recipes.catalog import find_recipes, recipes_stamp
+
             known: object = None
             while not stopping.is_set():
                 # Taken before reading: what changes meanwhile makes another stamp, and is read again.
@@ -48,5 +66,13 @@ class RecipeList(Feed):
 
     def _on_item(self, item: object) -> None:
         if isinstance(item, list):
-            self.recipes = item
+            self._recipes = item
         self.listed.emit(item)
+
+
+def _usable(name: str) -> Recipe | None:
+    from core.recipes.catalog import get_recipe
+
+    with contextlib.suppress(RankdeckError):
+        return get_recipe(name)
+    return None

@@ -2,24 +2,29 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 
-from app.bridge import Feed
-from app.run_data import run_follower
-from app.run_data.metrics_batch import Event, MetricsBatch
-from app.run_data.run_follower import CaughtUp, Kept, OldEvents, Opened, Problem, Progress, RunFollower
-from app.run_data.run_series import ChangeSet, RunSeries
+from app.bridge import Feed, Send
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
-Connect = Callable[[RunStore, float], run_follower.Connection]
+if TYPE_CHECKING:
+    from app.run_data.metrics_batch import Event
+    from app.run_data.run_follower import Connection
+    from app.run_data.run_series import ChangeSet, RunSeries
+
+    Connect = Callable[[RunStore, float], Connection]
 
 
 class RunData(Feed):
     """The run that is shown. A thread reads it; everything here happens on the GUI thread.
+
+    The thread loads NumPy, too: the window opens without it.
 
     Args:
         connect: How to reach a live run's host (`core.client.connect`); None follows the file alone.
@@ -40,12 +45,21 @@ class RunData(Feed):
 
     def __init__(self, connect: Connect | None = None, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self.series = RunSeries()
+        self._series: RunSeries | None = None
         self.state: RunState | None = None
         self.run_dir: Path | None = None
         self.is_caught_up = False
         self._connect = connect
-        self._change = ChangeSet()
+        self._change: ChangeSet | None = None
+
+    @property
+    def series(self) -> RunSeries:
+        """What is read of the run by now; an empty one where none is open."""
+        if self._series is None:
+            from app.run_data.run_series import RunSeries
+
+            self._series = RunSeries()
+        return self._series
 
     def open(self, run_dir: Path) -> None:
         """Shows the run in a folder; what was shown before is closed.
@@ -57,7 +71,13 @@ class RunData(Feed):
         self.close(wait=False)
         self.run_dir = store.dir
         connect = self._connect
-        self._start("run follower", lambda stopping, send: RunFollower(store, send, connect, stopping).run())
+
+        def work(stopping: threading.Event, send: Send) -> None:
+            from app.run_data.run_follower import RunFollower
+
+            RunFollower(store, send, connect, stopping).run()
+
+        self._start("run follower", work)
 
     def close(self, *, wait: bool = True) -> None:
         """Ends reading; `series` is empty afterwards."""
@@ -65,8 +85,8 @@ class RunData(Feed):
         super().close(wait=wait)
         if not was_open:
             return
-        self.series, self.state, self.run_dir, self.is_caught_up = RunSeries(), None, None, False
-        self._change = ChangeSet()
+        self._series, self.state, self.run_dir, self.is_caught_up = None, None, None, False
+        self._change = None
         self.reset.emit()
 
     @property
@@ -75,29 +95,36 @@ class RunData(Feed):
         return self.series.events_of("sample")
 
     def _on_item(self, item: object) -> None:
+        from app.run_data.metrics_batch import MetricsBatch
+        from app.run_data.run_follower import CaughtUp, Kept, OldEvents, Opened, Problem, Progress
+        from app.run_data.run_series import ChangeSet
+
         if isinstance(item, MetricsBatch):
-            self._change |= self.series.apply(item)
+            self._add(self.series.apply(item))
         elif isinstance(item, RunState):
             self.state = item
             self.status_changed.emit(item)
         elif isinstance(item, Opened):
-            self.series, self._change, self.is_caught_up = item.series, ChangeSet(), False
+            self._series, self._change, self.is_caught_up = item.series, None, False
             self.reset.emit()
-            self._change |= ChangeSet(frozenset(item.series.groups))
+            self._add(ChangeSet(frozenset(item.series.groups)))
         elif isinstance(item, OldEvents):
             self.series.add_events_before(item.events)
-            self._change |= ChangeSet(events=tuple(item.events))
+            self._add(ChangeSet(events=tuple(item.events)))
         elif isinstance(item, Kept):
             self.series.adopt(item.folder, item.index)
         elif isinstance(item, CaughtUp):
             self.is_caught_up = True
-            self._change |= ChangeSet(caught_up=True)
+            self._add(ChangeSet(caught_up=True))
         elif isinstance(item, Progress):
             self.progress_changed.emit(item.text, item.done)
         elif isinstance(item, Problem):
             self.failed.emit(item.error)
 
+    def _add(self, change: ChangeSet) -> None:
+        self._change = change if self._change is None else self._change | change
+
     def _on_drained(self) -> None:
-        change, self._change = self._change, ChangeSet()
+        change, self._change = self._change, None
         if change:
             self.changed.emit(change)

@@ -15,8 +15,9 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from app.bridge import Feed, Send
 from app.models.run_details import CurveRead, RunDetails, Version, version_of
 from app.models.run_order import BEST, NEWEST, best_title, ordered
-from app.models.run_row import NO_CURVE, RunRow, Totals, is_live, sentence, tooltip
+from app.models.run_row import NO_CURVE, RunRow, Totals, is_live, sentence, tooltip, value_text
 from app.models.run_scanner import RunScanner
+from core.formatting import UNKNOWN
 from core.metrics.curve import MetricCurve
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
@@ -91,6 +92,11 @@ class RunListModel(QAbstractListModel):
     def records(self) -> list[RunRecord]:
         """Every run as a filter sees it."""
         return [row.record for row in self._all]
+
+    def values(self) -> dict[Path, str]:
+        """The last value of each run's main metric, by its folder, where it is known."""
+        texts = {row.path: value_text(row, self._curves.get(row.path, NO_CURVE)) for row in self._all}
+        return {path: text for path, text in texts.items() if text != UNKNOWN}
 
     def totals(self) -> Totals:
         """How many runs there are, and what they take on the disk."""

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from app.run_data.metrics_batch import Event, Rewound, parse_lines
 from app.run_data.run_series import RunSeries
@@ -19,9 +19,10 @@ from core.metrics import columns
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, read_index
 from core.metrics.metrics_file import MetricsTail
 from core.paths import PACKAGE_FOLDER
-from core.protocol.messages import Appended, RunStatus
 from core.run_folder.state import RunState
-from core.run_folder.store import RunStore
+
+if TYPE_CHECKING:
+    from core.run_folder.store import RunStore
 
 SLICE_BYTES: Final = 1 << 20
 REBUILD_BYTES: Final = 32 << 20
@@ -238,6 +239,8 @@ class RunFollower:
             connection.close()
 
     def _on_message(self, message: object) -> None:
+        from core.protocol.messages import Appended, RunStatus  # here: a run that is not live needs none
+
         if isinstance(message, Appended):
             if message.size_bytes > self._tail.offset:
                 self._read_on()

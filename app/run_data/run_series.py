@@ -63,6 +63,8 @@ class RunSeries:
     launches: list[float] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     cache: BlockCache = field(default_factory=BlockCache)
+    _ranks: list[int] = field(default_factory=list)
+    _ranks_of: int = 0
 
     @classmethod
     def of_columns(cls, folder: Path, index: ColumnsIndex, plotted: Collection[str] = ()) -> RunSeries:
@@ -73,7 +75,10 @@ class RunSeries:
 
     def ranks(self) -> list[int]:
         """The ranks that have reported, in order."""
-        return sorted(int(name[4:]) for name in self.groups if name.startswith("rank") and name[4:].isdecimal())
+        if self._ranks_of != len(self.groups):  # each plot asks a few times a picture, and groups only come
+            self._ranks = sorted(int(n[4:]) for n in self.groups if n.startswith("rank") and n[4:].isdecimal())
+            self._ranks_of = len(self.groups)
+        return list(self._ranks)
 
     def rank(self, rank: int) -> Series:
         """A rank's steps; empty if it has reported none."""

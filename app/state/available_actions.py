@@ -6,14 +6,17 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from app.state.draft import CheckedDraft
 from core.export import KINDS
-from core.machine.devices import Device
-from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.run_folder.state import RunState
-from core.run_folder.store import RunEntry
+
+if TYPE_CHECKING:
+    from app.state.draft import CheckedDraft
+    from core.machine.devices import Device
+    from core.recipes.manifest import Recipe
+    from core.run_folder.state import RunState
+    from core.run_folder.store import RunEntry
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,9 @@ DEVICES: Final = "devices"
 LOSS: Final = "loss"
 THROUGHPUT: Final = "throughput"
 STEP_TIME: Final = "step_time"
-MORE_TITLES: Final = {"lr": "Learning rate", "grad_norm": "Gradient norm", "loss_scale": "Loss scale"}
+MORE_TITLES: Final = {
+    "lr": "Learning rate", "grad_norm": "Gradient norm", "loss_scale": "Loss scale", "micro_batch": "Micro-batch",
+}  # fmt: skip
 IN_OTHER_CARDS: Final = frozenset((
     "step", "ts", "attempt", "loss", "val_loss", "tokens_per_s", "samples_per_s", "step_time_s", "data_wait_s",
     "sync_wait_s", "sync_bytes", "sync_rounds", "device_mem_bytes", "tokens_seen", "epoch", "block_id", "chunk_id",
@@ -27,7 +29,7 @@ _HERO_CARDS: Final[Mapping[str, tuple[str, ...]]] = {
 SHORT_FORMS: Final = frozenset((
     "auc", "bleu", "cpu", "f1", "fps", "gpu", "iou", "kl", "lr", "mae", "mse", "rmse", "vram",
 ))  # fmt: skip
-AS_REPORTED: Final = frozenset(("lr", "loss_scale"))
+AS_REPORTED: Final = frozenset(("lr", "loss_scale", "micro_batch"))
 """Columns that a schedule sets: smoothing would hide their jumps."""
 
 

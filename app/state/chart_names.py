@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from app.run_data.metrics_batch import Event
 from core.recipes.user_script import DROP
+
+if TYPE_CHECKING:
+    from app.run_data.metrics_batch import Event
 
 NOT_CHARTED: Final = "not_charted"
 """The kind of alert that says so."""

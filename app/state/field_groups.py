@@ -20,7 +20,7 @@ _GROUPS: Final = {
     WHERE: ("precision",),
     HOW: ("steps", "epochs", "batch_size", "seq_len", "lr"),
     "Batch & steps": ("grad_accum_steps", "global_batch_size"),
-    "Optimizer": (),
+    "Optimizer": ("non_finite", "non_finite_limit"),
     _OF_RECIPE: (),
     "Data": ("samples_per_block", "dataset_chunk_size"),
     "Checkpoints & evaluation": (

@@ -5,18 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.run_data.pyramid import Floats
-from app.run_data.run_series import RunSeries
-from app.run_data.series import Series
 from app.state.chart_cards import IN_OTHER_CARDS, MORE_TITLES, metric_title
 from core.formatting import UNKNOWN, count, gibibytes, number, scaled
-from core.machine.devices.names import RankNames
 from core.recipes.heroes import CHECKPOINT, DEFAULT_HEROES, MEMORY, MOST, Hero
-from core.run_folder.state import RunState
+
+if TYPE_CHECKING:
+    from app.run_data.pyramid import Floats
+    from app.run_data.run_series import RunSeries
+    from app.run_data.series import Series
+    from core.machine.devices.names import RankNames
+    from core.run_folder.state import RunState
 
 RECENT_ROWS: Final = 20  # newest steps whose mean is shown: one step of a small batch jumps
 SUMMED: Final = frozenset(("tokens_per_s", "samples_per_s"))  # of a run it is the sum over its ranks, else the mean

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from app.state.docs_pages import DocsPage
-from core.config.fields import FieldSpec
-from core.formatting import number
-from core.recipes.manifest import Recipe
-from core.run_folder.record import RunRecord
+if TYPE_CHECKING:
+    from app.state.docs_pages import DocsPage
+    from core.config.fields import FieldSpec
+    from core.recipes.manifest import Recipe
+    from core.run_folder.record import RunRecord
 
 RUN: Final = "Run"
 COMMAND: Final = "Command"
@@ -55,13 +55,17 @@ class PaletteEntry:
         return f"{text}. Unavailable: {self.why_not}" if self.why_not else text
 
 
-def run_entries(records: Iterable[RunRecord]) -> list[PaletteEntry]:
-    """Runs by name; their tags, notes and folders find them too."""
+def run_entries(records: Iterable[RunRecord], values: Mapping[Path, str]) -> list[PaletteEntry]:
+    """Runs by name; their tags, notes and folders find them too.
+
+    Args:
+        records: The runs.
+        values: The last value of each run's main metric, by its folder, where it is known.
+    """
     entries = []
     for record in records:
-        notes, state = record.notes, record.entry.state
-        loss = number(state.loss) if state is not None and state.loss is not None else ""
-        detail = " · ".join(part for part in (record.entry.word, loss) if part)
+        notes = record.notes
+        detail = " · ".join(part for part in (record.entry.word, values.get(record.path, "")) if part)
         also = " ".join((*notes.tags, notes.note, record.path.name, record.entry.word))
         entries.append(PaletteEntry(RUN, record.label, record.path, detail, also))
     return entries

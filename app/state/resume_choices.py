@@ -44,20 +44,23 @@ def run_choices(entries: Sequence[RunEntry], names: Mapping[Path, str]) -> Itera
             yield f"{name} · {state.state} at step {count(state.step)}{of}", str(entry.path)
 
 
-def checkpoint_choices(entries: Sequence[CheckpointEntry]) -> Iterator[tuple[str, int | None]]:
-    """Checkpoints that a run can be resumed from, newest first, as text and number; None means the newest."""
+def checkpoint_choices(entries: Sequence[CheckpointEntry], best: int | None) -> Iterator[tuple[str, int | None]]:
+    """Checkpoints that a run can be resumed from, newest first, as text and number; None means the newest.
+
+    Args:
+        entries: Those that are there, oldest first.
+        best: The number of the best one; None where none has a value.
+    """
     good = [entry for entry in reversed(entries) if not entry.diverged]
     newest = next((entry for entry in good if not entry.aside), None)
-    measured = [entry for entry in good if entry.val_loss is not None]
-    best = min(measured, key=lambda entry: entry.val_loss or 0.0, default=None)
     yield (NEWEST if newest is None else _checkpoint_text(newest, best)), None
     for entry in good:
         if entry is not newest:
             yield _checkpoint_text(entry, best), entry.number
 
 
-def _checkpoint_text(entry: CheckpointEntry, best: CheckpointEntry | None) -> str:
-    marks = [mark for mark, holds in (("best", entry is best), ("set aside", entry.aside)) if holds]
+def _checkpoint_text(entry: CheckpointEntry, best: int | None) -> str:
+    marks = [mark for mark, holds in (("best", entry.number == best), ("set aside", entry.aside)) if holds]
     return SEPARATOR.join([f"Checkpoint {entry.number}", f"step {count(entry.step)}", *marks])
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from app.state.run_outcome import cause_and_step
-from core.compare.figures import Figures
 from core.errors import full_stop, sentences
 from core.formatting import count, number
-from core.run_folder.record import RunRecord
+
+if TYPE_CHECKING:
+    from core.compare.figures import Figures
+    from core.run_folder.record import RunRecord
 
 REPORTED: Final = ("finished", "failed", "interrupted")
 """States that are reported: a run that was stopped was stopped by a person."""
@@ -67,6 +68,8 @@ def run_news(record: RunRecord, figures: Figures | None = None) -> RunNews | Non
         record: Its state and name.
         figures: Its evaluations, where they could be read.
     """
+    from app.state.run_outcome import cause_and_step  # here: NumPy comes with it
+
     state, name = record.entry.state, record.label
     if state is None:
         return None

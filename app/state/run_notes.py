@@ -1,14 +1,18 @@
-"""Run notes: model size, all-reduce, batch shares and synchronisation of a run, a sentence each."""
+"""Run notes: model size, memory, all-reduce, batch shares and synchronisation of a run, a sentence each."""
 
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from app.run_data.metrics_batch import Event
-from app.run_data.run_series import RunSeries
 from core.config.mode import Mode
-from core.probes.sync_cost import megabytes
+from core.estimate.history import EVENT as MEMORY
+from core.estimate.history import device_peak
+from core.formatting import byte_size, megabytes
+
+if TYPE_CHECKING:
+    from app.run_data.metrics_batch import Event
+    from app.run_data.run_series import RunSeries
 
 KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised")
 
@@ -18,6 +22,7 @@ class RunNotes:
 
     def __init__(self) -> None:
         self._newest: dict[str, Event] = {}
+        self._peak = 0
         self._seen = 0
         self._first: Event | None = None
 
@@ -26,13 +31,14 @@ class RunNotes:
         events = run.events
         first = events[0] if events else None
         if first is not self._first or len(events) < self._seen:  # another run, or its older events came afterwards
-            self._newest, self._seen, self._first = {}, 0, first
+            self._newest, self._peak, self._seen, self._first = {}, 0, 0, first
         for event in events[self._seen :]:
             self._take(event)
         self._seen = len(events)
         newest, launch = self._newest, self._newest.get("launch", {})
         parts = (
             _model(newest.get("model", {})),
+            _memory(launch.get("predicted_bytes"), self._peak),
             str(newest.get("exchange", {}).get("words") or ""),
             _shares(newest.get("balance", {})),
             _meetings(newest.get("synchronised", {}))
@@ -47,6 +53,9 @@ class RunNotes:
         kind = str(event.get("event"))
         if kind == "launch":
             self._newest = {name: self._newest[name] for name in self._newest if name == "model"}
+            self._peak = 0
+        if kind == MEMORY:
+            self._peak = max(self._peak, device_peak(event) or 0)
         if kind in KINDS:
             self._newest[kind] = event
 
@@ -57,6 +66,15 @@ def _model(event: Event) -> str:
         return ""
     some = f", {trainable:,} of them trainable" if isinstance(trainable, int) and trainable != parameters else ""
     return f"The model has {parameters:,} parameters{some}."
+
+
+def _memory(predicted: object, peak: int) -> str:
+    """Of the device that needs most."""
+    parts = [f"{byte_size(predicted)} predicted"] if isinstance(predicted, int) else []
+    parts += [f"{byte_size(peak)} measured"] if peak else []
+    if isinstance(predicted, int) and peak:
+        parts.append(f"error {100 * (predicted / peak - 1):+.1f} %")
+    return f"Highest peak memory of a device: {', '.join(parts)}." if parts else ""
 
 
 def _shares(event: Event) -> str:

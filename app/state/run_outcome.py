@@ -6,16 +6,19 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from app.run_data.run_series import RunSeries
 from app.state.run_summary import seconds_run
 from core.config.mode import Mode
 from core.errors import full_stop, sentences
 from core.formatting import byte_size, duration, number
 from core.recipes.heroes import DEFAULT_HEROES, Hero
-from core.run_folder.state import RunState
+
+if TYPE_CHECKING:
+    from app.run_data.run_series import RunSeries
+    from core.run_folder.state import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,12 +50,12 @@ class ModelFile:
     Attributes:
         name: Of the file.
         folder: Where it is.
-        size_bytes: How large it is.
+        size_bytes: How large it is; None while it is still looked for.
     """
 
     name: str
     folder: str
-    size_bytes: int
+    size_bytes: int | None
 
     @property
     def path(self) -> str:
@@ -104,7 +107,7 @@ def finished_title(series: RunSeries, heroes: Sequence[Hero]) -> str:
 
 
 def best_text(series: RunSeries, heroes: Sequence[Hero]) -> str:
-    """The best evaluation, or the last loss where there was none; empty where neither is known."""
+    """The best evaluation, or the last value of the first hero where there was none; empty where neither is known."""
     evals = series.evals
     for hero in heroes:
         if not hero.better or not evals.rows or not {hero.metric, "step"} <= evals.columns.keys():
@@ -112,10 +115,17 @@ def best_text(series: RunSeries, heroes: Sequence[Hero]) -> str:
         values, steps = (evals.columns[name].read(0, evals.rows) for name in (hero.metric, "step"))
         if not np.isnan(values).all():
             best = int(np.nanargmin(values) if hero.better == "lower" else np.nanargmax(values))
-            name = hero.label[:1].lower() + hero.label[1:]
-            return f"Best {name} {number(float(values[best]))} at step {int(steps[best]):,}."
-    last = series.clock().last("loss")
-    return f"Last loss {number(last)}." if last is not None else ""
+            return f"Best {_inside(hero.label)} {number(float(values[best]))} at step {int(steps[best]):,}."
+    for hero in (*heroes[:1], DEFAULT_HEROES[0]):
+        last = series.clock().last(hero.metric)
+        if last is not None and hero.better:
+            return f"Last {_inside(hero.label)} {number(last)}."
+    return ""
+
+
+def _inside(label: str) -> str:
+    """A hero's label inside a sentence."""
+    return label if label[:2].isupper() else label[:1].lower() + label[1:]
 
 
 def cause_and_step(error: Mapping[str, str]) -> str:

@@ -7,17 +7,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
-from app.run_data.run_series import RunSeries
 from core.config.mode import Mode
 from core.formatting import count, day_time, duration
 from core.machine.devices.names import SEPARATOR, label_by_uuid
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.run_folder.naming import begun_text
-from core.run_folder.state import RunState
+from core.run_folder.naming import begun_text, devices_text
+
+if TYPE_CHECKING:
+    from app.run_data.run_series import RunSeries
+    from core.run_folder.state import RunState
 
 RATE_ROWS: Final = 64
 """Newest steps that the time left is estimated from: enough to be steady, few enough to follow a change."""
@@ -33,6 +33,7 @@ class RunSummary:
     Attributes:
         word: Its state.
         about: What it is: "MiniGPT · stdlib · DDP on RTX 6000 Ada + RTX 4090 · 12:17".
+        about_short: The most important part of it: "DDP × 2".
         doing: What it is doing just now ("CPU 1: importing torch"), or what is wrong with it; empty while it trains.
         goal: How far it is towards a goal other than a number of steps ("450 of 600 episodes").
         step: None where there is nothing to say: no run, or a script of which no step was recognised.
@@ -44,6 +45,7 @@ class RunSummary:
 
     word: str = "idle"
     about: str = ""
+    about_short: str = ""
     doing: str = ""
     goal: str = ""
     step: int | None = None
@@ -116,6 +118,7 @@ def summarise(
     return RunSummary(
         word=state.state,
         about=_about(state, labels or {}, recipe, title),
+        about_short=devices_text(state),
         doing=_doing(state),
         goal=state.goal,
         step=None if is_script and not step else step,
@@ -182,7 +185,7 @@ def _seconds_left(series: RunSeries, step: int, total: int | None) -> float | No
     times = clock.columns["ts"].read(first, last)
     resumed = max((mark.ts for mark in series.marks if mark.kind == "resumed"), default=-math.inf)
     since = times >= resumed  # the pause before it says nothing about the pace
-    if np.count_nonzero(since) < 3:
+    if since.sum() < 3:
         return None
     steps, times = steps[since], times[since]
     made, took = float(steps[-1] - steps[0]), float(times[-1] - times[0])

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from core.formatting import byte_size, gibibytes, listed
-from core.machine.devices import Device, DeviceSample
 from core.machine.devices.names import device_label
+
+if TYPE_CHECKING:
+    from core.machine.devices import Device, DeviceSample
 
 NOTHING_DOWNLOADED = "Nothing is downloaded until you ask for it."
 

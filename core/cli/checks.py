@@ -20,9 +20,10 @@ from core.formatting import gibibytes
 from core.launch.mode import check_cuda, check_gloo
 from core.launch.preflight import check_folder, check_torch
 from core.machine.cuda_torch import GOOD_TORCH
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.packages import installed_requires, installed_version
 from core.machine.platform import Platform
+from core.machine.windows_memory import windows_memory
 from core.recipes.catalog import find_recipes
 from core.run_folder.store import RunStore, list_runs
 
@@ -246,18 +247,8 @@ def page_file(size_bytes: int | None = None) -> Finding:
 
 
 def _page_file_bytes() -> int:
-    """The commit limit less the memory. Not psutil's swap_memory: it fails where performance counters are off."""
-    if sys.platform != "win32":
-        return psutil.swap_memory().total
-    import ctypes
-
-    # MEMORYSTATUSEX: two 32-bit fields (length, load), then seven of 64 bits; the second of those is free memory,
-    # the third what can be committed in all.
-    status = (ctypes.c_uint64 * 8)()
-    ctypes.cast(status, ctypes.POINTER(ctypes.c_uint32))[0] = ctypes.sizeof(status)
-    if not ctypes.WinDLL("kernel32", use_last_error=True).GlobalMemoryStatusEx(ctypes.byref(status)):
-        raise ctypes.WinError(ctypes.get_last_error())
-    return max(0, int(status[3]) - int(status[1]))
+    memory = windows_memory()
+    return psutil.swap_memory().total if memory is None else max(0, memory.commit_limit - memory.physical)
 
 
 def long_paths() -> Finding:

@@ -42,6 +42,7 @@ _COMMANDS: Final = {
     "export": "core.cli.export",
     "doctor": "core.cli.doctor",
     "measure": "core.cli.measure",
+    "estimate": "core.cli.estimate",
     "preview": "core.cli.preview",
 }
 INTERRUPTED: Final = 130

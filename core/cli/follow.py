@@ -206,6 +206,9 @@ def event_text(line: Mapping[str, Any]) -> str:
         diverged = " (diverged: its weights are not finite)" if line.get("diverged") else ""
         made = line.get("checkpoint", line.get("generation"))  # 0.1
         return f"step {step}: checkpoint {made} saved{diverged}"
+    if event == "restart":
+        parts = [str(line[name]) for name in ("title", "cause") if line.get(name)]
+        return sentences(f"Restart {line.get('number')} of {line.get('of')}.", *parts)
     if event == "retry":
         return f"{line.get('reason')} Retrying."
     if event == "fallback":

@@ -12,8 +12,9 @@ from core.config.fields import FieldSpec, FieldValue
 from core.errors import UsageError
 from core.formatting import UNKNOWN, gibibytes, number
 from core.launch.mode import why_no_cuda
-from core.machine.devices import Device, DeviceMonitor, DeviceSample
+from core.machine.devices import Device, DeviceSample
 from core.machine.devices.defaults import in_use_by
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
 from core.recipes.catalog import find_recipes, get_recipe, user_recipes_folder
 from core.recipes.manifest import Recipe

@@ -10,7 +10,8 @@ from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.errors import UsageError
 from core.launch.mode import check_cuda, usable_devices
-from core.machine.devices import Device, DeviceMonitor
+from core.machine.devices import Device
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import resolve_devices
 from core.machine.platform import Platform, this_platform
 from core.probes.link_speed import keep_link, measure_link

@@ -204,6 +204,14 @@ def _add_measure(measure: Parser) -> None:
     _add_json(measure)
 
 
+def _add_estimate(estimate: Parser) -> None:
+    add_train_flags(estimate)
+    estimate.add_argument(
+        "--history", action="store_true", help="Show predicted and measured memory of all runs, and the error."
+    )
+    _add_json(estimate)
+
+
 def _add_preview(preview: Parser) -> None:
     add_train_flags(preview)
     preview.add_argument(
@@ -316,6 +324,11 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("bin", "List the runs in the bin, put some back, or delete them for good.", _add_bin),
     ("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.", _add_list),
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
+    (
+        "estimate",
+        "Estimate a run's memory and disk space in every mode before it starts; --history: how true that was.",
+        _add_estimate,
+    ),
     (
         "preview",
         "Show a dataset as the model will see it: samples, text column, bad rows, length of an epoch.",

@@ -10,7 +10,7 @@ from core.cli.terminal import Terminal
 from core.errors import ConfigError
 from core.formatting import byte_size
 from core.launch.command_line import request_from_arguments
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
 from core.probes.data_preview import DOCUMENTS, preview_data
 

@@ -18,7 +18,7 @@ from core.formatting import duration, number
 from core.launch.command_line import TrainRequest, request_from_arguments
 from core.launch.preflight import Checked, check
 from core.launch.resolved import resolve
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir

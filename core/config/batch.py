@@ -10,6 +10,8 @@ from core.errors import ConfigError
 
 DEFAULT_MICRO_BATCH: Final = 8
 """Samples a rank works on at once where neither person nor recipe says; with only a global batch given, the most."""
+MOST_HALVINGS: Final = 3
+"""How often the micro-batch is halved when memory runs out, from each start or resume."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +33,12 @@ class Batch:
     def of(cls, micro: int, ranks: int, accumulation: int) -> Batch:
         """The batch of `ranks` that train in step."""
         return cls(micro, ranks, accumulation, micro * ranks * accumulation)
+
+    def halved(self) -> Batch | None:
+        """The same samples a rank in micro-batches of half the size, or the next smaller that divides its share."""
+        share = self.micro * self.accumulation
+        size = next((size for size in range(self.micro // 2, 0, -1) if share % size == 0), None)
+        return None if size is None else Batch(size, self.ranks, share // size, self.global_)
 
     def __str__(self) -> str:
         return f"{self.global_} = {self.micro} × {self.ranks} × {self.accumulation}"

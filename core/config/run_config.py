@@ -18,7 +18,9 @@ ZERO_ENGINES: Final = ("auto", "deepspeed", "torch")
 SYNC_METHODS: Final = ("auto", "average", "diloco")
 EXCHANGES: Final = ("auto", "shared", "plain", "fp16", "bf16", "powersgd")
 BALANCES: Final = ("equal", "measured")
+NON_FINITE: Final = ("skip", "rollback", "stop")
 BACKENDS: Final = ("auto", "nccl", "gloo")
+HANG_POLICIES: Final = ("warn", "restart", "stop")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,16 @@ class RunConfig:
     lr: float = setting(
         1e-3, "Learning rate", "The peak learning rate, after warm-up.", limits=(0.0, 100.0), common=True,
     )
+    non_finite: str = setting(
+        "skip", "Non-finite loss",
+        "If a loss or gradient is NaN or infinite. skip: leave the batch out. rollback: go back to the last checkpoint "
+        "with half the learning rate. stop: end the run.",
+        choices=NON_FINITE,
+    )
+    non_finite_limit: int = setting(
+        10, "Non-finite limit", "How many batches may be skipped, or how often the run may go back, before it ends.",
+        limits=(1, 10**6), when=("non_finite", "!stop"),
+    )
     seed: int = setting(1234, "Seed", "The same seed, data and devices give the same run.", limits=(0, 2**63 - 1))
     precision: str = setting(
         "auto", "Precision", "auto: bf16 if the device supports it, otherwise fp32. fp16 scales the loss.",
@@ -247,6 +259,18 @@ class RunConfig:
         120.0, "Stop limit",
         "If no checkpoint is saved within this time after a stop, the ranks are ended without one.",
         limits=(1.0, 86_400.0), unit="s",
+    )
+    hang_timeout_s: float | None = setting(
+        None, "Hang limit",
+        "A device that reports nothing for this long may hang. Empty: ten of its usual steps, and at least a minute. "
+        "Evaluations and checkpoints may take ten times as long.",
+        limits=(0.5, 86_400.0), unit="s",
+    )
+    hang_policy: str = setting(
+        "warn", "If a device hangs",
+        "warn: say which one, and where. restart: also restart all devices from the last checkpoint, at most three "
+        "times. stop: also save what can be saved, and end the run.",
+        choices=HANG_POLICIES,
     )
     log_file: str | None = setting(None, "Copy of the metrics", "Also write metrics.jsonl to this file.", path=True)
     # fmt: on

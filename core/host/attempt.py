@@ -18,7 +18,9 @@ from core.host.commits.rank_barrier import Next, RankBarrier
 from core.host.commits.runner import CommitRunner
 from core.host.disk_watch import DiskWatch
 from core.host.early_stop import StopReason
+from core.host.hang_response import HangResponse
 from core.host.hang_watch import HangWatch
+from core.host.log_watch import LogWatch
 from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome
 from core.host.own_copies import OwnCopies
@@ -41,9 +43,11 @@ from core.protocol.messages import (
     MergeDone,
     MergeReady,
     Message,
+    MicroBatchHalved,
     Phase,
     RankDone,
     RankFailed,
+    Stacks,
     Stop,
 )
 from core.protocol.server import Connection
@@ -65,6 +69,7 @@ class Attempt:
         stop_watch: The run's stop rules.
         stop: Ends the run in order.
         on_training: Called when the first step was made.
+        on_halved: Called when ranks train with smaller micro-batches.
     """
 
     def __init__(
@@ -75,6 +80,7 @@ class Attempt:
         stop_watch: StopWatch,
         stop: Callable[[StopReason], None],
         on_training: Callable[[], None],
+        on_halved: Callable[[MicroBatchHalved], None],
     ) -> None:
         self._services = services
         self._status = services.status
@@ -94,7 +100,11 @@ class Attempt:
         self._barrier = RankBarrier(self._ranks, self._commits)
         self._end = AttemptEnd(services, launch, ladder, self._ranks, self._commits, self._barrier)
         emit = services.stream.emit
-        self._hang_watch = HangWatch(self._ranks, self._status.change_phase, emit)
+        self._hangs = hangs = HangResponse(services, self._ranks)
+        self._hang_watch = HangWatch(
+            self._ranks, config.hang_timeout_s, hangs.begin, hangs.over, lambda: services.stream.is_behind
+        )
+        self._log_watch = LogWatch([rank.command.log for rank in self._ranks])
         self._own_copies = OwnCopies(self._ranks, emit)
         own_program = launch.run.recipe.self_contained
         self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if own_program else None
@@ -105,22 +115,23 @@ class Attempt:
             Phase: self._on_phase,
             DataReady: self._on_data_ready,
             Claim: self._on_claim,
-            CommitBegin: lambda r, m: self._commits.coordinator.begin(
-                r.number, m.step, m.reason, m.round, m.join, m.diverged
-            ),
-            CommitStaged: lambda r, m: self._commits.coordinator.staged(r.number, m),
-            CommitFailed: lambda r, m: self._commits.coordinator.failed(r.number, m.checkpoint, m.cause),
+            CommitBegin: self._on_commit_begin,
+            CommitStaged: self._on_commit_staged,
+            CommitFailed: self._on_commit_failed,
             MergeReady: self._on_merge_ready,
             MergeDone: self._barrier.merge_done,
+            MicroBatchHalved: lambda _, m: on_halved(m),
             RankDone: self._on_rank_done,
             GoalProgress: lambda _, m: self._status.change(total_steps=m.total_steps, goal=m.text),
             RankFailed: lambda r, m: self._ranks.note_failure(r, m, time.monotonic()),
+            Stacks: self._hangs.answered,
             Bye: self._on_bye,
         }
 
     async def run(self) -> Outcome:
         """Starts the ranks and stays until the last one is gone, whatever happens."""
         try:
+            await self._log_watch.note()
             await self._spawn()
             while self._end.outcome is None:
                 self._tick(time.monotonic())
@@ -160,14 +171,15 @@ class Attempt:
         if handler is None:
             log.warning("rank %d sent a %s, which is not for a rank to send", number, type(message).__name__)
             return
-        self._ranks[number].heard(time.monotonic())
+        if not isinstance(message, Stacks):  # an answer proves no progress
+            self._hang_watch.heard(self._ranks[number], time.monotonic())
         self._news.set()
         handler(self._ranks[number], message)
 
     def lines_received(self, number: int, parsed: list[dict[str, Any]]) -> None:
         """A rank's metrics, written already."""
         rank = self._ranks[number]
-        rank.heard(time.monotonic())
+        self._hang_watch.heard(rank, time.monotonic(), is_step=any(value["event"] == "step" for value in parsed))
         if self._losses is not None:
             self._losses.look(number, parsed)
         self._stop_watch.take(parsed)
@@ -275,6 +287,19 @@ class Attempt:
         except RankdeckError as error:
             self._ranks.failure(rank, time.monotonic()).finding = f"made a claim that cannot be ({error.cause})"
 
+    def _on_commit_begin(self, rank: Rank, message: CommitBegin) -> None:
+        rank.saves()
+        m = message
+        self._commits.coordinator.begin(rank.number, m.step, m.reason, m.round, m.join, m.diverged)
+
+    def _on_commit_staged(self, rank: Rank, message: CommitStaged) -> None:
+        rank.has_saved()
+        self._commits.coordinator.staged(rank.number, message)
+
+    def _on_commit_failed(self, rank: Rank, message: CommitFailed) -> None:
+        rank.has_saved()
+        self._commits.coordinator.failed(rank.number, message.checkpoint, message.cause)
+
     def _on_merge_ready(self, rank: Rank, message: MergeReady) -> None:
         rank.ready = message
 
@@ -304,6 +329,7 @@ class Attempt:
             self._preparing.result()  # a defect in it must not pass for a slow start
         self._ranks.poll(now, finishing=self._end.phase is AttemptPhase.FINISHING)
         self._commits.tick(now)
+        self._log_watch.look(now)
         self._end.tick(now)
         training = self._end.phase is AttemptPhase.TRAINING
         self._stop_watch.tick(now, training=training)
@@ -311,7 +337,8 @@ class Attempt:
             self._disk_watch.look(now)
         if self._end.phase.is_working:
             self._own_copies.look(now)
-            self._hang_watch.look(now)  # before the next line, whose phase is to stay
+            if not self._ladder.is_asked:  # a stop has a time limit of its own
+                self._hang_watch.look(now)  # before the next line, whose phase is to stay
             self._gather(now)
 
     def _gather(self, now: float) -> None:
@@ -322,8 +349,11 @@ class Attempt:
             self._end.finish(now)
 
     async def _end_processes(self) -> list[int]:
+        await self._hangs.close()
         self._commits.quiet = True
         self._commits.coordinator.abandon("The attempt has ended.")
         if self._preparing is not None:
             await asyncio.wait([self._preparing], timeout=DRAIN_LIMIT_S)
-        return await self._end.end_processes(self._tree)
+        unkillable = await self._end.end_processes(self._tree)
+        await self._log_watch.note()
+        return unkillable

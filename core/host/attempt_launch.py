@@ -52,6 +52,7 @@ async def prepare_launch(
     context: RunContext,
     *,
     number: int,
+    halvings: int,
     restarts: int,
     port: int,
     fell_back: bool,
@@ -63,6 +64,7 @@ async def prepare_launch(
         run: What the attempt trains, and on what.
         context: Where it continues from.
         number: The attempt's number.
+        halvings: How often the micro-batch was halved since the host started.
         restarts: How often this host has restarted the ranks.
         port: The listener's.
         fell_back: The run's last attempt trained in a lesser way than was asked for.
@@ -79,6 +81,7 @@ async def prepare_launch(
         checkpoint=None if checkpoint is None else checkpoint.folder,
         python=sys.executable,
         host_pid=os.getpid(),
+        halvings=halvings,
         restarts=restarts,
         master_port=free_port() if run.recipe.self_contained else 0,
     )

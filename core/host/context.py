@@ -13,7 +13,7 @@ from core.config import RunConfig
 from core.data.dataset import identify
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.launch.resolved import ResolvedRun, resolve
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import Platform, this_platform
 from core.recipes.manifest import Recipe
 from core.run_folder.store import RunStore

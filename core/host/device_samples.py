@@ -8,7 +8,8 @@ import time
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
-from core.machine.devices import Device, DeviceMonitor
+from core.machine.devices import Device
+from core.machine.devices.monitor import DeviceMonitor
 
 log = logging.getLogger(__name__)
 

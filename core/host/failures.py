@@ -16,7 +16,7 @@ SETTLE_S: Final = 1.5
 """Wait after the first failure: a killed rank's socket closes before its exit code is known."""
 _TAIL_BYTES: Final = 8 << 10
 _TAIL_LINES: Final = 8
-_OUR_NOISE: Final = re.compile(r"^\s*$|^rankdeck: the run's host is gone")
+_OUR_NOISE: Final = re.compile(r"^\s*$|^rankdeck: (the run's host is gone|\| )")
 # Error texts of torch, gloo, NCCL and sockets when the *other* end has gone: a foreign exception has no field for it.
 _PEER_LOST: Final = re.compile(
     r"connection (was )?(closed|reset|aborted)( by peer)?|broken pipe|socket (closed|timeout)|gloo/transport|"
@@ -38,6 +38,7 @@ class RankFailure:
         returncode: How its process ended; None while it has not.
         report: Its own account.
         finding: The host's own finding, where that is what failed ("made no first step within 180 s").
+        hung: It made no progress, and the host ends it for that (`core.host.hang_policy`).
         log: The rank's log.
         tail: The log's last lines.
     """
@@ -50,6 +51,7 @@ class RankFailure:
     returncode: int | None = None
     report: RankFailed | None = None
     finding: str = ""
+    hung: bool = False
     log: Path = Path()
     tail: tuple[str, ...] = ()
 
@@ -75,6 +77,11 @@ class RankFailure:
     def usage(self) -> bool:
         """The person's input is at fault; no fallback can help."""
         return self.report is not None and self.report.usage
+
+    @property
+    def kind(self) -> str:
+        """`RankFailed.kind`: what ended it where new processes would meet the same again."""
+        return "" if self.report is None else self.report.kind
 
 
 def root_cause(failures: Sequence[RankFailure]) -> RankFailure:

@@ -54,6 +54,8 @@ class StartFallbacks:
         """The attempt that follows one of `run` with this outcome; None where the failure stands."""
         if outcome.kind != "not_started" or run.recipe.self_contained or run.config.strict or run.world_size == 1:
             return None
+        if outcome.failure_kind:
+            return None  # in the first step of all
         if self._in_step is None and (outcome.usage or run.replica_groups > 1):
             return None  # the person's own input, or what the person chose
         reason = outcome.error["cause"] if outcome.error else "Its ranks could not start."

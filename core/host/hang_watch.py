@@ -1,100 +1,85 @@
-"""Hang watch: reports ranks in training that have sent nothing for long. A rank that hangs neither fails nor ends.
+"""Hang watch: notices ranks in training that have reported nothing for long. A rank that hangs neither fails nor ends.
 
-It only reports. A rank may be silent for a reason that the host does not know, and only a person can tell that from a
-hang.
+What follows is `core.host.hang_response`'s.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
-from typing import Final
 
-from core.formatting import listed
+from core.host.pace import AwakeClock
 from core.host.ranks import Rank, Ranks
-from core.protocol.rank_context import ENV_SILENT_AFTER
-
-_SILENT_AFTER_S: Final = 60.0
-_PAUSES: Final = 5.0
-"""Times its longest pause so far that a rank may be silent: some recipes play games between two chunks."""
-_AT_WORK: Final = 10.0
-"""Times the limit while a rank reports a long activity, such as evaluating."""
-_AWAY_S: Final = 5.0
-"""Between two looks; after a longer gap the whole computer was asleep or suspended, so no rank is late."""
+from core.processes import process_state
 
 
 class HangWatch:
-    """Checks when each rank was last heard, and reports once until all are heard again.
+    """Checks how long ago each rank was heard, and names those that are late, each once until all are heard again.
 
     Args:
-        change_phase: Publishes the run's current activity, as text.
-        emit: Writes an event into the metrics.
-        after_s: How long a rank may say nothing; None for what the environment says, or a minute.
+        ranks: The attempt's.
+        limit_s: How long a rank may say nothing; None: as long as its own pace says.
+        on_hang: Called with ranks that are late, and for how long the first of them has said nothing.
+        on_over: Called when all that were late are heard again.
+        is_held: Whether ranks are not listened to just now, because the disk is behind.
+        is_stopped: Whether a process is suspended.
     """
 
     def __init__(
         self,
         ranks: Ranks,
-        change_phase: Callable[[str], None],
-        emit: Callable[..., None],
-        after_s: float | None = None,
+        limit_s: float | None,
+        on_hang: Callable[[Sequence[Rank], float], None],
+        on_over: Callable[[], None],
+        is_held: Callable[[], bool] = lambda: False,
+        is_stopped: Callable[[int], bool] = process_state.is_stopped,
     ) -> None:
         self._ranks = ranks
-        self._change_phase = change_phase
-        self._emit = emit
-        self._after_s = _from_environment() if after_s is None else after_s
-        self._looked_at: float | None = None
-        self._reported = False
+        self._limit_s = limit_s
+        self._on_hang = on_hang
+        self._on_over = on_over
+        self._is_held = is_held
+        self._is_stopped = is_stopped
+        self._clock = AwakeClock()
+        self._named: set[int] = set()
+
+    def heard(self, rank: Rank, now: float, *, is_step: bool = False) -> None:
+        """A rank has said something, `now` on the monotonic clock; called before the rank takes note of what it was."""
+        in_training = rank.trains or rank.phase == "ready"
+        was_busy = rank.takes_its_time or not in_training
+        rank.pace.heard(self._read_clock(now), is_step=is_step, was_busy=was_busy)
 
     def look(self, now: float) -> None:
         """Checks all ranks once, `now` on the monotonic clock."""
-        if self._looked_at is not None and now - self._looked_at > _AWAY_S:
-            for rank in self._ranks:
-                rank.heard_at = now
-        self._looked_at = now
-        silent = [rank for rank in self._ranks if self._is_silent(rank, now)]
-        if silent and not self._reported:
-            self._reported = True
-            self._report(silent, now)
-        elif not silent and self._reported:
-            self._reported = False
-            self._change_phase("")
+        moment = self._read_clock(now)
+        for rank in self._ranks:
+            if rank.first_step is not None and not rank.trains:
+                rank.pace.rest(moment)
+        late = [rank for rank in self._ranks if self.is_late(rank)]
+        new = [rank for rank in late if rank.number not in self._named]
+        if new:
+            self._named |= {rank.number for rank in late}
+            self._on_hang(late, max(self.silent_s(rank) for rank in late))
+        elif self._named and not late:
+            self._named.clear()
+            self._on_over()
 
-    def _is_silent(self, rank: Rank, now: float) -> bool:
-        if not rank.trains or rank.heard_at is None:
-            return False
-        limit_s = max(self._after_s, _PAUSES * rank.longest_pause_s)
-        return now - rank.heard_at > (_AT_WORK * limit_s if rank.takes_its_time else limit_s)
+    def is_late(self, rank: Rank) -> bool:
+        """Whether a rank has been silent for too long. Of ranks that wait for each other, all have to be.
 
-    def _report(self, silent: Sequence[Rank], now: float) -> None:
-        names = listed([rank.device for rank in silent])
-        where = listed([f"{rank.device} (step {rank.step})" for rank in silent])
-        logs = listed([f"logs/{rank.command.log.name}" for rank in silent])
-        since_s = max(now - (rank.heard_at or now) for rank in silent)
-        usual_s = max(rank.longest_pause_s for rank in silent)
-        cause = f"From {where} there was no message for {since_s:.0f} s; "
-        cause += f"the longest pause before was {usual_s:.1f} s."
-        if self._ranks.synchronised and len(self._ranks.all) > 1:
-            cause += " Devices that train in step wait for each other: one that hangs holds up all."
-        self._change_phase(f"{names} may hang: see Alerts")
-        self._emit(
-            "alert",
-            kind="silence",
-            ranks=[rank.number for rank in silent],
-            title=f"{names} may hang",
-            cause=cause,
-            next_step=f"The run was not stopped. Check the device and {logs}. If nothing more comes, "
-            f"press Stop twice, then Resume: {self._resumes()}",
-        )
+        A suspended process does nothing of what may last long, so neither is waited for.
+        """
+        if self._is_overdue(rank, is_busy=False) and rank.pid is not None and self._is_stopped(rank.pid):
+            return True
+        together = [other for other in self._ranks if other.trains] if self._ranks.connected else [rank]
+        return all(self._is_overdue(other, is_busy=other.takes_its_time) for other in together) and rank in together
 
-    def _resumes(self) -> str:
-        if self._ranks.run.recipe.self_contained:
-            return "the script starts again and decides where it continues."
-        return "the run continues from its last checkpoint."
+    def silent_s(self, rank: Rank) -> float:
+        """How long a rank has said nothing."""
+        return rank.pace.silent_s(self._clock.now)
 
+    def _is_overdue(self, rank: Rank, *, is_busy: bool) -> bool:
+        limit_s = rank.pace.limit_s(self._limit_s, is_busy=is_busy)
+        return rank.trains and limit_s is not None and self.silent_s(rank) > limit_s
 
-def _from_environment() -> float:
-    try:
-        return max(0.1, float(os.environ.get(ENV_SILENT_AFTER, "")))
-    except ValueError:
-        return _SILENT_AFTER_S
+    def _read_clock(self, now: float) -> float:
+        return self._clock.read(now, counts=not self._is_held())

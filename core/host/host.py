@@ -14,6 +14,7 @@ from core.checkpoints.full_weights import export_weights
 from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
 from core.errors import RankdeckError
+from core.estimate.history import EVENT as MEMORY_EVENT
 from core.host.attempt import Attempt
 from core.host.disk import ReservedSpace, folder_gone, until_gone
 from core.host.lifecycle import RunLifecycle
@@ -200,6 +201,9 @@ class RunHost:
         hello = connection.hello
         if hello is not None and (attempt := self._attempt_with(hello)) is not None:
             attempt.lines_received(hello.rank, parsed)
+            for value in parsed:
+                if value["event"] == MEMORY_EVENT:
+                    self._life.memory.note(hello.rank, value)
 
     def closed(self, connection: Connection) -> None:
         hello = connection.hello

@@ -1,4 +1,4 @@
-"""Run lifecycle: one attempt after another, with restarts after a failure and fallbacks where ranks could not start."""
+"""Run lifecycle: one attempt after another, with restarts, rollbacks and fallbacks where ranks could not start."""
 
 from __future__ import annotations
 
@@ -10,13 +10,18 @@ from dataclasses import replace
 from typing import Any
 
 from core.config import RunConfig
+from core.config.config_file import to_toml
+from core.files.atomic import write_atomic
 from core.host.attempt import Attempt
 from core.host.attempt_launch import AttemptLaunch, prepare_launch
 from core.host.context import RunContext, damaged_alert, gather_context
 from core.host.device_samples import DeviceSampler, sampled
 from core.host.early_stop import StopReason
 from core.host.fallback import NextAttempt, StartFallbacks
+from core.host.hang_policy import restart_limit
 from core.host.launch_event import ScriptSteps, launch_fields
+from core.host.memory_record import MemoryRecord
+from core.host.micro_batches import MicroBatches
 from core.host.outcome import Outcome
 from core.host.services import HostServices
 from core.host.states import HostState
@@ -24,7 +29,7 @@ from core.host.stop_ladder import StopLadder
 from core.host.stop_watch import StopWatch
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.launch.stop_rules import stop_rules
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 from core.processes import end_marked, folder_mark
 from core.recipes.catalog import get_recipe
 from core.run_folder.state import RunState
@@ -62,8 +67,11 @@ class RunLifecycle:
         self._services = services
         self._first = first
         self._restarts = 0
+        self._rollbacks = 0
+        self._micro_batches = MicroBatches(services)
         self._script_steps: ScriptSteps | None = None
         self._stop_watch: StopWatch | None = None
+        self.memory = MemoryRecord(services.store.dir, services.disk)
 
     async def run(self, config: RunConfig, port: int) -> Outcome:
         """All attempts; `port` is the listener's."""
@@ -76,8 +84,19 @@ class RunLifecycle:
             if self.ladder.is_asked:
                 return Outcome("stopped")
             outcome = await self._one_attempt(run, context, port)
+            run = await self._micro_batches.after_attempt(run)
+            if (batch := self._micro_batches.next(run, outcome)) is not None and not self._is_final(outcome):
+                context = await self._restarted(context)
+                self.enter(HostState.STARTING, phase=f"restarting with micro-batch {batch.micro}")
+                run = await self._micro_batches.restart(run, batch, outcome, context.checkpoint)
+                continue
+            if self._may_roll_back(run, outcome):
+                context = await self._restarted(context)
+                run = await self._roll_back(run, context, outcome)
+                continue
             if self._may_restart(run, outcome):
-                context = await self._restart(run.config.max_restarts, context, outcome)
+                self._note_restart(restart_limit(run.config, outcome.root), outcome)
+                context = await self._restarted(context)
                 continue
             following = fallbacks.after(run, outcome)
             if following is None:
@@ -150,6 +169,7 @@ class RunLifecycle:
         context = await services.on_disk(
             gather_context, services.store, self._first.run_id, config, recipe, monitor, services.checkpoints
         )
+        context = replace(context, run=await self._micro_batches.first(context.run))
         for bad in context.damaged:
             self._emit("alert", **damaged_alert(bad, context.checkpoint))
         uuids = await asyncio.to_thread(lambda: sampled(context.run.devices, monitor.devices()))
@@ -170,13 +190,22 @@ class RunLifecycle:
             run,
             context,
             number=self.number,
+            halvings=self._micro_batches.halvings,
             restarts=self._restarts,
             port=port,
             fell_back=self._first.fallback is not None,
         )
-        self._announce(launch)
+        self._announce(launch, await self._services.on_disk(self.memory.begin, run))
         assert self._stop_watch is not None
-        self.attempt = Attempt(self._services, launch, self.ladder, self._stop_watch, self.stop_for, self._on_training)
+        self.attempt = Attempt(
+            self._services,
+            launch,
+            self.ladder,
+            self._stop_watch,
+            self.stop_for,
+            self._on_training,
+            self._micro_batches.heard,
+        )
         try:
             return await self.attempt.run()
         finally:
@@ -185,7 +214,7 @@ class RunLifecycle:
             with contextlib.suppress(OSError):  # no rank reads it any more; torch often removes it itself
                 launch.rendezvous.unlink(missing_ok=True)
 
-    def _announce(self, launch: AttemptLaunch) -> None:
+    def _announce(self, launch: AttemptLaunch, predicted_bytes: int | None) -> None:
         run, checkpoint, status = launch.run, launch.context.checkpoint, self._services.status
         self._script_steps = ScriptSteps() if self.number > 1 and run.recipe.self_contained else None
         status.change(
@@ -199,7 +228,7 @@ class RunLifecycle:
         fields = launch_fields(launch, self.number, self._first.world_size, status.state.fallback)
         assert self._stop_watch is not None
         self._stop_watch.launched(fields["resumed_from"])
-        self._emit("launch", **fields)
+        self._emit("launch", **fields, predicted_bytes=predicted_bytes)
 
     async def _with_best_model(self, outcome: Outcome) -> Outcome:
         """The outcome with the best weights for the export, where a rule has ended the run."""
@@ -211,17 +240,51 @@ class RunLifecycle:
 
     def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
-        final = outcome.usage or outcome.unkillable or outcome.root is None or self.ladder.is_asked
-        return failed and not final and self.lost is None and self._restarts < run.config.max_restarts
+        final = self._is_final(outcome) or outcome.usage or outcome.root is None or bool(outcome.failure_kind)
+        return failed and not final and self._restarts < restart_limit(run.config, outcome.root)
 
-    async def _restart(self, limit: int, context: RunContext, outcome: Outcome) -> RunContext:
-        """Reports the restart, and finds the newest checkpoint for the next attempt to continue from."""
+    def _may_roll_back(self, run: ResolvedRun, outcome: Outcome) -> bool:
+        config = run.config
+        wanted = config.non_finite == "rollback" and self._rollbacks < config.non_finite_limit
+        return outcome.failure_kind == "non_finite" and wanted and not self._is_final(outcome)
+
+    def _is_final(self, outcome: Outcome) -> bool:
+        return bool(outcome.unkillable) or self.ladder.is_asked or self.lost is not None
+
+    async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
+        """Reports the rollback, and lowers the learning rate, also for a later resume."""
+        self._rollbacks += 1
+        lr, limit, checkpoint = run.config.lr / 2, run.config.non_finite_limit, context.checkpoint
+        cause = (outcome.error or {}).get("cause", "")
+        log.warning("rollback %d of %d: %s", self._rollbacks, limit, cause)
+        where = f"checkpoint {checkpoint.number} (step {checkpoint.step:,})" if checkpoint else "the beginning"
+        self._emit(
+            "alert",
+            kind="rollback",
+            number=self._rollbacks,
+            of=limit,
+            lr=lr,
+            checkpoint=None if checkpoint is None else checkpoint.number,
+            title="The run went back and lowered its learning rate",
+            cause=f"{cause} It continues from {where} with learning rate {lr:.3g} instead of {run.config.lr:.3g}.",
+            next_step="If this happens again at the same samples, look at them in the data, or choose to skip them.",
+        )
+        self.enter(HostState.STARTING, phase=f"rollback {self._rollbacks} of {limit}")
+        store = self._services.store
+        await self._services.on_disk(write_atomic, store.run_toml, to_toml(store.config().replace(lr=lr)))
+        return resolve_on(run.config.replace(lr=lr), run.recipe, run.devices, run.platform)
+
+    def _note_restart(self, limit: int, outcome: Outcome) -> None:
+        """Reports a restart."""
         self._restarts += 1
-        self.number += 1
         error = outcome.error or {}
         log.warning("restart %d of %d: %s", self._restarts, limit, error.get("cause", ""))
         self._emit("restart", number=self._restarts, of=limit, **error)
         self.enter(HostState.STARTING, phase=f"restart {self._restarts} of {limit}")
+
+    async def _restarted(self, context: RunContext) -> RunContext:
+        """The context of another attempt, which continues from the newest checkpoint."""
+        self.number += 1
         committed, checkpoints = context.keeper.committed_checkpoint, self._services.checkpoints
         checkpoint, damaged = await self._services.on_disk(lambda: checkpoints.newest_valid(committed()))
         await self._services.on_disk(checkpoints.remove_unfinished)

@@ -36,6 +36,11 @@ class Outcome:
     model: tuple[Path, ...] = ()
     unkillable: tuple[int, ...] = ()
 
+    @property
+    def failure_kind(self) -> str:
+        """What ended it, where new processes would meet the same again: ``non_finite``, ``out_of_memory``."""
+        return "" if self.root is None else self.root.kind
+
 
 def exit_code(outcome: Outcome, hurried: bool) -> int:
     """The host's exit code; `hurried`: a stop without a commit was requested."""

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from core.host.failures import RankFailure, last_lines
+from core.host.pace import Pace
 from core.launch.plan import RankCommand
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
@@ -36,8 +37,7 @@ class Rank:
         bye: It has said goodbye.
         lost_at: When its connection was closed.
         exited_at: When its process was seen to have ended.
-        heard_at: When it last said anything.
-        longest_pause_s: The longest that it has said nothing since its first step.
+        pace: How often it reports.
     """
 
     command: RankCommand
@@ -54,8 +54,7 @@ class Rank:
     bye: Bye | None = None
     lost_at: float | None = None
     exited_at: float | None = None
-    heard_at: float | None = None
-    longest_pause_s: float = 0.0
+    pace: Pace = field(default_factory=Pace)
 
     @property
     def number(self) -> int:
@@ -81,13 +80,25 @@ class Rank:
     @property
     def takes_its_time(self) -> bool:
         """It has said that it does something in which nothing is told for long."""
-        return self.phase in ("evaluating", "computing")
+        return self.phase in ("evaluating", "saving", "computing")
 
-    def heard(self, now: float) -> None:
-        """It has said something, at this moment on the monotonic clock."""
-        if self.heard_at is not None and self.trains and not self.takes_its_time:
-            self.longest_pause_s = max(self.longest_pause_s, now - self.heard_at)
-        self.heard_at = now
+    @property
+    def pid(self) -> int | None:
+        """The process that trains, or that started the program which does; a launcher may have another pid."""
+        hello = None if self.connection is None else self.connection.hello
+        if hello is not None and hello.pid:
+            return hello.pid
+        return None if self.child is None else self.child.pid
+
+    def saves(self) -> None:
+        """It has begun a checkpoint."""
+        if self.phase == "training":
+            self.phase = "saving"
+
+    def has_saved(self) -> None:
+        """Its part of a checkpoint is written, or could not be."""
+        if self.phase == "saving":
+            self.phase = "training"
 
     def send(self, message: Message) -> None:
         """To a rank that is not connected it is nothing."""
@@ -130,6 +141,11 @@ class Ranks:
     def synchronised(self) -> bool:
         """They train in step."""
         return self.run.replica_groups == 1
+
+    @property
+    def connected(self) -> bool:
+        """They wait for each other, in each step or now and then."""
+        return bool(self.run.backend) or (self.synchronised and len(self.all) > 1)
 
     @property
     def started(self) -> bool:

@@ -34,6 +34,7 @@ class LaunchSite:
         token: What a rank must say to it.
         checkpoint: Folder of the checkpoint to resume from, or None.
         host_pid: The host's process id; 0 when it is not known.
+        halvings: How often the micro-batch was halved since the host started.
         restarts: How often this host has restarted the ranks after one of them failed.
         master_port: Where the ranks of a self-contained program find each other; a port that is free.
     """
@@ -46,6 +47,7 @@ class LaunchSite:
     checkpoint: Path | None
     python: str
     host_pid: int = 0
+    halvings: int = 0
     restarts: int = 0
     master_port: int = 0
 
@@ -130,6 +132,7 @@ def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
         attempt=site.attempt,
         micro_batch=0 if run.recipe.self_contained else run.batch.micro,
         grad_accum_steps=0 if run.recipe.self_contained else run.batch.accumulation,
+        halvings=site.halvings,
         restarts=site.restarts,
         checkpoint=site.checkpoint,
         port=site.port,

@@ -78,7 +78,7 @@ class Claims:
     def __init__(self, setup: LedgerSetup, committed: Committed, clock: Callable[[], float]) -> None:
         self._setup = setup
         self._committed = committed
-        self._trained_before = committed.samples_trained
+        self._passed_before = committed.samples_passed
         self._clock = clock
         self._orders: dict[int, list[int]] = {}
         self._pools: dict[int, EpochPool] = {}
@@ -149,7 +149,7 @@ class Claims:
         if not setup.stealing or setup.epochs is None:
             return -1
         claimed = sum(group.samples for group in self._groups)
-        left = setup.epochs * setup.grid.samples - self._trained_before - claimed
+        left = setup.epochs * setup.grid.samples - self._passed_before - claimed
         prior = _PRIOR_CHUNKS * setup.grid.chunk_size
         # Additive smoothing: equal parts at first, each group's own speed once it has claimed more than the prior.
         return round(left * (state.samples + prior) / (claimed + setup.groups * prior))

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from core.errors import ChunkSizeError, RankdeckError, StateFileError
 from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.ledger.state_file import CompletedChunk, LedgerFile
-from core.protocol.messages import ChunkDone, Position
+from core.protocol.messages import ChunkDone, Position, SkippedBatch
 
 ChunkKey = tuple[int, int]
 """Epoch and chunk index."""
@@ -50,6 +50,7 @@ class Committed:
         partial: Chunks of which the weights hold a part.
         samples_completed: Samples in all completed chunks, over all epochs.
         checkpoint: The checkpoint's number; None before the first.
+        skipped: Batches of which nothing went into the weights, of all epochs; chunks count their samples all the same.
     """
 
     epoch: int = 0
@@ -57,16 +58,27 @@ class Committed:
     partial: dict[ChunkKey, Partial] = field(default_factory=dict)
     samples_completed: int = 0
     checkpoint: int | None = None
+    skipped: list[SkippedBatch] = field(default_factory=list)
+
+    @property
+    def samples_skipped(self) -> int:
+        """Samples of all skipped batches."""
+        return sum(batch.samples for batch in self.skipped)
+
+    @property
+    def samples_passed(self) -> int:
+        """Samples that need not come again, over all epochs: trained or skipped."""
+        return self.samples_completed + sum(p.samples_done for p in self.partial.values())
 
     @property
     def samples_trained(self) -> int:
         """Samples that the weights have seen, over all epochs."""
-        return self.samples_completed + sum(p.samples_done for p in self.partial.values())
+        return self.samples_passed - self.samples_skipped
 
     def copy(self) -> Committed:
         """One that can be changed without changing this."""
         done = {epoch: dict(chunks) for epoch, chunks in self.done.items()}
-        return replace(self, done=done, partial=dict(self.partial))
+        return replace(self, done=done, partial=dict(self.partial), skipped=list(self.skipped))
 
     def is_done(self, epoch: int, index: int) -> bool:
         """Whether a chunk is completed in an epoch."""
@@ -105,6 +117,8 @@ class Committed:
                 self._complete(key, setup, group, position.step)
             elif samples_done:
                 self.partial[key] = Partial(samples_done, claimed.get(key, before.timestamp))
+        for batch in position.skipped:
+            self._skip(batch, grid)
 
     def turn_epochs(self, chunks: int) -> None:
         """Moves `epoch` past every finished one and forgets all but the newest of those."""
@@ -133,6 +147,14 @@ class Committed:
                 f"{_name(key, grid)} is said to be completed after {chunk.samples} of its {count} samples."
             )
 
+    def _skip(self, batch: SkippedBatch, grid: ChunkGrid) -> None:
+        """Takes a skipped batch, which may be named again, as a lost rank's position is at each further commit."""
+        in_order = all(len(run) == 2 and run[0] <= run[1] for run in batch.ranges)
+        if not in_order or not batch.ranges or batch.ranges[0][0] < 0 or batch.ranges[-1][1] >= grid.samples:
+            raise LedgerConflictError(f"The batch of step {batch.step} was skipped with samples that are not there.")
+        if batch not in self.skipped:
+            self.skipped.append(batch)
+
     def _complete(self, key: ChunkKey, setup: LedgerSetup, group: int, optimizer_step: int) -> None:
         (epoch, index), grid = key, setup.grid
         self.partial.pop(key, None)
@@ -149,7 +171,12 @@ def restored(file: LedgerFile, grid: ChunkGrid) -> Committed:
     Raises:
         StateFileError: It names a chunk that the dataset does not have, or contradicts itself.
     """
-    committed = Committed(epoch=file.current_epoch, samples_completed=file.total_samples, checkpoint=file.checkpoint)
+    committed = Committed(
+        epoch=file.current_epoch,
+        samples_completed=file.total_samples,
+        checkpoint=file.checkpoint,
+        skipped=list(file.skipped),
+    )
     for chunk in file.completed:
         index = _index(file, grid, chunk.block_id, chunk.chunk_id)
         chunks = committed.done.setdefault(chunk.epoch, {})

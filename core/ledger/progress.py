@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from core.ledger.chunk_grid import LedgerSetup
@@ -23,7 +23,8 @@ class LedgerProgress:
         chunks_in_progress: Claimed or partly trained, of any epoch.
         samples_done: Of this epoch, partly trained chunks included.
         samples_trained: Over all epochs.
-        finished: Every chunk of every epoch asked for is in the weights.
+        samples_skipped: In batches that were not finite, over all epochs.
+        finished: Every chunk of every epoch asked for is done.
     """
 
     epoch: int
@@ -34,6 +35,7 @@ class LedgerProgress:
     samples_total: int
     samples_done: int
     samples_trained: int
+    samples_skipped: int
     finished: bool
 
 
@@ -79,6 +81,7 @@ class LedgerView:
             samples_total=self.setup.grid.samples,
             samples_done=sum(chunk.samples for chunk in done.values()) + partial,
             samples_trained=self.committed.samples_trained,
+            samples_skipped=self.committed.samples_skipped,
             finished=self.setup.epochs is not None and self.committed.epoch >= self.setup.epochs,
         )
 
@@ -144,6 +147,7 @@ class LedgerView:
             "samples_per_block": self.setup.grid.samples_per_block,
             "chunk_size": self.setup.grid.chunk_size,
             "samples_trained": self.committed.samples_trained,
+            "skipped_batches": [asdict(batch) for batch in self.committed.skipped],
             "seed": self.setup.seed,
             "dataset": dict(self.setup.dataset),
             "world_size": self.setup.world,

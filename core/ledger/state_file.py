@@ -16,6 +16,7 @@ from core.errors import NewerVersionError, StateFileError
 from core.files.atomic import read_json, require_format
 from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
+from core.protocol.messages import SkippedBatch
 from core.records import Limits, RecordError, Whole, read_record
 
 FORMAT: Final = "rankdeck-ledger"
@@ -85,7 +86,7 @@ class LedgerFile:
         total_samples: Samples in all completed chunks of all epochs.
         chunk_size: From the file, or for AI-OS's from the name of its folder.
         notes: What was odd about AI-OS's file and how it was taken, one sentence each.
-        setup, checkpoint: Rankdeck's form only.
+        setup, checkpoint, skipped: Rankdeck's form only.
     """
 
     path: Path
@@ -100,6 +101,7 @@ class LedgerFile:
     notes: tuple[str, ...] = ()
     setup: LedgerSetup | None = None
     checkpoint: int | None = None
+    skipped: tuple[SkippedBatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,7 @@ class _OwnDocument:
     dataset_name: str | None = None
     epochs: Whole | None = None
     checkpoint: Whole | None = None
+    skipped_batches: list[SkippedBatch] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,6 +238,7 @@ def _parse_own(document: dict[str, Any], path: Path) -> LedgerFile:
         chunk_size=own.chunk_size,
         setup=setup,
         checkpoint=own.checkpoint,
+        skipped=tuple(own.skipped_batches),
     )
 
 

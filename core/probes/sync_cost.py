@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from core.formatting import megabytes
+
 BYTES_PER_PARAMETER: Final = 4
 """Weights and gradients travel as fp32."""
 
@@ -52,12 +54,6 @@ class Price:
         percent = 100 * self.wait_share
         share = "under 1 %" if percent < 1 else f"about {percent:.0f} %"
         return f"{megabytes(self.bytes_per_step)} a step, {share} of the time waiting"
-
-
-def megabytes(size: float) -> str:
-    """Bytes for a person: "0.34 MB", "1,200 MB"."""
-    millions = size / 1e6
-    return f"{millions:,.0f} MB" if millions >= 10 else f"{millions:.2g} MB"
 
 
 FREE: Final = Price(0.0, 0.0, 0.0)

@@ -16,6 +16,7 @@ RANK_PROTOCOL: Final = 2
 """Version 1, of 0.1, calls the checkpoint a generation. Clients do not name it, so theirs is unchanged."""
 
 Role = Literal["rank", "client"]
+Waits = Literal["yes", "no", "perhaps"]
 
 MESSAGE_TYPES: Final[dict[str, type[Message]]] = {}
 """All of them, by their names on the wire."""
@@ -133,13 +134,32 @@ class Claim(Message):
 
 @dataclass(frozen=True, slots=True)
 class ChunkDone:
-    """A chunk whose every sample went into the weights, with this replica group's optimizer step at that moment."""
+    """A chunk whose every sample was trained or skipped, with this replica group's optimizer step at that moment."""
 
     epoch: int
     block_id: int
     chunk_id: int
     optimizer_step: int
     samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class SkippedBatch:
+    """The batch of one optimizer step of which nothing went into the weights (`workers.training.non_finite`).
+
+    Attributes:
+        step: The step.
+        ranges: Its samples, dataset indices in rising order: ``[[first, last], …]``, both included.
+    """
+
+    epoch: int
+    step: int
+    ranges: list[list[int]]
+
+    @property
+    def samples(self) -> int:
+        """How many they are."""
+        return sum(last - first + 1 for first, last in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,12 +171,15 @@ class Position:
         samples_seen: Samples this replica group has trained on, over all attempts.
         completed: Chunks completed since the last committed checkpoint, oldest first.
         partial: Chunks begun and not finished: ``[[epoch, block_id, chunk_id, samples_done], …]``.
+        skipped: Batches left out since the last committed checkpoint, oldest first; chunks count their samples all the
+            same, `samples_seen` does not.
     """
 
     step: int
     samples_seen: int = 0
     completed: list[ChunkDone] = field(default_factory=list)
     partial: list[list[int]] = field(default_factory=list)
+    skipped: list[SkippedBatch] = field(default_factory=list)
 
 
 @_message("commit_begin")
@@ -234,6 +257,21 @@ class GoalProgress(Message):
     text: str
 
 
+@_message("micro_batch_halved")
+class MicroBatchHalved(Message):
+    """A replica group trains in smaller micro-batches from here on, since memory ran out.
+
+    Attributes:
+        micro_batch: Samples that a rank works on at once.
+        halvings: How often it was halved since the host started.
+        ranks: Those that ran out of memory.
+    """
+
+    micro_batch: int
+    halvings: int
+    ranks: list[int] = field(default_factory=list)
+
+
 @_message("merge_ready")
 class MergeReady(Message):
     """Parallel-independent: this rank waits at merge round `round` (1, 2, …)."""
@@ -267,6 +305,7 @@ class RankFailed(Message):
         usage: True when the person's input is at fault, so that no fallback can help.
         peer_lost: True when it failed because another rank had exited: a secondary failure.
         window_step: The next step without a command-line option; empty where it is the same.
+        kind: A failure that the host may answer: ``non_finite``, ``out_of_memory``; empty for any other.
     """
 
     title: str
@@ -276,6 +315,23 @@ class RankFailed(Message):
     traceback: str = ""
     peer_lost: bool = False
     window_step: str = ""
+    kind: str = ""
+
+
+@_message("stacks")
+class Stacks(Message):
+    """Answer to `StacksPlease`.
+
+    Attributes:
+        text: The stacks of all threads as Python prints them, the training thread's first.
+        place: Where the training thread is: "recipes/mine/train.py:57 in loss".
+        waits: Whether it waits for other ranks in a collective. "perhaps": it is in a backward pass, which computes and
+            waits.
+    """
+
+    text: str
+    place: str
+    waits: Waits
 
 
 @_message("bye")
@@ -343,6 +399,11 @@ class Stop(Message):
     """Commit at the next step boundary, say `RankDone(finished=False)`, wait."""
 
     reason: str = "asked"
+
+
+@_message("stacks_please")
+class StacksPlease(Message):
+    """Report where all threads are. A rank answers also while its training thread hangs."""
 
 
 @_message("merge")

@@ -21,8 +21,6 @@ ENV_RANK: Final = "RANKDECK_RANK"
 """A `RankContext` as JSON."""
 ENV_RUN_DIR: Final = "RANKDECK_RUN_DIR"
 """The run's folder, for programs of the user's own."""
-ENV_SILENT_AFTER: Final = "RANKDECK_SILENT_AFTER_S"
-"""How long a rank that trains may say nothing until the hang watch speaks; a person may set it."""
 ENV_RUN_MARK: Final = "RANKDECK_RUN_MARK"
 """Stands in the environment of all processes of an attempt, so that what is left of it is found (Linux)."""
 CONFIG_FILE: Final = "attempt.toml"
@@ -46,6 +44,7 @@ class RankContext:
         attempt: Number of the attempt, from 1; 0 for a rank without a host.
         micro_batch: Samples that it works on at once; 0 where a program has batches of its own.
         grad_accum_steps: Micro-batches that it adds up before an optimizer step.
+        halvings: How often the micro-batch was halved since the host started.
         restarts: How often this host has restarted the ranks after one of them failed.
         checkpoint: Folder of the checkpoint to resume from.
         port: Where the host listens on 127.0.0.1; 0: there is no host.
@@ -68,6 +67,7 @@ class RankContext:
     attempt: int = 0
     micro_batch: int = 0
     grad_accum_steps: int = 0
+    halvings: int = 0
     restarts: int = 0
     checkpoint: Path | None = None
     port: int = 0
@@ -80,6 +80,11 @@ class RankContext:
     def config_file(self) -> Path:
         """What this attempt trains."""
         return self.run_dir / CONFIG_FILE
+
+    @property
+    def stacks_file(self) -> Path:
+        """Where its threads are, while no Python runs in it."""
+        return stacks_file(self.run_dir, self.rank)
 
     @property
     def on_cpu(self) -> bool:
@@ -104,6 +109,11 @@ class RankContext:
             return read_record(cls, parse_json(text), strict=True)
         except ValueError as error:
             raise _not_started_by_a_host(f"{ENV_RANK} cannot be read: {error}") from None
+
+
+def stacks_file(run_dir: Path, rank: int) -> Path:
+    """The file that a rank leaves its stacks in if it cannot answer."""
+    return run_dir / "logs" / f"rank{rank}.stacks"
 
 
 def _not_started_by_a_host(why: str) -> UsageError:

@@ -19,11 +19,15 @@ _HOW: Final = (
     "lr", "mode", "zero_stage", "zero_engine", "offload_optimizer", "offload_parameters", "deepspeed_config",
     "gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "backend",
     "collective_timeout_s", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr", "outer_momentum",
-    "precision", "merge_policy", "merge_every_chunks", "cudnn_benchmark", "expandable_segments", "env",
+    "precision", "non_finite", "non_finite_limit", "merge_policy", "merge_every_chunks", "cudnn_benchmark",
+    "expandable_segments", "env",
 )  # fmt: skip
 BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
 """If none of them is changed, the global batch stays."""
-STOPS: Final = ("early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh", "disk_reserve")
+STOPS: Final = (
+    "early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh", "disk_reserve",
+    "hang_timeout_s", "hang_policy",
+)  # fmt: skip
 """When the host ends the run; they change nothing in the weights."""
 CHANGES: Final = (*_HOW, *BATCH, *STOPS)
 """Settings that say how the work is shared or when it ends, and the learning rate: each may change at a resume."""

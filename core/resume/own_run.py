@@ -30,6 +30,7 @@ from core.recipes.check import check_by_recipe
 from core.recipes.outside_code import outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
+from core.resume.best_checkpoint import best_checkpoint
 from core.resume.changes import BATCH, change_lines, check_optimizer, device_count_notes, other_chunk_size
 from core.resume.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
 from core.resume.plan import ResumePlan
@@ -121,6 +122,7 @@ def plan_own(
         code_accepted=accepted,
         warnings=(*device_count_notes(changes), *run.device_notes, *_warnings(run, folder)),
         checkpoints=() if recipe.self_contained else checkpoints,
+        best=best_checkpoint(store.columns, recipe.heroes, checkpoints),
         set_aside=newer_than(checkpoint.number, checkpoints) if asked is not None and checkpoint else (),
         goes_back=asked is not None,
         name=_name(store, state),

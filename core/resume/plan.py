@@ -32,6 +32,7 @@ class ResumePlan:
         changed: What else is not as it was: a setting now and then, one sentence each.
         state_file: AI-OS's file, which the new run's ledger starts from; None for a run of ours.
         checkpoints: Those that can be chosen from, and others that are there, oldest first.
+        best: The number of the best of them, as the recipe judges it; None where none has a value.
         set_aside: Numbers of newer checkpoints that are set aside, as `checkpoint` was asked for by its number.
         goes_back: It was.
         code: A recipe or program that did not come with Rankdeck and that this run executes.
@@ -56,6 +57,7 @@ class ResumePlan:
     changed: tuple[str, ...] = ()
     state_file: LedgerFile | None = None
     checkpoints: tuple[CheckpointEntry, ...] = ()
+    best: int | None = None
     set_aside: tuple[int, ...] = ()
     goes_back: bool = False
     code: OutsideCode | None = None

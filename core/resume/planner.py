@@ -15,7 +15,8 @@ from core.errors import RunNotFoundError, StateFileError, UsageError
 from core.files.atomic import parse_path
 from core.ledger.ledger import read_state_file
 from core.ledger.state_file import FILE_NAME
-from core.machine.devices import Device, DeviceMonitor
+from core.machine.devices import Device
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import Platform, this_platform
 from core.resume.aios import plan_aios
 from core.resume.changes import CHANGES

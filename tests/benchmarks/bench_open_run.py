@@ -133,6 +133,7 @@ print(json.dumps(marks))
 def open_once(run_dir: Path, code: str = OPEN) -> dict[str, Any]:
     began = time.time()
     environment = program_environment(os.environ, {"QT_QPA_PLATFORM": "offscreen"})
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed Rankdeck compiles its modules once
     done = subprocess.run(
         [sys.executable, "-c", code, str(run_dir)],
         env=environment,

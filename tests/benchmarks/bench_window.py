@@ -95,6 +95,7 @@ print(json.dumps(marks))
 def run_once(code: str, *arguments: object) -> dict[str, Any]:
     began = time.time()
     environment = program_environment(os.environ, {"QT_QPA_PLATFORM": "offscreen"})
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed Rankdeck compiles its modules once
     command = [sys.executable, "-c", code, *map(str, arguments)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True, timeout=120)
     marks: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])

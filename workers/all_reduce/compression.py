@@ -49,9 +49,7 @@ class PowerSgd:
         self._device = next(model.parameters()).device
         self._order: dict[str, list[str]] = {}
         self._recalled: Memory | None = None
-        self._state: Any = powerSGD_hook.PowerSGDState(
-            process_group=None, matrix_approximation_rank=MATRIX_RANK, start_powerSGD_iter=WHOLE_STEPS
-        )
+        self.forget()
 
     def average(self, bucket: dist.GradBucket) -> torch.futures.Future[Tensor]:  # type: ignore[name-defined]
         """About the mean of one bucket over all ranks."""
@@ -72,6 +70,12 @@ class PowerSgd:
             return self._recalled
         tensors = {f"{what}.{bucket}": held[bucket] for what, held in self._held().items() for bucket in held}
         return tensors, {"steps": self._state.iter, "order": self._order}
+
+    def forget(self) -> None:
+        """Starts from nothing, with whole gradients at first; every rank at the same step."""
+        self._state: Any = powerSGD_hook.PowerSGDState(
+            process_group=None, matrix_approximation_rank=MATRIX_RANK, start_powerSGD_iter=WHOLE_STEPS
+        )
 
     def recall(self, memory: Memory) -> None:
         """Continues from a memory with the next step; one of other buckets is dropped, and it starts from nothing.

@@ -1,6 +1,7 @@
 """The rank's line to its run host: one loopback socket, a thread that reads it, and what happens when it closes.
 
-Messages from the host land in `HostConnection.inbox`. A rank never outlives its host: the kernel's parent-death signal
+Messages from the host land in `HostConnection.inbox`; a request for stacks is answered here, since the training thread
+may be what hangs. A rank never outlives its host: the kernel's parent-death signal
 ends it where there is one. On every platform a closed socket ends the process within a few seconds, also while the main
 thread is stuck in a collective that will never finish.
 """
@@ -19,8 +20,9 @@ from typing import Final
 
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
-from core.protocol.messages import RANK_PROTOCOL, Hello, Message, Refused, Welcome
+from core.protocol.messages import RANK_PROTOCOL, Hello, Message, Refused, StacksPlease, Welcome
 from core.protocol.rank_context import RankContext
+from workers.host_link.stacks import own_stacks
 
 HOST_GONE_EXIT_CODE: Final = 70
 _PR_SET_PDEATHSIG: Final = 1
@@ -53,7 +55,7 @@ def tie_to_host(host_pid: int) -> None:
 class HostConnection:
     """An accepted connection to the run host.
 
-    `send_bytes` may be called from any one thread; messages from the host are read by a thread of this object.
+    `send_bytes` may be called from any thread; messages from the host are read by a thread of this object.
 
     Raises:
         ConnectionRefusedByHostError: Nothing listens there, or the host does not want this rank.
@@ -65,6 +67,7 @@ class HostConnection:
     def __init__(self, context: RankContext) -> None:
         self.inbox: queue.SimpleQueue[Message] = queue.SimpleQueue()
         self._closing = False
+        self._sending = threading.Lock()
         self._socket = _connect(context)
         self._lines = self._socket.makefile("rb", buffering=1 << 16)
         try:
@@ -83,7 +86,8 @@ class HostConnection:
         Raises:
             OSError: The connection is closed.
         """
-        self._socket.sendall(data)
+        with self._sending:
+            self._socket.sendall(data)
 
     def expect_close(self) -> None:
         """From now on the host may close the connection without this process ending for it."""
@@ -115,7 +119,9 @@ class HostConnection:
         try:
             while line := self._lines.readline(MAX_LINE_BYTES + 1):
                 message = decode(line)
-                if isinstance(message, Message):
+                if isinstance(message, StacksPlease):
+                    self.send_bytes(encode(own_stacks()))
+                elif isinstance(message, Message):
                     self.inbox.put(message)
         except (OSError, ValueError) as error:  # ValueError: the file was closed under us by close()
             cause = str(error)

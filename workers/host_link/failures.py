@@ -10,7 +10,7 @@ import re
 import traceback
 from typing import Final
 
-from core.errors import PeerLostError, RankdeckError, UsageError
+from core.errors import MemoryShortError, NonFiniteError, PeerLostError, RankdeckError, UsageError
 from core.protocol.messages import RankFailed
 
 _PEER_GONE: Final = re.compile(
@@ -20,6 +20,7 @@ _PEER_GONE: Final = re.compile(
 )
 _HOST_MEMORY: Final = re.compile(r"DefaultCPUAllocator|can't allocate memory|not enough memory", re.IGNORECASE)
 _WAITED_TOO_LONG: Final = re.compile(r"Timed out waiting \d+ ?ms|Application timeout|Watchdog caught collective", re.I)
+_KINDS: Final = {NonFiniteError: "non_finite", MemoryShortError: "out_of_memory"}
 _UNUSED: Final = "find_unused_parameters=True"
 _NOT_GATHERED: Final = "mixed torch.Tensor and DTensor"
 
@@ -29,7 +30,14 @@ def explain(error: BaseException, device: str) -> RankFailed:
     parts = explain_as_error(error, device)
     trace = "".join(traceback.format_exception(error))[-50_000:]
     usage = isinstance(parts, UsageError)
-    return RankFailed(usage=usage, traceback=trace, peer_lost=_has_lost_peer(error), **parts.as_dict())
+    kind = next((kind for types, kind in _KINDS.items() if isinstance(error, types)), "")
+    return RankFailed(usage=usage, traceback=trace, peer_lost=_has_lost_peer(error), kind=kind, **parts.as_dict())
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether the device or the computer ran out of memory."""
+    short_of_device = type(error).__name__ == "OutOfMemoryError"
+    return short_of_device or isinstance(error, MemoryError) or _HOST_MEMORY.search(str(error)) is not None
 
 
 def _has_lost_peer(error: BaseException | None) -> bool:

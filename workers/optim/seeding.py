@@ -44,11 +44,11 @@ def restore(tensors: Mapping[str, torch.Tensor], values: Mapping[str, Any], devi
 @contextmanager
 def untouched(device: torch.device) -> Iterator[None]:
     """What happens inside leaves the generators as they were."""
-    tensors, values = capture(device)
+    before = Generators(device)
     try:
         yield
     finally:
-        restore(tensors, values, device)
+        before.restore()
 
 
 def seed_everything(seed: int) -> None:
@@ -56,3 +56,24 @@ def seed_everything(seed: int) -> None:
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
+
+
+class Generators:
+    """The state of every generator, kept in this process: quicker than `capture`, which makes it fit for a file."""
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self.keep()
+
+    def keep(self) -> None:
+        """Keeps the state as it is now."""
+        self._python, self._numpy, self._torch = random.getstate(), np.random.get_state(), torch.get_rng_state()
+        self._cuda = torch.cuda.get_rng_state(self._device) if self._device.type == "cuda" else None
+
+    def restore(self) -> None:
+        """Makes it again what it was."""
+        random.setstate(self._python)
+        np.random.set_state(self._numpy)
+        torch.set_rng_state(self._torch)
+        if self._cuda is not None:
+            torch.cuda.set_rng_state(self._cuda, self._device)

@@ -25,7 +25,9 @@ from core.protocol.rank_context import RankContext
 from core.recipes.catalog import get_recipe
 from workers.host_link.connection import HostConnection, tie_to_host
 from workers.host_link.failures import explain
+from workers.host_link.peak_memory import EVENT, peak_memory
 from workers.host_link.reporter import Reporter
+from workers.host_link.stacks import StackWatchdog
 from workers.recipe_api.loader import load_function
 
 if TYPE_CHECKING:
@@ -68,6 +70,7 @@ def main() -> int:
 def _train(context: RankContext, connection: HostConnection, reporter: Reporter) -> int:
     """Imports torch, builds the session, runs the recipe."""
     config = load_config(context.config_file)
+    watchdog = StackWatchdog(context.stacks_file, config.hang_timeout_s)
     recipe = get_recipe(str(context.recipe_dir))
     reporter.send(Phase("importing torch"))
     gc.disable()  # what is imported stays; looking through it again and again is a sixth of the start
@@ -81,8 +84,10 @@ def _train(context: RankContext, connection: HostConnection, reporter: Reporter)
     gc.enable()
     try:
         recipe_main(Run(session))
+        reporter.event(EVENT, **peak_memory(session.strategy.place.device))
     finally:
         session.strategy.close()
+        watchdog.close()
     return session.step
 
 
@@ -116,8 +121,8 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
     batch = Batch.of(context.micro_batch, group, context.grad_accum_steps)
     strategy = make_strategy(context.mode, place, config, batch)
     inbox = Inbox(connection.inbox)
-    best = context.best_metric, context.best_is_higher
-    return Session(config, context.run_dir, strategy, batch, reporter, inbox, context.checkpoint, *best)
+    rest = context.checkpoint, context.halvings, context.best_metric, context.best_is_higher
+    return Session(config, context.run_dir, strategy, batch, reporter, inbox, *rest)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ A script may be silent for long and be well: it compiles, evaluates, saves. The 
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Callable
 from typing import Final
@@ -15,7 +14,6 @@ from typing import Final
 import psutil
 
 from core.protocol.messages import Phase
-from core.protocol.rank_context import ENV_SILENT_AFTER
 
 _WINDOW_S: Final = 5.0
 _BUSY_SHARE: Final = 0.05
@@ -23,12 +21,15 @@ _BUSY_SHARE: Final = 0.05
 
 
 class LifeSigns:
-    """Watches one script, whose main process is `pid`, from its wrapper's loop."""
+    """Watches one script, whose main process is `pid`, from its wrapper's loop.
 
-    def __init__(self, pid: int, send: Callable[[Phase], None]) -> None:
+    `hang_timeout_s`: when the host reports a hang, if a person has said so.
+    """
+
+    def __init__(self, pid: int, send: Callable[[Phase], None], hang_timeout_s: float | None) -> None:
         self._pid = pid
         self._send = send
-        self._window_s = min(_WINDOW_S, _silent_after_s() / 4)
+        self._window_s = _WINDOW_S if hang_timeout_s is None else min(_WINDOW_S, hang_timeout_s / 4)
         self._look_at = time.monotonic() + self._window_s
         self._busy = False
         self._used_s: float | None = None
@@ -64,10 +65,3 @@ def _cpu_seconds(pid: int) -> float:
                 times = process.cpu_times()
                 total += times.user + times.system
     return total
-
-
-def _silent_after_s() -> float:
-    try:
-        return max(0.1, float(os.environ.get(ENV_SILENT_AFTER, "")))
-    except ValueError:
-        return 4 * _WINDOW_S

@@ -202,7 +202,9 @@ class _Wrapper:
             with output.file:
                 script = self._start()
                 self._reporter.send(Phase("running", self._script.name))
-                code = self._watch(script, output, LifeSigns(script.pid, self._reporter.send))
+                code = self._watch(
+                    script, output, LifeSigns(script.pid, self._reporter.send, self._config.hang_timeout_s)
+                )
                 if code != 0 and self._stop_asked_at is None:
                     on_cpu, world_size = self._context.on_cpu, self._context.world_size
                     failure = describe_failure(code, output.tail(), self._script, on_cpu=on_cpu, world_size=world_size)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from core.config import RunConfig
@@ -134,12 +134,24 @@ class DdpReplica(Replica):
         if on_cpu:
             sampled: Any = self._wrapped
             sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
+        self._sends_buffers = config.broadcast_buffers and any(True for _ in self.model.buffers())
         if config.static_graph:
             self.passes_to_settle = 2  # in its first DDP only counts how often each gradient comes
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
-        """Gradients are all-reduced in the last micro-batch only."""
+        """Gradients are all-reduced in the last micro-batch only, and buffers sent before its forward pass."""
+        self.in_collective = last and self._sends_buffers
         return nullcontext() if last else self._wrapped.no_sync()
+
+    def backward(self, loss: Tensor, *, last: bool) -> None:
+        self.in_collective = last
+        super().backward(loss, last=last)
+
+    def leave_out(self) -> None:
+        """As `Replica.leave_out`; PowerSGD forgets its errors, into which the gradient has gone."""
+        super().leave_out()
+        if self._all_reduce.power_sgd is not None:
+            self._all_reduce.power_sgd.forget()
 
     def parts(self) -> list[StatePart]:
         """As `Replica.parts`, and what this rank's all-reduce has to remember."""

@@ -32,7 +32,7 @@ from workers.state_files.slices import StatePart, TensorSlice
 from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.process_group import make_process_group
-from workers.strategies.replica import Replica
+from workers.strategies.replica import MayStep, Replica, always
 
 _SMALLEST_BLOCK: Final = 1000
 """A block with less than this part (1 in N) of the model's weights travels with the rest: it is not worth a message
@@ -96,6 +96,8 @@ class FsdpStrategy(DdpStrategy):
 class FsdpReplica(Replica):
     """A share of a model. Weights and optimizer state are DTensors, cut along the first dimension."""
 
+    in_collective = True  # from the first layer's weights on
+
     def __init__(
         self,
         place: RankPlace,
@@ -120,9 +122,9 @@ class FsdpReplica(Replica):
         self._sharded.set_reshard_after_backward(last or self._stage == 3)
         return nullcontext()
 
-    def update(self) -> Tensor:
+    def update(self, may_step: MayStep = always) -> Tensor:
         """Buffers (running means) are then rank 0's everywhere, as under DDP."""
-        norm = super().update()
+        norm = super().update(may_step)
         for buffer in self._buffers:
             dist.broadcast(buffer, 0)
         return norm

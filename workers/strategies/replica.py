@@ -8,7 +8,7 @@ This class is the plain case, a whole model with an optimizer of its own; modes 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from itertools import accumulate, pairwise
 from typing import Any
@@ -21,6 +21,15 @@ from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.state_files.saved_state import SavedState
 from workers.state_files.slices import StatePart, TensorSlice
+
+MayStep = Callable[[Tensor], bool]
+"""Whether a gradient of this norm may move the weights."""
+
+
+def always(norm: Tensor) -> bool:
+    """Whatever the gradient is."""
+    del norm
+    return True
 
 
 class Replica:
@@ -40,9 +49,11 @@ class Replica:
         module: What training calls; may wrap `model`.
         evaluated: What evaluation and sampling call; training's wrapping is not needed there.
         optimizer: As given.
+        in_collective: Other ranks wait for what this one makes of the rest of the step, so it can leave nothing out.
         passes_to_settle: After this many passes the order in which gradients are all-reduced is the final one.
     """
 
+    in_collective = False
     passes_to_settle = 1
 
     def __init__(
@@ -81,8 +92,11 @@ class Replica:
         del last
         torch.autograd.backward(self._precision.scaler.scale(loss))
 
-    def update(self) -> Tensor:
-        """Clips, updates the weights and forgets the gradients.
+    def update(self, may_step: MayStep = always) -> Tensor:
+        """Clips, updates the weights where `may_step` allows it, and forgets the gradients.
+
+        Args:
+            may_step: Asked with the norm before the optimizer moves; the same answer on every rank of the group.
 
         Returns:
             The norm of the whole gradient before clipping, a tensor without dimensions on the model's device; not
@@ -91,10 +105,19 @@ class Replica:
         scaler = self._precision.scaler
         scaler.unscale_(self.optimizer)
         norm = self.clip_grad_norm(self._optimization.clip_norm)
-        scaler.step(self.optimizer)
-        scaler.update()
+        if may_step(norm):
+            scaler.step(self.optimizer)
+            scaler.update()
+        else:
+            self.leave_out()
         self.optimizer.zero_grad(set_to_none=True)
         return norm
+
+    def leave_out(self) -> None:
+        """Makes nothing of this step's gradient. The loss scale stays: it is not what went wrong."""
+        scaler = self._precision.scaler
+        if scaler.is_enabled():
+            scaler.update(scaler.get_scale())  # makes it forget that this step's gradient is unscaled already
 
     def clip_grad_norm(self, limit: float) -> Tensor:
         """Shortens the gradient to `limit` (0 only measures); its norm before."""

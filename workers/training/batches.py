@@ -13,13 +13,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
-from core.protocol.messages import ChunkDone, Grant, Position
+from core.protocol.messages import ChunkDone, Grant, Position, SkippedBatch
 
 Indices = NDArray[np.int64]
 
@@ -144,7 +144,7 @@ class GroupProgress:
     """What a replica group has behind it; saved with the weights.
 
     Attributes:
-        samples_seen: Samples trained over all attempts.
+        samples_seen: Samples trained over all attempts; skipped ones are not among them.
         chunks_done: Chunks trained to their end over all attempts.
     """
 
@@ -181,12 +181,18 @@ class GroupBatches:
     _exhausted: bool = False
     _expected: int = -1
     _uncommitted: list[ChunkDone] = field(default_factory=list)
-    _named_in: dict[int, int] = field(default_factory=dict)
+    _skipped: list[SkippedBatch] = field(default_factory=list)
+    _named_in: dict[int, tuple[int, int]] = field(default_factory=dict)
 
     @property
     def exhausted(self) -> bool:
         """The host has said that no chunk is left after those at hand, and they are used up."""
         return self._exhausted and self._chunk is None
+
+    @property
+    def skipped_ranges(self) -> int:
+        """Runs of samples in the skipped batches that the host doesn't know of yet."""
+        return sum(len(batch.ranges) for batch in self._skipped)
 
     @property
     def between_chunks(self) -> bool:
@@ -227,6 +233,16 @@ class GroupBatches:
         place = (last.epoch, last.block_id, last.chunk_id)
         return StepBatch(micro_batches, share, taken, *place, tuple(finished), waited, batch, first)
 
+    def cut_again(self, batch: StepBatch) -> StepBatch:
+        """The same samples on the same ranks, in micro-batches of the size that they have now."""
+        _, _, micro_batches = self._share(batch.indices)
+        return replace(batch, micro_batches=micro_batches)
+
+    def skip(self, batch: StepBatch, step: int) -> None:
+        """Nothing of the batch just taken went into the weights; every rank of the replica group says so."""
+        self.progress.samples_seen -= batch.global_samples
+        self._skipped.append(SkippedBatch(batch.epoch, step, sample_ranges(batch.indices)))
+
     def position(self, step: int, checkpoint: int | None = None) -> Position:
         """Where the replica group stands after optimizer step `step`.
 
@@ -235,20 +251,22 @@ class GroupBatches:
             checkpoint: The checkpoint that this position is staged for; once it is committed, see `committed`.
         """
         if checkpoint is not None:
-            self._named_in[checkpoint] = self.progress.chunks_done
+            self._named_in[checkpoint] = self.progress.chunks_done, step
         partial = []
         if self._chunk is not None and self._chunk.done > 0:
             grant = self._chunk.grant
             partial.append([grant.epoch, grant.block_id, grant.chunk_id, self._chunk.done])
-        return Position(step, self.progress.samples_seen, list(self._uncommitted), partial)
+        return Position(step, self.progress.samples_seen, list(self._uncommitted), partial, list(self._skipped))
 
     def committed(self, checkpoint: int) -> None:
-        """The host holds what `position` named for that checkpoint: those chunks need not be named again."""
+        """The host holds what `position` named for that checkpoint: that need not be named again."""
         named = self._named_in.pop(checkpoint, None)
         if named is not None:
-            newer = self.progress.chunks_done - named
+            chunks_done, step = named
+            newer = self.progress.chunks_done - chunks_done
             self._uncommitted = self._uncommitted[len(self._uncommitted) - newer :]
-            self._named_in = {n: count for n, count in self._named_in.items() if n > checkpoint}
+            self._skipped = [batch for batch in self._skipped if batch.step > step]
+            self._named_in = {n: at for n, at in self._named_in.items() if n > checkpoint}
 
     def _ensure_chunk(self) -> float:
         """Claims the next chunk if none is at hand.
@@ -296,6 +314,12 @@ class GroupBatches:
         if self.shares is None:
             return [total * rank // self.group_size for rank in range(self.group_size + 1)]
         return [total * upto // self.global_batch for upto in accumulate(self.shares, initial=0)]
+
+
+def sample_ranges(indices: Indices) -> list[list[int]]:
+    """Dataset indices in rising order, neighbours together: ``[[first, last], …]``."""
+    numbers = np.unique(indices)
+    return [[int(run[0]), int(run[-1])] for run in np.split(numbers, np.flatnonzero(np.diff(numbers) > 1) + 1)]
 
 
 def saved_progress(values: Mapping[str, object]) -> GroupProgress:

@@ -23,7 +23,7 @@ class RankCheckpoints:
 
     Attributes:
         commits: The newest checkpoint that this rank has a part in.
-        divergence: Sees each step; decides whether a checkpoint would be a good one.
+        divergence: Decides whether a checkpoint would be a good one.
     """
 
     def __init__(self, setup: TrainingSetup, horizon: Horizon, validation: Validation) -> None:
@@ -55,10 +55,10 @@ class RankCheckpoints:
         `wait`: until the one before is written, rather than take none.
         """
         step, rounds = self._session.step, 0 if self._local_sgd is None else self._local_sgd.round
-        verdict = self.divergence.verdict(step)
+        finite = self.divergence.weights_are_finite(step)
         if not surely:
-            self.divergence.alert(step, verdict)
-            if not verdict.good:
+            self.divergence.alert(step, finite=finite)
+            if not finite:
                 self.commits.leave_out(step, rounds, alone=not self._strategy.synchronised)
                 return
         request = CommitRequest(
@@ -66,15 +66,15 @@ class RankCheckpoints:
             reason,
             lambda: checkpoint.take_part(self._strategy, self._setup.replica, step, self._counters()),
             self._position,
-            self._validation.loss_at(step) if verdict.weights_finite else None,
+            self._validation.loss_at(step) if finite else None,
             rounds,
-            diverged=not verdict.weights_finite,
+            diverged=not finite,
         )
         if surely:
             begun = self.commits.begin_surely(request)
         else:
             begun = self.commits.begin_when_free(request) if wait else self.commits.begin(request, join=join)
-        if begun > 0 and verdict.good:
+        if begun > 0 and finite:
             self.divergence.last_good = step
 
     def is_taken(self) -> bool:

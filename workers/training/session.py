@@ -23,6 +23,7 @@ class Session:
         run_dir: The run's folder; only `data/` and what `CommitTo` names are written by ranks.
         strategy: How the work is shared.
         batch: The batch arithmetic of this rank's replica group.
+        halvings: How often its micro-batch was halved since the host started.
         reporter: Lines to the host.
         inbox: Lines from the host.
         resume_folder: The checkpoint to go on from, or None.
@@ -41,6 +42,7 @@ class Session:
     reporter: Reporter
     inbox: Inbox
     resume_folder: Path | None = None
+    halvings: int = 0
     best_metric: str = ""
     best_is_higher: bool = False
     data: DataReady = field(default_factory=lambda: DataReady(0, 0))

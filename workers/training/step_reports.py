@@ -1,4 +1,4 @@
-"""Step reports: one metrics line a step, and alarms for the two ways in which a run quietly stops learning."""
+"""Step reports: one metrics line a step, and an alarm where a run quietly stops learning, as fp16 overflows."""
 
 from __future__ import annotations
 
@@ -10,19 +10,21 @@ import torch
 from torch import Tensor
 
 from core.errors import RankdeckError
+from workers.host_link.peak_memory import LOOK_EVERY, PeakMemoryReport
 from workers.training.batches import StepBatch
-from workers.training.divergence import DivergenceWatch
 from workers.training.setup import TrainingSetup
 
 _LOOK_EVERY: Final = 10
+_SETTLING: Final = 3
+"""Steps in which memory grows most: the first makes the optimizer's state, the next comes on top of it."""
 _ALERT_AFTER: Final = 25
 _HOPELESS_AFTER: Final = 50
 
 
-class DivergedError(RankdeckError):
-    """The loss has not been a number for many steps."""
+class OverflowingError(RankdeckError):
+    """fp16 has overflowed in every step for long."""
 
-    title = "The loss is not a finite number"
+    title = "Every gradient overflows fp16"
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,23 +87,22 @@ class BadSteps:
 
 
 class StepReports:
-    """Reports steps and finished chunks, and raises or warns when nothing is learned any more."""
+    """Reports steps and finished chunks, and raises or warns when nothing is learned because fp16 overflows."""
 
-    def __init__(self, setup: TrainingSetup, divergence: DivergenceWatch) -> None:
+    def __init__(self, setup: TrainingSetup) -> None:
         self._session = setup.session
         self._batches = setup.batches
         self._precision = setup.precision
-        self._divergence = divergence
         self._tokens = setup.task.tokens_per_sample
         self._device = setup.device
-        self._without_loss = BadSteps(setup.device)
+        self._peak_memory = PeakMemoryReport(setup.session.reporter, setup.device)
         self._skipped = BadSteps(setup.device, enabled=setup.precision.scaler.is_enabled())
 
     def step(self, step: Step) -> None:
         """Reports a step.
 
         Raises:
-            DivergedError: The loss has not been finite, or every gradient has overflowed, for too long.
+            OverflowingError: Every gradient has overflowed for too long.
         """
         batch, time_s = step.batch, step.time_s
         if self._device.type == "cuda" and step.number == self._session.first_step:
@@ -118,17 +119,18 @@ class StepReports:
             data_wait_s=batch.wait_s,
             **step.sync,
             device_mem_bytes=self._device_memory(),
+            micro_batch=self._session.batch.micro if self._session.halvings else None,
             tokens_seen=self._batches.progress.samples_seen * self._tokens,
             epoch=batch.epoch,
             block_id=batch.block_id,
             chunk_id=batch.chunk_id,
         )
         self._report_chunks(step)
-        self._divergence.note(step.loss, step.grad_norm)
-        self._check_finite(step)
         self._check_skipped(step)
         if step.number == self._session.first_step:
             self._session.phase("first step")
+        if step.number < self._session.first_step + _SETTLING or step.number % LOOK_EVERY == 0:
+            self._peak_memory.look()
 
     def _report_chunks(self, step: Step) -> None:
         strategy = self._session.strategy
@@ -148,19 +150,10 @@ class StepReports:
                     loss=None if step.loss is None else float(step.loss),
                 )
 
-    def _check_finite(self, step: Step) -> None:
-        if step.loss is None:
-            return
-        if self._without_loss.note(step.number, torch.isfinite(step.loss)) == "hopeless":
-            raise DivergedError(
-                f"For {self._without_loss.count} steps up to step {step.number} the loss was not a finite number.",
-                "Lower the learning rate or lengthen the warm-up.",
-            )
-
     def _check_skipped(self, step: Step) -> None:
         found = self._skipped.note(step.number, torch.isfinite(step.grad_norm))
         if found == "hopeless":
-            raise DivergedError(
+            raise OverflowingError(
                 f"Up to step {step.number} every gradient for at least 50 steps overflowed fp16 and was skipped.",
                 "Choose precision bf16 or fp32, or lower the learning rate, and resume.",
             )

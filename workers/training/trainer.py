@@ -11,22 +11,28 @@ trains it.
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from contextlib import nullcontext
+from functools import partial
 
 import torch
 from torch import Tensor
 
 from core.fault_points import reach
+from workers.host_link.failures import is_out_of_memory
 from workers.optim import seeding
 from workers.training import checkpoint
-from workers.training.batches import StepBatch
+from workers.training.batches import MicroBatch, StepBatch
 from workers.training.boundary import Boundary
 from workers.training.counters import fresh_seed, taken_up
 from workers.training.evaluation import to_device
 from workers.training.horizon import Horizon
+from workers.training.memory_guard import MemoryGuard
+from workers.training.non_finite import NonFiniteGuard
 from workers.training.session import Session
 from workers.training.setup import set_up
 from workers.training.step_reports import Step, StepReports
+from workers.training.step_start import StepStart
 from workers.training.task import LossAndMetrics, StepSamples, Task
 from workers.training.warm_up import WarmUp
 
@@ -42,7 +48,10 @@ class Trainer:
         self._horizon = Horizon(setup)
         self._boundary = Boundary(setup, self._horizon)
         self._warm_up = WarmUp(setup)
-        self._reports = StepReports(setup, self._boundary.checkpoints.divergence)
+        self._start = StepStart(setup.replica.model, setup.device)
+        self._memory = MemoryGuard(setup, self._start)
+        self._guard = NonFiniteGuard(setup, self._start, self._memory)
+        self._reports = StepReports(setup)
 
     def fit(self) -> None:
         """Trains from the newest checkpoint until done or stopped, and stays until the host lets this rank go."""
@@ -76,10 +85,7 @@ class Trainer:
             sync: dict[str, float | None] = {}
             grad_norm, waited_s = torch.zeros(()), 0.0
             if self._is_wanted(batch):
-                # Forward and backward, one micro-batch after the other: gradients add up.
-                means = self._forward_backward(batch)
-                # Update: the gradient is clipped, the optimizer steps. Where fp16 overflowed it does not.
-                grad_norm = self._replica.update().detach()
+                batch, means, grad_norm = self._step(batch)
                 sync, waited_s = self._sync_costs()
 
             # Report: losses stay tensors until the reporter's thread reads them, dozens of times a second. Reading
@@ -93,22 +99,63 @@ class Trainer:
                 return False
         return boundary.last_rounds()
 
+    def _step(self, batch: StepBatch) -> tuple[StepBatch, dict[str, Tensor], Tensor]:
+        """One optimizer step, in smaller micro-batches if memory runs out.
+
+        Returns:
+            The batch as it was cut, means of the metrics over this rank's share, and the gradient's norm.
+
+        Raises:
+            MemoryShortError: Only a restart may help.
+        """
+        self._start.keep()
+        try:
+            while True:
+                # Forward and backward, one micro-batch after the other: gradients add up.
+                means = self._forward_backward(batch)
+                # Update: the gradient is clipped, the optimizer steps. Where fp16 overflowed, or the loss or the
+                # gradient is not finite, it does not.
+                grad_norm = self._replica.update(partial(self._guard.may_step, batch)).detach()
+                if not self._memory.is_short:
+                    return batch, means, grad_norm
+                batch = self._memory.smaller(batch)
+        except Exception as error:
+            if is_out_of_memory(error):
+                raise self._memory.refusal() from error
+            raise
+
     def _forward_backward(self, batch: StepBatch) -> dict[str, Tensor]:
         """Leaves the gradient of the whole batch in the weights; means of the metrics over this rank's share."""
+        self._guard.begin_step()
+        self._memory.begin_step()
         totals: dict[str, Tensor] = {}
-        shares, last = self._setup.shares, len(batch.micro_batches) - 1
-        for number, micro in enumerate(batch.micro_batches):
-            inputs = to_device(self._task.batch(micro.indices), self._setup.device)
-            # Gradients are all-reduced in the last micro-batch only (DDP's `no_sync` before it): once a step.
-            with self._replica.micro_batch(last=number == last):
-                # Only forward passes are timed: in a backward pass a fast rank waits for the slow one's gradients.
-                with nullcontext() if shares is None else shares.timed(micro), self._precision.forward():
-                    returned = LossAndMetrics.of(self._task.loss(self._replica.module, inputs))
-                # m samples of a batch of n on W ranks count m · W / n, so the mean over ranks is the mean over n.
-                self._replica.backward(returned.loss * micro.weight, last=number == last)
-            for name, metric in returned.metrics.items():
-                totals[name] = totals.get(name, 0) + metric.float() * (len(micro.indices) if batch.samples else 0)
+        last = len(batch.micro_batches) - 1
+        try:
+            for number, micro in enumerate(batch.micro_batches):
+                metrics = self._pass(micro, last=number == last)
+                for name, metric in metrics.items():
+                    totals[name] = totals.get(name, 0) + metric.float() * (len(micro.indices) if batch.samples else 0)
+        except Exception as error:
+            self._memory.note(error)
+        if self._memory.is_short_here:
+            self._memory.give_back()
+            self._pass(self._memory.single_sample(batch), last=True)
+            return {}
         return {name: total / batch.samples for name, total in totals.items()} if batch.samples else {}
+
+    def _pass(self, micro: MicroBatch, *, last: bool) -> Mapping[str, Tensor]:
+        """Forward and backward of one micro-batch; its metrics."""
+        shares = self._setup.shares
+        # Gradients are all-reduced in the last micro-batch only (DDP's `no_sync` before it): once a step.
+        with self._replica.micro_batch(last=last):
+            inputs = to_device(self._task.batch(micro.indices), self._setup.device)
+            # Only forward passes are timed: in a backward pass a fast rank waits for the slow one's gradients.
+            with nullcontext() if shares is None else shares.timed(micro), self._precision.forward():
+                returned = LossAndMetrics.of(self._task.loss(self._replica.module, inputs))
+            # m samples of a batch of n on W ranks count m · W / n, so the mean over ranks is the mean over n.
+            loss = self._guard.mark(returned.loss, returned.loss * micro.weight)
+            self._replica.backward(loss, last=last)
+        return returned.metrics
 
     def _is_wanted(self, batch: StepBatch) -> bool:
         """Lets the recipe make what the step needs; False when it wants no update."""

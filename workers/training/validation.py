@@ -37,6 +37,7 @@ class Validation:
         if self._newest is None or self._newest[0] != step:
             self._measure(self.evaluation, step)
         self._sampling.take(step, final=final)
+        self._session.phase("training")  # the host's hang watch is patient with "evaluating"
 
     def loss_at(self, step: int) -> float | None:
         """The validation loss of this very step, if it was measured and is finite."""

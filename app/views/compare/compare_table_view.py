@@ -29,6 +29,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.models.compare_table import CompareTable, Index
+from app.state.distinct_names import distinct_parts
 from app.views.style.fonts import tabular
 from app.views.style.palette import plot_colours, rank_colour
 from app.views.style.tones import blend, tone
@@ -146,7 +147,7 @@ class _Table(QTableView):
         self.setWordWrap(False)
         self.verticalHeader().hide()
         self.verticalHeader().setDefaultSectionSize(self.fontMetrics().height() + ROW_GAP)
-        header = _Head(self)
+        header = CompareHead(self)
         self.setHorizontalHeader(header)
         header.setFixedHeight(self.verticalHeader().defaultSectionSize())
         header.setMinimumSectionSize(RUN_LETTERS * self.fontMetrics().averageCharWidth())
@@ -195,7 +196,7 @@ class _Cells(QStyledItemDelegate):
             painter.drawRect(box.adjusted(0, 0, -1, -1))
 
 
-class _Head(QHeaderView):
+class CompareHead(QHeaderView):
     """The runs' names with their colours, on the card's own ground."""
 
     def __init__(self, parent: QWidget) -> None:
@@ -212,8 +213,21 @@ class _Head(QHeaderView):
         name = model.headerData(logical_index, Qt.Orientation.Horizontal)
         if isinstance(sign, QColor) and name:
             painter.fillRect(rect.left() + MARGIN, rect.center().y() - 1, *SWATCH, sign)
-            text = rect.adjusted(SWATCH[0] + 6, 0, 0, 0)
-            _draw_text(painter, text, name, self.font(), palette.color(QPalette.ColorRole.Text))
+            box = rect.adjusted(SWATCH[0] + 6, 0, 0, 0)
+            shown = self.shown_name(logical_index, box.width() - 2 * MARGIN)
+            _draw_text(painter, box, shown, self.font(), palette.color(QPalette.ColorRole.Text))
+
+    def shown_name(self, section: int, width: int) -> str:
+        """A run's name; where it is too long, what tells it from the others stays and what all share gives way."""
+        model, metrics = self.model(), self.fontMetrics()
+        names = [str(model.headerData(n, Qt.Orientation.Horizontal)) for n in range(1, model.columnCount())]
+        name = names[section - 1]
+        if metrics.horizontalAdvance(name) <= width:
+            return name
+        begin, middle, end = distinct_parts(names)[section - 1]
+        kept = middle + ("…" if end else "")
+        room = width - metrics.horizontalAdvance(kept)
+        return metrics.elidedText(begin, Qt.TextElideMode.ElideRight, room) + kept if room > 0 else kept
 
 
 def _draw_text(painter: QPainter, box: QRect, text: str, font: QFont, colour: QColor) -> None:

@@ -13,5 +13,9 @@ FRAME: Final = 32
 
 def set_first_size(dialog: QDialog, width: int, height: int) -> None:
     """Makes a dialog so large, or as large as its screen has room for beside the task bar."""
-    room = (dialog.parentWidget() or dialog).screen().availableSize() - QSize(0, FRAME)
-    dialog.resize(QSize(width, height).boundedTo(room))
+    dialog.resize(QSize(width, height).boundedTo(room_for(dialog)))
+
+
+def room_for(dialog: QDialog) -> QSize:
+    """How large a dialog can be on its screen, beside the task bar and below its own title bar."""
+    return (dialog.parentWidget() or dialog).screen().availableSize() - QSize(0, FRAME)

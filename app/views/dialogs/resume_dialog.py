@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QIcon, QTextOption
 from PySide6.QtWidgets import (
     QCheckBox,
@@ -34,11 +34,12 @@ from app.state.resume_choices import (
     unchanged_mode,
     unchanged_steps,
 )
-from app.views.dialogs.first_size import set_first_size
+from app.views.dialogs.first_size import room_for, set_first_size
 from app.views.widgets.build import bold_label, label_grid, lay_column, lay_row, muted_label, named, narrow
 from app.views.widgets.buttons import primary_button
 from app.views.widgets.card import Card
 from app.views.widgets.notice_bar import NoticeBar, Step
+from app.views.widgets.tall_body import TallBody
 from core.config.device_names import count_devices
 from core.config.mode import Mode
 from core.errors import ChunkSizeError, DatasetError, RankdeckError
@@ -51,6 +52,8 @@ from core.run_folder.store import RunEntry
 PLAN_AFTER_MS: Final = 250
 LOOKING: Final = "Reading the run's checkpoints…"
 LABELS_PX: Final = 104
+MARGIN: Final = 16
+GAP: Final = 12
 TITLE_SIZE: Final = 1.35
 ROWS: Final = (
     ("R&un", ""),
@@ -76,6 +79,10 @@ class PlanText(QPlainTextEdit):
         self.setWordWrapMode(QTextOption.WrapMode.WrapAtWordBoundaryOrAnywhere)
         self.document().setDocumentMargin(0)
         self.viewport().setAutoFillBackground(False)
+
+    def sizeHint(self) -> QSize:
+        """As small as it can be: it takes what room the dialog leaves."""
+        return self.minimumSizeHint()
 
     def text(self) -> str:
         """What it says."""
@@ -185,11 +192,20 @@ class ResumeDialog(QDialog):
         )
         card.setMinimumHeight(96)
         head = lay_row(None, title, None, self.open_file)
-        parts = (head, grid, self.notice, card, self.trust, self.buttons)
-        lay_column(self, *parts, spacing=12, margins=(16, 16, 16, 16), grow=card)
+        inner = QWidget()
+        lay_column(inner, grid, self.notice, card, spacing=GAP, grow=card)
+        self.body = TallBody(inner, self._room_for_body)
+        margins = (MARGIN, MARGIN, MARGIN, MARGIN)
+        lay_column(self, head, self.body, self.trust, self.buttons, spacing=GAP, margins=margins, grow=self.body)
         self.trust.hide()
         self._order_tabs(fields)
         set_first_size(self, 560, 500)
+
+    def _room_for_body(self) -> int:
+        around = [part.sizeHint().height() + GAP for part in (self.open_file, self.buttons)]
+        if not self.trust.isHidden():  # what must be confirmed is never scrolled out of sight
+            around.append(self.trust.sizeHint().height() + GAP)
+        return room_for(self).height() - sum(around) - 2 * MARGIN
 
     def _order_tabs(self, fields: Sequence[QWidget]) -> None:
         """From the run downwards to the button; the file of another place comes last."""
@@ -277,7 +293,7 @@ class ResumeDialog(QDialog):
             self._show_field(self.chunk_size, True)
         if plan.state_file is not None:
             self._show_field(self.data, True)
-        self._offer_checkpoints(plan.checkpoints)
+        self._offer_checkpoints(plan.checkpoints, plan.best)
         self._show_unchanged(unchanged_steps(plan), unchanged_mode(plan), unchanged_devices(plan))
         self._say("\n".join(plan.lines()))
         self._set_plan(plan)
@@ -304,11 +320,11 @@ class ResumeDialog(QDialog):
         self.go.setToolTip("The run is being resumed.")
         self._say("Starting the run…")
 
-    def _offer_checkpoints(self, entries: Sequence[CheckpointEntry]) -> None:
+    def _offer_checkpoints(self, entries: Sequence[CheckpointEntry], best: int | None = None) -> None:
         """Fills the choice, newest first, and keeps what is chosen."""
         chosen = self.checkpoint.currentData()
         self.checkpoint.clear()
-        for text, number in checkpoint_choices(entries):
+        for text, number in checkpoint_choices(entries, best):
             self.checkpoint.addItem(text, number)
         self.checkpoint.setCurrentIndex(max(0, self.checkpoint.findData(chosen) if chosen is not None else 0))
         self.checkpoint.setEnabled(self.checkpoint.count() > 1)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QHideEvent, QShowEvent
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
 from app.state.draft import RUNS_DIR, CheckedDraft, Draft
-from app.state.draft_fields import default_mode_texts, default_texts, settings_without_meaning
+from app.state.draft_fields import default_mode_texts, default_texts, plain_text, settings_without_meaning
 from app.state.recipe_drafts import RecipeDrafts
 from app.views.new_run.device_picker import DevicePicker
 from app.views.new_run.mode_picker import ModePicker
@@ -330,6 +330,21 @@ class NewRunSheet(QWidget):
         if row is not None:
             row.set_text(text)
             row.edited.emit(name)
+
+    def change_settings(self, changes: Mapping[str, Any]) -> None:
+        """Sets several settings as if they had been chosen: fields of the form, a recipe's own, mode and devices."""
+        for name, value in changes.items():
+            if name == "options":
+                self.change_settings(value)
+            elif name == "devices":
+                self.devices.select(value)
+            elif name in self.form.rows:
+                self.set_field(name, plain_text(value))
+        mode = changes.get("mode")
+        if mode is not None:
+            stage = {"zero_stage": str(changes["zero_stage"])} if "zero_stage" in changes else {}
+            self.mode.set_mode(Mode.AUTO if mode == Mode.SINGLE else mode, {**self.mode.texts(), **stage})
+        self._on_edited()
 
     def _show_settings_of_mode(self) -> None:
         mode = self.mode

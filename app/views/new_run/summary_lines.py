@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QFontDatabase, QGuiApplication, QPainter, QPa
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.state.draft import CheckedDraft
+from app.views.new_run.memory_strip import MemoryStrip
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.tones import rule, tone
@@ -25,7 +26,7 @@ _MOST_NOTES: Final = 2
 
 
 class SummaryLines(QFrame):
-    """Always current: global = micro × ranks × accumulation, the model's size, steps an epoch, command line, Start.
+    """Always current: global = micro × ranks × accumulation, the model's size, steps an epoch, memory, command, Start.
 
     Args:
         start: What the big button does; None leaves it out.
@@ -46,6 +47,7 @@ class SummaryLines(QFrame):
         self.fix.hide()
         self.facts = muted_label()
         self._known: tuple[str, ...] = ("", "")
+        self.memory = MemoryStrip()
         self.notes = muted_label()
         self.notes.setTextFormat(Qt.TextFormat.PlainText)
         self.waiting = muted_label()
@@ -62,7 +64,7 @@ class SummaryLines(QFrame):
         if self.start is not None:
             self.start.setMinimumWidth(_START_WIDTH)
             row.addWidget(self.start)
-        parts = (self.arithmetic, self.facts, self.notes, self.waiting, self.fix, row)
+        parts = (self.arithmetic, self.facts, self.memory, self.notes, self.waiting, self.fix, row)
         body = lay_column(None, *parts, spacing=4, margins=(16, 8, 12, 12))
         body.setAlignment(self.fix, Qt.AlignmentFlag.AlignLeft)
         lay_column(self, Line(), body)

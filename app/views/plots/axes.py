@@ -22,7 +22,10 @@ LINES_APART: Final = 1.3
 MOST_DIGITS: Final = 7
 """Of a value's label; one that is longer is written with a power of ten."""
 LABEL_ROOM: Final = 1.6
-"""Labels of time stand this many widths of the longest apart."""
+LEAST_APART: Final = 64
+"""Labels of time stand at least this far apart: widths of the longest, and pixels, so that a wide plot is calm."""
+PAIR_ROOM: Final = 1.15
+"""The same in widths, where otherwise only one label would be left."""
 
 
 class PlotAxis(pyqtgraph.AxisItem):
@@ -158,14 +161,27 @@ class TimeTicks(PlotAxis):
         self._time_axis = time_axis
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
-        """Whole steps; seconds, minutes, hours or days."""
-        width = QFontMetricsF(self.style["tickFont"]).horizontalAdvance("0,000,000")
-        least = (high - low) / max(2, int(size / (LABEL_ROOM * width)))
+        """Whole steps; seconds, minutes, hours or days: the closest whose labels have room, two where two fit."""
+        metrics = QFontMetricsF(self.style["tickFont"])
+        one_pixel = (high - low) / max(size, 1.0)
+        pair: tuple[float, list[float]] | None = None
+        spacing, values = self._ticks(low, high, LABEL_ROOM * metrics.horizontalAdvance("000") * one_pixel)
+        while len(values) > 1:
+            longest = max(self.tickStrings(values, 1.0, spacing), key=len)  # digits have one width
+            widest = metrics.horizontalAdvance(longest) * one_pixel
+            if spacing >= max(LABEL_ROOM * widest, LEAST_APART * one_pixel):
+                return [(spacing, values)]
+            pair = (spacing, values) if spacing >= PAIR_ROOM * widest else None
+            spacing, values = self._ticks(low, high, 1.01 * spacing)
+        return [pair or (spacing, values)]
+
+    def _ticks(self, low: float, high: float, least: float) -> tuple[float, list[float]]:
+        """Ticks that are at least so far apart, and how far that is."""
         if self._time_axis.axis == "step":
             spacing = max(1.0, ticks.nice_step(least))
-            return [(spacing, ticks.multiples(low, high, spacing))]
+            return spacing, ticks.multiples(low, high, spacing)
         start, spacing = self._time_axis.extent[0], ticks.spacing_of_time(least)
-        return [(spacing, [start + value for value in ticks.multiples(low - start, high - start, spacing)])]
+        return spacing, [start + value for value in ticks.multiples(low - start, high - start, spacing)]
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
         """Steps, or a clock from the run's beginning."""

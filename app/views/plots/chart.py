@@ -52,8 +52,8 @@ pyqtgraph.setConfigOptions(mouseRateLimit=0)  # else the end of a quick drag is 
 class Chart(pyqtgraph.PlotWidget):
     """Draws a `PlotSource` over a time axis. Gestures: see `PlotView`; double-click, F or Home fit, + − zoom.
 
-    ← → move the crosshair, with Shift the view; Enter asks for all the room. `took_s` says what the last picture and
-    its readout cost.
+    ← → move the crosshair, with Shift the view; Enter asks for all the room. `took_s` says what processor time
+    the last picture and its readout took.
 
     Args:
         source: What is drawn.
@@ -138,6 +138,11 @@ class Chart(pyqtgraph.PlotWidget):
         """There are new points; they are drawn with the next change of range, or by `draw_new`."""
         self._keep_scale = not self.time_axis.is_fitted
         self._is_new = self._is_stale = True
+
+    def read_new(self) -> None:
+        """There are new points, none of them near what is shown: the picture stays, the newest values are others."""
+        self._is_new = True
+        self.renewed.emit()
 
     def draw_new(self) -> None:
         """Draws the points that were announced, unless they are drawn already."""
@@ -276,7 +281,7 @@ class Chart(pyqtgraph.PlotWidget):
         if not even_hidden and self.viewport().visibleRegion().isEmpty():  # hidden, or scrolled out of sight
             self._is_stale = True
             return
-        began = time.perf_counter()
+        began = time.thread_time()
         self._is_stale = False
         if self._is_new:
             self._wide.forget()
@@ -298,7 +303,7 @@ class Chart(pyqtgraph.PlotWidget):
             self._is_new = False
             self.renewed.emit()
             self._show_table()
-        self._made_in_s = self.took_s = time.perf_counter() - began
+        self._made_in_s = self.took_s = time.thread_time() - began
 
     def _measure(self) -> None:
         """The value range: a person's, else the one that was (while they look at a part), else what fits."""
@@ -318,9 +323,9 @@ class Chart(pyqtgraph.PlotWidget):
         """Puts axes and curves on the screen."""
         if self._is_stale:
             self._draw(even_hidden=True)
-        began = time.perf_counter()
+        began = time.thread_time()
         super().paintEvent(event)
-        self.took_s = self._made_in_s + time.perf_counter() - began
+        self.took_s = self._made_in_s + time.thread_time() - began
 
     def drawForeground(self, painter: QPainter, _rect: QRectF) -> None:
         """What an empty plot waits for, and which plot has the keys."""

@@ -63,6 +63,7 @@ class DeviceCurves:
         self._options = options
         self._uuid = uuid
         self._rank = rank
+        self.fed_by = (f"device/{uuid}",)
 
     def rows(self, view: View) -> int:
         """Samples of the device."""

@@ -19,7 +19,6 @@ from core.machine.devices.names import SEPARATOR as NAME_SEPARATOR
 
 GAP: Final = 2
 BESIDE: Final = 12
-LARGEST_STRIP: Final = 96
 LEAST_STRIP: Final = 10
 LEAST_BESIDE: Final = 64
 LEAST_LETTERS: Final = 5
@@ -189,8 +188,7 @@ class DevicePlotRow(QWidget):
         self.whose.setVisible(bool(self.whose.text()) and self.whose.sizeHint().width() <= left)
         self.whose.setGeometry(name + BESIDE // 2, 0, max(0, left), line)
         has_warning = bool(self.warning.text()) and height >= 2 * line + 2 * GAP + LEAST_STRIP
-        room = height - line - GAP - has_warning * (line + GAP)
-        strip = min(LARGEST_STRIP, room)
+        strip = height - line - GAP - has_warning * (line + GAP)
         self.strip.setGeometry(0, line + GAP, width, strip)
         self.warning.setVisible(has_warning)
         self.warning.setGeometry(0, line + 2 * GAP + strip, width, line)

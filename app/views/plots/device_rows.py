@@ -20,7 +20,6 @@ from app.views.widgets.card import draw_card
 from core.machine.devices import DeviceSample
 from core.machine.devices.names import label_by_uuid
 
-LARGEST_ROW: Final = 136
 LEAST_COLUMN: Final = 400
 """Room for a name and all its figures."""
 ROWS_IN_ONE_COLUMN: Final = 2
@@ -166,8 +165,7 @@ class DeviceRows(QWidget):
         columns = self._columns_in(width)
         lines = -(-len(self.rows) // columns)
         least = self.rows[0].least_height()
-        largest = height if self.enlarge.isChecked() else LARGEST_ROW
-        each = max(least, min(largest, (height + ROW_GAP) // lines - ROW_GAP))
+        each = max(least, (height + ROW_GAP) // lines - ROW_GAP)
         needed = lines * (each + ROW_GAP) - ROW_GAP
         if needed > height:
             width -= self.scroll_bar.sizeHint().width()

@@ -56,7 +56,7 @@ class DeviceStrip(QWidget):
         parent: Qt owner.
 
     Attributes:
-        took_s: What the last picture cost.
+        took_s: What processor time the last picture took.
 
     Signals:
         renewed: It shows something new, and with it the figures beside it.
@@ -93,6 +93,11 @@ class DeviceStrip(QWidget):
     def expect_new(self) -> None:
         """There are new points; they are drawn with the next picture."""
         self._is_new = True
+
+    def read_new(self) -> None:
+        """There are new points, none of them near what is shown."""
+        self._is_new = True
+        self.renewed.emit()
 
     def draw_new(self) -> None:
         """Draws the points that were announced."""
@@ -142,7 +147,7 @@ class DeviceStrip(QWidget):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         """The strip, kept as a picture while only the crosshair moves, and the crosshair over it."""
-        began = time.perf_counter()
+        began = time.thread_time()
         ratio, palette = self.devicePixelRatioF(), self.palette()
         state = (self.time_axis.axis, self.time_axis.low, self.time_axis.high, self.size(), ratio, palette.cacheKey())
         if self._is_new or self._kept is None or self._kept[0] != state:
@@ -160,7 +165,7 @@ class DeviceStrip(QWidget):
             colour.setAlpha(40)
             painter.setBrush(colour)
             painter.drawRect(QRectF(QPointF(self._pressed_at, 0), QPointF(self._dragged_to, self.height() - 1)))
-        self.took_s = time.perf_counter() - began
+        self.took_s = time.thread_time() - began
 
     def _picture(self, ratio: float, palette: QPalette) -> QPixmap:
         if self._is_new:

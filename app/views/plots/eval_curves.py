@@ -17,6 +17,7 @@ from app.views.plots.drawing import Layer, Points
 from app.views.plots.rank_curves import RankCurves, by_time, mean_of_values, rows_in, steps_in, value_of, without_pauses
 from app.views.plots.source import Reading, View
 from app.views.style.palette import plot_colours, rank_colour
+from core.metrics.column_group import EVAL_GROUP
 
 EVAL: Final = "eval"
 """The key of the evaluations; "eval 1" where each device has its own."""
@@ -55,6 +56,8 @@ def evaluations(run: RunSeries, name: str, options: CurveOptions, palette: QPale
 
 class EvalPoints(RankCurves):
     """What an evaluation measured, besides the loss: joined points."""
+
+    fed_by: tuple[str, ...] = (EVAL_GROUP,)
 
     def __init__(self, run: Callable[[], RunSeries], options: CurveOptions, name: str) -> None:
         super().__init__(run, options, (name,))
@@ -108,6 +111,8 @@ class EvalPoints(RankCurves):
 
 class LossCurves(EvalPoints):
     """The loss of each rank, and the evaluations over it, the best with a star."""
+
+    fed_by = ("rank", EVAL_GROUP)
 
     def __init__(self, run: Callable[[], RunSeries], options: CurveOptions) -> None:
         super().__init__(run, options, "val_loss")

@@ -148,6 +148,5 @@ class PlotFrame(QFrame):
 
     def read(self) -> None:
         """Shows the values at the crosshair, or the newest."""
-        if self.isVisible():
-            self.readout.show_readings(self.chart.legend())
+        if self.isVisible() and self.readout.show_readings(self.chart.legend()):
             self._fit_head()

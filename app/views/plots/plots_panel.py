@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
@@ -24,33 +24,29 @@ from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_rows import DeviceRows
 from app.views.plots.device_strip import DeviceStrip
 from app.views.plots.plot_frame import PlotFrame
+from app.views.plots.redraw_pace import RedrawPace
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import lay_column, lay_row
 from core.formatting import duration, percent
 from core.machine.devices.names import RankNames
+from core.metrics.column_group import EVAL_GROUP
 from core.recipes.heroes import Hero
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 
-REDRAW_S: Final = 0.05
-SLOWEST_REDRAW_S: Final = 1.0
-LARGEST_SHARE: Final = 0.05
-"""Of a processor, for drawing what is new: on CPU devices the window takes time from training, and in DDP all devices
-wait for the slowest."""
 PLOTTED: Final = ("rank", "eval", "device/")
 
 
 class PlotsPanel(QWidget):
-    """Cards of the metrics and devices of the run in `data`, redrawn at most 20 times a second.
+    """Cards of the metrics and devices of the run in `data`.
 
-    Where that would keep more than a twentieth of a processor busy, it is redrawn less often; once a second at least.
-
-    While it is hidden, or nothing changed, nothing is drawn.
+    What is new is drawn as often as `RedrawPace` says, in the charts that it is in. While the panel is hidden or its
+    window minimised, nothing is drawn.
 
     Args:
         data: The run that is shown; the panel follows its signals.
         settings: Where the arrangement of cards is kept; None: nowhere.
-        heroes: By recipe: their cards come first.
+        heroes: Gives those of a recipe: their cards come first.
         parent: Qt owner.
 
     Attributes:
@@ -67,16 +63,19 @@ class PlotsPanel(QWidget):
         self,
         data: RunData,
         settings: Settings | None = None,
-        heroes: Mapping[str, Sequence[Hero]] | None = None,
+        heroes: Callable[[str], Sequence[Hero]] | None = None,
         parent: QWidget | None = None,
     ) -> None:
         super().__init__(parent)
         self._data = data
         self._settings = settings
-        self._heroes = heroes or {}
+        self._heroes = heroes or (lambda _: ())
         self.time_axis = TimeAxis(self)
         self.options = CurveOptions()
         self._stale = True
+        self._is_all_new = True
+        self._new_groups: set[str] = set()
+        self._pace = RedrawPace()
         self._redrawn_at = 0.0
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
@@ -218,14 +217,18 @@ class PlotsPanel(QWidget):
         self._schedule()
 
     def _on_changed(self, change: ChangeSet) -> None:
-        if change.rewound or change.caught_up or any(g.startswith(PLOTTED) for g in change.groups):
+        if change.rewound or change.caught_up:
             self._schedule()
+            return
+        groups = {group for group in change.groups if group.startswith(PLOTTED)}
+        if groups:
+            self._schedule(groups)
 
     def _on_status_changed(self, state: RunState | None) -> None:
         self.cards.grid.show_empty(_why_empty(state, self._data.is_open))
         if state is not None:
             self.device_rows.options.is_over = not state.is_live
-            self.cards.open_recipe(state.recipe, self._heroes.get(state.recipe, ()))
+            self.cards.open_recipe(state.recipe, self._heroes(state.recipe))
             if state.devices:
                 self._schedule()
 
@@ -251,25 +254,44 @@ class PlotsPanel(QWidget):
 
     # --- drawing -----------------------------------------------------------------------------------------
 
-    def _schedule(self) -> None:
-        """Draws soon: at once after a pause, else when the frame is due; not while hidden."""
+    def catch_up(self) -> None:
+        """The window is not minimised any more: draws what is new since."""
+        if self._stale:
+            self._start_timer()
+
+    def _schedule(self, groups: Collection[str] | None = None) -> None:
+        """Draws soon: at once after a pause, else when it is time; not while it cannot be seen.
+
+        Args:
+            groups: Series that got rows; None: anything may be new.
+        """
         self._stale = True
-        if self.isVisible() and not self._timer.isActive():
-            pause_s = sum(chart.took_s for chart in self.charts()) / LARGEST_SHARE
-            rest_s = min(max(REDRAW_S, pause_s), SLOWEST_REDRAW_S) - (time.monotonic() - self._redrawn_at)
+        self._is_all_new = self._is_all_new or groups is None
+        self._new_groups |= set(groups or ())
+        self._start_timer()
+
+    def _start_timer(self) -> None:
+        if self._is_seen() and not self._timer.isActive():
+            self._pace.learn(sum(chart.took_s for chart in self.charts()))
+            state = self._data.state
+            trains_on_cpu = state is not None and state.is_live and any(d.startswith("cpu:") for d in state.devices)
+            sparing = trains_on_cpu and self.time_axis.cursor is None
+            rest_s = self._pace.pause_s(sparing=sparing) - (time.monotonic() - self._redrawn_at)
             self._timer.start(max(0, round(rest_s * 1000)))
 
+    def _is_seen(self) -> bool:
+        return self.isVisible() and not self.window().isMinimized()
+
     def _redraw(self) -> None:
-        if not self.isVisible():
+        if not self._is_seen():
             return
+        run, state = self._data.series, self._data.state
         self._stale = False
         self._redrawn_at = time.monotonic()
-        run, state = self._data.series, self._data.state
         self.device_rows.show_devices(state.devices if state is not None else ())
         self.devices_button.show_ranks(self.options.offered(run))
         self.cards.follow()
-        for chart in self.charts():
-            chart.expect_new()
+        self._tell_charts()
         extent = run.extent(self.time_axis.axis)
         if extent is not None:
             self.time_axis.set_extent(*extent)
@@ -279,11 +301,25 @@ class PlotsPanel(QWidget):
         if extent is not None:
             self.drawn.emit()
 
+    def _tell_charts(self) -> None:
+        """Tells each chart that has new points whether they can be in its picture, or in its values alone."""
+        axis, groups, all_new = self.time_axis, self._new_groups, self._is_all_new
+        self._new_groups, self._is_all_new = set(), False
+        # A part that ends further than its own width before the newest point: not even a smoothed line reaches it.
+        is_past = not axis.is_fitted and axis.high + axis.span < axis.extent[1]
+        is_past = is_past and not any(group.startswith(EVAL_GROUP) for group in groups)  # they move the best one's star
+        for chart in self.charts():
+            if not all_new and not any(group.startswith(chart.source.fed_by) for group in groups):
+                continue
+            if is_past and not all_new:
+                chart.read_new()
+            else:
+                chart.expect_new()
+
     def showEvent(self, event: QShowEvent) -> None:
         """Catches up on what was missed."""
         super().showEvent(event)
-        if self._stale:
-            self._schedule()
+        self.catch_up()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Stops drawing."""

@@ -33,6 +33,7 @@ class RankCurves:
         names: Columns to choose from; the first that the run has is drawn.
     """
 
+    fed_by: tuple[str, ...] = ("rank",)
     floor: float | None = None
     unit = ""
     fixed_scale: Scale | None = None

@@ -44,10 +44,11 @@ class Readout(QWidget):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         self.setMouseTracking(True)
 
-    def show_readings(self, readings: list[Reading]) -> None:
-        """Shows these values."""
+    def show_readings(self, readings: list[Reading]) -> bool:
+        """Shows these values; says whether they need other room than those before."""
         if readings == self.readings:
-            return
+            return False
+        names = [reading.label for reading in self.readings]
         self.readings = readings
         texts = [f"{r.label} {'hidden' if r.is_hidden else r.headline}".strip() for r in readings]
         can_choose = len(self.keys()) > 1
@@ -57,10 +58,12 @@ class Readout(QWidget):
         self.setToolTip("\n".join([*texts, *hint]))
         self.setAccessibleDescription("Space hides or shows a curve, Enter shows it alone" if can_choose else "")
         needed = round(self._needed(LABEL_WIDTHS[0]))
-        if needed != self._needs:
+        is_other = needed != self._needs or names != [reading.label for reading in readings]
+        if is_other:
             self._needs = needed
             self.updateGeometry()
         self.update()
+        return is_other
 
     def keys(self) -> list[str]:
         """The curves that can be hidden."""
@@ -91,13 +94,16 @@ class Readout(QWidget):
         metrics, colours = QFontMetricsF(painter.font()), plot_colours(self.palette())
         right, count = float(self.width()), len(self.readings)
         self._boxes = []
-        widest = next((width for width in LABEL_WIDTHS if self._needed(width) <= right), LABEL_WIDTHS[-1])
-        x = max(0.0, right - self._needed(widest))
+        for widest in LABEL_WIDTHS:
+            needed = self._needed(widest, metrics)
+            if needed <= right:
+                break
+        x = max(0.0, right - needed)
         for number, reading in enumerate(self.readings):
             width, value_width = self._measure(number, reading, metrics, widest)
             more = f"+ {count - number}"
             needs_more = number < count - 1 and x + width + ENTRY_GAP + metrics.horizontalAdvance("+ 00") > right
-            if x + width > right + 1 or (needs_more and self._needed(widest) > right):
+            if x + width > right + 1 or (needs_more and needed > right):
                 painter.setPen(colours.muted)
                 if x + metrics.horizontalAdvance(more) <= right:
                     painter.drawText(QRectF(x, 0, right - x, self.height()), Qt.AlignmentFlag.AlignVCenter, more)
@@ -108,8 +114,8 @@ class Readout(QWidget):
             x += width + ENTRY_GAP
         self._draw_focus(painter)
 
-    def _needed(self, widest: float) -> float:
-        metrics = QFontMetricsF(tabular(self.font()))
+    def _needed(self, widest: float, metrics: QFontMetricsF | None = None) -> float:
+        metrics = metrics or QFontMetricsF(tabular(self.font()))
         widths = [self._measure(*entry, metrics, widest)[0] for entry in enumerate(self.readings)]
         return sum(widths) + ENTRY_GAP * (len(widths) - 1)
 

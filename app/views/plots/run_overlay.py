@@ -32,6 +32,7 @@ from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, rank_colour
 from core.formatting import UNKNOWN, number, rate, short_duration
 from core.machine.devices.names import RankNames
+from core.metrics.column_group import EVAL_GROUP
 
 MAX_LABEL: Final = 24
 RUN_KEY: Final = "run "
@@ -142,6 +143,7 @@ class RunOverlay:
         is_eval: The column is one of evaluations.
     """
 
+    fed_by = ("rank", EVAL_GROUP)
     fixed_scale: Scale | None = None
 
     def __init__(self, runs: Sequence[OverlaidRun], name: str, options: CurveOptions, *, is_eval: bool = False) -> None:

@@ -73,6 +73,10 @@ class PlotSource(LayerSource, Protocol):
     """What a plot shows. No widget: it turns a view into layers and into values."""
 
     @property
+    def fed_by(self) -> tuple[str, ...]:
+        """How the names of the series begin whose rows it shows ("rank", "eval")."""
+
+    @property
     def floor(self) -> float | None:
         """A value that is always at the bottom; None for none."""
 

@@ -22,6 +22,7 @@ from core.formatting import UNKNOWN, short_duration
 class StepTime:
     """How long a step takes: waiting (for data, for other ranks) at the bottom, working on top; the mean over ranks."""
 
+    fed_by = ("rank",)
     floor: float | None = 0.0
     unit = "s"
     fixed_scale: Scale | None = None

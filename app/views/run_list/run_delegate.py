@@ -10,13 +10,14 @@ from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.models.run_list import CURVE, ROW
-from app.models.run_row import RunRow, detail_text, is_live, progress, title_text, value_text
+from app.models.run_row import RunRow, detail_text, is_live, progress, reason, title_text, value_text
 from app.views.run_list.sparkline import paint_sparkline
 from app.views.style.fonts import tabular
 from app.views.style.icons import paint_icon
 from app.views.style.palette import state_colour
 from app.views.style.tones import chosen_ground, hover_ground, muted, rule, tone
 from core.metrics.curve import MetricCurve
+from core.run_folder.naming import SEPARATOR
 from core.run_folder.notes import MAX_NAME
 
 SIGNS: Final = {
@@ -185,8 +186,17 @@ def _paint_second_line(painter: QPainter, option: QStyleOptionViewItem, row: Run
     font = tabular(_smaller(option.font))
     painter.setFont(font)
     painter.setPen(muted(option.palette))
-    text = QFontMetrics(font).elidedText(detail_text(row.record), Qt.TextElideMode.ElideRight, area.width())
-    painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, text)
+    painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, elided_detail(row, QFontMetrics(font), area.width()))
+
+
+def elided_detail(row: RunRow, metrics: QFontMetrics, width: int) -> str:
+    """The second line; when it began, which tells runs of one recipe apart, stays where the rest is too long."""
+    text = detail_text(row.record)
+    head, separator, last = text.rpartition(SEPARATOR)
+    if metrics.horizontalAdvance(text) <= width or reason(row.entry):
+        return metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
+    room = width - metrics.horizontalAdvance(separator + last)
+    return metrics.elidedText(head, Qt.TextElideMode.ElideRight, room) + separator + last
 
 
 def _paint_progress(painter: QPainter, palette: QPalette, row: RunRow, area: QRect) -> None:

@@ -51,8 +51,9 @@ class ConfigView(QWidget):
 
     def show_notes(self, notes: Sequence[str]) -> None:
         """Shows how the run's devices share the work."""
-        self._notes = tuple(notes)
-        self._show_text()
+        if tuple(notes) != self._notes:
+            self._notes = tuple(notes)
+            self._show_text()
 
     def _show_text(self) -> None:
         """The notes as comments over the file: together they scroll, and what is copied is still TOML."""

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
 from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QProgressBar, QSizePolicy, QToolTip, QWidget
 
-from app.models.ledger_data import LedgerSnapshot
 from app.views.style.fonts import tabular
 from app.views.style.palette import faint, rank_colour
 from app.views.style.tones import blend, rule, tone
@@ -18,8 +17,11 @@ from app.views.widgets.card import Card
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.formatting import count, percent
-from core.ledger.ledger import BlockProgress
 from core.machine.devices.names import RankNames
+
+if TYPE_CHECKING:
+    from app.models.ledger_data import LedgerSnapshot
+    from core.ledger.ledger import BlockProgress
 
 NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
 LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"
@@ -263,9 +265,10 @@ class LedgerView(QWidget):
         trained = done.samples_done / max(1, done.samples_total)
         share = percent(trained)
         self.bar.setValue(round(BAR_STEPS * trained))
+        skipped = f" · {count(done.samples_skipped)} skipped" if done.samples_skipped else ""
         self.headline.setText(
             f"Epoch {done.epoch + 1}{epochs}: {share} trained · {count(done.samples_trained)} samples trained in "
-            f"total · {kept}"
+            f"total{skipped} · {kept}"
         )
         self.resume.setText(resume_text(snapshot, self._steps))
         self.strip.set_blocks(snapshot.blocks, snapshot.chunk_size, snapshot.samples_per_block)

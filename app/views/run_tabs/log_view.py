@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
-from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPalette, QShortcut
+from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPalette, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
@@ -82,6 +82,7 @@ class LogView(QWidget):
         self._names = RankNames()
         self._logs: tuple[Path, ...] = ()
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
+        self._waiting: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self.source = named(QComboBox(), "Log source", "Show everything, the host's events, or what one device prints")
         self.source.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
         self.search = search_line("Search (Enter: next, Shift+Enter: previous)", "Search the log")
@@ -144,11 +145,22 @@ class LogView(QWidget):
     def clear_events(self) -> None:
         """Forgets the events: another run is shown, or the same from its beginning."""
         self._events.clear()
+        self._waiting.clear()
         self._log.set_events(())
 
     def add_events(self, events: Sequence[Event]) -> None:
-        """Shows events of metrics.jsonl that are new, oldest first."""
-        new = [event for event in events if is_logged(event)][-EVENTS_KEPT:]
+        """Shows events of metrics.jsonl that are new, oldest first; a hidden tab makes their lines once it is seen."""
+        self._waiting.extend(event for event in events if is_logged(event))
+        if self.isVisible():
+            self._take_waiting()
+
+    def showEvent(self, event: QShowEvent) -> None:
+        super().showEvent(event)
+        self._take_waiting()
+
+    def _take_waiting(self) -> None:
+        new = list(self._waiting)
+        self._waiting.clear()
         self._events.extend(new)
         self._log.add_events(self._lines_of(new))
 

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
 
-from app.models.rank_log import RankLog
 from app.views.run_tabs.alerts_view import AlertsView
 from app.views.run_tabs.config_view import ConfigView
 from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SamplesView
-from core.machine.devices.names import RankNames
+from app.views.widgets.build import named
+
+if TYPE_CHECKING:
+    from app.models.rank_log import RankLog
+    from core.machine.devices.names import RankNames
 
 ROOM_PX: Final = 4
 
@@ -35,7 +38,7 @@ class RunTabs(QTabWidget):
         self.ledger = LedgerView()
         self.config = ConfigView()
         self.alerts = AlertsView()
-        self.setTabBar(RoomyTabBar())
+        self.setTabBar(named(RoomyTabBar(), "Views of the run"))
         self.setDocumentMode(True)
         for view, name in (
             (self.samples, "Samples"),

@@ -22,14 +22,15 @@ class ElidedLabel(QLabel):
     def __init__(self, parent: QWidget | None = None, *, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         super().__init__(parent)
         self.full_text = ""
+        self._short_text = ""
         self._mode = mode
         self.setTextFormat(Qt.TextFormat.PlainText)
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
-    def set_full_text(self, text: str) -> None:
-        """Shows as much of the text as there is room for."""
-        if text != self.full_text:
-            self.full_text = text
+    def set_full_text(self, text: str, short: str = "") -> None:
+        """Shows as much of the text as there is room for, or of a shorter one that says the same."""
+        if (text, short) != (self.full_text, self._short_text):
+            self.full_text, self._short_text = text, short
             self.setToolTip(text)
             self.updateGeometry()
             self._elide()
@@ -43,6 +44,9 @@ class ElidedLabel(QLabel):
 
     def _elide(self) -> None:
         metrics = self.fontMetrics()
-        shown = metrics.elidedText(self.full_text, self._mode, self.width())
+        text = self.full_text
+        if self._short_text and metrics.horizontalAdvance(text) > self.width():
+            text = self._short_text
+        shown = metrics.elidedText(text, self._mode, self.width())
         # A letter and three dots tell nothing.
-        self.setText(shown if shown == self.full_text or len(shown) > LEAST_LETTERS else "")
+        self.setText(shown if shown == text or len(shown) > LEAST_LETTERS else "")

@@ -69,7 +69,8 @@ class Message(QFrame):
         self._show_sign()
         self.setAccessibleName(f"{kind}: {title}")
         self.setAccessibleDescription(text)
-        self.fit_to(self.width())
+        parent = self.parentWidget()  # while it is hidden its own width says nothing
+        self.fit_to(parent.width() if self.isHidden() and parent is not None else self.width())
         self.update()
         self.show()
 
@@ -81,7 +82,10 @@ class Message(QFrame):
         """Puts the buttons below the text where they would squeeze it, beside it elsewhere."""
         is_narrow = width < max(self._narrow, 2 * self._buttons.sizeHint().width())
         ways = QBoxLayout.Direction
-        self._parts.setDirection(ways.TopToBottom if is_narrow else ways.LeftToRight)
+        way = ways.TopToBottom if is_narrow else ways.LeftToRight
+        if way != self._parts.direction():
+            self._parts.setDirection(way)
+            self.updateGeometry()  # the height that was found for this width is another one now
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         super().resizeEvent(event)

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.state.hero_figures import HeroFigure
 from app.views.style.fonts import tabular
 from app.views.style.palette import plot_colours
 from app.views.style.tones import muted, tone
 from app.views.widgets.build import lay_row
 from app.views.widgets.card import CORNER
+
+if TYPE_CHECKING:
+    from app.state.hero_figures import HeroFigure
 
 SIZES: Final = (1.5, 1.3, 1.15, 1.0)
 MARGIN: Final = 12
@@ -35,20 +37,25 @@ def shortened(note: str, fits: Callable[[str], bool]) -> str:
 class HeroTile(QWidget):
     """One figure: its name over its value, the trend beside it; where there is no room, the trend beside the name."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, figure: HeroFigure, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.figure = HeroFigure("")
+        self.figure = figure
         self._size = 0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self._name()
 
     def show_figure(self, figure: HeroFigure) -> None:
         """Shows another figure; draws only what changed."""
         if figure != self.figure:
             self.figure = figure
-            text = " ".join(part for part in (f"{figure.label}: {figure.value}", figure.note) if part)
-            self.setAccessibleName(text)
-            self.setToolTip("\n".join(part for part in (text, figure.tip) if part))
+            self._name()
             self.update()
+
+    def _name(self) -> None:
+        figure = self.figure
+        text = " ".join(part for part in (f"{figure.label}: {figure.value}", figure.note) if part)
+        self.setAccessibleName(text)
+        self.setToolTip("\n".join(part for part in (text, figure.tip) if part))
 
     def sizeHint(self) -> QSize:
         height = self.fontMetrics().height() + QFontMetrics(self._value_font(SIZES[0])).height()
@@ -135,7 +142,7 @@ class HeroTiles(QWidget):
     def show_figures(self, figures: Sequence[HeroFigure]) -> None:
         """Shows these figures, each in its tile."""
         while len(self.tiles) < len(figures):
-            tile = HeroTile()
+            tile = HeroTile(figures[len(self.tiles)])
             self.tiles.append(tile)
             self._row.addWidget(tile, 1)
         for number, tile in enumerate(self.tiles):

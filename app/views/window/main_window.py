@@ -8,17 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 
-from app.models.rank_log import RankLog
-from app.models.run_data import RunData
-from app.models.run_list import RunListModel
-from app.settings import Settings
-from app.state.available_actions import AvailableActions
-from app.state.hero_figures import HeroFigure
-from app.state.run_outcome import RunOutcome
 from app.state.run_summary import RunSummary
 from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
@@ -34,13 +27,21 @@ from app.views.window.run_header import RunHeader
 from app.views.window.run_page import RunPage
 from app.views.window.top_bar import TopBar
 from app.views.window.welcome import Welcome
-from core.machine.devices import DeviceSample
 from core.machine.devices.names import RankNames
-from core.recipes.manifest import Recipe
 
 if TYPE_CHECKING:
+    from app.models.rank_log import RankLog
+    from app.models.recipe_list import RecipeList
+    from app.models.run_data import RunData
+    from app.models.run_list import RunListModel
+    from app.settings import Settings
+    from app.state.available_actions import AvailableActions
+    from app.state.hero_figures import HeroFigure
+    from app.state.run_outcome import RunOutcome
     from app.views.new_run.new_run_sheet import NewRunSheet
     from app.views.plots.plots_panel import PlotsPanel
+    from core.machine.devices import DeviceSample
+    from core.recipes.heroes import Hero
 
 MIN_SIZE: Final = (900, 450)
 """960 × 540, which is 1920 × 1080 at 200 %, has so much room beside a task bar and a title."""
@@ -56,8 +57,10 @@ class MainWindow(QMainWindow):
         stop_and_close_requested: The window is to be closed once the run was told to stop.
         page_shown: Another page is in the middle.
         closed: The window goes; what it held open can end.
+        plots_wanted: The page of a run is painted, and its charts are not made yet.
         plot_drawn: The first plot was drawn.
         new_run_made: The sheet is there, and not shown yet.
+        uncovered: It was minimised, and is seen again.
 
     Attributes:
         compare_page: The page of a comparison; None while there is none.
@@ -67,15 +70,17 @@ class MainWindow(QMainWindow):
     stop_and_close_requested = Signal()
     page_shown = Signal(object)
     closed = Signal()
+    plots_wanted = Signal()
     plot_drawn = Signal()
     new_run_made = Signal()
+    uncovered = Signal()
 
     def __init__(
         self,
         data: RunData,
         runs: RunListModel,
         log: RankLog,
-        recipes: Sequence[Recipe],
+        recipes: RecipeList,
         settings: Settings,
         parent: QWidget | None = None,
     ) -> None:
@@ -96,7 +101,6 @@ class MainWindow(QMainWindow):
         self._plot_settings: Mapping[str, Any] = {}
         self._names = RankNames()
         self.compare_page: QWidget | None = None
-        self._heroes = {recipe.name: recipe.heroes for recipe in recipes}
         self._make_parts(log)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
@@ -164,7 +168,7 @@ class MainWindow(QMainWindow):
         self.outcome.log_requested.connect(self.show_log)
         self.outcome.folder_requested.connect(actions.folder.trigger)
         self.outcome.dismissed.connect(self._on_outcome_dismissed)
-        self.run_page.plots_place.painted.connect(lambda: self.plots)
+        self.run_page.plots_place.painted.connect(self.plots_wanted)
 
     def _restore(self) -> None:
         self.restoreGeometry(self._settings.layout("window/geometry"))
@@ -217,7 +221,7 @@ class MainWindow(QMainWindow):
             from app.views.new_run.new_run_sheet import NewRunSheet
 
             actions = self.actions_
-            self._new_run = sheet = NewRunSheet(self._recipes, actions.start)
+            self._new_run = sheet = NewRunSheet(self._recipes.recipes, actions.start)
             sheet.addAction(actions.start)  # its key works while the settings that it starts are in sight
             sheet.close_requested.connect(lambda: actions.new_run.setChecked(False))
             sheet.form.more.setChecked(self._settings.flag("more_shown", False))
@@ -233,12 +237,16 @@ class MainWindow(QMainWindow):
             from app.views.plots.plots_panel import PlotsPanel
 
             linecache.clearcache()  # 8 MiB of source text: see `Rankdeck.open`
-            self._plots = PlotsPanel(self._data, self._settings, self._heroes)
+            self._plots = PlotsPanel(self._data, self._settings, self._heroes_of)
             self._plots.apply_settings(self._plot_settings)
             self._plots.show_names(self._names)
             self._plots.drawn.connect(self.plot_drawn)
             self.run_page.show_plots(self._plots, self._plots.controls)
         return self._plots
+
+    def _heroes_of(self, recipe: str) -> Sequence[Hero]:
+        found = self._recipes.named(recipe)
+        return () if found is None else found.heroes
 
     def apply_plot_settings(self, settings: Mapping[str, Any]) -> None:
         """What `plot_settings` gave."""
@@ -372,6 +380,14 @@ class MainWindow(QMainWindow):
             event.accept()
             return
         super().keyPressEvent(event)
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Shows what was not drawn while the window was minimised."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.WindowStateChange and not self.isMinimized():
+            if self._plots is not None:
+                self._plots.catch_up()
+            self.uncovered.emit()
 
     # --- closing -----------------------------------------------------------------------------------------
 

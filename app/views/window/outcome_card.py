@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize, Signal
 from PySide6.QtGui import QPaintEvent
 from PySide6.QtWidgets import QMenu, QWidget
 
-from app.state.run_outcome import ModelFile, RunOutcome
 from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.card import draw_card
 from app.views.widgets.message import Message
-from app.views.window.actions import Actions
+
+if TYPE_CHECKING:
+    from app.state.run_outcome import ModelFile, RunOutcome
+    from app.views.window.actions import Actions
 
 NARROW: Final = 760
 """Below this width the buttons stand under the text, which would be squeezed beside them."""
@@ -68,7 +70,7 @@ class OutcomeCard(Message):
         self._show_all(outcome)
 
     def show_model(self, model: ModelFile | None) -> None:
-        """Shows what training made; None: nothing, or that is not known yet."""
+        """Shows what training made, also while it is looked for: the card must not grow later. None: nothing."""
         self.model = model
         if self.outcome is not None and not self.isHidden():
             self._show_all(self.outcome)
@@ -80,8 +82,9 @@ class OutcomeCard(Message):
 
     def _show_all(self, outcome: RunOutcome) -> None:
         made = self.model.text if self.model is not None and outcome.kind == "success" else ""
-        self.show_folder.setVisible(bool(made))
-        self.copy_path.setVisible(bool(made))
+        for button in (self.show_folder, self.copy_path):
+            button.setVisible(bool(made))
+            button.setEnabled(self.model is not None and self.model.size_bytes is not None)
         self.show_message(outcome.kind, outcome.title, "\n".join(part for part in (made, outcome.text) if part))
 
     def _show_resume(self) -> None:

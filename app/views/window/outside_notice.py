@@ -11,13 +11,14 @@ import os
 import re
 import shutil
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import SLOT, QObject, QProcess, Signal, Slot
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QSystemTrayIcon
 
-from app.state.run_news import RunNews
+if TYPE_CHECKING:
+    from app.state.run_news import RunNews
 
 SERVICE: Final = "org.freedesktop.Notifications"
 PATH: Final = "/org/freedesktop/Notifications"

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistentModelIndex, QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QFont, QFontMetrics, QPainter, QPalette
 from PySide6.QtWidgets import QStyle, QStyledItemDelegate, QStyleOptionViewItem
 
 from app.state.fuzzy_match import matched
-from app.state.palette_entries import PaletteEntry
 from app.views.style.control_drawing import veil
 from app.views.style.fonts import tabular
 from app.views.style.tones import muted, tone
+
+if TYPE_CHECKING:
+    from app.state.palette_entries import PaletteEntry
 
 ENTRY: Final = Qt.ItemDataRole.UserRole
 ROW: Final = 36
@@ -33,10 +35,21 @@ class PaletteModel(QAbstractListModel):
         self.query = ""
 
     def show(self, entries: Sequence[PaletteEntry], query: str) -> None:
-        """Takes over what was found."""
-        self.beginResetModel()
-        self._entries, self.query = list(entries), query
-        self.endResetModel()
+        """Takes over what was found; only rows that look different now are drawn again."""
+        before, drawn = self._entries, self.query
+        shared = min(len(before), len(entries))
+        if len(before) > shared:
+            self.beginRemoveRows(QModelIndex(), shared, len(before) - 1)
+            self._entries = before[:shared]
+            self.endRemoveRows()
+        self._entries, self.query = list(entries[:shared]), query
+        for row, (old, new) in enumerate(zip(before[:shared], entries, strict=False)):
+            if old is not new or matched(drawn, old.title) != matched(query, new.title):
+                self.dataChanged.emit(self.index(row), self.index(row))
+        if len(entries) > shared:
+            self.beginInsertRows(QModelIndex(), shared, len(entries) - 1)
+            self._entries = list(entries)
+            self.endInsertRows()
 
     def entry(self, row: int) -> PaletteEntry | None:
         """The entry of a row."""

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QWidget
 
-from app.state.hero_figures import HeroFigure
 from app.state.run_summary import RunSummary, progress_text
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
@@ -20,10 +19,13 @@ from app.views.widgets.build import bold_label, lay_column, lay_row, named
 from app.views.widgets.card import Badge, Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.gauges import ProgressMeter
-from app.views.window.actions import Actions
 from app.views.window.hero_tiles import HeroTiles
 from app.views.window.run_title import RunTitle
 from core.formatting import UNKNOWN, count, percent
+
+if TYPE_CHECKING:
+    from app.state.hero_figures import HeroFigure
+    from app.views.window.actions import Actions
 
 _ICON_PX: Final = 16
 NARROW: Final = 700
@@ -50,6 +52,7 @@ class RunHeader(Card):
     def __init__(self, actions: Actions, menu: QMenu, exports: QMenu, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._summary = RunSummary()
+        self._texts: tuple[str, str] | None = None
         self._notes: tuple[str, ...] = ()
         self._actions = actions
         self.title = RunTitle(actions)
@@ -102,19 +105,18 @@ class RunHeader(Card):
 
     def show_summary(self, summary: RunSummary) -> None:
         """Shows a run's state and how far it is."""
+        steps, rest = texts = progress_text(summary, time.time())
+        if (summary, texts) == (self._summary, self._texts):
+            return
         if summary.word != self._summary.word or not self.state.text():
             self._show_word(summary.word)
-        self._summary = summary
-        self.about.set_full_text(summary.about)
+        self._summary, self._texts = summary, texts
+        self.about.set_full_text(summary.about, summary.about_short)
         self.show_notes(self._notes)
-        steps, rest = progress_text(summary, time.time())
         self.steps.setText(steps)
-        total = summary.total_steps
-        widest = f"{count(total)} / {count(total)}" if total else steps
-        self.steps.setMinimumWidth(self.steps.fontMetrics().horizontalAdvance(widest))  # the bar beside it stays
         self.steps.setVisible(bool(steps))
         self.rest.set_full_text(rest)
-        self._place_rest()
+        self._place_texts()
         self.bar.set_share(summary.share)
         self.bar.set_busy(summary.is_preparing)
         share = UNKNOWN if summary.share is None else percent(summary.share)
@@ -127,13 +129,19 @@ class RunHeader(Card):
         super().resizeEvent(event)
         self.export.setText("Export" if self.width() >= NARROW else "")
         self.export.updateGeometry()
-        self._place_rest()
+        self._place_texts()
 
-    def _place_rest(self) -> None:
-        """Gives the time left a width that stays while it runs, so that the bar beside it does."""
+    def _place_texts(self) -> None:
+        """Gives steps and time left a size that stays while they run, so that the bar beside them does.
+
+        A label of fixed width and height asks for no new layout of the whole window with each text.
+        """
+        total, metrics = self._summary.total_steps, self.steps.fontMetrics()
+        steps = f"{count(total)} / {count(total)}" if total else self.steps.text()
+        self.steps.setFixedSize(metrics.horizontalAdvance(steps), metrics.height())
         metrics, live = self.rest.fontMetrics(), self._summary.is_live
         widest = max(metrics.horizontalAdvance(text) for text in (self.rest.full_text, _REST if live else ""))
-        self.rest.setFixedWidth(min(widest + 2, self.width() * 2 // 5))
+        self.rest.setFixedSize(min(widest + 2, self.width() * 2 // 5), metrics.height())
 
     def show_figures(self, figures: Sequence[HeroFigure]) -> None:
         """Shows the run's heroes."""
@@ -142,11 +150,15 @@ class RunHeader(Card):
     def show_notes(self, notes: Sequence[str]) -> None:
         """How the devices share the work, as the tooltip of what the run is."""
         self._notes = tuple(notes)
-        self.about.setToolTip("\n".join(part for part in (self._summary.about, *self._notes) if part))
+        tip = "\n".join(part for part in (self._summary.about, *self._notes) if part)
+        if tip != self.about.toolTip():
+            self.about.setToolTip(tip)
 
     def changeEvent(self, event: QEvent) -> None:
         if event.type() == QEvent.Type.PaletteChange:
             self._show_word(self._summary.word)
+        elif event.type() == QEvent.Type.FontChange:
+            self._place_texts()
         super().changeEvent(event)
 
     def _show_word(self, word: str) -> None:

@@ -19,7 +19,10 @@ from core.run_folder.store import RunStore
 log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.04
-"""Clients hear of new lines 25 times a second at most."""
+"""Clients hear of a change of state or phase 25 times a second at most."""
+TELL_S: Final = 0.25
+"""Of new lines they hear this seldom: a person reads no faster, and each time wakes host and window, beside ranks that
+use every core."""
 QUIET_S: Final = 1.0
 """Progress alone is sent to clients once a second; a change of state or phase at the next tick, once it is written."""
 QUIET_DISK_S: Final = 3.0
@@ -56,6 +59,8 @@ class StatusPublisher:
         self._next_written = 0.0
         self._size_bytes = 0
         self._sent_bytes = 0
+        self._next_told = 0.0
+        self._is_telling = False
         self.is_failing = False
         self._news = asyncio.Event()
 
@@ -82,14 +87,16 @@ class StatusPublisher:
         """`metrics.jsonl` is whole up to here; any thread may say so.
 
         Returns:
-            Whether there is a client to hear of it: then call `tell`, on the loop.
+            Whether there is a client that will not hear of it anyway: then call `tell`, on the loop.
         """
         self._size_bytes = size_bytes
-        return bool(self._clients())
+        return not self._is_telling and bool(self._clients())
 
     def tell(self) -> None:
-        """Clients are to hear at the next tick what they have not heard yet."""
-        self._news.set()
+        """Clients are to hear of new lines, as soon as it is time."""
+        if not self._is_telling:
+            self._is_telling = True
+            asyncio.get_running_loop().call_later(max(0.0, self._next_told - time.monotonic()), self._news.set)
 
     def greet(self, client: Connection) -> None:
         """What a new client needs to know first: no change that is not written; the next tick tells the rest."""
@@ -118,8 +125,10 @@ class StatusPublisher:
         await self._tick()
 
     async def _tick(self) -> None:
+        self._is_telling = False  # first: `appended` takes it that what it says meanwhile is still told here
         if self._size_bytes != self._sent_bytes:
             self._sent_bytes = self._size_bytes
+            self._next_told = time.monotonic() + TELL_S
             for client in self._clients():
                 if client.unread_bytes < _BEHIND_BYTES:
                     client.send(Appended(self._sent_bytes))

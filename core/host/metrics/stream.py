@@ -37,6 +37,11 @@ class MetricsStream:
         self._paused = False
         self._trouble: str | None = None
 
+    @property
+    def is_behind(self) -> bool:
+        """Too much waits for the disk, so ranks are not listened to."""
+        return self._paused
+
     def open(self, writer: MetricsWriter, columns: BackgroundColumns) -> None:
         """From now on lines are taken."""
         self._sink = MetricsSink(writer, columns, self._written_on_thread, self._trouble_on_thread)

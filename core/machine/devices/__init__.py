@@ -1,14 +1,14 @@
-"""Devices to train on: NVIDIA GPUs through NVML, or slots of the processor; what they are and how they do."""
+"""Devices to train on: NVIDIA GPUs through NVML, or slots of the processor; what they are and how they do.
 
-from core.machine.devices.device import Device, DeviceProcess, DeviceSample, HostSample
-from core.machine.devices.monitor import DeviceMonitor
-from core.machine.devices.nvml import POWER_CAP
+`monitor` has what reads them, and loads NVML's bindings; the window opens without it.
+"""
+
+from core.machine.devices.device import POWER_CAP, Device, DeviceProcess, DeviceSample, HostSample
 from core.machine.devices.resolve import device_texts, resolve_devices
 
 __all__ = [
     "POWER_CAP",
     "Device",
-    "DeviceMonitor",
     "DeviceProcess",
     "DeviceSample",
     "HostSample",

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 DeviceKind = Literal["cuda", "cpu"]
+POWER_CAP: Final = "power cap: the card draws all it may"
+"""Among the warnings of a sample. Normal for a busy card: a note, not a warning."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import pynvml
 
-from core.machine.devices.device import Device, DeviceProcess, DeviceSample
+from core.machine.devices.device import POWER_CAP, Device, DeviceProcess, DeviceSample
 from core.machine.devices.gpu_processes import ProcessNames
 from core.machine.devices.visible import visible_gpus
 
@@ -28,8 +28,6 @@ _GONE: Final = {
 }
 _PLAUSIBLE_BYTES: Final = 1 << 50
 """NVML says "not available" as 2**64 - 1."""
-POWER_CAP: Final = "power cap: the card draws all it may"
-"""Normal for a busy card: a note, not a warning."""
 PROCESSES_EVERY_S: Final = 2.0
 """Who uses a card changes slowly, and each look names processes of other users."""
 MOST_PROCESSES: Final = 64

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import QApplication
@@ -11,6 +13,7 @@ from app.views.dialogs.docs_dialog import DocsDialog
 from app.views.dialogs.settings_dialog import SettingsDialog
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
+from core import paths
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = OFFSCREEN_NOISE
@@ -52,3 +55,25 @@ def test_help_is_a_window_that_opens_once(open_window: OpenWindow) -> None:
     assert docs.isVisible()
     about.close()
     docs.close()
+
+
+def test_a_folder_of_runs_is_kept_whole_or_as_it_was(
+    open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    window = open_window().window
+    monkeypatch.delenv("RANKDECK_HOME")
+    monkeypatch.setattr(paths, "data_folder", lambda: tmp_path / "own")
+    window.actions_.settings.trigger()
+    dialog = window.findChild(SettingsDialog)
+    assert dialog is not None
+    dialog.folder_chosen.emit(tmp_path / "Läufe")
+    kept = paths.runs_dir_file()
+    before = kept.stat().st_ino
+    assert paths.default_runs_dir() == tmp_path / "Läufe" and list(kept.parent.iterdir()) == [kept]
+    dialog.folder_chosen.emit(tmp_path / "other")
+    assert kept.stat().st_ino != before, "another file took its place: no reader sees a part of one"
+    kept.unlink()
+    kept.mkdir()
+    dialog.folder_chosen.emit(tmp_path / "other")
+    assert window.notice.isVisible() and "RANKDECK_HOME" in window.notice.text
+    dialog.close()

@@ -23,19 +23,31 @@ STEPS = """
 """
 
 
-def test_a_script_that_hangs_is_named(script_run: MakeScriptRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKDECK_SILENT_AFTER_S", "2")
-    run = script_run(STEPS + "    train(0, 10)\n    time.sleep(600)\n", devices=("cpu:1",)).start()
+def test_a_script_that_hangs_is_named(script_run: MakeScriptRun) -> None:
+    text = STEPS + "    train(0, 10)\n    time.sleep(600)\n"
+    run = script_run(text, devices=("cpu:1",), hang_timeout_s=2.0).start()
     (alert,) = run.wait_for_event("alert")
-    assert (alert["kind"], alert["title"]) == ("silence", "CPU 0 may hang")
+    assert (alert["kind"], alert["title"]) == ("hang", "CPU 0 may hang")
     assert "step 9" in alert["cause"] and "decides where it continues" in alert["next_step"]
+    assert "CPU 0: its process sleeps" in alert["cause"], "that of the script, not of what started it"
     assert run.stop().end().state == STOPPED
 
 
-def test_a_script_that_is_silent_for_long_and_well_is_left_alone(
-    script_run: MakeScriptRun, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("RANKDECK_SILENT_AFTER_S", "2")
+def test_a_script_that_hangs_is_started_again_where_that_is_wanted(script_run: MakeScriptRun) -> None:
+    text = """
+    import pathlib, sys
+    train(0, 10)
+    if not pathlib.Path("hung").exists():
+        pathlib.Path("hung").touch()
+        time.sleep(600)
+    """
+    run = script_run(STEPS + text, devices=("cpu:1",), hang_timeout_s=2.0, hang_policy="restart").start()
+    assert run.end().state == FINISHED
+    assert len(run.events("alert")) == len(run.events("restart")) == 1
+    assert run.steps(attempt=2) == list(range(10))
+
+
+def test_a_script_that_is_silent_for_long_and_well_is_left_alone(script_run: MakeScriptRun) -> None:
     text = """
     time.sleep(5)  # a download before the first step
     train(0, 10)
@@ -46,6 +58,6 @@ def test_a_script_that_is_silent_for_long_and_well_is_left_alone(
         time.sleep(0.1)
     train(10, 20)
     """
-    run = script_run(STEPS + text, devices=("cpu:1",)).start()
+    run = script_run(STEPS + text, devices=("cpu:1",), hang_timeout_s=2.0).start()
     assert run.end().state == FINISHED
     assert run.events("alert") == [] and run.steps() == list(range(20))

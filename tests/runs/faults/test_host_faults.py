@@ -206,18 +206,6 @@ def test_a_run_that_fell_back_resumes_and_trains_each_chunk_once(make_run: MakeR
     assert before <= run.completed()
 
 
-def test_a_rank_that_hangs_is_named_while_the_other_goes_on(make_run: MakeRun, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKDECK_SILENT_AFTER_S", "0.5")
-    run = make_run(mode="independent", merge_policy="none").behave(steps=100_000, step_s=0.01).hang_at(1, 30).start()
-    (alert,) = run.wait_for_event("alert")
-    assert (alert["kind"], alert["title"], alert["ranks"]) == ("silence", "CPU 1 may hang", [1])
-    assert "step 30" in alert["cause"], alert
-    assert run.wait(lambda state: bool(state.phase)).phase == "CPU 1 may hang: see Alerts"
-    run.wait_for_step(max(run.steps(0)) + 20)  # nothing was ended
-    state = run.stop(now=True).end()
-    assert (state.state, state.exit_code) == (STOPPED, 130)
-
-
 @windows
 def test_a_rank_killed_before_its_first_step_is_tried_once_more_as_asked(make_run: MakeRun) -> None:
     run = make_run().fail_at(rank=1, step="ready", how="kill", fail_attempts=[1]).start()

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.helpers.window_fixture import open_window
+from tests.helpers.window_fixture import open_sheet, open_window
 
-__all__ = ["open_window"]
+__all__ = ["open_sheet", "open_window"]

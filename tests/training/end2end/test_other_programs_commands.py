@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from core.cli import main
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300), pytest.mark.usefixtures("quick_hosts")]
 TINY = "--seq-len 32 --set n_head=2 --set n_embd=32 --set h_layers=1 --set l_layers=1 --eval-every 1000"

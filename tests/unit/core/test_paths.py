@@ -27,12 +27,13 @@ def test_a_chosen_folder_is_the_default_unless_the_variable_sets_another(
 ) -> None:
     monkeypatch.setattr(paths, "data_folder", lambda: tmp_path / "own")
     monkeypatch.delenv("RANKDECK_HOME", raising=False)
-    paths.choose_runs_dir(tmp_path / "Läufe")
+    paths.runs_dir_file().parent.mkdir()
+    paths.runs_dir_file().write_text(f"{tmp_path / 'Läufe'}\n", encoding="utf-8")
     assert paths.default_runs_dir() == tmp_path / "Läufe"
     monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "other"))
     assert paths.default_runs_dir() == paths.runs_dir_of_environment() == tmp_path / "other"
     monkeypatch.delenv("RANKDECK_HOME")
-    (tmp_path / "own" / "runs-folder.txt").write_text("not/absolute", encoding="utf-8")
+    paths.runs_dir_file().write_text("not/absolute", encoding="utf-8")
     assert paths.default_runs_dir() == tmp_path / "own" / "runs"
 
 

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+import torch
 from torch import nn
 
 from rankdeck.recipe import (
@@ -152,7 +153,9 @@ def make_model(run: Run, options: Options) -> nn.Module:
         ConfigError: It cannot be opened, or not trained with these settings.
     """
     folder = run.info["model_folder"]
-    model = trained_model(Path(folder)) if folder else empty_model(run.data_dir / KEPT)
+    place = Path(folder) if folder else run.data_dir / KEPT
+    has_weights = folder and torch.get_default_device().type != "meta"  # there an estimate asks for sizes only
+    model = trained_model(place) if has_weights else empty_model(place)
     can_be_tried = run.rank == 0 and run.config.seq_len >= TRIED_TOKENS
     if options.documents == "apart" and can_be_tried and not keeps_documents_apart(model):
         raise ConfigError(

@@ -131,7 +131,7 @@ class Link:
                 if waiting is not None:
                     waiting.message = message
                     waiting.arrived.set()
-        except Exception:
+        except Exception:  # whatever it is, the training script must not see it: it counts as a lost host
             pass
         self._lose()
 

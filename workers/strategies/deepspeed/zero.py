@@ -39,7 +39,7 @@ from workers.strategies.deepspeed.engine import (
     make_engine,
 )
 from workers.strategies.deepspeed.shards import CutShards, FlatShards, Shards
-from workers.strategies.replica import Replica, described_groups
+from workers.strategies.replica import MayStep, Replica, always, described_groups
 
 
 class DeepSpeedStrategy(DdpStrategy):
@@ -139,6 +139,8 @@ class DeepSpeedReplica(Replica):
         model, optimizer, optimization, precision: See `Replica`.
     """
 
+    in_collective = True  # the engine counts micro-batches, and reduces as it likes
+
     def __init__(
         self,
         place: RankPlace,
@@ -172,13 +174,18 @@ class DeepSpeedReplica(Replica):
         del last
         self._engine.backward(loss, scale_wrt_gas=False)
 
-    def update(self) -> Tensor:
-        """An overflow on one rank skips the step on all. Buffers are then rank 0's, as under DDP."""
+    def update(self, may_step: MayStep = always) -> Tensor:
+        """A gradient that is not finite on one rank makes DeepSpeed skip the step on all, before `may_step` is asked.
+
+        Buffers are then rank 0's, as under DDP.
+        """
         self._engine.step()
         self._loss_scale.give()
+        norm = grad_norm(self._engine, self._place.device)
+        may_step(norm)
         for buffer in self._buffers:
             dist.broadcast(buffer, 0)
-        return grad_norm(self._engine, self._place.device)
+        return norm
 
     def warm_up(self, loss: Tensor) -> None:
         self._engine.set_gradient_accumulation_boundary(False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Any
 
 import numpy as np
 import torch
@@ -25,11 +26,21 @@ def main(run: Run) -> None:
         time.sleep(0.03)  # ten steps are enough to write a checkpoint
         return True
 
+    def is_bad() -> bool:
+        wanted = o["bad_from"] <= first + step[0] <= o["bad_until"] and o["bad_rank"] in (-1, run.rank)
+        return wanted and run.config.lr > 0.5  # so that it does not diverge again where a lower one is given
+
+    class Breaking(torch.optim.AdamW):
+        @torch.no_grad()
+        def step(self, closure: Any = None) -> Any:
+            done = super().step(closure)
+            for parameter in (p for group in self.param_groups for p in group["params"] if is_bad()):
+                parameter.fill_(math.nan)
+            return done
+
     def loss(model: nn.Module, x: Tensor) -> LossAndMetrics:
         error = (model(x) - 2.0 * x).square().mean()
-        now = first + step[0]
-        bad = model.training and o["bad_from"] <= now <= o["bad_until"] and o["bad_rank"] in (-1, run.rank)
-        bad = bad and run.config.lr > 0.5  # so that it does not diverge again where a lower one is given
+        bad = model.training and is_bad()
         if bad and o["bad"] == "gradient":
             error = error * math.nan
         return LossAndMetrics(error, {"loss": error.detach() * (math.inf if bad and o["bad"] == "loss" else 1.0)})
@@ -55,7 +66,9 @@ def main(run: Run) -> None:
             batch=batch,
             val_batch=batch,
             loss=loss,
-            optimization=Optimization(clip_norm=1.0, warmup_steps=0),
+            optimization=Optimization(
+                kind=Breaking if o["bad"] == "weights" else torch.optim.AdamW, clip_norm=1.0, warmup_steps=0
+            ),
             before_step=before_step,
             sample=sample if o["sample_tokens"] else None,
             shuffled=False,

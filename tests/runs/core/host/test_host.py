@@ -13,6 +13,7 @@ from core.checkpoints.store import CheckpointStore
 from core.client import connect
 from core.metrics.columns import is_current
 from core.protocol.messages import Appended, CommitRequest, RunStatus
+from core.run_folder.log_times import read_log_times
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
 
 pytestmark = pytest.mark.windows
@@ -47,6 +48,8 @@ def test_a_run_from_start_to_finish_leaves_what_the_contract_says(make_run: Make
     assert {line["uuid"] for line in run.events("device")} >= {"cpu:0", "host"}
     assert is_current(run.run_dir)
     assert "finished" in run.log()
+    log = run.store.logs / "rank0.log"
+    assert list(read_log_times(log).sizes) == sorted({0, log.stat().st_size}), "of lines that a fake rank prints: none"
 
 
 def test_the_ledger_holds_what_the_newest_checkpoint_holds(make_run: MakeRun) -> None:

@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 
 from app.models import device_table
 from app.models.device_table import DeviceReading, DeviceTable
+from core.machine import platform
 from core.machine.devices import Device, DeviceSample
 from core.machine.platform import Platform
 
@@ -79,7 +80,7 @@ def test_another_pytorch_is_a_change() -> None:
 
 def test_what_is_installed_is_read_again_when_asked(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     found = Platform("linux", "2.13.0+cpu", None, 2)
-    monkeypatch.setattr(device_table, "this_platform", lambda: found)
+    monkeypatch.setattr(platform, "this_platform", lambda: found)
     monkeypatch.setattr(device_table, "SAMPLE_S", 0.01)
     table = DeviceTable(lambda _: FakeMonitor())
     with qtbot.waitSignal(table.devices_changed):

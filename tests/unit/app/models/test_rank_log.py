@@ -15,6 +15,7 @@ from app.models import rank_log
 from app.models.log_line import LogLine
 from app.models.rank_log import LogChoice, LogTail, RankLog, RankLogModel, printed
 from core.machine.devices.names import RankNames
+from core.run_folder.log_times import note_size
 
 pytestmark = pytest.mark.windows
 
@@ -161,6 +162,28 @@ def test_all_puts_the_hosts_log_its_events_and_the_output_of_ranks_in_one_list(t
     qtbot.waitUntil(lambda: log.model.rowCount() == 3)
     log.set_events(())
     qtbot.waitUntil(lambda: log.model.rowCount() == 2)
+    log.close()
+
+
+def test_lines_of_an_ended_run_have_the_times_that_its_host_kept(tmp_path: Path, qtbot: QtBot) -> None:
+    host, rank = tmp_path / "host.log", tmp_path / "rank0.log"
+    host.write_text(HOST_LOG, encoding="utf-8")
+    rank.write_bytes(b"of an early version\none\ntwo\nthree\nunfinished")
+    began = time.mktime((2026, 5, 1, 10, 0, 0, 0, 0, -1))
+    for size, after in ((20, 0.5), (28, 1.0), (34, 3.0), (44, 4.0)):
+        note_size(rank, size, began + after)
+    log = RankLog()
+    log.show_names(RankNames(("cpu:0",)), ())
+    log.open(LogChoice((rank, host)))
+    qtbot.waitUntil(lambda: log.model.rowCount() == 6)
+    assert [log.model.shown(row) for row in range(6)] == [
+        "10:00:00  Host   Planning",
+        "          CPU 0  of an early version",
+        "10:00:01  CPU 0  one",
+        "10:00:01  CPU 0  two",
+        "10:00:02  Host   Process 77 started on rank 1",
+        "10:00:03  CPU 0  three",
+    ]
     log.close()
 
 

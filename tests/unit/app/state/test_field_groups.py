@@ -54,6 +54,6 @@ def test_a_recipe_says_where_its_fields_stand() -> None:
     assert [spec.name for spec in groups[HOW]][-1] == "often", "what is common is in sight"
     assert [spec.name for spec in groups[WHAT]] == ["shape"]
     own = {title: [spec.name for spec in groups[title]] for title in ("Optimizer", "Mine", "Its own")}
-    assert own == {"Optimizer": ["decay"], "Mine": ["other"], "Its own": ["rules"]}
+    assert own == {"Optimizer": ["non_finite", "non_finite_limit", "decay"], "Mine": ["other"], "Its own": ["rules"]}
     titles = list(groups)
     assert titles.index("Optimizer") < titles.index("Mine") < titles.index("Its own") < titles.index("Data")

@@ -35,15 +35,16 @@ def best(query: str, entries: list[PaletteEntry]) -> PaletteEntry | None:
 
 def test_a_run_is_found_by_name_tag_note_folder_and_state() -> None:
     state = RunState(run_id="minigpt-1", state="failed", loss=1.82)
+    path = Path("runs/minigpt-1")
     notes = RunNotes(name="base", tags=("night",), note="Twice the width.")
-    (entry,) = run_entries([RunRecord(RunEntry(Path("runs/minigpt-1"), state), notes)])
-    assert (entry.title, entry.detail, entry.target) == ("base", "failed · 1.82", Path("runs/minigpt-1"))
+    (entry,) = run_entries([RunRecord(RunEntry(path, state), notes)], {path: "1.82"})
+    assert (entry.title, entry.detail, entry.target) == ("base", "failed · 1.82", path)
     assert all(best(word, [entry]) is entry for word in ("base", "night", "twice", "minigpt-1", "failed"))
     assert best("day", [entry]) is None
 
 
 def test_a_run_that_cannot_be_read_is_listed_too() -> None:
-    (entry,) = run_entries([RunRecord(RunEntry(Path("runs/x"), None, "It is damaged."))])
+    (entry,) = run_entries([RunRecord(RunEntry(Path("runs/x"), None, "It is damaged."))], {})
     assert entry.title == "x" and entry.detail
 
 

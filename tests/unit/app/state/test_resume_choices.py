@@ -23,12 +23,13 @@ def test_checkpoints_newest_first_with_the_best_marked() -> None:
         CheckpointEntry(3, 610, 2.0, False, False),
         CheckpointEntry(4, 800, None, True, False),
     )
-    assert list(checkpoint_choices(entries)) == [
+    assert list(checkpoint_choices(entries, 2)) == [
         ("Checkpoint 3 · step 610", None),
         ("Checkpoint 2 · step 400 · best · set aside", 2),
         ("Checkpoint 1 · step 200", 1),
     ], "one that is diverged cannot be resumed from"
-    assert list(checkpoint_choices(())) == [(NEWEST, None)]
+    assert "best" not in " ".join(text for text, _ in checkpoint_choices(entries, None))
+    assert list(checkpoint_choices((), None)) == [(NEWEST, None)]
 
 
 def test_runs_have_their_name_and_how_far_they_came(tmp_path: Path) -> None:

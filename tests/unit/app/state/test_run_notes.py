@@ -30,6 +30,19 @@ def test_each_fact_is_a_sentence_and_the_newest_counts() -> None:
     assert facts.of(run) == ("The model has 840,448 parameters.",), "the attempt before shared the work otherwise"
 
 
+def test_memory_as_it_was_predicted_and_measured() -> None:
+    run, facts = RunSeries(), RunNotes()
+    run.apply(MetricsBatch([], [{**LAUNCH, "notes": [], "predicted_bytes": 1_100_000_000}]))
+    assert facts.of(run) == ("Highest peak memory of a device: 1.1 GB predicted.",)
+    peaks = [{"event": "memory", "rank": rank, "rss_bytes": size} for rank, size in ((0, 10**9), (1, 9 * 10**8))]
+    run.apply(MetricsBatch([], peaks))
+    assert facts.of(run) == ("Highest peak memory of a device: 1.1 GB predicted, 1 GB measured, error +10.0 %.",)
+    run.apply(MetricsBatch([], [{**LAUNCH, "notes": [], "predicted_bytes": None}]))
+    assert facts.of(run) == (), "another attempt, of which nothing is known"
+    run.apply(MetricsBatch([], [{"event": "memory", "rank": 0, "rss_bytes": 10**9, "reserved_bytes": 4 * 10**9}]))
+    assert facts.of(run) == ("Highest peak memory of a device: 4 GB measured.",)
+
+
 def test_how_often_ranks_met() -> None:
     run, facts = RunSeries(), RunNotes()
     assert facts.of(run) == ()

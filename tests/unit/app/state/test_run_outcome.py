@@ -7,6 +7,7 @@ import pytest
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.state.run_outcome import ModelFile, RunOutcome, run_outcome
+from core.recipes.catalog import get_recipe
 from core.recipes.heroes import Hero
 from core.run_folder.state import RunState
 
@@ -83,6 +84,9 @@ def test_a_finished_run_says_how_long_it_took_and_what_was_best() -> None:
     without = series_of('{"event":"step","rank":0,"step":2,"ts":690.0,"loss":2.0}')
     said = run_outcome(RunState("a", state="finished"), without)
     assert said is not None and said.title == "Finished in 0 s. Last loss 2.00."
+    ppo = series_of('{"event":"step","rank":0,"step":2,"ts":690.0,"loss":0.1,"episode_return":21.0}')
+    said = run_outcome(RunState("a", state="finished"), ppo, get_recipe("clstm_ppo").heroes)
+    assert said is not None and said.title == "Finished in 0 s. Last return 21.0."
 
 
 def test_a_failure_after_a_checkpoint_offers_to_resume_from_its_step() -> None:

@@ -157,9 +157,10 @@ def test_what_a_run_is(changes: dict[str, object], about: str) -> None:
 
 
 def test_what_the_title_says_is_not_said_again() -> None:
-    state = going(name="MiniGPT · stdlib")
+    state = going(name="MiniGPT · stdlib").replace(mode="single")
     assert summarise(state, RunSeries(), {}, "MiniGPT", "MiniGPT · stdlib · 12:17").about == "CPU 0"
-    assert summarise(state, RunSeries(), {}, "MiniGPT", "my run").about == "MiniGPT · stdlib · CPU 0"
+    summary = summarise(state, RunSeries(), {}, "MiniGPT", "my run")
+    assert (summary.about, summary.about_short) == ("MiniGPT · stdlib · CPU 0", "1 CPU")
 
 
 def test_many_devices_are_counted() -> None:

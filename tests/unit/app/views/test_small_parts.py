@@ -142,3 +142,7 @@ def test_a_label_with_too_little_room_ends_in_an_ellipsis_and_keeps_its_words(qt
     qtbot.waitUntil(lambda: label.text() == "")
     label.resize(600, 20)
     qtbot.waitUntil(lambda: label.text() == words)
+    label.set_full_text(words, "1 GPU")
+    assert label.text() == words == label.toolTip()
+    label.resize(60, 20)
+    qtbot.waitUntil(lambda: label.text() == "1 GPU")

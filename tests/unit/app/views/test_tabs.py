@@ -119,6 +119,23 @@ def test_the_log_of_a_run_that_prints_nothing_has_the_hosts_events(
     qtbot.waitUntil(lambda: log.model.rowCount() == 0 and view.page.is_empty)
 
 
+def test_events_become_lines_once_the_log_is_seen(view: LogView, log: RankLog, tmp_path: Path) -> None:
+    """A run that is opened has a thousand of them; its charts come first."""
+    view.set_sources([tmp_path / "rank0.log", tmp_path / "host.log"])
+    view.hide()
+    view.add_events([{"event": "commit", "step": 25, "checkpoint": 1, "ts": 1.0}])
+    assert log.model.rowCount() == 0
+    view.show()
+    view.add_events([{"event": "commit", "step": 50, "checkpoint": 2, "ts": 2.0}])
+    lines = [log.model.line(row) for row in range(log.model.rowCount())]
+    assert lines == ["Step 25: checkpoint 1 saved.", "Step 50: checkpoint 2 saved."]
+    view.hide()
+    view.add_events([{"event": "commit", "step": 75, "checkpoint": 3, "ts": 3.0}])
+    view.clear_events()
+    view.show()
+    assert log.model.rowCount() == 0
+
+
 def test_a_log_of_100_mb_keeps_a_bounded_tail(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
     path = tmp_path / "rank0.log"
     line = b"x" * 99 + b"\n"
@@ -142,7 +159,7 @@ def test_the_ledger_names_each_chunk(qtbot: QtBot) -> None:
     view.show()
     assert view.page.is_empty
     view.show_names(RankNames(("cpu:0", "cpu:1")))
-    progress = LedgerProgress(1, 2, 6, 3, 1, 600, 320, 920, False)
+    progress = LedgerProgress(1, 2, 6, 3, 1, 600, 320, 920, 0, False)
     blocks = (BlockProgress(0, 4, {0: 0, 1: 1}, {2: 0}), BlockProgress(1, 2, {0: 1}, {}))
     view.show_snapshot(LedgerSnapshot(progress, blocks, 7, 100, 400))
     assert not view.page.is_empty
@@ -186,7 +203,7 @@ def test_a_ledger_of_10000_blocks_is_a_map_that_fits_some_screens(qtbot: QtBot) 
     qtbot.addWidget(view)
     view.resize(900, 300)
     view.show()
-    progress = LedgerProgress(0, None, 100_000, 50_000, 1, 10**7, 5 * 10**6, 5 * 10**6, False)
+    progress = LedgerProgress(0, None, 100_000, 50_000, 1, 10**7, 5 * 10**6, 5 * 10**6, 0, False)
     full = dict.fromkeys(range(10), 0)
     blocks = tuple(BlockProgress(b, 10, full if b < 5000 else {}, {0: 1} if b == 5000 else {}) for b in range(10_000))
     view.show_snapshot(LedgerSnapshot(progress, blocks, None, 100, 1000))

@@ -46,6 +46,10 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
             {"event": "fallback", "reason": "Rank 1 died.", "mode": "independent"},
             "Falling back to independent training on all devices; the best model is kept: Rank 1 died.",
         ),
+        (
+            {"event": "restart", "number": 1, "of": 3, "title": "CPU 1: The process hangs", "cause": "B."},
+            "Restart 1 of 3. CPU 1: The process hangs. B.",
+        ),
         ({"event": "retry", "reason": "Rank 1 died."}, "Rank 1 died. Retrying."),
         ({"event": "alert", "title": "A", "cause": "B.", "next_step": "C."}, "Alert: A. B. C."),
         (

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from core.cli import main
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 from core.probes.sync_cost import Link
 
 

@@ -50,3 +50,20 @@ def test_a_global_batch_that_cannot_be_shared_names_the_nearest_that_can() -> No
     with pytest.raises(ConfigError) as caught:
         resolve_batch(RunConfig(global_batch_size=1), 2)
     assert "to 2" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("batch", "halved"),
+    [
+        (Batch.of(8, 2, 1), Batch.of(4, 2, 2)),
+        (Batch.of(6, 1, 2), Batch.of(3, 1, 4)),
+        (Batch.of(5, 2, 2), Batch.of(2, 2, 5)),
+        (Batch.of(9, 1, 1), Batch.of(3, 1, 3)),
+        (Batch.of(7, 2, 1), Batch.of(1, 2, 7)),
+        (Batch.of(2, 1, 3), Batch.of(1, 1, 6)),
+        (Batch.of(1, 2, 4), None),
+    ],
+)
+def test_a_halved_micro_batch_leaves_the_samples_as_they_were(batch: Batch, halved: Batch | None) -> None:
+    assert batch.halved() == halved
+    assert halved is None or (halved.global_ == batch.global_ and halved.micro <= batch.micro // 2)

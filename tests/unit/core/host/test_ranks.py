@@ -41,3 +41,21 @@ def test_a_process_that_ended_is_heard_out_once_its_connection_is_read_to_the_en
         RankFailed("Out of memory", "The card is full.", "Take less.", ""),
         3,
     )
+
+
+def test_a_checkpoint_is_a_long_activity_until_the_part_is_written_or_the_next_step_made() -> None:
+    rank = made_ranks("single", 1)[0]
+    rank.phase = "running"
+    rank.saves()
+    assert rank.phase == "running"  # a script's wrapper saves for it, and hears it meanwhile
+    for ends in (rank.has_saved, lambda: rank.note_step({"step": 2})):
+        rank.phase = "training"
+        rank.saves()
+        assert rank.takes_its_time
+        ends()
+        assert not rank.takes_its_time
+
+
+def test_ranks_that_share_the_work_are_connected() -> None:
+    assert made_ranks("ddp", 2).connected
+    assert not made_ranks("independent", 2).connected and not made_ranks("single", 1).connected

@@ -11,7 +11,7 @@ from core.errors import ChunkSizeError, StateFileError
 from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.ledger.committed import Committed, LedgerConflictError, Partial, restored
 from core.ledger.state_file import ChunkInProgress, CompletedChunk, LedgerFile
-from core.protocol.messages import ChunkDone, Position
+from core.protocol.messages import ChunkDone, Position, SkippedBatch
 
 pytestmark = pytest.mark.windows
 GRID = ChunkGrid(samples=25, samples_per_block=10, chunk_size=4)  # chunks of 4 4 2 | 4 4 2 | 4 1
@@ -48,6 +48,23 @@ def test_a_chunk_completed_after_a_resume_may_count_the_rest_only() -> None:
     for samples in (4, 1):
         made = taken(Position(9, 3, [], [[0, 0, 0, 3]]))
         assert taken(Position(9, 4, [done(0, 0, samples)], []), made).samples_trained == 4
+
+
+def test_skipped_samples_are_passed_and_not_trained() -> None:
+    skipped = SkippedBatch(0, 3, [[1, 2], [5, 5]])
+    made = taken(Position(9, 5, [done(0, 1, 4)], [[0, 0, 0, 3]], [skipped]))
+    assert (made.samples_passed, made.samples_skipped, made.samples_trained) == (7, 3, 4)
+    other = made.copy()
+    taken(Position(10, 5, [], [[0, 0, 0, 3]], [skipped]), made)
+    assert made.skipped == [skipped], "named again, it changes nothing"
+    other.skipped.clear()
+    assert made.skipped == [skipped]
+
+
+@pytest.mark.parametrize("ranges", [[], [[3]], [[4, 3]], [[-1, 0]], [[0, 25]]])
+def test_skipped_samples_that_are_not_there_are_refused(ranges: list[list[int]]) -> None:
+    with pytest.raises(LedgerConflictError, match="samples that are not there"):
+        taken(Position(9, 3, [], [], [SkippedBatch(0, 3, ranges)]))
 
 
 @pytest.mark.parametrize(

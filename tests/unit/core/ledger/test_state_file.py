@@ -146,7 +146,15 @@ def test_another_kind_of_file_is_refused(tmp_path: Path, document: object) -> No
 def test_our_own_form_lacks_nothing_in_silence(tmp_path: Path, name: str) -> None:
     document = own()
     del document[name]
-    optional = {"brain_id", "dataset_name", "total_blocks_in_dataset", "epochs", "checkpoint", "samples_trained"}
+    optional = {
+        "brain_id",
+        "dataset_name",
+        "total_blocks_in_dataset",
+        "epochs",
+        "checkpoint",
+        "samples_trained",
+        "skipped_batches",
+    }
     if name in optional:
         assert read_state_file(write(tmp_path, document)).form == "rankdeck"
     else:

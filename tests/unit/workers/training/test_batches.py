@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from core.ledger.ledger import Ledger
-from core.protocol.messages import Position
-from workers.training.batches import ChunkPlan, GroupBatches, GroupProgress, StepBatch
+from core.protocol.messages import Position, SkippedBatch
+from workers.training.batches import ChunkPlan, GroupBatches, GroupProgress, StepBatch, sample_ranges
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
@@ -105,6 +105,34 @@ def test_what_is_resumed_goes_on_with_the_very_next_sample(
     assert indices(before) + indices(after) == indices(whole)
     assert second.progress.samples_seen == plan.samples * epochs
     assert second.progress.chunks_done == sum(len(batch.finished) for batch in whole)
+
+
+def test_a_skipped_batch_is_named_until_a_checkpoint_holds_it_and_counts_as_passed() -> None:
+    plan = ChunkPlan(samples=12, samples_per_block=12, chunk_size=6, seed=0)
+    ledger = ledger_of(plan, 1, 1, 1)
+    batches = group(plan, ledger, 0, 4, 2, 0, 1)
+    for step in (1, 2, 3):
+        batch = batches.next(step)
+        assert batch is not None
+        if step == 2:
+            batches.skip(batch, step)
+            gone = set(batch.indices.tolist())
+        position = batches.position(step, step)
+        ledger.commit({0: position}, step)
+        assert len(position.skipped) == (step > 1) and position.samples_seen == (4 if step < 3 else 8)
+    (named,) = batches.position(3).skipped
+    assert named == SkippedBatch(0, 2, sample_ranges(np.array(sorted(gone))))
+    batches.committed(1)
+    assert batches.position(3).skipped == [named], "checkpoint 1 does not hold it"
+    batches.committed(2)
+    assert batches.position(3).skipped == [] and batches.skipped_ranges == 0
+    again = Ledger.from_dict(ledger.as_dict())
+    assert (again.samples_trained, again.progress().samples_skipped) == (8, 4)
+    assert again.progress().finished and again.as_dict() == ledger.as_dict()
+
+
+def test_sample_ranges_join_neighbours() -> None:
+    assert sample_ranges(np.array([7, 3, 4, 9, 5])) == [[3, 5], [7, 7], [9, 9]]
 
 
 def test_completed_chunks_are_named_until_a_checkpoint_holds_them() -> None:

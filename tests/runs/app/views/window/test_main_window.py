@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Worker
+from app.controllers import deferred_start
 from app.controllers.deferred_start import SOON_MS
 from app.main import Rankdeck
 from app.models.rank_log import LogChoice
@@ -57,6 +58,7 @@ def test_the_shown_run_is_drawn_before_new_run_looks_around(
     steps: int, qtbot: QtBot, tmp_path: Path, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = write_lines(runs_dir / "past", Shape(steps=steps)) if steps else make_run(runs_dir / "past")
+    monkeypatch.setattr(deferred_start, "LATEST_MS", 60_000)  # on a busy machine a picture takes longer than that limit
     rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
     rankdeck.settings.set_text("last_run", str(store.dir))
     seen: list[tuple[bool, bool]] = []
@@ -69,7 +71,7 @@ def test_the_shown_run_is_drawn_before_new_run_looks_around(
     monkeypatch.setattr(rankdeck.table, "open", open_table)
     try:
         rankdeck.open()
-        qtbot.waitUntil(lambda: rankdeck.table.is_known, timeout=10_000)
+        qtbot.waitUntil(lambda: rankdeck.table.is_known, timeout=50_000)
         assert seen == [(True, steps > 0)]
     finally:
         shut(rankdeck)
@@ -167,6 +169,7 @@ def test_everything_that_takes_the_keyboard_has_a_name(open_window: OpenWindow) 
         if not (text or widget.accessibleName()):
             nameless.append(f"{type(widget).__name__} {widget.objectName()} in {type(widget.parent()).__name__}")
     assert nameless == []
+    assert window.tabs.tabBar().accessibleName()
 
 
 def _part_of(widget: QWidget, kind: type[QWidget]) -> bool:
@@ -269,6 +272,22 @@ def test_a_failed_run_says_why_in_its_row_and_over_the_tabs(
     qtbot.waitUntil(lambda: log.source.count() == 4)
     outcome.show_log.click()
     assert rankdeck.window.tabs.currentWidget() is log and log.source.currentData().rank == 1
+
+
+def test_the_card_of_a_finished_run_comes_whole(
+    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = write_lines(runs_dir / "done", Shape(steps=20))
+    store.model.write_bytes(b"weights")
+    rankdeck = open_window()
+    outcome = rankdeck.window.outcome
+    shown: list[str] = []
+    show = outcome.show_message
+    monkeypatch.setattr(outcome, "show_message", lambda *texts: (shown.append(texts[2]), show(*texts)))
+    rankdeck.window.runs.run_chosen.emit(store.dir)
+    qtbot.waitUntil(outcome.isVisible)
+    assert "model.safetensors" in shown[0] and outcome.copy_path.isVisible(), "it has room for the path at once"
+    qtbot.waitUntil(outcome.copy_path.isEnabled)
 
 
 def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:

@@ -11,8 +11,8 @@ import time
 import psutil
 import pytest
 
-from core.machine.devices import DeviceMonitor
 from core.machine.devices.cpu import MAX_SLOTS, MIN_SLOTS, HostReader, cpu_slots, processor_name
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import physical_cores
 
 pytestmark = pytest.mark.windows

@@ -18,7 +18,7 @@ pytestmark = [*NEEDS_SIMULATOR]
 
 PROGRAM = """
 import json, os, sys, time
-from core.machine.devices import DeviceMonitor
+from core.machine.devices.monitor import DeviceMonitor
 os.environ["NVMLSIM_T0"] = str(time.time())  # second 0 of the scenario is now, however long the start took
 
 def show(what):

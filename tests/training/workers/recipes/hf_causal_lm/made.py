@@ -39,9 +39,11 @@ def typed_options(**changes: Any) -> Options:
     return Options(**{"tokenizer_file": None, **options(**changes)})
 
 
-def make_model(folder: Path, architecture: str = "llama", vocab: int = 300, **sizes: Any) -> nn.Module:
+def make_model(
+    folder: Path, architecture: str = "llama", vocab: int = 300, length: int = LENGTH, **sizes: Any
+) -> nn.Module:
     """A model with random weights, made from its `config.json` in `folder`; the same at every call."""
-    write_config(scratch_config(architecture, typed_options(**sizes), LENGTH, vocab, 0), folder)
+    write_config(scratch_config(architecture, typed_options(**sizes), length, vocab, 0), folder)
     torch.manual_seed(3)
     model = empty_model(folder)
     with torch.no_grad():  # beyond the beginning's small numbers, so that what a token sees shows in its logits
@@ -51,9 +53,11 @@ def make_model(folder: Path, architecture: str = "llama", vocab: int = 300, **si
     return model
 
 
-def make_folder(folder: Path, architecture: str = "llama", vocab: int = 300, **sizes: Any) -> Path:
+def make_folder(
+    folder: Path, architecture: str = "llama", vocab: int = 300, length: int = LENGTH, **sizes: Any
+) -> Path:
     """A model folder: `config.json`, safetensors, tokenizer."""
-    model: Any = make_model(folder, architecture, vocab, **sizes)
+    model: Any = make_model(folder, architecture, vocab, length, **sizes)
     model.save_pretrained(folder)
     learn(TEXTS * 20, vocab, folder)
     return folder

@@ -19,6 +19,7 @@ from app.run_data.run_series import RunSeries
 from app.run_data.whole_run import RunReader, make_bins, take_bins
 from app.settings import settings_in
 from app.views.compare.compare_page import READING, ComparePage
+from app.views.compare.compare_table_view import CompareHead
 from app.views.dialogs.choose_runs_dialog import ChooseRunsDialog
 from app.views.plots.run_overlay import OverlaidRun
 from core.compare.comparison import compare_runs
@@ -251,3 +252,17 @@ def test_nine_runs_are_too_many(qtbot: QtBot) -> None:
     qtbot.addWidget(choice)
     assert not choice.go.isEnabled()
     assert "9 selected" in choice.count.text()
+
+
+def test_heads_of_eight_runs_say_what_tells_them_apart(tmp_path: Path, open_page: Open) -> None:
+    names = [f"sweep-of-the-learning-rate-0.000{n}-width-256-heads-8-second-try" for n in range(1, 9)]
+    page = open_page(*(write_lines(tmp_path / name, Shape(steps=3)) for name in names))
+    head = page.table.view.horizontalHeader()
+    assert isinstance(head, CompareHead)
+    for width in (60, 120, 200):
+        shown = [head.shown_name(place, width) for place in range(1, 9)]
+        assert all(f"000{n}" in text for n, text in enumerate(shown, 1)), shown
+        assert all(head.fontMetrics().horizontalAdvance(text) <= width for text in shown)
+    assert [head.shown_name(place, 2000) for place in range(1, 9)] == names
+    tips = [page.table.model.headerData(n, Qt.Orientation.Horizontal, Qt.ItemDataRole.ToolTipRole) for n in range(1, 9)]
+    assert tips == names

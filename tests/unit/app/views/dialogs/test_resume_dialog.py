@@ -5,13 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtWidgets import QComboBox, QFileDialog, QPushButton
+from PySide6.QtCore import QPoint, QRect, QSize
+from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.state.draft import Draft, mode_changes
+from app.views.dialogs import resume_dialog
 from app.views.dialogs.resume_dialog import ResumeDialog
-from core.errors import RankdeckError
-from core.machine.devices import Device, DeviceMonitor
+from core.errors import DatasetError, RankdeckError
+from core.machine.devices import Device
+from core.machine.devices.monitor import DeviceMonitor
 from core.processes import identity
 from core.resume.planner import ResumePlan, plan_resume
 from core.run_folder.store import list_runs
@@ -318,3 +321,23 @@ def test_a_long_name_wraps(qtbot: QtBot) -> None:
     dialog.message.setPlainText("Continues " + "a" * 300)
     bar = dialog.message.horizontalScrollBar()
     assert bar.maximum() == 0
+
+
+def test_on_a_small_screen_the_form_scrolls_and_what_must_be_confirmed_stays(
+    qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room = QSize(560, 508)
+    monkeypatch.setattr(resume_dialog, "room_for", lambda _: room)
+    dialog = ResumeDialog([], [], DDP)
+    qtbot.addWidget(dialog)
+    dialog.show()
+    QApplication.processEvents()
+    assert dialog.height() == 500 and not dialog.body.verticalScrollBar().maximum()
+    dialog.show_error(DatasetError("The dataset is not there any more. " * 5, "Say where it is now. " * 5))
+    dialog._show_field(dialog.chunk_size, True)
+    dialog.trust.show()
+    qtbot.waitUntil(lambda: dialog.height() == room.height())
+    QApplication.processEvents()
+    assert dialog.body.verticalScrollBar().maximum() > 0 and dialog.height() == room.height()
+    for part in (dialog.trust, dialog.go):
+        assert dialog.rect().contains(QRect(part.mapTo(dialog, QPoint(0, 0)), part.size()))

@@ -87,6 +87,13 @@ def test_rows_scroll_only_where_not_even_one_line_each_fits(make: Make) -> None:
     assert card.scroll_bar.maximum() > 0 and all(row.strip.height() >= 8 for row in card.rows)
 
 
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_strips_fill_a_tall_card(make: Make, count: int) -> None:
+    card = make(count, 1600, 600)
+    last = card.rows[-1]
+    assert last.mapTo(card, last.strip.geometry().bottomLeft()).y() > 600 - 24, "nothing stays blank below"
+
+
 def test_with_room_the_strip_stands_below_the_whole_name(make: Make) -> None:
     card = make(2)
     first, second = card.rows

@@ -7,9 +7,10 @@ import random
 from itertools import pairwise
 
 import pytest
-from PySide6.QtGui import QFont
+from PySide6.QtGui import QFont, QFontMetricsF
 from PySide6.QtWidgets import QApplication
 
+from app.run_data.series import XAxis
 from app.views.plots.axes import TimeTicks, ValueAxis
 from app.views.plots.ticks import clock, labels, log_values, multiples, short, spacing_of_time
 from app.views.plots.time_axis import TimeAxis
@@ -86,6 +87,26 @@ def test_whole_steps_only() -> None:
         found = axis.labelled(600)
         assert len(found) >= 2 and all(value == int(value) for value, _ in found)
         assert len({b - a for (a, _), (b, _) in pairwise(found)}) == 1
+
+
+@pytest.mark.parametrize("shown", ["step", "ts"])
+def test_a_narrow_card_has_two_ticks_and_no_label_runs_into_the_next(shown: XAxis) -> None:
+    time_axis = TimeAxis()
+    time_axis.axis = shown
+    axis = TimeTicks(time_axis)
+    axis.setTickFont(QFont())
+    metrics = QFontMetricsF(QFont())
+    for low, high in ((1, 220), (0, 12), (0, 1e6), (7e8, 7.0001e8), (3, 40_000)):
+        axis.setRange(low, high)
+        low, high = axis.range
+        for width in range(60, 900, 7):
+            found = axis.labelled(width)
+            widest = max((metrics.horizontalAdvance(text) for text in texts(found)), default=0.0)
+            apart = [(b - a) / (high - low) * width for a, b in pairwise(value for value, _ in found)]
+            assert all(pixels > 1.1 * widest for pixels in apart), (low, high, width, found)
+            assert len(found) >= 2 or width < 6 * metrics.horizontalAdvance("00,000,000"), (low, high, width, found)
+    axis.setRange(1, 220)
+    assert len(axis.labelled(170)) in (2, 3) and len(axis.labelled(1600)) <= 25
 
 
 def test_logarithmic() -> None:

@@ -6,18 +6,22 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
-from PySide6.QtGui import QContextMenuEvent, QGuiApplication, QImage
+from PySide6.QtGui import QContextMenuEvent, QFontMetrics, QGuiApplication, QImage
 from PySide6.QtWidgets import QApplication, QLineEdit, QMenu
 from pytestqt.qtbot import QtBot
 
 from app.models.run_details import CurveRead, version_of
 from app.models.run_list import ROW, RunListModel
+from app.models.run_row import RunRow, detail_text
 from app.models.run_scanner import RunScanner
-from app.views.run_list.run_delegate import tick_area
+from app.views.run_list.run_delegate import elided_detail, tick_area
 from app.views.run_list.runs_panel import RunsPanel
 from app.views.widgets.notice_bar import Step
 from core.metrics.curve import MetricCurve
 from core.run_folder.notes import RunNotes, write_notes
+from core.run_folder.record import RunRecord
+from core.run_folder.state import RunState
+from core.run_folder.store import RunEntry
 
 pytestmark = [
     pytest.mark.windows,
@@ -301,3 +305,19 @@ def test_the_order_by_the_best_says_what_is_best(panel: RunsPanel) -> None:
     menu = panel.order.menu()
     menu.aboutToShow.emit()
     assert "Best first: highest return, lowest loss" in entries(menu)
+
+
+def test_the_second_line_keeps_when_a_run_began(qapp: QApplication) -> None:
+    metrics = QFontMetrics(qapp.font())
+    values = {"mode": "independent", "world_size": 2, "created": 1_780_000_000.0, "updated": 1_780_000_250.0}
+    run = RunState("r", "MiniGPT", "finished", **values)
+    row = RunRow(RunRecord(RunEntry(Path("/runs/r"), run)))
+    whole = detail_text(row.record)
+    begun = whole.rpartition(" · ")[2]
+    narrow = metrics.horizontalAdvance(whole) * 2 // 3
+    assert elided_detail(row, metrics, 1000) == whole
+    shown = elided_detail(row, metrics, narrow)
+    assert shown.startswith("para") and shown.endswith(f"… · {begun}") and metrics.horizontalAdvance(shown) <= narrow
+    error = {"title": "CPU 1", "cause": "line 6 · a long reason why it could not be trained any further"}
+    failed = RunRow(RunRecord(RunEntry(Path("/runs/r"), run.replace(state="failed", error=error))))
+    assert elided_detail(failed, metrics, narrow).endswith("…"), "of a reason the beginning says most"

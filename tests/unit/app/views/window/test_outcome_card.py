@@ -50,6 +50,22 @@ def test_a_finished_run_says_where_its_model_is(window: QWidget) -> None:
     assert len(copied) == 1 and copied[0].endswith("model.safetensors")
 
 
+def test_the_card_has_room_for_a_model_that_is_still_looked_for(window: QWidget) -> None:
+    for width in (1000, 560):
+        card = card_in(window, width)
+        card.show_model(ModelFile("model.safetensors", "/runs/a", None))
+        card.show_outcome(DONE)
+        QApplication.processEvents()
+        height, buttons = card.heightForWidth(width), shown(card)
+        assert card.text == "model.safetensors, –, in /runs/a" and not card.copy_path.isEnabled()
+        card.show_model(ModelFile("model.safetensors", "/runs/a", 3_400_000))
+        QApplication.processEvents()
+        assert (card.heightForWidth(width), shown(card)) == (height, buttons)
+        assert card.copy_path.isEnabled() and card.show_folder.isEnabled()
+    card.show_model(None)
+    assert shown(card) == ["Export", "Resume…"], "there is none after all"
+
+
 def test_a_failure_offers_its_log_and_its_checkpoint(window: QWidget) -> None:
     card = card_in(window)
     logs: list[str] = []

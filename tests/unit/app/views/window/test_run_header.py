@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 import pytest
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QApplication, QMenu
 from pytestqt.qtbot import QtBot
 
@@ -15,6 +15,7 @@ from app.views.style.tones import tone
 from app.views.window.actions import Actions
 from app.views.window.hero_tiles import shortened
 from app.views.window.run_header import RunHeader
+from tests.helpers.event_counts import EventCounts
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -45,6 +46,32 @@ def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
     assert len(places) == 1
     assert header.rest.geometry().right() < header.rest.parentWidget().width()
     assert header.steps.text() == "99,999 / 100,000" and "10 m 00 s left" in header.rest.full_text
+
+
+def test_figures_that_run_ask_for_no_new_layout(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    going = RunSummary("training", step=998, total_steps=100_000, seconds_left=3000.0, epoch=1, is_live=True)
+    header.show_summary(going)
+    QApplication.processEvents()
+    layouts = EventCounts(header, QEvent.Type.LayoutRequest)
+    for step in range(999, 1010):
+        header.show_summary(dataclasses.replace(going, step=step, seconds_left=3000.0 - step))
+        QApplication.processEvents()
+    assert header.steps.text() == "1,009 / 100,000"
+    assert layouts.total == 0
+
+
+def test_what_is_shown_already_is_not_shown_again(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    over = RunSummary("finished", step=1000, total_steps=1000, seconds_run=60.0, about="MiniGPT")
+    header.show_summary(over)
+    header.show_notes(["Gradients through shared memory."])
+    QApplication.processEvents()
+    events = EventCounts(header, QEvent.Type.Paint, QEvent.Type.ToolTipChange, QEvent.Type.LayoutRequest)
+    header.show_summary(over)
+    header.show_notes(["Gradients through shared memory."])
+    QApplication.processEvents()
+    assert events.counts == {}
 
 
 def test_the_bar_moves_while_a_phase_does_not_say_how_far_it_is(qtbot: QtBot) -> None:

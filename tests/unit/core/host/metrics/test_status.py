@@ -11,7 +11,7 @@ import pytest
 from core.config import RunConfig
 from core.host.metrics import status
 from core.host.metrics.status import StatusPublisher
-from core.protocol.messages import Message, RunStatus
+from core.protocol.messages import Appended, Message, RunStatus
 from core.protocol.server import Connection
 from core.run_folder.store import RunStore
 
@@ -86,3 +86,39 @@ def test_progress_is_told_more_often_than_it_is_written(tmp_path: Path, monkeypa
     asyncio.run(train())
     assert store.stored_state().step == 20
     assert heard[-1][0] == 20 and len({step for step, _ in heard}) > len({written for _, written in heard})
+
+
+def test_lines_that_come_one_after_the_other_are_told_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(status, "TICK_S", 0.001)
+    monkeypatch.setattr(status, "TELL_S", 0.2)
+    store = RunStore.create(tmp_path, RunConfig(dataset_file="text.txt"))
+    told: list[int] = []
+
+    class Listening:
+        unread_bytes = 0
+
+        def send(self, message: Message) -> None:
+            if isinstance(message, Appended):
+                told.append(message.size_bytes)
+
+    connection = cast(Connection, cast(Any, Listening()))
+    asked = 0
+
+    async def write() -> None:
+        nonlocal asked
+        with ThreadPoolExecutor(1) as disk:
+            publisher = StatusPublisher(store, store.stored_state(), disk, lambda: [connection])
+            running = asyncio.ensure_future(publisher.run())
+            for size in range(1, 31):
+                if publisher.appended(size):
+                    asked += 1
+                    publisher.tell()
+                await asyncio.sleep(0.003)
+            deadline = asyncio.get_running_loop().time() + 10.0
+            while told[-1:] != [30] and asyncio.get_running_loop().time() < deadline:
+                await asyncio.sleep(0.01)
+            running.cancel()
+
+    asyncio.run(write())
+    assert told[-1] == 30, "the newest size is told, also when nothing comes after it"
+    assert told == sorted(told) and len(told) == asked < 30

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.machine.devices.nvml import POWER_CAP, throttle_reasons, why_no_gpu
+from core.machine.devices import POWER_CAP
+from core.machine.devices.nvml import throttle_reasons, why_no_gpu
 
 pytestmark = pytest.mark.windows
 

@@ -1,0 +1,130 @@
+"""Keeps the memory strip of New run current: measures the draft's model in a process of its own, and adds up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import QObject, QTimer, Signal
+
+from app.controllers.background import Operation, OperationRunner
+from app.controllers.newest_answer import NewestAnswer
+from app.state.memory_text import MEASURING, MemoryText, memory_text, unknown_text
+from core.config.run_config import RunConfig
+from core.errors import RankdeckError
+from core.estimate.figures import Baselines, ModelFigures
+from core.estimate.free import free_now
+from core.estimate.overview import overview
+from core.estimate.probe import CancelledError, find_baselines, find_figures
+from core.launch.resolved import ResolvedRun
+from core.machine.devices import DeviceSample
+from core.recipes.check import check_by_recipe
+
+FREE_EVERY_MS: Final = 3000
+"""What is free changes by itself; adding up takes a few milliseconds of a worker thread."""
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """What the arithmetic needs, or why there is none.
+
+    Attributes:
+        config: As the recipe's check fits it.
+    """
+
+    config: RunConfig | None = None
+    figures: ModelFigures | None = None
+    baselines: Baselines | None = None
+    error: RankdeckError | None = None
+
+
+class Estimating(QObject):
+    """The memory of the newest draft, while the sheet is in sight.
+
+    Args:
+        runner: Carries the work out.
+        runs_dir: Where the run's folder will be.
+
+    Signals:
+        estimated: The `MemoryText`; None where there is nothing to estimate.
+    """
+
+    estimated = Signal(object)
+
+    def __init__(self, runner: OperationRunner, runs_dir: Path, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._runner, self._runs_dir = runner, runs_dir
+        self._run: ResolvedRun | None = None
+        self._key = ""
+        self._samples: Sequence[DeviceSample] = ()
+        self._answers: NewestAnswer[Measured] = NewestAnswer(
+            runner,
+            lambda _measured: self._add_up(),
+            lambda error: Measured(error=error),
+            self,
+            is_kept=lambda measured: not isinstance(measured.error, CancelledError),
+        )
+        self.forget = self._answers.forget
+        self._again = QTimer(self, interval=FREE_EVERY_MS)
+        self._again.timeout.connect(self._add_up)
+
+    def close(self) -> None:
+        """Estimates nothing any more, and ends what measures."""
+        self._key = ""
+        self._again.stop()
+        self._answers.close()
+
+    def set_watched(self, watched: bool) -> None:
+        """Whether the strip is in sight: if not, nothing is measured and added up for it."""
+        (self._again.start if watched else self._again.stop)()
+        self._answers.set_watched(watched)
+
+    def take_samples(self, samples: Sequence[DeviceSample]) -> None:
+        """Takes over readings of the devices, for what is free on GPUs."""
+        self._samples = samples
+
+    def update(self, run: ResolvedRun | None) -> None:
+        """Takes over a draft; None where a setting is wrong."""
+        if run is None or run.recipe.self_contained:
+            self._run, self._key = None, ""
+            self._answers.ask("", None)
+            self.estimated.emit(None)
+            return
+        self._run, key = run, f"{run.recipe.folder} {run.config} {run.batch}"
+        self._key = key
+        self._answers.ask(key, lambda: self._measure(run, key))
+        if self._answers.answer is None:
+            self.estimated.emit(MEASURING)
+
+    def _measure(self, run: ResolvedRun, key: str) -> Measured:
+        """In a worker thread. A newer draft ends it."""
+
+        def cancelled() -> bool:
+            return self._key != key
+
+        config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
+        run = replace(run, config=config)
+        figures = find_figures(run, cancelled=cancelled)
+        return Measured(config, figures, find_baselines(run, cancelled=cancelled))
+
+    def _add_up(self) -> None:
+        run, known = self._run, self._answers.answer
+        if run is None or known is None:
+            return
+        if known.config is None or known.figures is None or known.baselines is None:
+            if known.error is not None:
+                self.estimated.emit(unknown_text(known.error))
+            return
+        fitted, figures, baselines = replace(run, config=known.config), known.figures, known.baselines
+        samples, folder = self._samples, self._runs_dir
+
+        def work() -> MemoryText:
+            return memory_text(overview(fitted, figures, baselines, free_now(samples, folder)))
+
+        def done(text: MemoryText) -> None:
+            if self._run is run:
+                self.estimated.emit(text)
+
+        self._runner.run(Operation(work, done, lambda error: done(unknown_text(error)), topic="memory"))

@@ -1,0 +1,103 @@
+"""`rankdeck estimate`: what a run would need in memory and on disk, in every mode; how true earlier estimates were."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import replace
+
+from core.cli.device_request import with_devices
+from core.cli.runs import chosen_runs_dir
+from core.cli.terminal import Terminal
+from core.errors import ConfigError
+from core.estimate.free import free_now
+from core.estimate.history import history
+from core.estimate.overview import Overview, overview
+from core.estimate.probe import find_baselines, find_figures
+from core.formatting import UNKNOWN, byte_size, parameters_text
+from core.launch.command_line import request_from_arguments
+from core.launch.resolved import resolve
+from core.machine.devices.monitor import DeviceMonitor
+from core.machine.devices.names import device_label
+from core.machine.platform import this_platform
+from core.recipes.check import check_by_recipe
+
+VERDICTS = {"fits": "fits", "tight": "tight", "too_large": "does not fit", "unknown": UNKNOWN}
+_COLUMNS = ("WEIGHTS", "GRADIENTS", "OPTIMIZER", "ACTIVATIONS", "EXCHANGE", "COPY", "FRAMEWORK", "GAPS", "SUM", "FREE")
+
+
+def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Shows the needs of a run, or the history of predictions."""
+    if arguments.history:
+        return _history(arguments, terminal)
+    request = request_from_arguments(arguments)
+    if request.recipe.self_contained:
+        raise ConfigError(
+            "recipe", f"{request.recipe.title} has a model that only it knows.", "Choose a recipe with a train.py."
+        )
+    platform = this_platform()
+    with DeviceMonitor() as monitor:
+        available = monitor.devices()
+        config, _ = with_devices(request, available, monitor.cpu_slots(), platform)
+        run = resolve(config, request.recipe, available, platform)
+        free = free_now(monitor.sample(), chosen_runs_dir(arguments))
+    fitted, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
+    run = replace(run, config=fitted)
+    terminal.progress("Measuring the model")
+    figures = find_figures(run)
+    terminal.progress("Measuring bare processes (once for each PyTorch)")
+    baselines = find_baselines(run)
+    terminal.end_progress()
+    made = overview(run, figures, baselines, free)
+    if arguments.json:
+        terminal.json(made.as_dict())
+    else:
+        _show(terminal, made)
+    return 0
+
+
+def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    rows = history(chosen_runs_dir(arguments))
+    if arguments.json:
+        terminal.json(rows)
+        return 0
+    terminal.table(
+        ("RUN", "RECIPE", "MODE", "PREDICTED", "MEASURED", "ERROR"),
+        [
+            (
+                row["run"],
+                row["recipe"],
+                row["mode"],
+                byte_size(row["predicted_bytes"]),
+                byte_size(row["measured_bytes"]),
+                UNKNOWN if row["error"] is None else f"{100 * row['error']:+.1f} %",
+            )
+            for row in rows
+        ],
+    )
+    return 0
+
+
+def _show(terminal: Terminal, made: Overview) -> None:
+    figures, chosen, free = made.figures, made.chosen, made.free
+    terminal.say(f"{made.run.recipe.title}: {parameters_text(figures.parameters, figures.trainable)}")
+    if figures.note:
+        terminal.warn(figures.note)
+    rows = []
+    for mode in made.modes:
+        if mode.reason:
+            rows.append((mode.name, *[UNKNOWN] * (len(_COLUMNS) + 1), mode.reason))
+        for need in mode.devices:
+            memory = need.memory.as_dict() | ({} if figures.is_measured else {"activations": None})
+            sizes = [byte_size(value) for value in (*memory.values(), need.free_bytes)]
+            rows.append((mode.name, device_label(need.device), *sizes, VERDICTS[need.verdict]))
+    terminal.table(("MODE", "DEVICE", *_COLUMNS, "VERDICT"), rows)
+    terminal.say(f"{chosen.name}: {chosen.sentence()}")
+    terminal.say(f"Machine's memory: {byte_size(chosen.host_bytes)} of {byte_size(free.ram)} free")
+    if chosen.commit_bytes is not None:
+        terminal.say(f"Commit charge: {byte_size(chosen.commit_bytes)} of {byte_size(free.commit)} free")
+    copies = made.run.config.keep_checkpoints + 1
+    disk = f"{byte_size(chosen.disk_bytes)} for {copies} of {byte_size(chosen.checkpoint_bytes)}"
+    terminal.say(f"Checkpoints: {disk}; {byte_size(free.disk)} free on the disk")
+    for remedy in made.remedies:
+        after = "to be measured" if remedy.bytes is None else byte_size(remedy.bytes)
+        terminal.say(f"  {remedy.text}: {after}")

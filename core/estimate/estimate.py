@@ -1,0 +1,219 @@
+"""Estimate of a run in every mode side by side, made of measured figures. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.config.batch import Batch
+from core.config.mode import Mode
+from core.config.run_config import RunConfig
+from core.config.sync import DILOCO, resolve_synchronisation
+from core.errors import RankdeckError
+from core.estimate.figures import Baselines, ModelFigures
+from core.estimate.free import Free
+from core.estimate.memory import Layout, RankMemory, checkpoint_bytes, host_memory, rank_memory
+from core.estimate.verdict import Verdict, verdict_on
+from core.formatting import listed
+from core.launch.mode import DEEPSPEED
+from core.launch.resolved import ResolvedRun, resolve_on
+from core.machine.devices.device import Device
+from core.machine.devices.names import device_label
+
+FIRST_SAVE_S: Final = 60.0
+"""A checkpoint by the clock comes after a minute for the first time (`workers.training.commits`)."""
+_MODES: Final = (
+    ("single", Mode.SINGLE, 0),
+    ("ddp", Mode.DDP, 0),
+    ("zero1", Mode.ZERO, 1),
+    ("zero2", Mode.ZERO, 2),
+    ("zero3", Mode.ZERO, 3),
+    ("fsdp", Mode.FSDP, 0),
+    ("independent", Mode.INDEPENDENT, 0),
+)
+_SHARED_RANKS: Final = range(2, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNeed:
+    """One device's memory in one mode.
+
+    Attributes:
+        memory: Of its rank.
+        free_bytes: For this rank: of RAM what the other ranks leave.
+        verdict: "fits", "tight", "too_large", or "unknown".
+    """
+
+    device: Device
+    memory: RankMemory
+    free_bytes: int | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ModeEstimate:
+    """What a run needs in one mode.
+
+    Attributes:
+        name: "single", "ddp", "zero1", "zero2", "zero3", "fsdp", "independent".
+        reason: Why it cannot be used; empty where it can, and only then the rest means something.
+        engine: Who shards: "deepspeed", "torch" or "".
+        batch: Its batch arithmetic.
+        devices: One a rank.
+        host_bytes: Of RAM, over all ranks, with the copies that a checkpoint takes.
+        commit_bytes: Of Windows' commit charge; None elsewhere.
+        checkpoint_bytes, disk_bytes: Of one checkpoint; of all that are kept, with the best one.
+        short_of: What of the machine the verdict is about; empty where it is about devices.
+        verdict: The worst of the devices', of RAM and of commit charge.
+    """
+
+    name: str
+    mode: Mode
+    stage: int
+    reason: str = ""
+    engine: str = ""
+    batch: Batch | None = None
+    devices: tuple[DeviceNeed, ...] = ()
+    host_bytes: int = 0
+    commit_bytes: int | None = None
+    checkpoint_bytes: int = 0
+    disk_bytes: int = 0
+    short_of: str = ""
+    verdict: Verdict = "unknown"
+
+    @property
+    def label(self) -> str:
+        """What people call it: "DDP", "ZeRO 2"."""
+        return f"{self.mode.label} {self.stage}" if self.mode == Mode.ZERO else self.mode.label
+
+    @property
+    def largest(self) -> int:
+        """The memory of the largest rank."""
+        return max((need.memory.total for need in self.devices), default=0)
+
+    def sentence(self) -> str:
+        """The verdict for a person."""
+        if self.reason:
+            return self.reason
+        if self.verdict == "fits":
+            return "Fits."
+        if self.verdict == "unknown":
+            return "Not known."
+        worst = [device_label(need.device) for need in self.devices if need.verdict == self.verdict]
+        where = f"on {listed(worst)}" if worst else f"in {self.short_of}"
+        return f"Tight {where}." if self.verdict == "tight" else f"Does not fit {where}."
+
+
+def estimate_modes(
+    run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free
+) -> tuple[ModeEstimate, ...]:
+    """A run in every mode that there is."""
+    return tuple(_in_mode(run, figures, baselines, free, *names) for names in _MODES)
+
+
+def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> ModeEstimate:
+    """A run in the mode that it was resolved to."""
+    layout = run_layout(run, figures)
+    ranks = range(run.world_size)
+    memories = [rank_memory(figures, baselines, layout, rank) for rank in ranks]
+    host = sum(host_memory(figures, baselines, layout, rank) for rank in ranks)
+    needs = tuple(
+        DeviceNeed(device, memory, left, verdict_on(memory.total, left, complete=figures.is_measured))
+        for device, memory in zip(run.devices, memories, strict=True)
+        for left in [_left_for(device, memory, host, free)]
+    )
+    extra = baselines.extra_commit_bytes.get(layout.engine, 0) * run.world_size
+    size = checkpoint_bytes(figures, layout)
+    on_windows = run.platform.name == "windows"
+    of_machine = {"this machine's memory": verdict_on(host, free.ram, complete=figures.is_measured)}
+    if on_windows:
+        of_machine["memory and page file"] = verdict_on(host + extra, free.commit, complete=figures.is_measured)
+    short_of = max(of_machine, key=lambda name: _severity(of_machine[name]))
+    name = next(name for name, mode, stage in _MODES if mode == run.mode and stage in (0, run.config.zero_stage))
+    return ModeEstimate(
+        name,
+        run.mode,
+        layout.stage,
+        engine=run.choice.engine,
+        batch=run.batch,
+        devices=needs,
+        host_bytes=host,
+        commit_bytes=host + extra if on_windows else None,
+        checkpoint_bytes=size,
+        disk_bytes=size * (run.config.keep_checkpoints + 1),
+        short_of=short_of,
+        verdict=max((of_machine[short_of], *(need.verdict for need in needs)), key=_severity),
+    )
+
+
+def run_layout(run: ResolvedRun, figures: ModelFigures) -> Layout:
+    """How a run is trained, as far as its memory depends on it."""
+    config, mode, ranks = run.config, run.mode, run.world_size
+    on_cpu = run.devices[0].kind == "cpu"
+    by_deepspeed = run.choice.engine == DEEPSPEED
+    stage = 3 if mode == Mode.FSDP else config.zero_stage if mode == Mode.ZERO else 0
+    in_buckets = mode == Mode.DDP or (mode == Mode.ZERO and stage == 1 and not by_deepspeed)
+    plain = not on_cpu or config.gradient_exchange not in ("auto", "shared") or run.platform.name == "macos"
+    rule = resolve_synchronisation(config) if mode == Mode.INDEPENDENT and ranks > 1 else None
+    return Layout(
+        mode,
+        stage,
+        by_deepspeed,
+        ranks,
+        run.batch.micro,
+        run.batch.accumulation,
+        narrow=config.precision in ("bf16", "fp16") or (config.precision == "auto" and not on_cpu),
+        on_cpu=on_cpu,
+        shared_memory=in_buckets and not plain and ranks in _SHARED_RANKS,
+        saves_beside=_saves_beside(config, run.batch, figures.seconds_per_sample),
+        merges=mode == Mode.INDEPENDENT and ranks > 1 and rule is None,
+        outer_copies=0 if rule is None else 3 if rule.method == DILOCO else 1,
+    )
+
+
+def _saves_beside(config: RunConfig, batch: Batch, sample_s: float | None) -> bool:
+    """Whether a checkpoint is written while further steps run: not where only the end is saved."""
+    steps, every, every_s = config.steps, config.checkpoint_every_steps, config.checkpoint_every_s
+    if every is not None and (steps is None or every < steps):
+        return True
+    if every_s is None:
+        return False
+    if steps is None or sample_s is None:
+        return True
+    return steps * batch.accumulation * batch.micro * sample_s > min(every_s, FIRST_SAVE_S)
+
+
+def _in_mode(
+    run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free, name: str, mode: Mode, stage: int
+) -> ModeEstimate:
+    devices = run.devices[:1] if mode == Mode.SINGLE else run.devices
+    changed = _for_mode(run.config, mode, stage)
+    try:
+        other = resolve_on(changed, run.recipe, devices, run.platform)
+    except RankdeckError as error:
+        return ModeEstimate(name, mode, stage, reason=error.cause)
+    if other.mode != mode:
+        return ModeEstimate(name, mode, stage, reason="It needs at least two devices.")
+    return estimate_run(other, figures, baselines, free)
+
+
+def _for_mode(config: RunConfig, mode: Mode, stage: int) -> RunConfig:
+    """The same run in another mode; settings that belong to one mode alone are left out in the others."""
+    changes: dict[str, Any] = {"mode": mode}
+    if stage:
+        changes["zero_stage"] = stage
+    if mode != Mode.INDEPENDENT:
+        changes |= {"sync_every": None, "merge_every_chunks": None, "work_stealing": False}
+    if mode == Mode.FSDP and config.zero_engine == DEEPSPEED:
+        changes["zero_engine"] = "auto"
+    return config.replace(**changes)
+
+
+def _left_for(device: Device, memory: RankMemory, host: int, free: Free) -> int | None:
+    if device.kind == "cuda":
+        return free.devices.get(device.uuid)
+    return None if free.ram is None else max(0, free.ram - (host - memory.total))
+
+
+def _severity(verdict: Verdict) -> int:
+    return ("fits", "unknown", "tight", "too_large").index(verdict)

@@ -1,0 +1,96 @@
+"""Figures that an estimate is made of, as the probe measured them (`workers.estimate`)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Annotated, Final
+
+from core.records import Finite, Limits, Whole
+
+USUAL_GAPS: Final = 1.12
+"""Memory of a CPU process ÷ bytes of its tensors where no whole step could be measured: what the recipes here have."""
+_MOST_GAPS: Final = 2.0
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFigures:
+    """A recipe's model with its settings: everything that does not depend on mode, devices or micro-batch.
+
+    Attributes:
+        parameters, trainable: Numbers of weights.
+        parameter_bytes, buffer_bytes, trainable_bytes: Their sizes.
+        tensor_bytes: Of each trained tensor.
+        block_bytes, blocks_bytes: Of the largest part that FSDP gathers by itself, and of all such parts.
+        optimizer_ratio: Bytes of optimizer state for each byte of trained weights.
+        recipe_bytes: What the recipe's own imports and data took.
+        data_bytes: What it made for a step (rollouts).
+        step_lines: The highest of ``constant + slope × micro-batch`` is the peak of a pass's new tensors; None where
+            no pass was measured.
+        added_lines: The same for a pass that adds to gradients which are there.
+        seconds_per_sample: Of a pass.
+        tensor_peak_bytes, process_peak_bytes: The most that tensors had in whole steps, and that the process took.
+        note: Why something is not known, as a sentence.
+    """
+
+    parameters: Whole
+    trainable: Whole
+    parameter_bytes: Whole
+    buffer_bytes: Whole
+    trainable_bytes: Whole
+    tensor_bytes: tuple[Whole, ...]
+    optimizer_ratio: Annotated[float, Limits(0, 100)]
+    recipe_bytes: Whole = 0
+    block_bytes: Whole = 0
+    blocks_bytes: Whole = 0
+    data_bytes: Whole = 0
+    step_lines: tuple[tuple[int, ...], ...] | None = None
+    added_lines: tuple[tuple[int, ...], ...] | None = None
+    seconds_per_sample: Finite | None = None
+    tensor_peak_bytes: Whole = 0
+    process_peak_bytes: int = 0
+    note: str = ""
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the activations are known."""
+        return self.step_lines is not None and self.added_lines is not None
+
+    @property
+    def gaps(self) -> float:
+        """Memory of a CPU process ÷ bytes of its tensors: what the allocator leaves unused between them."""
+        if not self.tensor_peak_bytes:
+            return USUAL_GAPS
+        return min(_MOST_GAPS, max(1.0, self.process_peak_bytes / self.tensor_peak_bytes))
+
+    def pass_bytes(self, samples: int, *, adds: bool) -> int:
+        """The most that a pass's new tensors have at a micro-batch; its new gradients among them unless it `adds`."""
+        lines = (self.added_lines if adds else self.step_lines) or ()
+        return max((line[0] + line[1] * samples for line in lines), default=0)
+
+    def optimizer_share(self, ranks: int) -> int:
+        """The largest of the ranks' optimizer states where whole tensors are dealt out (ZeRO stage 1 of PyTorch).
+
+        `ZeroRedundancyOptimizer` gives the next largest tensor to the rank that has least.
+        """
+        shares = [0] * max(1, ranks)
+        for size in sorted(self.tensor_bytes, reverse=True):
+            shares[shares.index(min(shares))] += size
+        return math.ceil(self.optimizer_ratio * max(shares))
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """Peak memory of ranks that train next to nothing, by engine.
+
+    Attributes:
+        rss_bytes: `single`, `ddp`, `zero1`, `fsdp`, `deepspeed`; one that could not be measured is missing.
+        extra_commit_bytes: Windows: what such a process has reserved beyond that.
+    """
+
+    rss_bytes: dict[str, Whole] = field(default_factory=dict)
+    extra_commit_bytes: dict[str, Whole] = field(default_factory=dict)
+
+    def of(self, engine: str) -> int:
+        """The engine's; where it is missing, the largest that is known."""
+        return self.rss_bytes.get(engine, max(self.rss_bytes.values(), default=0))

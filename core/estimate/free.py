@@ -1,0 +1,49 @@
+"""Free memory, Windows' commit charge, disk space and GPU memory of this machine, just now."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psutil
+
+from core.machine.devices import DeviceSample
+from core.machine.windows_memory import windows_memory
+
+
+@dataclass(frozen=True, slots=True)
+class Free:
+    """What is free now, in bytes; None is not known.
+
+    Attributes:
+        ram: Of the machine's memory.
+        commit: Of what Windows may promise to programs: memory and page file. None elsewhere.
+        disk: Where the run's folder will be.
+        devices: Of each GPU's memory, by UUID.
+    """
+
+    ram: int | None = None
+    commit: int | None = None
+    disk: int | None = None
+    devices: Mapping[str, int] = field(default_factory=dict)
+
+
+def free_now(samples: Sequence[DeviceSample], runs_dir: Path) -> Free:
+    """What is free just now.
+
+    Args:
+        samples: Of the devices, as a `DeviceMonitor` took them.
+        runs_dir: Where the run's folder will be; it need not exist yet.
+    """
+    gpus = {
+        sample.uuid: sample.memory_total_bytes - sample.memory_used_bytes
+        for sample in samples
+        if sample.memory_total_bytes is not None and sample.memory_used_bytes is not None
+    }
+    existing = next((path for path in (runs_dir.absolute(), *runs_dir.absolute().parents) if path.exists()), None)
+    disk = None if existing is None else shutil.disk_usage(existing).free
+    windows = windows_memory()
+    commit = None if windows is None else windows.commit_free
+    return Free(psutil.virtual_memory().available, commit, disk, gpus)

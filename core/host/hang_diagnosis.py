@@ -1,0 +1,91 @@
+"""Hang diagnosis: which rank holds up the others, from where each one is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from core.formatting import listed
+from core.protocol.messages import Stacks
+
+
+@dataclass(frozen=True, slots=True)
+class RankView:
+    """One rank as it was found.
+
+    Attributes:
+        rank: Its number.
+        device: What its device is called.
+        late: It has reported nothing for too long.
+        stacks: Its answer; None where it gave none.
+        asked: It could have answered: a script of the user's own cannot, nor can a rank without a connection.
+        process: What the system says of its process: "is stopped".
+        stopped: Its process is suspended.
+    """
+
+    rank: int
+    device: str
+    late: bool = True
+    stacks: Stacks | None = None
+    asked: bool = True
+    process: str = "could not be looked at"
+    stopped: bool = False
+
+    @property
+    def is_stuck(self) -> bool:
+        """Its process does not run, or no Python runs in it."""
+        return self.stopped or (self.asked and self.stacks is None)
+
+    @property
+    def text(self) -> str:
+        """What it does, as a sentence."""
+        if self.stacks is None:
+            return f"{self.device}{' does not answer;' if self.asked else ':'} its process {self.process}."
+        if self.stacks.waits == "yes":
+            return f"{self.device} waits for other devices ({self.stacks.place})."
+        if self.stacks.waits == "perhaps":
+            return f"{self.device} is in a backward pass, which waits for other devices."
+        return f"{self.device} is at {self.stacks.place}."
+
+
+@dataclass(frozen=True, slots=True)
+class HangDiagnosis:
+    """Which ranks hang.
+
+    Attributes:
+        culprits: Their numbers; where it is not certain, all that may.
+        certain: The others wait for them, or their processes do not run.
+    """
+
+    culprits: tuple[int, ...]
+    certain: bool
+
+
+def diagnose(views: Sequence[RankView], *, connected: bool) -> HangDiagnosis:
+    """Who holds up the others; `connected`: the ranks wait for each other."""
+    late = [view.rank for view in views if view.late]
+    if not connected:
+        stuck = all(view.is_stuck for view in views if view.late)
+        return HangDiagnosis(tuple(late), stuck)
+    for suspects in (
+        [view for view in views if view.stopped],
+        [view for view in views if view.is_stuck],
+        [view for view in views if view.stacks is not None and view.stacks.waits == "no"],
+    ):
+        others = [view for view in views if view not in suspects]
+        if suspects and (suspects[0].is_stuck or _all_wait(others)):
+            return HangDiagnosis(tuple(view.rank for view in suspects), True)
+    return HangDiagnosis(tuple(late), False)
+
+
+def _all_wait(views: Sequence[RankView]) -> bool:
+    return bool(views) and all(view.stacks is not None and view.stacks.waits != "no" for view in views)
+
+
+def title(names: Sequence[str], diagnosis: HangDiagnosis, *, connected: bool) -> str:
+    """The title of an alert; `names`: those of the culprits' devices."""
+    if not diagnosis.certain:
+        return f"{listed(names)} may hang"
+    if connected:
+        return f"{listed(names)} hold{'s' if len(names) == 1 else ''} up the other devices"
+    return f"{listed(names)} hang{'s' if len(names) == 1 else ''}"

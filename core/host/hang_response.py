@@ -1,0 +1,208 @@
+"""Hang response: finds out where each rank of a run that hangs is, reports it, and does what the policy says."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final
+
+from core.errors import RankdeckError, sentences
+from core.files.links import append_unlinked
+from core.formatting import duration, listed, number
+from core.host.hang_diagnosis import HangDiagnosis, RankView, diagnose, title
+from core.host.hang_policy import next_step
+from core.host.ranks import Rank, Ranks
+from core.host.services import HostServices
+from core.processes.process_state import ProcessState, look_at, program_of, py_spy_stacks
+from core.protocol.messages import RankFailed, Stacks, StacksPlease
+from core.protocol.rank_context import stacks_file
+
+log = logging.getLogger(__name__)
+
+ANSWER_LIMIT_S: Final = 5.0
+_MARK: Final = "rankdeck: | "
+"""In front of each line of a stack in a rank's log: nothing that the rank has printed."""
+
+
+class HangResponse:
+    """Responds to hangs; one for each attempt.
+
+    Args:
+        services: The host's.
+        ranks: The attempt's.
+    """
+
+    def __init__(self, services: HostServices, ranks: Ranks) -> None:
+        self._services = services
+        self._ranks = ranks
+        self._config = ranks.run.config
+        self._answers: dict[int, Stacks] = {}
+        self._answered = asyncio.Event()
+        self._responding: asyncio.Task[None] | None = None
+        self._reported = False
+
+    def begin(self, late: Sequence[Rank], silent_s: float) -> None:
+        """Ranks have said nothing for `silent_s` seconds."""
+        if self._responding is None or self._responding.done():
+            self._responding = asyncio.get_running_loop().create_task(self._respond(late, silent_s))
+            self._responding.add_done_callback(_log_failure)
+
+    def answered(self, rank: Rank, message: Stacks) -> None:
+        """A rank's stacks."""
+        self._answers[rank.number] = message
+        self._answered.set()
+
+    def over(self) -> None:
+        """All ranks are heard again."""
+        if self._reported:
+            self._reported = False
+            self._services.status.change_phase("")
+
+    async def close(self) -> None:
+        """Ends what is under way."""
+        if self._responding is not None:
+            self._responding.cancel()
+            await asyncio.wait([self._responding])
+
+    async def _respond(self, late: Sequence[Rank], silent_s: float) -> None:
+        heard = {rank.number: rank.pace.heard_at for rank in late}
+        views = await self._look(late)
+        still = [rank for rank in late if rank.trains and rank.pace.heard_at == heard[rank.number]]
+        if not still or (self._ranks.connected and len(still) < len(late)):
+            return  # it was only slow
+        diagnosis = diagnose(views, connected=self._ranks.connected)
+        await self._log_stacks(views)
+        self._report(views, diagnosis, silent_s)
+
+    # where they are
+
+    async def _look(self, late: Sequence[Rank]) -> list[RankView]:
+        """All ranks, as they answer, or as the system sees them where they do not."""
+        self._answers.clear()
+        asked = [] if self._ranks.run.recipe.self_contained else [r for r in self._ranks if r.connection is not None]
+        for rank in asked:
+            rank.send(StacksPlease())
+        states = await self._process_states()
+        missing = {rank.number for rank in asked if not states[rank.number].stopped}
+        await self._await_answers(missing)
+        return [
+            RankView(
+                rank.number,
+                rank.device,
+                rank in late,
+                self._answers.get(rank.number),
+                rank in asked,
+                states[rank.number].text,
+                states[rank.number].stopped,
+            )
+            for rank in self._ranks
+        ]
+
+    async def _await_answers(self, missing: set[int]) -> None:
+        try:
+            async with asyncio.timeout(ANSWER_LIMIT_S):
+                while not missing <= self._answers.keys():
+                    self._answered.clear()
+                    await self._answered.wait()
+        except TimeoutError:
+            log.warning("ranks %s do not answer", sorted(missing - self._answers.keys()))
+
+    async def _process_states(self) -> Mapping[int, ProcessState]:
+        loop = asyncio.get_running_loop()
+        states = await asyncio.gather(*(loop.run_in_executor(None, look_at, self._pid(rank)) for rank in self._ranks))
+        return {rank.number: state for rank, state in zip(self._ranks, states, strict=True)}
+
+    def _pid(self, rank: Rank) -> int:
+        pid = rank.pid or -1
+        return program_of(pid) if self._ranks.run.recipe.self_contained else pid
+
+    # what is said of it
+
+    async def _log_stacks(self, views: Sequence[RankView]) -> None:
+        """Writes every rank's stacks into its log."""
+        loop = asyncio.get_running_loop()
+        for view in views:
+            rank = self._ranks[view.rank]
+            log.warning("hang: %s", view.text)
+            text = view.stacks.text if view.stacks is not None else ""
+            if not text:
+                text = await loop.run_in_executor(None, py_spy_stacks, self._pid(rank))
+            if not text and view.asked:
+                text = await self._services.on_disk(_read, stacks_file(self._services.store.dir, view.rank))
+            await self._services.on_disk(_append, rank.command.log, [view.text, *text.splitlines()])
+
+    def _report(self, views: Sequence[RankView], diagnosis: HangDiagnosis, silent_s: float) -> None:
+        devices = [self._ranks[number].device for number in diagnosis.culprits]
+        others = self._ranks.connected and len(devices) < len(self._ranks.all)
+        heading = title(devices, diagnosis, connected=others)
+        cause = self._cause(views, diagnosis, silent_s)
+        logs = listed([f"logs/{view_log.name}" for view_log in self._logs(views)])
+        self._reported = True
+        self._services.status.change_phase(f"{listed(devices)} may hang: see Alerts")
+        self._services.stream.emit(
+            "alert",
+            kind="hang",
+            ranks=list(diagnosis.culprits),
+            certain=diagnosis.certain,
+            policy=self._config.hang_policy,
+            silent_s=round(silent_s, 1),
+            places={str(view.rank): view.text for view in views},
+            title=heading,
+            cause=cause,
+            next_step=next_step(self._config.hang_policy, logs, self._resumes()),
+        )
+        if self._config.hang_policy != "warn":
+            self._fail(diagnosis, cause, logs)
+
+    def _cause(self, views: Sequence[RankView], diagnosis: HangDiagnosis, silent_s: float) -> str:
+        late = [self._ranks[view.rank] for view in views if view.late]
+        where = listed([f"{rank.device} (step {rank.step})" for rank in late])
+        typical = [s for rank in late if (s := rank.pace.typical_s) is not None]
+        usual = f"; a step usually takes {_seconds(max(typical))}" if typical else ""
+        unclear = "" if diagnosis.certain or not self._ranks.connected else "It is not clear which device is at fault."
+        texts = [view.text for view in views if view.late or self._ranks.connected]
+        return sentences(f"Nothing was reported by {where} for {duration(silent_s)}{usual}.", *texts, unclear)
+
+    def _fail(self, diagnosis: HangDiagnosis, cause: str, logs: str) -> None:
+        """Has the attempt end because of the ranks that hang; of several that may, one is enough."""
+        now = time.monotonic()
+        for culprit in diagnosis.culprits if diagnosis.certain else diagnosis.culprits[:1]:
+            failure = self._ranks.failure(self._ranks[culprit], now)
+            failure.finding, failure.hung = "made no progress", True
+            failure.report = RankFailed("The process hangs", cause, f"Look at {logs} for the stacks.")
+
+    def _logs(self, views: Sequence[RankView]) -> list[Path]:
+        return [self._ranks[view.rank].command.log for view in views]
+
+    def _resumes(self) -> str:
+        if self._ranks.run.recipe.self_contained:
+            return "the script starts again and decides where it continues."
+        return "the run continues from its last checkpoint."
+
+
+def _log_failure(task: asyncio.Task[None]) -> None:
+    if not task.cancelled() and task.exception() is not None:
+        log.error("a hang could not be reported", exc_info=task.exception())
+
+
+def _seconds(value: float) -> str:
+    return f"{number(max(value, 0.01), 2)} s" if value < 60 else duration(value)
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _append(file: Path, lines: Sequence[str]) -> None:
+    text = "".join(f"{_MARK}{line}\n" for line in lines)
+    try:
+        with append_unlinked(file) as log_file:
+            log_file.write(text.encode("utf-8", errors="replace"))
+    except (OSError, RankdeckError) as error:
+        log.warning("stacks could not be written into %s: %s", file.name, error)

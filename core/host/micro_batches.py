@@ -1,0 +1,99 @@
+"""Halves the micro-batch of a run whose ranks run out of memory: they do it in place, or the host restarts them so."""
+
+from __future__ import annotations
+
+import logging
+
+from core.checkpoints.store import Checkpoint
+from core.config import RunConfig
+from core.config.batch import MOST_HALVINGS, Batch
+from core.config.config_file import to_toml
+from core.errors import RankdeckError
+from core.files.atomic import write_atomic
+from core.host.micro_batch_memory import FILE, as_remembered, names_its_own_batch, remember
+from core.host.outcome import Outcome
+from core.host.services import HostServices
+from core.host.work_plan import in_micro_batches
+from core.launch.resolved import ResolvedRun, resolve_on
+from core.protocol.messages import MicroBatchHalved
+
+log = logging.getLogger(__name__)
+
+
+class MicroBatches:
+    """One host's; counts over all its attempts.
+
+    Attributes:
+        halvings: How often the micro-batch was halved.
+    """
+
+    def __init__(self, services: HostServices) -> None:
+        self._services = services
+        self._memory = services.store.dir.parent / FILE
+        self._asked: ResolvedRun | None = None
+        self._heard: MicroBatchHalved | None = None
+        self.halvings = 0
+
+    async def first(self, run: ResolvedRun) -> ResolvedRun:
+        """What the first attempt trains: `run`, in micro-batches that have fitted before."""
+        self._asked = await self._services.on_disk(as_remembered, self._memory, run)
+        return self._asked
+
+    def heard(self, message: MicroBatchHalved) -> None:
+        """Ranks train in smaller micro-batches from here on; independent ones each in their own."""
+        log.warning("memory ran out: ranks train with micro-batch %d", message.micro_batch)
+        self.halvings = max(self.halvings, message.halvings)
+        before = self._heard or message
+        ranks = sorted({*before.ranks, *message.ranks})
+        self._heard = MicroBatchHalved(min(before.micro_batch, message.micro_batch), self.halvings, ranks)
+
+    async def after_attempt(self, run: ResolvedRun) -> ResolvedRun:
+        """`run` as its ranks have trained it in the end."""
+        heard, self._heard = self._heard, None
+        return run if heard is None else await self._kept(run, heard)
+
+    def next(self, run: ResolvedRun, outcome: Outcome) -> Batch | None:
+        """The batch of a restart; None where memory is not what failed, or smaller micro-batches are no way out."""
+        if outcome.failure_kind != "out_of_memory" or self.halvings >= MOST_HALVINGS or names_its_own_batch(run):
+            return None
+        return run.batch.halved()
+
+    async def restart(
+        self, run: ResolvedRun, batch: Batch, outcome: Outcome, checkpoint: Checkpoint | None
+    ) -> ResolvedRun:
+        """Reports a restart from this checkpoint, and says what it trains."""
+        self.halvings += 1
+        cause, ranks = (outcome.error or {}).get("cause", ""), [] if outcome.root is None else [outcome.root.rank]
+        log.warning("restart with micro-batch %d: %s", batch.micro, cause)
+        where = f"checkpoint {checkpoint.number} (step {checkpoint.step:,})" if checkpoint else "the beginning"
+        self._services.stream.emit(
+            "alert",
+            kind="out_of_memory",
+            ranks=ranks,
+            micro_batch=batch.micro,
+            grad_accum_steps=batch.accumulation,
+            checkpoint=None if checkpoint is None else checkpoint.number,
+            title="The run restarted with a smaller micro-batch",
+            cause=f"{cause} It continues from {where} with micro-batch {batch.micro} and accumulation "
+            f"{batch.accumulation}; the global batch is still {batch.global_}.",
+            next_step="Training continues. Steps take a little longer than with larger micro-batches.",
+        )
+        return await self._kept(run, MicroBatchHalved(batch.micro, self.halvings, ranks))
+
+    async def _kept(self, run: ResolvedRun, halved: MicroBatchHalved) -> ResolvedRun:
+        """The run in smaller micro-batches, also for a later resume and for the next run of this model."""
+        asked, on_disk = self._asked, self._services.on_disk
+        config = in_micro_batches(run.config, run.batch, halved.micro_batch)
+        if asked is not None and (run.mode, run.world_size) == (asked.mode, asked.world_size):  # no fallback's batch
+            await on_disk(self._write, config)
+        await on_disk(remember, self._memory, run, halved.micro_batch, halved.ranks)
+        return resolve_on(config, run.recipe, run.devices, run.platform)
+
+    def _write(self, config: RunConfig) -> None:
+        """Enters the smaller micro-batch in `run.toml`."""
+        store = self._services.store
+        try:
+            smaller = store.config().replace(batch_size=config.batch_size, grad_accum_steps=config.grad_accum_steps)
+            write_atomic(store.run_toml, to_toml(smaller))
+        except (OSError, RankdeckError) as error:  # as with a full disk; a resume then halves it again
+            log.warning("the smaller micro-batch could not be entered in run.toml: %s", error)

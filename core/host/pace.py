@@ -1,0 +1,104 @@
+"""Pace: how often a rank reports, and from when on it reports too late. Pure; all times are an `AwakeClock`'s."""
+
+from __future__ import annotations
+
+import statistics
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Final
+
+SHORTEST_S: Final = 60.0
+STEPS: Final = 10.0
+"""Times its typical step that a rank may take for one."""
+PAUSES: Final = 2.0
+"""Times its longest pause so far that a rank may be silent: some recipes play games between two chunks."""
+ENOUGH: Final = 3
+"""Steps that make a typical one."""
+REMEMBERED: Final = 51
+PATIENCE: Final = 10.0
+"""Times the limit during an evaluation, while a checkpoint is begun, and while a script computes."""
+AWAY_S: Final = 5.0
+
+
+class AwakeClock:
+    """Seconds in which ranks were watched: a clock that stands while the computer sleeps.
+
+    The monotonic clock continues in sleep under Windows, and not under Linux. A host that was itself suspended could
+    not hear its ranks either. So what counts is the time between two looks, unless it is too long to be one.
+
+    Attributes:
+        now: The time, as it was last read.
+    """
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._looked_at: float | None = None
+
+    def read(self, monotonic_s: float, *, counts: bool = True) -> float:
+        """The time; `counts` is False where what has passed since the last reading is to be left out."""
+        before, self._looked_at = self._looked_at, monotonic_s
+        if before is not None and counts and 0.0 < monotonic_s - before <= AWAY_S:
+            self.now += monotonic_s - before
+        return self.now
+
+
+@dataclass(slots=True)
+class Pace:
+    """How often one rank reports.
+
+    Attributes:
+        heard_at: When it last said anything.
+        longest_s: Its longest pause in training, the first step included, but for long activities.
+    """
+
+    heard_at: float | None = None
+    longest_s: float = 0.0
+    _steps: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
+    _since_step: float | None = None
+
+    @property
+    def typical_s(self) -> float | None:
+        """The median time between its reports of steps, but for long activities; None before there are enough.
+
+        Steps reported together count as one: what matters is how long a rank is silent if all is well.
+        """
+        return statistics.median(self._steps) if len(self._steps) >= ENOUGH else None
+
+    def heard(self, now: float, *, is_step: bool, was_busy: bool) -> None:
+        """It has said something.
+
+        Args:
+            now: The moment.
+            is_step: It has reported a step.
+            was_busy: It was in a long activity, or did not train.
+        """
+        pause_s = 0.0 if self.heard_at is None or was_busy else now - self.heard_at
+        self.heard_at = now
+        self.longest_s = max(self.longest_s, pause_s)
+        if self._since_step is not None:
+            self._since_step += pause_s
+        if is_step:
+            if self._since_step is not None:
+                self._steps.append(self._since_step)
+            self._since_step = 0.0
+
+    def rest(self, now: float) -> None:
+        """It need not report just now."""
+        if self.heard_at is not None:
+            self.heard_at = now
+
+    def limit_s(self, asked_s: float | None, *, is_busy: bool) -> float | None:
+        """How long it may be silent; None where that is not known yet.
+
+        Args:
+            asked_s: What a person has set.
+            is_busy: It is in a long activity.
+        """
+        limit_s = asked_s
+        if limit_s is None and (typical_s := self.typical_s) is not None:
+            limit_s = max(SHORTEST_S, STEPS * typical_s, PAUSES * self.longest_s)
+        return limit_s if limit_s is None or not is_busy else PATIENCE * limit_s
+
+    def silent_s(self, now: float) -> float:
+        """How long it has said nothing."""
+        return 0.0 if self.heard_at is None else now - self.heard_at

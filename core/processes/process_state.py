@@ -1,0 +1,96 @@
+"""Process state: what the system says of a process that does not answer, and its stacks if py-spy is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+import psutil
+
+PY_SPY_LIMIT_S: Final = 15.0
+_STOPPED: Final = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
+_WATCH_S: Final = 0.5
+_BUSY_SHARE: Final = 0.1
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessState:
+    """What a process does, by the system.
+
+    Attributes:
+        stopped: It was suspended, and does nothing until it is continued.
+        text: What is said of it after its name: "is stopped".
+    """
+
+    stopped: bool
+    text: str
+
+
+def is_stopped(pid: int) -> bool:
+    """Whether a process is suspended; False where that cannot be seen."""
+    try:
+        return psutil.Process(pid).status() in _STOPPED
+    except (psutil.Error, OSError):
+        return False
+
+
+def look_at(pid: int) -> ProcessState:
+    """The state of a process, after half a second of watching what it uses of the processor."""
+    try:
+        process = psutil.Process(pid)
+        before = sum(process.cpu_times()[:2])
+        if process.status() in _STOPPED:
+            return ProcessState(True, "is stopped: it was sent SIGSTOP, or suspended")
+        time.sleep(_WATCH_S)
+        used_s = sum(process.cpu_times()[:2])
+        return ProcessState(False, _text(process, (used_s - before) / _WATCH_S, used_s))
+    except psutil.NoSuchProcess:
+        return ProcessState(False, "has ended")
+    except (psutil.Error, OSError):
+        return ProcessState(False, "could not be looked at")
+
+
+def program_of(pid: int) -> int:
+    """The process that a wrapper has started: its first child; its own pid where there is none."""
+    try:
+        children = psutil.Process(pid).children()
+    except (psutil.Error, OSError):
+        return pid
+    return children[0].pid if children else pid
+
+
+def py_spy_stacks(pid: int) -> str:
+    """The stacks of a process's threads by ``py-spy dump``; empty where it is not installed or may not look."""
+    beside = Path(sys.executable).with_name("py-spy.exe" if sys.platform == "win32" else "py-spy")
+    program = str(beside) if beside.exists() else shutil.which("py-spy")
+    if program is None:
+        return ""
+    # Not suspended while it is read: py-spy cannot suspend what is suspended already, and what hangs does not move.
+    argv = [program, "dump", "--nonblocking", "--pid", str(pid)]
+    try:
+        found = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=PY_SPY_LIMIT_S, check=False)
+    except (OSError, subprocess.SubprocessError):
+        return ""
+    return found.stdout.decode("utf-8", errors="replace") if found.returncode == 0 else ""
+
+
+def _text(process: psutil.Process, share: float, used_s: float) -> str:
+    if process.status() == psutil.STATUS_DISK_SLEEP:
+        return f"waits in the kernel, for a disk or a driver{_kernel_function(process.pid)}, and cannot be interrupted"
+    if share > _BUSY_SHARE:
+        return f"computes ({share:.0%} of a core)"
+    return f"sleeps{_kernel_function(process.pid)}, {used_s:.1f} s of processor time used"
+
+
+def _kernel_function(pid: int) -> str:
+    """Where it waits in the kernel; empty where the system does not say."""
+    try:
+        name = Path(f"/proc/{pid}/wchan").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+    return f" in {name}" if name not in ("", "0") else ""

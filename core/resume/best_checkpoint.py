@@ -1,0 +1,72 @@
+"""Best checkpoint of a run, judged by the first figure that its recipe calls better higher or lower."""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from core.metrics.column_group import EVAL_GROUP, rank_group
+from core.metrics.column_index import GroupIndex, read_index, read_rows
+from core.recipes.heroes import DEFAULT_HEROES, Hero
+from core.resume.checkpoint_choice import CheckpointEntry
+
+RECENT_ROWS: Final = 20
+"""Steps before a checkpoint whose mean is its value: one step of a small batch, or one episode, jumps."""
+
+
+def best_checkpoint(columns: Path, heroes: Sequence[Hero], entries: Sequence[CheckpointEntry]) -> int | None:
+    """The number of the best checkpoint; None where none has a value.
+
+    Where the figure is evaluated (`val_loss` for `loss`), only checkpoints of an evaluated step have a value: the
+    evaluation's. Else it is what the steps before the checkpoint reported.
+
+    Args:
+        columns: The folder of the run's columns.
+        heroes: The recipe's; empty: the default ones.
+        entries: The checkpoints to choose from.
+    """
+    hero = next((hero for hero in heroes if hero.better), DEFAULT_HEROES[0])
+    values = {entry.number: _value(columns, hero.metric, entry) for entry in entries if not entry.diverged}
+    known = {number: value for number, value in values.items() if value is not None and math.isfinite(value)}
+    pick = max if hero.better == "higher" else min
+    return pick(known, key=known.__getitem__, default=None)
+
+
+def _value(columns: Path, metric: str, entry: CheckpointEntry) -> float | None:
+    if metric == "loss":
+        return entry.val_loss
+    index = None if entry.aside else read_index(columns)  # columns hold nothing of what was set aside
+    if index is None:
+        return None
+    evals, steps = index.groups.get(EVAL_GROUP), index.groups.get(rank_group(0))
+    try:
+        for name in (f"val_{metric}", metric):
+            if evals is not None and name in evals.names:
+                rows = _rows_until(columns, evals, entry.step)
+                at = _rows(columns, evals, "step", rows - 1, rows)
+                return _mean(_rows(columns, evals, name, rows - 1, rows)) if entry.step in at else None
+        if steps is not None and metric in steps.names:
+            rows = _rows_until(columns, steps, entry.step)
+            return _mean(_rows(columns, steps, metric, rows - RECENT_ROWS, rows))
+    except (OSError, ValueError):  # ValueError: a file that ends within a number
+        pass
+    return None
+
+
+def _rows_until(columns: Path, group: GroupIndex, step: int) -> int:
+    """How many rows a group has up to a step, found without reading the column whole."""
+    at = float(step)
+    return bisect.bisect_right(range(group.rows), at, key=lambda row: _rows(columns, group, "step", row, row + 1)[0])
+
+
+def _rows(columns: Path, group: GroupIndex, name: str, first: int, end: int) -> Sequence[float]:
+    first = max(0, first)
+    return read_rows(group.path(columns, name), first, max(0, end - first))
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    known = [value for value in values if math.isfinite(value)]
+    return sum(known) / len(known) if known else None

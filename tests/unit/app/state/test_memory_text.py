@@ -1,0 +1,69 @@
+"""Memory strip as text."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from app.state.memory_text import NO_BREAK, memory_text, unknown_text
+from core.config import RunConfig
+from core.config.mode import Mode
+from core.errors import ConfigError
+from core.estimate.estimate import estimate_run
+from core.estimate.free import Free
+from core.estimate.overview import overview
+from tests.helpers.resolved_run import resolved_run
+from tests.unit.core.estimate.made import BASELINES, FIGURES, MB, figures
+
+CONFIG = RunConfig(batch_size=8, steps=3, precision="fp32")
+RUN = resolved_run(CONFIG, Mode.DDP, 2)
+MUCH = Free(ram=100_000 * MB, disk=50_000 * MB)
+
+
+def test_a_run_that_fits_says_so_for_each_device() -> None:
+    text = memory_text(overview(RUN, FIGURES, BASELINES, MUCH))
+    assert (text.verdict, text.tone, text.remedies) == ("Fits", "success", ())
+    assert text.devices.replace(NO_BREAK, " ") == "CPU 0 880 MB of 99.1 GB · CPU 1 880 MB of 99.1 GB"
+    assert [line.name for line in text.modes] == [
+        "One device", "DDP", "ZeRO 1", "ZeRO 2", "ZeRO 3", "FSDP", "Parallel-independent",
+    ]  # fmt: skip
+    (chosen,) = (line for line in text.modes if line.is_chosen)
+    assert (chosen.name, chosen.need, chosen.verdict) == ("DDP", "880 MB", "Fits")
+    assert "Weights: 100 MB\nGradients: 100 MB" in chosen.parts
+    assert text.totals == (
+        "Memory of this computer: 1.76 GB of 100 GB free",
+        "Checkpoints: 1.2 GB (4 × 300 MB) of 50 GB free",
+    )
+
+
+def test_what_does_not_fit_comes_with_remedies() -> None:
+    need = estimate_run(RUN, FIGURES, BASELINES, Free()).host_bytes
+    text = memory_text(overview(RUN, FIGURES, BASELINES, Free(ram=need - MB)))
+    assert (text.verdict, text.tone) == ("Does not fit", "error")
+    smaller, narrow, *_ = text.remedies
+    assert smaller.label == "Micro-batch 4 × 2"
+    assert smaller.tip == "Micro-batch 4, accumulation 2 (the global batch stays): 760 MB on a device"
+    assert smaller.changes == {"batch_size": 4, "grad_accum_steps": 2}
+    assert narrow.tip == "Precision bf16: measured once it is chosen"
+
+
+def test_without_measured_passes_the_activations_are_not_zero_but_unknown() -> None:
+    text = memory_text(overview(RUN, figures(step_lines=None, note="It took too long."), BASELINES, MUCH))
+    assert (text.verdict, text.note) == ("Memory not known", "It took too long.")
+    assert "Activations: –" in text.modes[1].parts
+
+
+def test_a_mode_that_cannot_be_used_says_why() -> None:
+    text = memory_text(overview(resolved_run(CONFIG, Mode.SINGLE, 1), FIGURES, BASELINES, MUCH))
+    assert (text.modes[1].need, text.modes[1].verdict) == ("", "–")
+    assert text.modes[1].parts == "It needs at least two devices."
+
+
+def test_windows_promises_memory_too() -> None:
+    run = replace(RUN, platform=replace(RUN.platform, name="windows"))
+    text = memory_text(overview(run, FIGURES, BASELINES, replace(MUCH, commit=200_000 * MB)))
+    assert text.totals[1] == "With the page file: 1.76 GB of 200 GB free"
+
+
+def test_an_error_is_a_note() -> None:
+    text = unknown_text(ConfigError("dataset_file", "There is no such file.", "Choose another file."))
+    assert (text.verdict, text.note) == ("Memory not known", "There is no such file. Choose another file.")

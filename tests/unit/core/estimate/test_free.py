@@ -1,0 +1,38 @@
+"""What is free on this machine, and what Windows may still promise."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.estimate.free import free_now
+from core.machine.devices import DeviceSample
+from core.machine.windows_memory import windows_memory
+
+
+def test_what_is_free_here(tmp_path: Path) -> None:
+    samples = [
+        DeviceSample("GPU-1", 0.0, memory_used_bytes=10, memory_total_bytes=50),
+        DeviceSample("GPU-2", 0.0, memory_total_bytes=50),
+    ]
+    free = free_now(samples, tmp_path / "not" / "there")
+    assert free.devices == {"GPU-1": 40}
+    assert free.ram is not None
+    assert 0 < free.ram <= psutil.virtual_memory().total
+    assert free.disk is not None
+    assert (free.commit is None) == (sys.platform != "win32")
+
+
+@pytest.mark.windows
+def test_the_commit_limit_is_memory_and_page_file() -> None:
+    memory = windows_memory()
+    if sys.platform != "win32":
+        assert memory is None
+        return
+    assert memory is not None
+    assert abs(memory.physical - psutil.virtual_memory().total) < 1 << 20
+    assert 0 < memory.commit_free < memory.commit_limit
+    assert memory.commit_limit >= memory.physical

@@ -1,0 +1,117 @@
+"""Memory of a rank, mode by mode."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from core.config.mode import Mode
+from core.estimate.memory import Layout, RankMemory, checkpoint_bytes, host_memory, rank_memory
+from tests.unit.core.estimate.made import BASELINES, FIGURES, MB, figures
+
+SINGLE = Layout(Mode.SINGLE, 0, False, 1, 4, 1)
+DDP = Layout(Mode.DDP, 0, False, 2, 4, 1, shared_memory=True)
+ZERO1 = replace(DDP, mode=Mode.ZERO, stage=1)
+ZERO2 = Layout(Mode.ZERO, 2, False, 2, 4, 1)
+FSDP = Layout(Mode.FSDP, 3, False, 2, 4, 1)
+DEEPSPEED = Layout(Mode.ZERO, 1, True, 2, 4, 1)
+INDEPENDENT = Layout(Mode.INDEPENDENT, 0, False, 2, 4, 1, merges=True)
+
+
+def memory(layout: Layout, rank: int = 0) -> RankMemory:
+    return rank_memory(FIGURES, BASELINES, layout, rank)
+
+
+def test_one_device_holds_everything() -> None:
+    alone = memory(SINGLE)
+    assert (alone.parameters, alone.gradients, alone.optimizer) == (100 * MB, 100 * MB, 200 * MB)
+    assert alone.activations == 60 * MB  # at the peak of 160 MB no gradient is there yet; later all are
+    assert alone.copy == 140 * MB  # 300 MB, of which 160 MB find the room of the step
+    assert alone.framework == 10 * MB
+    assert alone.total == 610 * MB
+
+
+def test_accumulated_gradients_stay_while_the_next_pass_runs() -> None:
+    assert memory(replace(SINGLE, accumulation=2)).activations == 160 * MB
+
+
+def test_a_smaller_micro_batch_needs_less() -> None:
+    sizes = [memory(replace(DDP, micro_batch=size), rank=1).total for size in (1, 2, 4, 8)]
+    assert sizes == sorted(set(sizes))
+
+
+def test_ddp_keeps_gradients_and_only_rank_0_copies_a_checkpoint() -> None:
+    first, second = memory(DDP), memory(DDP, rank=1)
+    assert first.activations == 160 * MB
+    assert first.communication == 50 * MB  # its half of the other's buckets
+    assert first.allocator == 100 * MB  # where the buckets were before they were shared
+    assert (first.copy, second.copy) == (40 * MB, 0)
+    assert memory(replace(DDP, shared_memory=False)).communication == 0
+
+
+def test_stage_1_shares_the_optimizer_only() -> None:
+    shared = memory(ZERO1)
+    assert (shared.parameters, shared.gradients, shared.optimizer) == (100 * MB, 100 * MB, 120 * MB)
+
+
+def test_fsdp_holds_a_share_and_the_blocks_in_use() -> None:
+    sharded = memory(FSDP)
+    assert (sharded.parameters, sharded.gradients, sharded.optimizer) == (50 * MB, 50 * MB, 100 * MB)
+    assert sharded.communication == (20 + 2 * 10 + 3 * 20) * MB  # what is in no block is the largest part
+    assert memory(ZERO2).communication == (100 + 3 * 20) * MB
+    in_one_piece = rank_memory(figures(block_bytes=0, blocks_bytes=0), BASELINES, FSDP)
+    assert in_one_piece.communication == 400 * MB
+    assert memory(replace(FSDP, ranks=4)).total < sharded.total
+
+
+def test_deepspeed_keeps_flat_weights_and_masters() -> None:
+    one, two = memory(DEEPSPEED), memory(replace(DEEPSPEED, stage=2))
+    assert (one.parameters, one.gradients, one.optimizer) == (150 * MB, 100 * MB, 100 * MB)
+    assert two.gradients == 50 * MB
+    narrow = memory(replace(DEEPSPEED, narrow=True))
+    assert narrow.parameters == 100 * MB  # weights of two bytes, masters of four
+
+
+def test_rank_0_of_independent_ranks_reads_the_weights_of_all() -> None:
+    assert memory(INDEPENDENT, rank=1).copy == 140 * MB
+    assert memory(INDEPENDENT).copy == 340 * MB  # and 100 MB of each rank, mapped beside the heap
+    assert memory(replace(INDEPENDENT, merges=False)).copy == 140 * MB
+
+
+def test_a_checkpoint_that_is_written_beside_steps_finds_less_room() -> None:
+    assert memory(replace(SINGLE, saves_beside=True)).copy == 300 * MB
+
+
+def test_gaps_grow_with_the_tensors() -> None:
+    made = rank_memory(figures(process_peak_bytes=110 * MB), BASELINES, SINGLE)
+    assert made.allocator == 60 * MB
+    assert made.total == 670 * MB
+
+
+def test_weights_that_are_dropped_leave_holes() -> None:
+    few = memory(FSDP)
+    assert few.allocator == (100 + 100) * MB  # the model before it was cut, and the holes
+    many = rank_memory(figures(process_peak_bytes=150 * MB), BASELINES, FSDP)
+    assert many.allocator == 100 * MB + (few.total - few.framework - 100 * MB) // 2  # the gaps are more than the holes
+    stage_3 = replace(DEEPSPEED, stage=3)
+    assert memory(stage_3).allocator == (100 + 200) * MB  # and the buckets in which they arrive
+    assert memory(replace(FSDP, on_cpu=False)).allocator == 0
+
+
+def test_a_gpu_holds_neither_process_nor_copy() -> None:
+    on_gpu = replace(SINGLE, on_cpu=False)
+    made = memory(on_gpu)
+    assert (made.framework, made.copy, made.allocator) == (0, 0, 0)
+    assert made.total == 460 * MB
+    assert host_memory(FIGURES, BASELINES, on_gpu) == 310 * MB
+    assert host_memory(FIGURES, BASELINES, SINGLE) == memory(SINGLE).total
+
+
+def test_only_adapters_count_as_trained() -> None:
+    lora = figures(trainable_bytes=MB, tensor_bytes=(MB,))
+    made = rank_memory(lora, BASELINES, SINGLE)
+    assert (made.parameters, made.gradients, made.optimizer) == (100 * MB, MB, 2 * MB)
+
+
+def test_a_checkpoint_on_disk() -> None:
+    assert checkpoint_bytes(FIGURES, FSDP) == 300 * MB
+    assert checkpoint_bytes(FIGURES, INDEPENDENT) == 600 * MB

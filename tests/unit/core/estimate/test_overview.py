@@ -1,0 +1,36 @@
+"""Overview of an estimate."""
+
+from __future__ import annotations
+
+import json
+
+from core.config import RunConfig
+from core.config.mode import Mode
+from core.estimate.estimate import estimate_run
+from core.estimate.free import Free
+from core.estimate.overview import overview
+from tests.helpers.resolved_run import resolved_run
+from tests.unit.core.estimate.made import BASELINES, FIGURES, MB
+
+CONFIG = RunConfig(batch_size=8, steps=3, precision="fp32")
+
+
+def test_all_that_is_shown_as_json() -> None:
+    run = resolved_run(CONFIG, Mode.DDP, 2)
+    need = estimate_run(run, FIGURES, BASELINES, Free()).host_bytes
+    shown = json.loads(json.dumps(overview(run, FIGURES, BASELINES, Free(ram=need - MB, disk=5 * MB)).as_dict()))
+    assert (shown["mode"], shown["devices"], shown["parameters"]) == ("ddp", ["cpu:0", "cpu:1"], 25 * MB)
+    assert shown["free"] == {"ram_bytes": need - MB, "commit_bytes": None, "disk_bytes": 5 * MB}
+    by_mode = {mode["mode"]: mode for mode in shown["modes"]}
+    chosen = by_mode["ddp"]
+    assert (chosen["verdict"], chosen["sentence"]) == ("too_large", "Does not fit on CPU 0 and CPU 1.")
+    assert chosen["predicted_bytes"] == max(device["total_bytes"] for device in chosen["devices"])
+    parts = ("parameters", "gradients", "optimizer", "activations", "communication", "copy", "framework", "allocator")
+    for device in chosen["devices"]:
+        assert sum(device[f"{part}_bytes"] for part in parts) == device["total_bytes"]
+    assert [remedy["kind"] for remedy in shown["remedies"]] == ["micro_batch", "precision", "devices"]
+
+
+def test_a_mode_that_cannot_be_used_says_why() -> None:
+    shown = overview(resolved_run(CONFIG, Mode.SINGLE, 1), FIGURES, BASELINES, Free()).as_dict()
+    assert {"mode": "ddp", "reason": "It needs at least two devices."} in shown["modes"]

@@ -1,0 +1,70 @@
+"""The next run of a model on a device begins with the micro-batch that was left there when memory ran out."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.config import RunConfig
+from core.config.batch import Batch
+from core.host.micro_batch_memory import FILE, as_remembered, remember
+from core.launch.resolved import ResolvedRun
+from core.machine.devices import Device
+from tests.helpers.resolved_run import resolved_run
+
+pytestmark = pytest.mark.windows
+
+
+def run(mode: str = "ddp", world: int = 2, **settings: Any) -> ResolvedRun:
+    return resolved_run(RunConfig(**{"batch_size": 8, "steps": 10, **settings}), mode, world)
+
+
+def test_the_same_model_on_the_same_device_begins_with_what_fitted(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    assert as_remembered(file, run()) == run()
+    remember(file, run(), 4, [1])
+    for again in (run(), run(lr=0.5, seed=7)):
+        smaller = as_remembered(file, again)
+        assert smaller.batch == Batch(4, 2, 2, 16) and smaller.config.batch_size == 4
+        assert smaller.device_notes[-1].startswith("Micro-batch 4 × accumulation 2 instead of 8 × 1")
+    remember(file, run(), 2, [1])
+    assert as_remembered(file, run()).batch.micro == 2
+    fits = run(batch_size=2, grad_accum_steps=4)
+    assert as_remembered(file, fits) == fits
+    assert as_remembered(file, run(batch_size=6)).batch == Batch(1, 2, 6, 12), "never more than what fitted"
+
+
+@pytest.mark.parametrize("other", [run(seq_len=64), run(precision="fp32"), run("single", 1), run("zero")])
+def test_another_model_or_mode_is_another_matter(other: ResolvedRun, tmp_path: Path) -> None:
+    remember(tmp_path / FILE, run(), 4, [0, 1])
+    assert as_remembered(tmp_path / FILE, other) == other
+
+
+def test_the_other_device_is_not_at_fault(tmp_path: Path) -> None:
+    alone = run("single", 1)
+    remember(tmp_path / FILE, alone, 4, [0])
+    assert as_remembered(tmp_path / FILE, alone).batch.micro == 4
+    elsewhere = replace(alone, devices=(Device("cpu:1", "cpu", 1, "CPU 1"),))
+    assert as_remembered(tmp_path / FILE, elsewhere) == elsewhere
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"{", b'{"format": "else"}', b'{"format": "rankdeck-micro-batches", "version": 9}']
+)
+def test_a_file_that_cannot_be_read_changes_nothing(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_bytes(content)
+    assert as_remembered(tmp_path / FILE, run()) == run()
+    remember(tmp_path / FILE, run(), 4, [0])
+    assert as_remembered(tmp_path / FILE, run()).batch.micro == 4
+    remember(tmp_path / "not there" / FILE, run(), 4, [0])
+
+
+def test_deepspeed_settings_of_a_persons_own_stay(tmp_path: Path) -> None:
+    zero = run("zero")
+    choice, config = replace(zero.choice, engine="deepspeed"), zero.config.replace(deepspeed_config="{}")
+    own = replace(zero, choice=choice, config=config)
+    remember(tmp_path / FILE, own, 4, [0])
+    assert as_remembered(tmp_path / FILE, own) == own

@@ -1,0 +1,266 @@
+"""Measures a recipe's model: its sizes without its memory, then real micro-batches and whole steps of it.
+
+Whole steps at the run's own micro-batch show how much more memory a process takes than its tensors need (the
+allocator's gaps). Passes of two and three samples show how live bytes grow with the micro-batch.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+import psutil
+import torch
+from torch import Tensor, nn
+
+from core.config import RunConfig
+from core.config.batch import Batch
+from core.paths import token_cache_dir
+from core.protocol.messages import DataReady
+from workers.data.reading.corpus import open_corpus
+from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
+from workers.data.tokens.tokenizer_spec import TokenizerSpec
+from workers.estimate.live_bytes import LiveBytes, lines_through, peak_of
+from workers.host_link.peak_memory import peak_rss_bytes
+from workers.optim.optimizer import Optimization
+from workers.optim.precision import Precision
+from workers.recipe_api.run import Run
+from workers.state_files.safetensors_files import snapshot
+from workers.state_files.slices import bare
+from workers.strategies import RankPlace, Replica, SingleStrategy
+from workers.training.evaluation import to_device
+from workers.training.session import Session
+from workers.training.task import LossAndMetrics, StepSamples, Task
+
+SAMPLE_BYTES: Final = 1 << 20
+"""Of a dataset without cached tokens so much text is tokenised; what is in it does not matter."""
+ROOM: Final = 0.5
+"""Share of the free memory that whole steps may take."""
+LIMIT_S: Final = 10.0
+"""Whole steps are made with fewer samples where they would take longer."""
+_SMALL: Final = (2, 3)
+"""Samples. Not one: operations on a single sample differ from those on more."""
+_STEPS: Final = 2
+_META: Final = torch.device("meta")
+
+Say = Callable[[dict[str, Any]], None]
+
+
+class _NoHost:
+    """A session's reporter and inbox without a host: what was prepared comes back from it."""
+
+    def __init__(self) -> None:
+        self._data = DataReady(0, 0)
+
+    def send(self, message: object) -> None:
+        if isinstance(message, DataReady):
+            self._data = message
+
+    def event(self, name: str, /, **fields: object) -> None:
+        del name, fields
+
+    def wait_for_data(self, timeout_s: float) -> DataReady:
+        del timeout_s
+        return self._data
+
+
+class _ProbedRun(Run):
+    """A recipe's run on a part of its data, whose training is a measurement."""
+
+    def __init__(self, session: Session, measure: Callable[[Task], None], *, alone: bool) -> None:
+        super().__init__(session)
+        self._measure = measure
+        self._alone = alone
+
+    @property
+    def rank(self) -> int:
+        """The first one; without weights, the second once the data is there: the first may try what it has built."""
+        return 0 if self._alone or not self.samples else 1
+
+    def tokenize(self, tokenizer: TokenizerSpec) -> TokenData:
+        """The cached tokens of the dataset, or those of its first text."""
+        found = found_tokens(self._open_corpus(), tokenizer, token_cache_dir())
+        if found is not None:
+            return found
+        wanted = max(SAMPLE_BYTES, 64 * self.config.seq_len)
+        text = "".join(self.texts(wanted)) or "\n"
+        sample = self._session.run_dir / "sample.txt"
+        sample.write_text(text * -(-wanted // len(text)), encoding="utf-8")
+        return tokenise(open_corpus(str(sample), {}), tokenizer, self._session.run_dir / "tokens")
+
+    def fit(self, task: Task) -> None:
+        """Measures instead of training."""
+        self._measure(task)
+
+
+def probe(
+    config: RunConfig, main: Callable[[Run], None], batch: Batch, folder: Path, device: torch.device, say: Say
+) -> dict[str, Any]:
+    """All figures that depend on the model and not on the mode, as `core.estimate.figures.ModelFigures` reads them.
+
+    `say` is told what is known so far, for the case that the rest takes too long.
+    """
+    at_first = _rss_bytes()
+    tasks: list[Task] = []
+    try:
+        with torch.device("meta"):
+            _run(config, main, batch, folder, _META, tasks.append)
+    except (RuntimeError, NotImplementedError) as error:  # a recipe that looks at its weights' values
+        note = f"The model's sizes can't be found without its memory: {type(error).__name__}: {error}"
+        return {"cause": note, "next_step": "Start a short run; its memory is kept in its folder."}
+    gc.collect()
+    found: dict[str, Any] = {"recipe_bytes": max(0, _rss_bytes() - at_first), **model_figures(tasks[0])}
+    found |= shard_figures(tasks[0].model)
+    tasks.clear()
+    say(found)
+    free = psutil.virtual_memory().available
+    if found["parameter_bytes"] + found["trainable_bytes"] > ROOM * free:
+        return found | {"note": "The model is too large to be built here just now, so activations are unknown."}
+    before = _rss_bytes()
+
+    def measured(task: Task) -> None:
+        passes = _Passes(task, config, device)
+        found.update(_small_passes(passes, batch))
+        say(found)
+        if device.type == "cpu":
+            found.update(_whole_steps(passes, found, batch, before))
+
+    _run(config, main, batch, folder, device, measured)
+    return found
+
+
+def _run(
+    config: RunConfig,
+    main: Callable[[Run], None],
+    batch: Batch,
+    folder: Path,
+    device: torch.device,
+    measure: Callable[[Task], None],
+) -> None:
+    no_host: Any = _NoHost()
+    strategy = SingleStrategy(RankPlace(0, 1, torch.device("cpu") if device == _META else device))
+    main(_ProbedRun(Session(config, folder, strategy, batch, no_host, no_host), measure, alone=device != _META))
+
+
+def model_figures(task: Task) -> dict[str, Any]:
+    """Sizes of a task's model, which may be on the meta device."""
+    parameters = list(task.model.parameters())
+    trained = [parameter for parameter in parameters if parameter.requires_grad]
+    return {
+        "parameters": sum(p.numel() for p in parameters),
+        "parameter_bytes": sum(p.nbytes for p in parameters),
+        "buffer_bytes": sum(b.nbytes for b in task.model.buffers()),
+        "trainable": sum(p.numel() for p in trained),
+        "trainable_bytes": sum(p.nbytes for p in trained),
+        "tensor_bytes": [p.nbytes for p in trained],
+        "optimizer_ratio": optimizer_ratio(task.optimization),
+    }
+
+
+def shard_figures(model: nn.Module) -> dict[str, int]:
+    """Bytes of the largest part that FSDP gathers by itself, and of all such parts."""
+    from workers.strategies.fsdp import blocks  # late: what it imports must not count as the recipe's
+
+    sizes = [sum(p.nbytes for p in block.parameters()) for block in blocks(model)]
+    return {"block_bytes": max(sizes, default=0), "blocks_bytes": sum(sizes)}
+
+
+def optimizer_ratio(optimization: Optimization) -> float:
+    """Bytes of the optimizer's state for each byte of trained parameters, by a step of a tiny model."""
+    tiny = nn.Linear(64, 64, device="cpu")
+    optimizer = optimization.optimizer(tiny, 1e-3)
+    for parameter in tiny.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    optimizer.step()
+    states = [value for state in optimizer.state.values() for value in state.values() if isinstance(value, Tensor)]
+    return sum(value.nbytes for value in states if value.dim()) / sum(p.nbytes for p in tiny.parameters())
+
+
+def _small_passes(passes: _Passes, batch: Batch) -> dict[str, Any]:
+    """How live bytes grow with the micro-batch, and how long a sample takes where nothing else computes."""
+    data_bytes = passes.prepare(batch)
+    passes.make(_SMALL[0])
+    began = time.process_time()
+    alone, added = [], []
+    for samples in _SMALL:
+        passes.model.zero_grad(set_to_none=True)
+        alone.append(passes.make(samples))
+        added.append(passes.make(samples))
+    sample_s = (time.process_time() - began) / torch.get_num_threads() / (2 * sum(_SMALL))
+    passes.model.zero_grad(set_to_none=True)
+    return {
+        "step_lines": lines_through(_SMALL, alone),
+        "added_lines": lines_through(_SMALL, added),
+        "data_bytes": data_bytes,
+        "seconds_per_sample": sample_s,
+    }
+
+
+def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before: int) -> dict[str, Any]:
+    """What tensors and the process have at most in whole steps; `before` the model was built it had so much."""
+    samples = max(1, min(batch.micro, int(LIMIT_S / (_STEPS * found["seconds_per_sample"]))))
+    held = found["parameter_bytes"] + round((1 + found["optimizer_ratio"]) * found["trainable_bytes"])
+    needed = held + peak_of(found["step_lines"], samples)
+    if needed > ROOM * psutil.virtual_memory().available:
+        return {"note": "Whole steps would take too much memory beside what is running, so none was made."}
+    tensor_peak = passes.whole_steps(samples)
+    # With a smaller micro-batch the process had its peak before, in the small passes.
+    weights = found["parameter_bytes"] + found["buffer_bytes"]
+    before_that = weights + found["trainable_bytes"] + peak_of(found["added_lines"], max(_SMALL))
+    return {
+        "tensor_peak_bytes": max(tensor_peak, before_that),
+        "process_peak_bytes": peak_rss_bytes() - before - found["data_bytes"],
+    }
+
+
+class _Passes:
+    """Forward and backward passes of a task as the trainer makes them."""
+
+    def __init__(self, task: Task, config: RunConfig, device: torch.device) -> None:
+        name = config.precision if config.precision != "auto" else "fp32" if device.type == "cpu" else "bf16"
+        self.model = task.model.to(device)
+        self._task = task
+        self._precision = Precision(name, device)
+        self._device = device
+
+    def prepare(self, batch: Batch) -> int:
+        """Lets the recipe make what a step needs; how many bytes that took."""
+        if self._task.before_step is None:
+            return 0
+        before, numbers = _rss_bytes(), np.arange(batch.global_, dtype=np.int64)
+        with torch.no_grad(), self._precision.forward():
+            self._task.before_step(StepSamples(0, numbers, numbers))
+        return max(0, _rss_bytes() - before)
+
+    def make(self, samples: int) -> list[int]:
+        """A pass over a number of samples; the bytes of its tensors after each operation."""
+        inputs = to_device(self._task.batch(np.arange(samples, dtype=np.int64)), self._device)
+        live = LiveBytes()
+        with live, self._precision.forward():
+            loss = LossAndMetrics.of(self._task.loss(self.model, inputs)).loss
+            torch.autograd.backward(loss)
+            del loss
+        return live.timeline
+
+    def whole_steps(self, samples: int) -> int:
+        """Makes steps of one micro-batch and a checkpoint's copy; the most bytes of all tensors at once."""
+        replica = Replica(
+            self.model, self._task.optimization.optimizer(self.model, 1e-6), self._task.optimization, self._precision
+        )
+        peak = 0
+        for _ in range(_STEPS):
+            peak = max(peak, max(self.make(samples), default=0))
+            replica.update()
+        copies = [snapshot(bare(part.tensors)) for part in replica.parts()]
+        copied = sum(tensor.nbytes for copy in copies for tensor in copy.values())
+        states = (value for state in replica.optimizer.state.values() for value in state.values())
+        held = sum(p.nbytes for p in self.model.parameters()) + sum(b.nbytes for b in self.model.buffers())
+        return held + sum(value.nbytes for value in states if isinstance(value, Tensor)) + max(peak, copied)
+
+
+def _rss_bytes() -> int:
+    return int(psutil.Process().memory_info().rss)

@@ -1,0 +1,205 @@
+"""Non-finite guard: sees before the optimizer moves that a loss or a gradient is not finite, and skips the batch.
+
+No collective is added for it. A loss that is not finite makes its whole gradient NaN (`mark`), gradients are
+all-reduced anyway, and every rank reads the same norm of the same gradient. Only where that norm is not finite do ranks
+exchange which samples the losses were of. Reading the norm is the one wait for the device in a step.
+
+With fp16 the loss scale makes gradients overflow now and then, with finite losses: that step updates nothing by itself
+and is none of ours (`workers.optim.precision`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from core.errors import NonFiniteError
+from workers.training.batches import Indices, StepBatch, sample_ranges
+from workers.training.memory_guard import MemoryGuard
+from workers.training.setup import TrainingSetup
+from workers.training.step_start import StepStart
+
+_NAMED: Final = 8
+"""Runs of samples that an alert's text names; its fields hold all of them."""
+_MOST_RANGES: Final = 40_000
+"""Runs of skipped samples that a message to the host takes, of which it gets one with each checkpoint."""
+
+
+class NonFiniteGuard:
+    """One rank's guard; the ranks of a replica group come to the same answer at each step.
+
+    Args:
+        setup: Policy and limit are its config's.
+        start: What each step begins with.
+        memory: Knows whether this rank ran out of memory, and is told of all that did.
+    """
+
+    def __init__(self, setup: TrainingSetup, start: StepStart, memory: MemoryGuard) -> None:
+        config = setup.session.config
+        self._session = setup.session
+        self._strategy = setup.strategy
+        self._batches = setup.batches
+        self._replica = setup.replica
+        self._scales = setup.precision.scaler.is_enabled()
+        self._limit = config.non_finite_limit if config.non_finite == "skip" else 0
+        self._start = start
+        self._memory = memory
+        self._finite: list[Tensor] = []
+        self._skipped = 0
+
+    def begin_step(self) -> None:
+        """Before the first forward pass of a step."""
+        self._finite.clear()
+
+    def mark(self, loss: Tensor, weighted: Tensor) -> Tensor:
+        """What to derive from in place of `weighted`: the same, or NaN with its whole gradient if `loss` isn't finite.
+
+        Not every such loss has a gradient that shows it: `clamp` gives 0 for one that is infinite.
+        """
+        finite = torch.isfinite(loss.detach())
+        self._finite.append(finite)
+        return weighted * torch.where(finite, 1.0, torch.nan).to(weighted.dtype)
+
+    def may_step(self, batch: StepBatch, grad_norm: Tensor) -> bool:
+        """Whether the optimizer may make something of the batch.
+
+        If not, the batch is skipped and reported; or some rank ran out of memory, and the step is to be done again.
+
+        Raises:
+            NonFiniteError: The policy, or its limit, lets none be skipped, or the weights are not finite either.
+        """
+        if bool(torch.isfinite(grad_norm)):
+            if self._memory.is_short_here:  # the model hides the NaN that was to tell the other ranks
+                raise self._memory.refusal()
+            return True
+        short, suspects, weights_are_finite = self._exchange(batch)
+        if short:
+            self._memory.agreed(short)
+            return False
+        if self._scales and not len(suspects) and weights_are_finite:
+            return True  # an overflow, which the loss scale answers
+        found = Finding(self._session.step, batch, suspects, weights_are_finite)
+        # Other ranks' weights may still reach ranks that step by themselves, in a round or a merge.
+        if (not weights_are_finite and self._strategy.synchronised) or self._is_spent(batch):
+            raise self._refusal(found)
+        self._skipped += 1
+        self._start.restore_buffers()
+        self._batches.skip(batch, self._session.step)
+        self._report(found)
+        return False
+
+    def _is_spent(self, batch: StepBatch) -> bool:
+        waiting = self._batches.skipped_ranges + len(sample_ranges(batch.indices))
+        return self._skipped >= self._limit or waiting > _MOST_RANGES
+
+    def _exchange(self, batch: StepBatch) -> tuple[list[int], Indices, bool]:
+        """What the ranks have to tell each other of a gradient that is not finite.
+
+        Returns:
+            Ranks of the replica group that ran out of memory; the samples of micro-batches whose loss is not finite, on
+            any rank; whether all ranks' weights are finite.
+        """
+        here = self._strategy.group_rank if self._memory.is_short_here else None
+        short = [float(rank == here) for rank in range(self._strategy.group_size)]
+        weights = all_finite(self._replica.trained(), self._strategy.place.device)
+        sums = self._strategy.total([*short, float(not weights), *self._marks(batch)])
+        bad = [mark > 0 for mark in sums[len(short) + 1 :]]
+        ranks = [rank for rank, mark in enumerate(sums[: len(short)]) if mark > 0]
+        return ranks, batch.indices[bad], sums[len(short)] == 0
+
+    def _marks(self, batch: StepBatch) -> list[float]:
+        """1 for each sample of the batch that is in a micro-batch of this rank whose loss is not finite."""
+        marks = [0.0] * len(batch.indices)
+        if self._memory.is_short_here:
+            return marks
+        place = batch.first
+        for micro, finite in zip(batch.micro_batches, self._finite, strict=True):
+            size = len(micro.indices) if micro.weight else 0
+            if not bool(finite):
+                marks[place : place + size] = [1.0] * size
+            place += size
+        return marks
+
+    def _refusal(self, found: Finding) -> NonFiniteError:
+        if not found.weights_are_finite:
+            return NonFiniteError(found.cause, "Lower the learning rate.", title="Training has diverged")
+        if self._strategy.group_rank == 0:
+            self._session.reporter.event("non_finite", **found.fields)
+        if not self._limit:
+            return NonFiniteError(found.cause, "Look at these samples, or lower the learning rate.")
+        before = f"Batches skipped before it since the run was started or resumed: {self._skipped:,}."
+        remedy = "Look at these samples, lower the learning rate, or raise the limit of skipped batches."
+        return NonFiniteError(f"{found.cause} {before}", remedy)
+
+    def _report(self, found: Finding) -> None:
+        if self._strategy.group_rank != 0:
+            return
+        size = len(found.batch.indices)
+        self._session.reporter.event(
+            "alert",
+            kind="non_finite",
+            title="A batch was skipped",
+            cause=f"{found.cause} None of the batch's {size:,} samples is trained; the weights stay as they were.",
+            next_step="Look at these samples in the data. If it happens often, lower the learning rate.",
+            skipped=self._skipped,
+            limit=self._limit,
+            **found.fields,
+        )
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A batch that is not finite.
+
+    Attributes:
+        step: The step that it would have made.
+        batch: All of it.
+        suspects: The samples of those micro-batches whose loss is not finite; none where only the gradient is not.
+        weights_are_finite: Else no batch is at fault.
+    """
+
+    step: int
+    batch: StepBatch
+    suspects: Indices
+    weights_are_finite: bool
+
+    @property
+    def cause(self) -> str:
+        """One sentence."""
+        if not self.weights_are_finite:
+            return f"At step {self.step:,} the weights are not finite."
+        what, samples = ("loss", self.suspects) if len(self.suspects) else ("gradient", self.batch.indices)
+        return f"At step {self.step:,} the {what} of {_samples_text(samples)} is not finite."
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """For `metrics.jsonl`: where the batch is in the data, its samples, and those whose loss is not finite."""
+        batch = self.batch
+        return {
+            "step": self.step,
+            "epoch": batch.epoch,
+            "block_id": batch.block_id,
+            "chunk_id": batch.chunk_id,
+            "samples": sample_ranges(batch.indices),
+            "suspects": sample_ranges(self.suspects) if len(self.suspects) else [],
+        }
+
+
+def all_finite(tensors: Iterable[Tensor], device: torch.device) -> bool:
+    """Whether every element of every tensor is finite; waits for the device once."""
+    finite = torch.ones((), dtype=torch.bool, device=device)
+    for tensor in tensors:
+        finite &= torch.isfinite(tensor).all().to(device)
+    return bool(finite)
+
+
+def _samples_text(indices: Indices) -> str:
+    """ "sample 7", "samples 7, 12 to 15", "samples 7, 9, … (64 in all)"."""
+    runs = sample_ranges(indices)
+    names = [str(first) if first == last else f"{first} to {last}" for first, last in runs[:_NAMED]]
+    more = f" … ({len(indices):,} in all)" if len(runs) > _NAMED else ""
+    return f"sample{'s' if len(indices) > 1 else ''} {', '.join(names)}{more}"

@@ -1,0 +1,48 @@
+"""Step start: what a step changes besides weights, as it is before the step, so that the step can leave no trace."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from workers.optim.seeding import Generators
+
+
+class StepStart:
+    """A model's buffers, such as running means, and the random generators.
+
+    Args:
+        model: Kept are the buffers that belong to its saved state; the others are made of nothing that was trained, as
+            masks are.
+        device: Whose generator is kept besides the CPU's.
+    """
+
+    def __init__(self, model: nn.Module, device: torch.device) -> None:
+        saved = model.state_dict(keep_vars=True)
+        self._buffers = [buffer for name, buffer in model.named_buffers() if name in saved and buffer.numel()]
+        self._copies = [buffer.clone() for buffer in self._buffers]
+        self._generators = Generators(device)
+
+    def keep(self) -> None:
+        """Keeps everything as it is now.
+
+        All buffers are copied: that one has changed cannot be seen, since kernels (batch normalisation's) don't bump
+        versions.
+        """
+        _copy(self._copies, self._buffers)
+        self._generators.keep()
+
+    def restore_buffers(self) -> None:
+        """For a batch that is left out: the generators have moved on, as they have after any other batch."""
+        _copy(self._buffers, self._copies)
+
+    def restore(self) -> None:
+        """For a step that is done again."""
+        self.restore_buffers()
+        self._generators.restore()
+
+
+def _copy(to: list[Tensor], source: list[Tensor]) -> None:
+    if to:
+        with torch.no_grad():
+            torch._foreach_copy_(to, source)  # one kernel, as the optimizers have it
