@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -17,13 +18,17 @@ from core.errors import RankdeckError
 from core.estimate.figures import Baselines, ModelFigures
 from core.estimate.free import free_now
 from core.estimate.overview import overview
-from core.estimate.probe import CancelledError, find_baselines, find_figures
+from core.estimate.probe import CancelledError, find_baselines, find_figures, known_baselines, known_figures
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import DeviceSample
 from core.recipes.check import check_by_recipe
 
 FREE_EVERY_MS: Final = 3000
 """What is free changes by itself; adding up takes a few milliseconds of a worker thread."""
+REST_S: Final = 2.0
+"""A probe takes a core for ten seconds: one starts when a draft has stayed the same for two seconds."""
+LOOK_S: Final = 0.1
+"""How soon a newer draft ends that rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +75,11 @@ class Estimating(QObject):
         self._again = QTimer(self, interval=FREE_EVERY_MS)
         self._again.timeout.connect(self._add_up)
 
+    @property
+    def is_measuring(self) -> bool:
+        """A model is measured, or about to be."""
+        return self._answers.is_asking
+
     def close(self) -> None:
         """Estimates nothing any more, and ends what measures."""
         self._key = ""
@@ -99,13 +109,15 @@ class Estimating(QObject):
             self.estimated.emit(MEASURING)
 
     def _measure(self, run: ResolvedRun, key: str) -> Measured:
-        """In a worker thread. A newer draft ends it."""
+        """In a worker thread. A newer draft ends it, and a sheet that closes: what was started then needs the cores."""
 
         def cancelled() -> bool:
-            return self._key != key
+            return self._key != key or not self._answers.is_watched
 
         config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
         run = replace(run, config=config)
+        if known_figures(run) is None or known_baselines(run.platform) is None:
+            _rest(cancelled)
         figures = find_figures(run, cancelled=cancelled)
         return Measured(config, figures, find_baselines(run, cancelled=cancelled))
 
@@ -128,3 +140,16 @@ class Estimating(QObject):
                 self.estimated.emit(text)
 
         self._runner.run(Operation(work, done, lambda error: done(unknown_text(error)), topic="memory"))
+
+
+def _rest(cancelled: Callable[[], bool]) -> None:
+    """Waits `REST_S`.
+
+    Raises:
+        CancelledError: The answer is not waited for any more.
+    """
+    over = time.monotonic() + REST_S
+    while time.monotonic() < over:
+        if cancelled():
+            raise CancelledError
+        time.sleep(LOOK_S)

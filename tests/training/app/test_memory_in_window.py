@@ -41,3 +41,17 @@ def test_a_remedy_sets_the_fields_and_the_run_fits(
     batch = latest.run.batch
     assert batch.micro < 1 << 19 and batch.global_ == 2 << 19
     assert known_figures(latest.run) is not None  # a run that is started now has a prediction
+
+
+def test_a_sheet_that_closes_leaves_the_cores_to_the_run(
+    open_sheet: OpenWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path_factory.mktemp("home")))
+    rankdeck = open_sheet()
+    memory = rankdeck.drafting.memory
+    qtbot.waitUntil(lambda: memory.is_measuring, timeout=SOON_MS)
+    latest = rankdeck.drafting.latest
+    assert latest is not None and latest.run is not None
+    rankdeck.window.actions_.new_run.setChecked(False)
+    qtbot.waitUntil(lambda: not memory.is_measuring, timeout=PROBED_MS)
+    assert known_figures(latest.run) is None, "the probe was ended, or never begun"
