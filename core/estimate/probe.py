@@ -12,7 +12,7 @@ from typing import Any, Final
 from core.config.config_file import to_json
 from core.errors import RankdeckError
 from core.estimate.figures import Baselines, ModelFigures
-from core.files.atomic import write_atomic
+from core.files.atomic import read_json, write_atomic
 from core.launch.environment import defaults_of_rank, of_rank
 from core.launch.resolved import ResolvedRun
 from core.machine.platform import Platform
@@ -193,8 +193,8 @@ def _figures(values: Mapping[str, Any]) -> ModelFigures | None:
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        found = parse_json(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(path)
+    except RankdeckError:
         return {}
     return found if isinstance(found, dict) else {}
 

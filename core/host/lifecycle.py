@@ -10,10 +10,9 @@ from dataclasses import replace
 from typing import Any
 
 from core.config import RunConfig
-from core.config.config_file import to_toml
-from core.files.atomic import write_atomic
 from core.host.attempt import Attempt
 from core.host.attempt_launch import AttemptLaunch, prepare_launch
+from core.host.changed_settings import enter_settings
 from core.host.context import RunContext, damaged_alert, gather_context
 from core.host.device_samples import DeviceSampler, sampled
 from core.host.early_stop import StopReason
@@ -270,8 +269,7 @@ class RunLifecycle:
             next_step="If this happens again at the same samples, look at them in the data, or choose to skip them.",
         )
         self.enter(HostState.STARTING, phase=f"rollback {self._rollbacks} of {limit}")
-        store = self._services.store
-        await self._services.on_disk(write_atomic, store.run_toml, to_toml(store.config().replace(lr=lr)))
+        await self._services.on_disk(lambda: enter_settings(self._services.store, lr=lr))
         return resolve_on(run.config.replace(lr=lr), run.recipe, run.devices, run.platform)
 
     def _note_restart(self, limit: int, outcome: Outcome) -> None:

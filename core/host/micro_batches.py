@@ -5,11 +5,8 @@ from __future__ import annotations
 import logging
 
 from core.checkpoints.store import Checkpoint
-from core.config import RunConfig
 from core.config.batch import MOST_HALVINGS, Batch
-from core.config.config_file import to_toml
-from core.errors import RankdeckError
-from core.files.atomic import write_atomic
+from core.host.changed_settings import enter_settings
 from core.host.micro_batch_memory import FILE, as_remembered, names_its_own_batch, remember
 from core.host.outcome import Outcome
 from core.host.services import HostServices
@@ -85,15 +82,10 @@ class MicroBatches:
         asked, on_disk = self._asked, self._services.on_disk
         config = in_micro_batches(run.config, run.batch, halved.micro_batch)
         if asked is not None and (run.mode, run.world_size) == (asked.mode, asked.world_size):  # no fallback's batch
-            await on_disk(self._write, config)
+            await on_disk(
+                lambda: enter_settings(
+                    self._services.store, batch_size=config.batch_size, grad_accum_steps=config.grad_accum_steps
+                )
+            )
         await on_disk(remember, self._memory, run, halved.micro_batch, halved.ranks)
         return resolve_on(config, run.recipe, run.devices, run.platform)
-
-    def _write(self, config: RunConfig) -> None:
-        """Enters the smaller micro-batch in `run.toml`."""
-        store = self._services.store
-        try:
-            smaller = store.config().replace(batch_size=config.batch_size, grad_accum_steps=config.grad_accum_steps)
-            write_atomic(store.run_toml, to_toml(smaller))
-        except (OSError, RankdeckError) as error:  # as with a full disk; a resume then halves it again
-            log.warning("the smaller micro-batch could not be entered in run.toml: %s", error)

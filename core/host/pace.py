@@ -35,7 +35,7 @@ class AwakeClock:
         self._looked_at: float | None = None
 
     def read(self, monotonic_s: float, *, counts: bool = True) -> float:
-        """The time; `counts` is False where what has passed since the last reading is to be left out."""
+        """The time; `counts` is False where what has passed since the last reading does not count."""
         before, self._looked_at = self._looked_at, monotonic_s
         if before is not None and counts and 0.0 < monotonic_s - before <= AWAY_S:
             self.now += monotonic_s - before

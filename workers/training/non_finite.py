@@ -67,7 +67,7 @@ class NonFiniteGuard:
     def may_step(self, batch: StepBatch, grad_norm: Tensor) -> bool:
         """Whether the optimizer may make something of the batch.
 
-        If not, the batch is skipped and reported; or some rank ran out of memory, and the step is to be done again.
+        If not, the batch is skipped and reported; or some rank ran out of memory, and the step must be done again.
 
         Raises:
             NonFiniteError: The policy, or its limit, lets none be skipped, or the weights are not finite either.

@@ -2,7 +2,7 @@
 
 Moving, zooming and pointing draw at once, whatever stands here. New points are drawn as often as a person can use them,
 and seldomer where a picture costs much. Beside training on the CPU it is taken from that, and in DDP all devices wait
-for the slowest: the window as a whole is to take a twentieth of a core there, and this leaves it enough for the rest.
+for the slowest: the aim is a twentieth of a core for the window as a whole, and this leaves enough for the rest.
 """
 
 from __future__ import annotations

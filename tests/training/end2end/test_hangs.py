@@ -53,7 +53,7 @@ def log_of(store: RunStore, rank: int) -> str:
 
 
 def meanwhile(do: Callable[[], None], reached: Callable[[], bool]) -> threading.Thread:
-    """Does something once the run has come to where it is to be done."""
+    """Does something once the run has come to the right place."""
 
     def wait() -> None:
         while not reached():
