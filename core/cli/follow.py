@@ -220,7 +220,7 @@ def event_text(line: Mapping[str, Any]) -> str:
         return f"Falling back to {what}: {line.get('reason')}"
     if event == "balance":
         return f"step {step}: batch shares by measured speed: {line.get('text')}"
-    if event == "sample_left_out":
+    if event == "sample_left_out" or (event == "straggler" and not line.get("ranks")):  # its beginning is an alert
         return str(line.get("text"))
     if event == "alert":
         parts = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]

@@ -29,6 +29,7 @@ from core.host.services import HostServices
 from core.host.states import AttemptPhase
 from core.host.stop_ladder import Rung, StopLadder
 from core.host.stop_watch import StopWatch
+from core.host.straggler_watch import StragglerWatch
 from core.host.work_plan import rank_starts, total_steps
 from core.processes import folder_mark, new_mark
 from core.protocol.messages import (
@@ -106,6 +107,7 @@ class Attempt:
         )
         self._log_watch = LogWatch([rank.command.log for rank in self._ranks])
         self._own_copies = OwnCopies(self._ranks, emit)
+        self._stragglers = StragglerWatch(services, self._ranks)
         own_program = launch.run.recipe.self_contained
         self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if own_program else None
         self._data: DataReady | None = None
@@ -183,6 +185,7 @@ class Attempt:
         if self._losses is not None:
             self._losses.look(number, parsed)
         self._stop_watch.take(parsed)
+        self._stragglers.take(number, parsed)
         for value in reversed(parsed):
             if value["event"] == "step":
                 if rank.note_step(value):
@@ -193,6 +196,10 @@ class Attempt:
             return
         step, epoch, loss, tokens_per_s = self._ranks.figures()
         self._status.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
+
+    def sampled(self, rows: list[dict[str, Any]]) -> None:
+        """Readings of the run's devices."""
+        self._stragglers.sampled(rows)
 
     def closed(self, number: int, connection: Connection) -> None:
         """A rank's connection is gone."""
@@ -335,6 +342,7 @@ class Attempt:
         self._stop_watch.tick(now, training=training)
         if training:
             self._disk_watch.look(now)
+            self._stragglers.look(now)
         if self._end.phase.is_working:
             self._own_copies.look(now)
             if not self._ladder.is_asked:  # a stop has a time limit of its own
@@ -350,6 +358,7 @@ class Attempt:
 
     async def _end_processes(self) -> list[int]:
         await self._hangs.close()
+        await self._stragglers.close()
         self._commits.quiet = True
         self._commits.coordinator.abandon("The attempt has ended.")
         if self._preparing is not None:

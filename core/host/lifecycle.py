@@ -176,9 +176,14 @@ class RunLifecycle:
         await services.on_disk(watch.read, services.store.metrics)
         loop = asyncio.get_running_loop()
 
+        def take(rows: list[dict[str, Any]]) -> None:
+            watch.sampled(rows)
+            if self.attempt is not None:
+                self.attempt.sampled(rows)
+
         def on_samples(rows: list[dict[str, Any]]) -> None:
             services.stream.emit_from_thread("device", rows)
-            loop.call_soon_threadsafe(watch.sampled, rows)
+            loop.call_soon_threadsafe(take, rows)
 
         self.sampler = DeviceSampler(monitor, uuids, on_samples)
         return context

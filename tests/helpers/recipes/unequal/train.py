@@ -1,7 +1,8 @@
-"""MiniGPT's model on bytes, with a rank that takes several times as long for the same numbers."""
+"""MiniGPT's model on bytes, with a rank that takes longer for the same numbers, or to load them."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import numpy as np
@@ -58,6 +59,7 @@ def main(run: Run) -> None:
     tokens = np.memmap(run.data_dir / "tokens.bin", np.uint8, mode="r")
 
     def windows(samples: Indices) -> Tensor:
+        time.sleep(o["load_ms"] / 1000 if run.rank == o["slow_rank"] else 0)
         places = samples[:, None] * length + np.arange(length + 1)
         return torch.from_numpy(tokens[places].astype(np.int64))
 

@@ -51,6 +51,8 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
             "Restart 1 of 3. CPU 1: The process hangs. B.",
         ),
         ({"event": "retry", "reason": "Rank 1 died."}, "Rank 1 died. Retrying."),
+        ({"event": "straggler", "ranks": [1], "text": "An alert says it."}, ""),
+        ({"event": "straggler", "ranks": [], "text": "They no longer wait."}, "They no longer wait."),
         ({"event": "alert", "title": "A", "cause": "B.", "next_step": "C."}, "Alert: A. B. C."),
         (
             {"event": "alert", "kind": "not_charted", "title": "A", "cause": "B.", "names": {"criterion": "criterion"}},
