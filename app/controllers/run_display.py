@@ -176,6 +176,7 @@ class RunDisplay(QObject):
         heroes = heroes_of(named, series, is_script=state.recipe == USER_SCRIPT)
         self._window.show_figures(hero_figures(heroes, series, state, self._names, time.time()))
         self._window.show_notes(self._notes.of(series))
+        self._window.show_waits(self._notes.waits(self._names))
         self._show_outcome(state, heroes)
         if state.is_live != self._ages.isActive():
             self._ages.start() if state.is_live else self._ages.stop()
@@ -189,7 +190,8 @@ class RunDisplay(QObject):
         if state.state == "finished" and run_dir is not None and self._model_of != (run_dir, state.updated):
             self._model_of = (run_dir, state.updated)
             self._find_model(run_dir, is_script=state.recipe == USER_SCRIPT)
-        self._window.show_outcome(run_outcome(state, self._data.series, heroes), state.state)
+        outcome = run_outcome(state, self._data.series, heroes, self._notes.slowed)
+        self._window.show_outcome(outcome, state.state)
 
     def _find_model(self, run_dir: Path, *, is_script: bool) -> None:
         from app.state.run_outcome import ModelFile

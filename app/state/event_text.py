@@ -151,6 +151,11 @@ def _own(event: Event, _names: RankNames) -> str:
     return full_stop(f"{_at(event)}{text}") if text else ""
 
 
+def _straggler(event: Event, names: RankNames) -> str:
+    """Only its end: an alert says when it begins."""
+    return "" if event.get("ranks") else _own(event, names)
+
+
 def _resumed(event: Event, _names: RankNames) -> str:
     step = event.get("resumed_from")
     return f"The script continued from step {_count(step)}." if isinstance(step, int) else "The script continued."
@@ -163,6 +168,7 @@ _TEXTS: Final[Mapping[str, Callable[[Event, RankNames], str]]] = {
     "model": _model,
     "exchange": _own,
     "balance": _own,
+    "straggler": _straggler,
     "sample_left_out": lambda event, _names: full_stop(str(event.get("text") or "")),
     "eval": _eval,
     "commit": _commit,

@@ -20,9 +20,12 @@ from core.run_folder.store import RunEntry
 
 UNCHANGED: Final = "unchanged"
 NEWEST: Final = "Newest checkpoint"
+BALANCED: Final[Mapping[str, str]] = {"mode": Mode.DDP, "balance": "measured"}
+"""What an alert about a slow device advises."""
 MODES: Final[Sequence[Mapping[str, str]]] = (
     {"mode": Mode.AUTO},
     {"mode": Mode.DDP},
+    BALANCED,
     {"mode": Mode.INDEPENDENT},
     *({"mode": Mode.ZERO, "zero_stage": stage} for stage in ("1", "2", "3")),
     {"mode": Mode.FSDP},
@@ -124,4 +127,5 @@ def _mode_text(mode: Mapping[str, str]) -> str:
         return f"ZeRO, stage {mode.get('zero_stage', '1')}"
     if name == Mode.INDEPENDENT and mode.get("sync_every"):
         return f"parallel-independent, synchronised every {mode['sync_every']} steps"
-    return mode_label(name, "automatic")
+    balanced = " with load balancing" if mode.get("balance") == "measured" and name == Mode.DDP else ""
+    return f"{mode_label(name, 'automatic')}{balanced}"

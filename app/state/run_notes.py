@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from core.config.mode import Mode
 from core.estimate.history import EVENT as MEMORY
 from core.estimate.history import device_peak
-from core.formatting import byte_size, megabytes
+from core.formatting import byte_size, listed, megabytes, percent
 
 if TYPE_CHECKING:
     from app.run_data.metrics_batch import Event
     from app.run_data.run_series import RunSeries
+    from core.machine.devices.names import RankNames
 
-KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised")
+KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised", "straggler")
 
 
 class RunNotes:
@@ -22,6 +24,7 @@ class RunNotes:
 
     def __init__(self) -> None:
         self._newest: dict[str, Event] = {}
+        self._slowed: Event = {}
         self._peak = 0
         self._seen = 0
         self._first: Event | None = None
@@ -31,7 +34,7 @@ class RunNotes:
         events = run.events
         first = events[0] if events else None
         if first is not self._first or len(events) < self._seen:  # another run, or its older events came afterwards
-            self._newest, self._peak, self._seen, self._first = {}, 0, 0, first
+            self._newest, self._slowed, self._peak, self._seen, self._first = {}, {}, 0, 0, first
         for event in events[self._seen :]:
             self._take(event)
         self._seen = len(events)
@@ -41,6 +44,7 @@ class RunNotes:
             _memory(launch.get("predicted_bytes"), self._peak),
             str(newest.get("exchange", {}).get("words") or ""),
             _shares(newest.get("balance", {})),
+            _straggler(newest.get("straggler", {})),
             _meetings(newest.get("synchronised", {}))
             if launch.get("mode", Mode.INDEPENDENT) == Mode.INDEPENDENT
             else "",
@@ -49,11 +53,31 @@ class RunNotes:
         )
         return tuple(part for part in parts if part)
 
+    @property
+    def slowed(self) -> Event:
+        """The alert about a device that the others wait for now; empty where there is none."""
+        return self._slowed if self._newest.get("straggler", {}).get("ranks") else {}
+
+    def waits(self, names: RankNames) -> dict[str, str]:
+        """For which device the others wait now and how long, by the UUID of those that wait."""
+        event = self._newest.get("straggler", {})
+        late, shares = event.get("ranks"), event.get("waits")
+        if not late or not isinstance(late, list) or not isinstance(shares, Mapping):
+            return {}
+        who = listed([names.short(rank) for rank in late if isinstance(rank, int)])
+        return {
+            uuid: f"Waits {percent(share)} of each step for {who}."
+            for rank, uuid in enumerate(names.devices)
+            if rank not in late and isinstance(share := shares.get(str(rank)), int | float)
+        }
+
     def _take(self, event: Event) -> None:
         kind = str(event.get("event"))
         if kind == "launch":
             self._newest = {name: self._newest[name] for name in self._newest if name == "model"}
             self._peak = 0
+        if kind == "alert" and event.get("kind") == "straggler":
+            self._slowed = event
         if kind == MEMORY:
             self._peak = max(self._peak, device_peak(event) or 0)
         if kind in KINDS:
@@ -79,6 +103,10 @@ def _memory(predicted: object, peak: int) -> str:
 
 def _shares(event: Event) -> str:
     return f"Batch shares by measured speed: {event['text']}." if event.get("text") else ""
+
+
+def _straggler(event: Event) -> str:
+    return str(event.get("text") or "") if event.get("ranks") else ""
 
 
 def _meetings(event: Event) -> str:

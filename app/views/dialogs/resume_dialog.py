@@ -230,8 +230,10 @@ class ResumeDialog(QDialog):
 
     # --- what is asked -----------------------------------------------------------------------------------
 
-    def choose(self, text: str) -> None:
-        """Chooses a run by its folder, or names a state file."""
+    def choose(self, text: str, mode: Mapping[str, str] | None = None) -> None:
+        """Chooses a run by its folder, or names a state file; `mode` is one of those that are offered."""
+        if mode is not None:
+            self.mode.setCurrentIndex(max(0, self.mode.findData(dict(mode))))
         row = self.run.findData(text)
         self.run.setCurrentIndex(row)
         if row < 0:

@@ -263,6 +263,11 @@ class MainWindow(QMainWindow):
         if self._plots is not None:
             self._plots.device_rows.show_samples(samples)
 
+    def show_waits(self, texts: Mapping[str, str]) -> None:
+        """Shows which devices wait for another one, by their UUID, where charts are shown."""
+        if self._plots is not None:
+            self._plots.device_rows.show_waits(texts)
+
     # --- what has happened -------------------------------------------------------------------------------
 
     def show_actions(self, available: AvailableActions) -> None:

@@ -32,12 +32,14 @@ class OutcomeCard(Message):
         folder_requested: Show the model's folder.
         copy_requested: The path of the model, to be copied.
         dismissed: The person has read it.
+        balance_requested: Stop the run, and resume it with load balancing.
     """
 
     log_requested = Signal(str)
     folder_requested = Signal()
     copy_requested = Signal(str)
     dismissed = Signal()
+    balance_requested = Signal()
 
     def __init__(self, actions: Actions, exports: QMenu, parent: QWidget | None = None) -> None:
         self.outcome: RunOutcome | None = None
@@ -47,13 +49,16 @@ class OutcomeCard(Message):
         self.copy_path = OutlinedButton("Copy path")
         self.export = OutlinedButton("Export")
         self.resume = OutlinedButton()
-        buttons = (self.show_log, self.show_folder, self.copy_path, self.export, self.resume)
+        self.balance = OutlinedButton("Stop and balance…")
+        self.balance.setToolTip("Save a checkpoint, stop, and choose how to resume with load balancing")
+        buttons = (self.show_log, self.show_folder, self.copy_path, self.export, self.resume, self.balance)
         super().__init__(buttons, NARROW, parent)
         self.show_log.clicked.connect(self._on_log_clicked)
         self.show_folder.clicked.connect(self.folder_requested)
         self.copy_path.clicked.connect(self._on_copy_clicked)
         self.export.open_menu(exports)
         self.resume.clicked.connect(actions.resume.trigger)
+        self.balance.clicked.connect(self.balance_requested)
         self._action = actions.resume
         actions.resume.changed.connect(self._show_resume)
         self._show_resume()
@@ -67,6 +72,7 @@ class OutcomeCard(Message):
         self.show_log.setVisible(outcome.has_log)
         self.export.setVisible(finished)
         self.resume.setVisible(finished or outcome.resumes)
+        self.balance.setVisible(outcome.balances)
         self._show_all(outcome)
 
     def show_model(self, model: ModelFile | None) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from app.run_data.metrics_batch import MetricsBatch, Rows
 from app.run_data.run_series import RunSeries
 from app.state.run_notes import RunNotes
+from core.machine.devices.names import RankNames
 
 MODEL = {"event": "model", "parameters": 840_448, "trainable": 840_448, "trainable_bytes": 3_361_792}
 LAUNCH: dict[str, Any] = {"event": "launch", "notes": ["Weights: of rank 1."]}
@@ -41,6 +42,30 @@ def test_memory_as_it_was_predicted_and_measured() -> None:
     assert facts.of(run) == (), "another attempt, of which nothing is known"
     run.apply(MetricsBatch([], [{"event": "memory", "rank": 0, "rss_bytes": 10**9, "reserved_bytes": 4 * 10**9}]))
     assert facts.of(run) == ("Highest peak memory of a device: 4 GB measured.",)
+
+
+def test_which_device_the_others_wait_for_until_they_no_longer_do() -> None:
+    run, facts = RunSeries(), RunNotes()
+    names = RankNames(("GPU-a", "GPU-b", "GPU-c"), {"GPU-a": "GPU 0 · H100", "GPU-b": "GPU 1", "GPU-c": "GPU 2"})
+    text = "GPU 0 and GPU 2 wait 38 % of each step for GPU 1."
+    late = {"event": "straggler", "ranks": [1], "waits": {"0": 0.4, "1": 0.0, "2": 0.36}, "text": text}
+    run.apply(MetricsBatch([], [late]))
+    assert facts.of(run) == (text,)
+    waits = {uuid: told.replace("\N{NO-BREAK SPACE}", " ") for uuid, told in facts.waits(names).items()}
+    assert waits == {"GPU-a": "Waits 40 % of each step for GPU 1.", "GPU-c": "Waits 36 % of each step for GPU 1."}
+    assert facts.waits(RankNames()) == {}, "their devices are not known yet"
+    alert = {"event": "alert", "kind": "straggler", "title": "GPU 1 slows down the other devices"}
+    assert facts.slowed == {}
+    run.apply(MetricsBatch([], [alert, {"event": "alert", "kind": "hang"}]))
+    facts.of(run)
+    assert facts.slowed == alert
+    run.apply(MetricsBatch([], [{**late, "waits": ["?"]}]))
+    facts.of(run)
+    assert facts.waits(names) == {}, "what a damaged file says"
+    run.apply(MetricsBatch([], [late, {"event": "straggler", "ranks": [], "text": "They no longer wait."}]))
+    assert facts.of(run) == () and facts.waits(names) == {} and facts.slowed == {}
+    run.apply(MetricsBatch([], [late, {**LAUNCH, "notes": []}]))
+    assert facts.of(run) == () and facts.waits(names) == {}, "another attempt, of which nothing is known"
 
 
 def test_how_often_ranks_met() -> None:
