@@ -45,11 +45,13 @@ class RankStep:
 
 def rank_step(line: Mapping[str, Any]) -> RankStep | None:
     """From a step line; None where the mode does not measure all of it."""
-    names = ("step_time_s", "sync_wait_s", "data_wait_s", "samples_per_s")
-    values = [line.get(name) for name in names]
-    if not all(isinstance(value, int | float) and value >= 0 for value in values) or not values[0]:
+    try:
+        time_s, wait_s = float(line["step_time_s"]), float(line["sync_wait_s"])
+        data_s, rate = float(line["data_wait_s"]), float(line["samples_per_s"])
+    except (KeyError, TypeError, ValueError):
         return None
-    time_s, wait_s, data_s, rate = map(float, values)  # type: ignore[arg-type]  # all are numbers
+    if not time_s > 0 or min(wait_s, data_s, rate) < 0:
+        return None
     return RankStep(time_s, min(wait_s, time_s), data_s, rate * time_s)
 
 

@@ -57,6 +57,7 @@ class Trainer:
     def fit(self) -> None:
         """Trains from the newest checkpoint until done or stopped, and stays until the host lets this rank go."""
         self._warm_up.run()
+        self._replica.sync_wait_s()  # what the warm-up has waited does not count
         self._resume()
         self._session.phase("ready")
         finished = self._train()
