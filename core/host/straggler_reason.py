@@ -13,7 +13,7 @@ from core.machine.devices.device import POWER_CAP
 WORTH: Final = 0.05
 """Predicted gain of load balancing from which on it is offered; it changes shares from there on, too."""
 _KEPT_OFF: Final = 0.15
-_MORE: Final = 1.5
+_MORE: Final = 1.2
 _ALIKE: Final = 0.15
 """Times that differ by less than this are alike."""
 
@@ -123,8 +123,9 @@ def _find_reason(
 
 def _is_kept_off(found: Straggler, around: Sequence[DeviceConditions]) -> bool:
     """Others are in its way more than in that of the devices that wait for it."""
-    here = around[found.slowest].kept_off
-    return here >= _KEPT_OFF and here >= _MORE * _of_others(found, [one.kept_off for one in around])
+    longer = [1 / max(0.01, 1 - one.kept_off) for one in around]  # how many times as long its work takes by that
+    here = found.slowest
+    return around[here].kept_off >= _KEPT_OFF and longer[here] >= _MORE * _of_others(found, longer)
 
 
 def _samples(found: Straggler, names: Sequence[str]) -> Reason:
