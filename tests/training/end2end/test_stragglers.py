@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from core.client import stop_run
 from core.run_folder.store import RunStore
-from tests.helpers.hosted_run import host, lines, make_run, processes, write_text
+from tests.helpers.hosted_run import host, lines, make_run, write_text
 
 pytestmark = [
     pytest.mark.slow,
@@ -25,8 +23,6 @@ pytestmark = [
 
 RECIPE = str(Path(__file__).parents[2] / "helpers" / "recipes" / "unequal")
 LIMIT_S = 120.0
-BUSY = "while True: pass"
-BURNERS = 4
 
 
 def make_unequal(folder: Path, mode: str, options: dict[str, Any], **settings: Any) -> RunStore:
@@ -84,50 +80,6 @@ def test_a_slower_device_is_named_with_what_load_balancing_would_bring(tmp_path:
     assert alert["gain"] > 0.1 and "--balance measured" in alert["next_step"]
     assert alert["reason"] == "slower" and "more than the others" in alert["cause"]
     assert "load balancing" in alert["window_step"] and "--" not in alert["window_step"]
-
-
-@pytest.fixture
-def burners() -> Iterator[list[subprocess.Popen[bytes]]]:
-    """Programs that compute for nothing, ended afterwards."""
-    started: list[subprocess.Popen[bytes]] = []
-    yield started
-    for process in started:
-        process.kill()
-        process.wait()
-
-
-@pytest.mark.skipif(psutil.cpu_count() == 1, reason="both ranks are on the one core")
-def test_another_program_in_the_way_of_one_device_is_named_until_it_ends(
-    tmp_path: Path, burners: list[subprocess.Popen[bytes]]
-) -> None:
-    store = make_unequal(tmp_path / "run", "ddp", {"n_embd": 96}, batch_size=16)
-    core = psutil.Process().cpu_affinity()[-1]
-
-    def named() -> list[dict[str, Any]]:
-        return [alert for alert in lines(store, "alert") if alert["ranks"] == [1]]
-
-    def disturb() -> None:
-        while len(lines(store, "step")) < 100:
-            time.sleep(0.05)
-        psutil.Process(processes(store)[1].pid).cpu_affinity([core])
-        for _ in range(BURNERS):  # whatever else the machine does, the other rank has less in its way
-            burners.append(subprocess.Popen([sys.executable, "-c", BUSY]))
-            psutil.Process(burners[-1].pid).cpu_affinity([core])
-        while not named():
-            time.sleep(0.1)
-        for burner in burners:
-            burner.kill()
-
-    disturbing = threading.Thread(target=disturb, daemon=True)
-    disturbing.start()
-    found = stopped_after(store, lambda: bool(named()) and lines(store, "straggler")[-1]["ranks"] != [1])
-    disturbing.join(1.0)
-    alert = named()[0]
-    assert alert["reason"] == "program"
-    assert any(f"(process {burner.pid})" in alert["cause"] for burner in burners), alert["cause"]
-    begun = next(place for place, event in enumerate(found) if event["ranks"] == [1])
-    if not found[begun + 1]["ranks"]:  # else another program has taken the burners' place, on the other rank's core
-        assert found[begun + 1]["text"] == "The other devices no longer wait for CPU 1."
 
 
 def test_nothing_is_said_of_equal_devices_and_of_those_that_do_not_wait(tmp_path: Path) -> None:
