@@ -13,6 +13,7 @@ from app.state.card_places import GAP, LEAST_HEIGHT, Place, place_cards
 from app.state.chart_cards import DEVICES
 from app.views.plots.device_rows import DeviceRows
 from app.views.widgets.build import muted_label
+from app.views.widgets.tab_order import chain_placed
 
 DROP_EDGE: Final = 2
 
@@ -132,9 +133,17 @@ class CardGrid(QScrollArea):
         for key, card in self._shown.items():
             if key not in near:
                 card.hide()
+        is_other = list(near) != list(self._shown)
         self._shown = near
         for card in near.values():
             card.show()
+        if is_other:
+            self.chain_tabs()
+
+    def chain_tabs(self) -> None:
+        """Lets Tab go through the cards as they are placed, devices last."""
+        devices = [] if self._devices is None else [self._devices]
+        chain_placed(self.body, [*self._shown.values(), *devices])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Other columns, other heights."""
