@@ -63,9 +63,9 @@ class ModelFile:
         return str(Path(self.folder) / self.name)
 
     @property
-    def text(self) -> str:
-        """ "model.safetensors, 3.4 MB, in /home/…"."""
-        return f"{self.name}, {byte_size(self.size_bytes)}, in {self.folder}"
+    def head(self) -> str:
+        """ "model.safetensors, 3.4 MB, in": what stands before the folder."""
+        return f"{self.name}, {byte_size(self.size_bytes)}, in"
 
 
 def run_outcome(state: RunState, series: RunSeries, heroes: Sequence[Hero] = DEFAULT_HEROES) -> RunOutcome | None:

@@ -105,7 +105,7 @@ def test_a_cause_without_a_full_stop_gets_one() -> None:
 
 def test_a_model_is_named_with_its_size_and_folder() -> None:
     model = ModelFile("model.safetensors", "/runs/a", 3_400_000)
-    assert model.text == "model.safetensors, 3.4 MB, in /runs/a"
+    assert model.head == "model.safetensors, 3.4 MB, in"
     assert model.path.endswith("model.safetensors") and len(model.path) > len("model.safetensors")
 
 
