@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.config.mode import Mode, mode_label
 from core.formatting import count
 from core.machine.devices import Device, device_texts
 from core.machine.devices.names import SEPARATOR, device_label, label_by_uuid
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.resume.checkpoint_choice import CheckpointEntry
 from core.resume.plan import ResumePlan
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes

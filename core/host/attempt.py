@@ -7,10 +7,12 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from core.checkpoints.checkpoint_choice import entry_of
+from core.checkpoints.store import Checkpoint
 from core.errors import RankdeckError, UsageError
 from core.host.attempt_end import DRAIN_LIMIT_S, AttemptEnd
 from core.host.attempt_launch import AttemptLaunch
@@ -51,6 +53,7 @@ from core.protocol.messages import (
     Stop,
 )
 from core.protocol.server import Connection
+from core.recipes.best_checkpoint import best_checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -92,9 +95,8 @@ class Attempt:
         self._ranks = Ranks(launch.run, launch.commands)
         self._stop_watch = stop_watch
         config, checkpoint = launch.run.config, launch.context.checkpoint
-        self._commits = CommitRunner(
-            services, launch.context.keeper, self._ranks, config.keep_checkpoints, stop_watch.pinned
-        )
+        keep = config.keep_checkpoints
+        self._commits = CommitRunner(services, launch.context.keeper, self._ranks, keep, self._protected)
         size = 0 if checkpoint is None else checkpoint.size_bytes
         self._disk_watch = DiskWatch(services, self._commits, config.disk_reserve, size, stop)
         self._barrier = RankBarrier(self._ranks, self._commits)
@@ -315,6 +317,12 @@ class Attempt:
             log.warning("rank %d has thrown away %d metrics lines", rank.number, message.dropped)
 
     # watching
+
+    def _protected(self, checkpoints: Sequence[Checkpoint]) -> Collection[int]:
+        """Checkpoints that are never removed: the best by the run's stop rules, and by the recipe's own figure."""
+        entries = [entry_of(checkpoint) for checkpoint in checkpoints]
+        best = best_checkpoint(self._services.store.columns, self._launch.run.recipe.heroes, entries)
+        return {*self._stop_watch.pinned(checkpoints), *([] if best is None else [best])}
 
     @property
     def _is_calm(self) -> bool:

@@ -295,7 +295,8 @@ class FakeRank:
         ]  # fmt: skip
         lines += [self.line("note", step=self.step, number=number) for number in range(self.does.flood)]
         if self._evaluates:
-            lines.append(self.line("eval", step=self.step, val_loss=self._val_loss()))
+            loss = self._val_loss()
+            lines.append(self.line("eval", step=self.step, val_loss=loss, val_score=loss))
         self.send_raw(b"".join(lines))
         if self.step == 1:
             self.phase("first step")

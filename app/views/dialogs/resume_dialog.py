@@ -40,12 +40,12 @@ from app.views.widgets.buttons import primary_button
 from app.views.widgets.card import Card
 from app.views.widgets.notice_bar import NoticeBar, Step
 from app.views.widgets.tall_body import TallBody
+from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.config.device_names import count_devices
 from core.config.mode import Mode
 from core.errors import ChunkSizeError, DatasetError, RankdeckError
 from core.formatting import count
 from core.machine.devices import Device
-from core.resume.checkpoint_choice import CheckpointEntry
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
 

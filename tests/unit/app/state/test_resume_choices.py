@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from app.state.resume_choices import NEWEST, checkpoint_choices, finished_at, run_choices
+from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.resume.checkpoint_choice import CheckpointEntry
 from core.run_folder.state import RunState
 from core.run_folder.store import list_runs
 from tests.helpers.made_runs import TEXT, make_run
