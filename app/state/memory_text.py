@@ -11,7 +11,7 @@ from core.estimate.estimate import DeviceNeed, ModeEstimate
 from core.estimate.overview import Overview
 from core.estimate.remedies import Remedy
 from core.estimate.verdict import Verdict
-from core.formatting import UNKNOWN, byte_size
+from core.formatting import UNKNOWN, byte_size, memory_size
 from core.machine.devices.names import short_label
 
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
@@ -109,12 +109,12 @@ def unknown_text(error: RankdeckError) -> MemoryText:
 
 
 def _device(need: DeviceNeed) -> str:
-    free = "" if need.free_bytes is None else f" of {byte_size(need.free_bytes)}"
-    return f"{short_label(need.device)} {byte_size(need.memory.total)}{free}".replace(" ", NO_BREAK)
+    free = "" if need.free_bytes is None else f" of {memory_size(need.free_bytes)}"
+    return f"{short_label(need.device)} {memory_size(need.memory.total)}{free}".replace(" ", NO_BREAK)
 
 
 def _remedy(remedy: Remedy) -> RemedyText:
-    after = "measured once it is chosen" if remedy.bytes is None else f"{byte_size(remedy.bytes)} on a device"
+    after = "measured once it is chosen" if remedy.bytes is None else f"{memory_size(remedy.bytes)} on a device"
     return RemedyText(remedy.label, f"{remedy.text}: {after}", remedy.changes)
 
 
@@ -124,17 +124,17 @@ def _mode_line(mode: ModeEstimate, is_chosen: bool, measured: bool) -> ModeLine:
         return ModeLine(name, "", UNKNOWN, "muted", mode.reason, is_chosen)
     largest = max(mode.devices, key=lambda need: need.memory.total)
     sizes = largest.memory.as_dict() | ({} if measured else {"activations": None})
-    parts = [f"{text}: {byte_size(sizes[part])}" for part, text in _PARTS.items()]
+    parts = [f"{text}: {memory_size(sizes[part])}" for part, text in _PARTS.items()]
     verdict, tone = _VERDICTS[mode.verdict] if mode.verdict != "unknown" else (UNKNOWN, "muted")
     lines = [mode.sentence(), f"{short_label(largest.device)}:", *parts]
-    return ModeLine(name, byte_size(mode.largest), verdict, tone, "\n".join(lines), is_chosen)
+    return ModeLine(name, memory_size(mode.largest), verdict, tone, "\n".join(lines), is_chosen)
 
 
 def _totals(made: Overview) -> tuple[str, ...]:
     chosen, free = made.chosen, made.free
-    lines = [f"Memory of this computer: {byte_size(chosen.host_bytes)} of {byte_size(free.ram)} free"]
+    lines = [f"Memory of this computer: {memory_size(chosen.host_bytes)} of {memory_size(free.ram)} free"]
     if chosen.commit_bytes is not None:
-        lines.append(f"With the page file: {byte_size(chosen.commit_bytes)} of {byte_size(free.commit)} free")
+        lines.append(f"With the page file: {memory_size(chosen.commit_bytes)} of {memory_size(free.commit)} free")
     copies = made.run.config.keep_checkpoints + 1
     each = f"{copies} × {byte_size(chosen.checkpoint_bytes)}"
     lines.append(f"Checkpoints: {byte_size(chosen.disk_bytes)} ({each}) of {byte_size(free.disk)} free")

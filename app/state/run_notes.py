@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from core.config.mode import Mode
 from core.estimate.history import EVENT as MEMORY
 from core.estimate.history import device_peak
-from core.formatting import byte_size, megabytes
+from core.formatting import megabytes, memory_size
 
 if TYPE_CHECKING:
     from app.run_data.metrics_batch import Event
@@ -70,8 +70,8 @@ def _model(event: Event) -> str:
 
 def _memory(predicted: object, peak: int) -> str:
     """Of the device that needs most."""
-    parts = [f"{byte_size(predicted)} predicted"] if isinstance(predicted, int) else []
-    parts += [f"{byte_size(peak)} measured"] if peak else []
+    parts = [f"{memory_size(predicted)} predicted"] if isinstance(predicted, int) else []
+    parts += [f"{memory_size(peak)} measured"] if peak else []
     if isinstance(predicted, int) and peak:
         parts.append(f"error {100 * (predicted / peak - 1):+.1f} %")
     return f"Highest peak memory of a device: {', '.join(parts)}." if parts else ""

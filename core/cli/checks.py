@@ -16,7 +16,7 @@ import psutil
 
 from core.client import find_leftovers
 from core.errors import RankdeckError
-from core.formatting import gibibytes
+from core.formatting import byte_size, memory_size
 from core.launch.mode import check_cuda, check_gloo
 from core.launch.preflight import check_folder, check_torch
 from core.machine.cuda_torch import GOOD_TORCH
@@ -168,7 +168,7 @@ def gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
 def memory() -> Finding:
     """How much memory is free."""
     figures = psutil.virtual_memory()
-    text = f"{gibibytes(figures.available)} of {gibibytes(figures.total)} free"
+    text = f"{memory_size(figures.available)} of {memory_size(figures.total)} free"
     if figures.available < _LOW_MEMORY_BYTES:
         return Finding("Memory", "warn", text, "Close other programs; each rank needs about 0.5 GiB and its model.")
     return Finding("Memory", "ok", text)
@@ -182,7 +182,7 @@ def disk(runs_dir: Path) -> Finding:
         return Finding("Runs folder", "fail", error.cause, error.next_step)
     existing = next(path for path in (runs_dir.absolute(), *runs_dir.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free
-    text = f"{runs_dir}, {gibibytes(free)} free"
+    text = f"{runs_dir}, {byte_size(free)} free"
     if free < _LOW_DISK_BYTES:
         return Finding("Runs folder", "warn", text, "Free some space, or set RANKDECK_HOME to another drive.")
     return Finding("Runs folder", "ok", text)
@@ -239,7 +239,7 @@ def page_file(size_bytes: int | None = None) -> Finding:
         size_bytes: Its size; None asks Windows.
     """
     size = _page_file_bytes() if size_bytes is None else size_bytes
-    text = f"{gibibytes(size)} of page file"
+    text = f"{memory_size(size)} of page file"
     if size < _LOW_PAGE_FILE_BYTES:
         step = "Let Windows manage the page file's size: System, Advanced, Performance, Virtual memory."
         return Finding("Page file", "warn", text, step)

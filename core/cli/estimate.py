@@ -13,7 +13,7 @@ from core.estimate.free import free_now
 from core.estimate.history import history
 from core.estimate.overview import Overview, overview
 from core.estimate.probe import find_baselines, find_figures
-from core.formatting import UNKNOWN, byte_size, parameters_text
+from core.formatting import UNKNOWN, byte_size, memory_size, parameters_text
 from core.launch.command_line import request_from_arguments
 from core.launch.resolved import resolve
 from core.machine.devices.monitor import DeviceMonitor
@@ -67,8 +67,8 @@ def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 row["run"],
                 row["recipe"],
                 row["mode"],
-                byte_size(row["predicted_bytes"]),
-                byte_size(row["measured_bytes"]),
+                memory_size(row["predicted_bytes"]),
+                memory_size(row["measured_bytes"]),
                 UNKNOWN if row["error"] is None else f"{100 * row['error']:+.1f} %",
             )
             for row in rows
@@ -88,16 +88,16 @@ def _show(terminal: Terminal, made: Overview) -> None:
             rows.append((mode.name, *[UNKNOWN] * (len(_COLUMNS) + 1), mode.reason))
         for need in mode.devices:
             memory = need.memory.as_dict() | ({} if figures.is_measured else {"activations": None})
-            sizes = [byte_size(value) for value in (*memory.values(), need.free_bytes)]
+            sizes = [memory_size(value) for value in (*memory.values(), need.free_bytes)]
             rows.append((mode.name, device_label(need.device), *sizes, VERDICTS[need.verdict]))
     terminal.table(("MODE", "DEVICE", *_COLUMNS, "VERDICT"), rows)
     terminal.say(f"{chosen.name}: {chosen.sentence()}")
-    terminal.say(f"Machine's memory: {byte_size(chosen.host_bytes)} of {byte_size(free.ram)} free")
+    terminal.say(f"Machine's memory: {memory_size(chosen.host_bytes)} of {memory_size(free.ram)} free")
     if chosen.commit_bytes is not None:
-        terminal.say(f"Commit charge: {byte_size(chosen.commit_bytes)} of {byte_size(free.commit)} free")
+        terminal.say(f"Commit charge: {memory_size(chosen.commit_bytes)} of {memory_size(free.commit)} free")
     copies = made.run.config.keep_checkpoints + 1
     disk = f"{byte_size(chosen.disk_bytes)} for {copies} of {byte_size(chosen.checkpoint_bytes)}"
     terminal.say(f"Checkpoints: {disk}; {byte_size(free.disk)} free on the disk")
     for remedy in made.remedies:
-        after = "to be measured" if remedy.bytes is None else byte_size(remedy.bytes)
+        after = "to be measured" if remedy.bytes is None else memory_size(remedy.bytes)
         terminal.say(f"  {remedy.text}: {after}")

@@ -32,15 +32,15 @@ def test_each_fact_is_a_sentence_and_the_newest_counts() -> None:
 
 def test_memory_as_it_was_predicted_and_measured() -> None:
     run, facts = RunSeries(), RunNotes()
-    run.apply(MetricsBatch([], [{**LAUNCH, "notes": [], "predicted_bytes": 1_100_000_000}]))
-    assert facts.of(run) == ("Highest peak memory of a device: 1.1 GB predicted.",)
+    run.apply(MetricsBatch([], [{**LAUNCH, "notes": [], "predicted_bytes": 11 * 10**8}]))
+    assert facts.of(run) == ("Highest peak memory of a device: 1.0 GiB predicted.",)
     peaks = [{"event": "memory", "rank": rank, "rss_bytes": size} for rank, size in ((0, 10**9), (1, 9 * 10**8))]
     run.apply(MetricsBatch([], peaks))
-    assert facts.of(run) == ("Highest peak memory of a device: 1.1 GB predicted, 1 GB measured, error +10.0 %.",)
+    assert facts.of(run) == ("Highest peak memory of a device: 1.0 GiB predicted, 0.93 GiB measured, error +10.0 %.",)
     run.apply(MetricsBatch([], [{**LAUNCH, "notes": [], "predicted_bytes": None}]))
     assert facts.of(run) == (), "another attempt, of which nothing is known"
     run.apply(MetricsBatch([], [{"event": "memory", "rank": 0, "rss_bytes": 10**9, "reserved_bytes": 4 * 10**9}]))
-    assert facts.of(run) == ("Highest peak memory of a device: 4 GB measured.",)
+    assert facts.of(run) == ("Highest peak memory of a device: 3.7 GiB measured.",)
 
 
 def test_how_often_ranks_met() -> None:
