@@ -207,6 +207,7 @@ class Attempt:
 
     def stop_asked(self) -> None:
         """The ladder's first rung: ranks commit at their next boundary."""
+        self._hangs.cancel()
         self._news.set()
         self._ranks.broadcast(Stop())
 
