@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rankdeck.recipe import Indices, Optimization, PreparedData, Run, Task
+from rankdeck.recipe import Optimization, Run, Task
+from tests.helpers.byte_windows import byte_windows
 from workers.recipes.minigpt.model import MiniGPT, Shape
-
-HELD_OUT = 40
 
 
 class Repeated(nn.Module):
@@ -48,18 +44,7 @@ def main(run: Run) -> None:
     """Bytes as tokens; AdamW with warm-up."""
     o, length = run.options, run.config.seq_len
 
-    def prepare(folder: Path) -> PreparedData:
-        data = b"".join(path.read_bytes() for path in run.dataset_files())
-        (folder / "tokens.bin").write_bytes(data)
-        samples = (len(data) - 1) // length
-        return PreparedData(samples - HELD_OUT, HELD_OUT, {})
-
-    run.prepare(prepare)
-    tokens = np.memmap(run.data_dir / "tokens.bin", np.uint8, mode="r")
-
-    def windows(samples: Indices) -> Tensor:
-        places = samples[:, None] * length + np.arange(length + 1)
-        return torch.from_numpy(tokens[places].astype(np.int64))
+    windows = byte_windows(run)
 
     spoil = Overflow(o["overflow_batch"] + 1 if run.rank == o["overflow_rank"] else 0)  # the first is the warm-up
 
