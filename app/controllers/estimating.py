@@ -19,6 +19,7 @@ from core.estimate.figures import Baselines, ModelFigures
 from core.estimate.free import free_now
 from core.estimate.overview import overview
 from core.estimate.probe import CancelledError, find_baselines, find_figures, known_baselines, known_figures
+from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import DeviceSample
 from core.recipes.check import check_by_recipe
@@ -133,7 +134,8 @@ class Estimating(QObject):
         samples, folder = self._samples, self._runs_dir
 
         def work() -> MemoryText:
-            return memory_text(overview(fitted, figures, baselines, free_now(samples, folder)))
+            kept = remembered_batch(folder / FILE, fitted)
+            return memory_text(overview(fitted, figures, baselines, free_now(samples, folder), kept))
 
         def done(text: MemoryText) -> None:
             if self._run is run:

@@ -15,6 +15,7 @@ from core.estimate.overview import Overview, overview
 from core.estimate.probe import find_baselines, find_figures
 from core.formatting import UNKNOWN, byte_size, memory_size, parameters_text
 from core.launch.command_line import request_from_arguments
+from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import resolve
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import device_label
@@ -40,14 +41,15 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
         config, _ = with_devices(request, available, monitor.cpu_slots(), platform)
         run = resolve(config, request.recipe, available, platform)
         free = free_now(monitor.sample(), chosen_runs_dir(arguments))
-    fitted, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-    run = replace(run, config=fitted)
+    checked, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
+    run = replace(run, config=checked)
     terminal.progress("Measuring the model")
     figures = find_figures(run)
     terminal.progress("Measuring bare processes (once for each PyTorch)")
     baselines = find_baselines(run)
     terminal.end_progress()
-    made = overview(run, figures, baselines, free)
+    fitted = remembered_batch(chosen_runs_dir(arguments) / FILE, run)
+    made = overview(run, figures, baselines, free, fitted)
     if arguments.json:
         terminal.json(made.as_dict())
     else:

@@ -6,10 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from core.config.batch import Batch
 from core.estimate.estimate import ModeEstimate, estimate_modes, estimate_run
 from core.estimate.figures import Baselines, ModelFigures
 from core.estimate.free import Free
-from core.estimate.remedies import Remedy, remedies
+from core.estimate.remedies import Remedy, as_fitted, remedies
 from core.launch.resolved import ResolvedRun
 
 
@@ -23,7 +24,7 @@ class Overview:
         free: What is free.
         chosen: It in its own mode.
         modes: It in every mode.
-        remedies: What would make it fit, if it does not.
+        remedies: What would make it fit, if it does not, or if memory ran out with it before.
     """
 
     run: ResolvedRun
@@ -53,15 +54,26 @@ class Overview:
         }
 
 
-def overview(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Overview:
-    """A run's overview. Pure, and quick."""
+def overview(
+    run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free, fitted: Batch | None = None
+) -> Overview:
+    """A run's overview. Pure, and quick.
+
+    Args:
+        run: What would be trained.
+        figures: Of its model.
+        baselines: Of bare ranks.
+        free: What is free.
+        fitted: The batch that is left since memory ran out with this model on these devices; None: it never did.
+    """
+    after_shortage = () if fitted is None else (as_fitted(run, fitted, figures, baselines, free),)
     return Overview(
         run,
         figures,
         free,
         estimate_run(run, figures, baselines, free),
         estimate_modes(run, figures, baselines, free),
-        remedies(run, figures, baselines, free),
+        (*after_shortage, *remedies(run, figures, baselines, free)),
     )
 
 

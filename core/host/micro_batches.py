@@ -7,10 +7,9 @@ import logging
 from core.checkpoints.store import Checkpoint
 from core.config.batch import MOST_HALVINGS, Batch
 from core.host.changed_settings import enter_settings
-from core.host.micro_batch_memory import FILE, as_remembered, names_its_own_batch, remember
 from core.host.outcome import Outcome
 from core.host.services import HostServices
-from core.host.work_plan import in_micro_batches
+from core.launch.micro_batch_memory import FILE, as_remembered, in_micro_batches, names_its_own_batch, remember
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.protocol.messages import MicroBatchHalved
 

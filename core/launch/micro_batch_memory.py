@@ -13,13 +13,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
-from core.config.batch import Batch
+from core.config import RunConfig
+from core.config.batch import DEFAULT_MICRO_BATCH, Batch
 from core.errors import RankdeckError
 from core.files.atomic import read_json, require_format, write_atomic
-from core.host.work_plan import in_micro_batches
 from core.launch.mode import DEEPSPEED
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import Device
+from core.recipes.manifest import recipe_defaults
 from core.records import RecordError, Whole, read_record
 
 FILE: Final = "micro-batches.json"
@@ -51,23 +52,51 @@ def remember(file: Path, run: ResolvedRun, micro_batch: int, ranks: Collection[i
         return
 
 
-def as_remembered(file: Path, run: ResolvedRun) -> ResolvedRun:
-    """`run` in the largest micro-batches that are not known to be too large, with a note if they are not its own."""
+def remembered_batch(file: Path, run: ResolvedRun) -> Batch | None:
+    """The largest batch that is not known to be too large; None where that is the run's own."""
     if run.recipe.self_contained or names_its_own_batch(run):
-        return run
+        return None
     known = _read(file)
     most = min((known[key] for device in run.devices if (key := _key(run, device)) in known), default=run.batch.micro)
     batch: Batch | None = run.batch
     while batch is not None and batch.micro > most:
         batch = batch.halved()
-    if batch is None or batch == run.batch:
+    return None if batch == run.batch else batch
+
+
+def as_remembered(file: Path, run: ResolvedRun) -> ResolvedRun:
+    """`run` in micro-batches that have fitted before, unless a person has chosen others; with a note if there are."""
+    batch = remembered_batch(file, run)
+    if batch is None:
         return run
-    note = (
-        f"Micro-batch {batch.micro} × accumulation {batch.accumulation} instead of {run.batch.micro} × "
-        f"{run.batch.accumulation}: memory ran out with more when this model was last trained on this device."
-    )
-    smaller = resolve_on(in_micro_batches(run.config, run.batch, batch.micro), run.recipe, run.devices, run.platform)
-    return dataclasses.replace(smaller, device_notes=(*run.device_notes, note))
+    notes, kept = (*run.device_notes, memory_note(run, batch)), run
+    if not is_chosen(run):
+        config = in_micro_batches(run.config, run.batch, batch.micro)
+        kept = resolve_on(config, run.recipe, run.devices, run.platform)
+    return dataclasses.replace(kept, device_notes=notes)
+
+
+def memory_note(run: ResolvedRun, batch: Batch) -> str:
+    """What a person should know before a run for which `batch` is remembered."""
+    fitted = f"Micro-batch {batch.micro} × accumulation {batch.accumulation}"
+    own = f"{run.batch.micro} × {run.batch.accumulation}"
+    if is_chosen(run):
+        return (
+            f"Memory ran out with more than micro-batch {batch.micro} when this model was last trained on this device. "
+            f"The run keeps your {own}. {fitted} fitted, with the same global batch."
+        )
+    return f"{fitted} instead of {own}: memory ran out with more when this model was last trained on this device."
+
+
+def is_chosen(run: ResolvedRun) -> bool:
+    """Whether a person has chosen the micro-batch: it is not the recipe's own."""
+    size = run.config.batch_size
+    return size is not None and size != recipe_defaults(run.recipe).get("batch_size", DEFAULT_MICRO_BATCH)
+
+
+def in_micro_batches(config: RunConfig, batch: Batch, micro_batch: int) -> RunConfig:
+    """The same run in micro-batches of another size; accumulation makes up for it."""
+    return config.replace(batch_size=micro_batch, grad_accum_steps=batch.micro * batch.accumulation // micro_batch)
 
 
 def names_its_own_batch(run: ResolvedRun) -> bool:
