@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.state.memory_text import NO_BREAK
 from core.estimate.probe import known_figures
+from core.launch.micro_batch_memory import FILE, remember
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -16,7 +19,11 @@ SOON_MS = 20_000
 
 
 def test_a_remedy_sets_the_fields_and_the_run_fits(
-    open_sheet: OpenWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    open_sheet: OpenWindow,
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+    runs_dir: Path,
 ) -> None:
     monkeypatch.setenv("RANKDECK_HOME", str(tmp_path_factory.mktemp("home")))
     rankdeck = open_sheet()
@@ -29,6 +36,13 @@ def test_a_remedy_sets_the_fields_and_the_run_fits(
     qtbot.waitUntil(window.actions_.start.isEnabled, timeout=SOON_MS)  # it never waits for the estimate
     qtbot.waitUntil(lambda: strip.verdict.text() == "Fits", timeout=PROBED_MS)
     assert strip.devices.text().startswith(f"CPU{NO_BREAK}0") and f"CPU{NO_BREAK}1" in strip.devices.text()
+
+    # Memory ran out here with two: what fitted is offered though it should fit.
+    latest = rankdeck.drafting.latest
+    assert latest is not None and latest.run is not None and not strip.remedies.buttons
+    remember(runs_dir / FILE, latest.run, 1, [0])
+    qtbot.waitUntil(lambda: [b.text() for b in strip.remedies.buttons] == ["Micro-batch 1 × 2"], timeout=SOON_MS)
+    (runs_dir / FILE).unlink()
 
     type_into(rankdeck, "batch_size", str(1 << 19), qtbot)
     qtbot.waitUntil(lambda: strip.verdict.text() == "Does not fit", timeout=SOON_MS)
