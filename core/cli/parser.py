@@ -212,6 +212,20 @@ def _add_estimate(estimate: Parser) -> None:
     _add_json(estimate)
 
 
+def _add_doctor(doctor: Parser) -> None:
+    add_train_flags(doctor)
+    doctor.add_argument(
+        "--self-test",
+        action="store_true",
+        help="Also compute on each device, connect two processes, measure the model.",
+    )
+    doctor.add_argument(
+        "--zip", metavar="FILE", help="Write diagnostics to FILE, without names of the user and the machine."
+    )
+    doctor.add_argument("--yes", action="store_true", help="Write FILE without asking.")
+    _add_json(doctor)
+
+
 def _add_preview(preview: Parser) -> None:
     add_train_flags(preview)
     preview.add_argument(
@@ -322,7 +336,11 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("tag", "Add tags to a run, or remove some.", _add_tag),
     ("rm", "Move runs to the bin.", _add_rm),
     ("bin", "List the runs in the bin, put some back, or delete them for good.", _add_bin),
-    ("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.", _add_list),
+    (
+        "doctor",
+        "Check this machine: modes, GPUs, PyTorch, memory, disk; --self-test: try devices and links.",
+        _add_doctor,
+    ),
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
     (
         "estimate",

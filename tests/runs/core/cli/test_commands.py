@@ -154,7 +154,9 @@ def test_the_doctor_speaks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) in (0, 3)
     assert "Python" in capsys.readouterr().out
     main(["doctor", "--json"])
-    assert all({"name", "level", "text", "next_step"} == set(item) for item in json.loads(capsys.readouterr().out))
+    found = json.loads(capsys.readouterr().out)
+    assert all({"id", "name", "level", "text", "meaning", "next_step", "fix"} <= set(item) for item in found)
+    assert all(item["meaning"] and item["text"] for item in found)
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:
