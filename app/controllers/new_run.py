@@ -224,6 +224,10 @@ class NewRunControl(QObject):
         """A button that offers what an error misses."""
         return Step("Insta&ll…", lambda: self._offer(error.packages, error.cause))
 
+    def offer_fix(self, fix: str) -> None:
+        """Offers what the check of this machine found missing: "install_cuda" or "install_deepspeed"."""
+        (self._on_cuda_requested if fix == "install_cuda" else self._on_deepspeed_requested)()
+
     def _look_for_packages(self) -> None:
         recipe, requires = self._sheet.chosen_recipe(), self._requires or ()
         what = f"The recipe {recipe.title}" if recipe is not None else "The recipe"
