@@ -10,8 +10,9 @@ from core.config.mode import Mode
 from core.doctor.finding import MODES, Finding, Topic
 from core.errors import RankdeckError
 from core.formatting import listed
-from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, choose_mode, why_no_cuda
+from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, why_no_cuda
 from core.launch.preflight import check_torch
+from core.launch.resolved import mode_choice
 from core.machine.devices.device import Device
 from core.machine.devices.names import device_label
 from core.machine.packages import MissingPackageError
@@ -85,7 +86,7 @@ def _verdict(
         return topic.not_tried(f"needs at least two devices, and there is one: {names}", step)
     try:
         check_torch(platform)
-        choice = choose_mode(RunConfig().replace(**settings), chosen, platform)
+        choice = mode_choice(RunConfig().replace(**settings), chosen, platform)
     except MissingPackageError as error:
         return topic.not_tried(error.cause, error.next_step, "install_deepspeed")
     except RankdeckError as error:

@@ -119,7 +119,12 @@ def _with_mode(applied: RunConfig, asked: Mode, devices: Sequence[Device]) -> Ru
 
 def recommended_mode(devices: Sequence[Device], platform: Platform) -> Mode:
     """The mode that is taken on these devices when none is chosen."""
-    return choose_mode(RunConfig(), devices, platform).mode
+    return mode_choice(RunConfig(), devices, platform).mode
+
+
+def mode_choice(config: RunConfig, devices: Sequence[Device], platform: Platform) -> ModeChoice:
+    """How a config would be trained on these devices, without a recipe; raises as `core.launch.mode.choose_mode`."""
+    return choose_mode(config, devices, platform)
 
 
 def _resolved(
