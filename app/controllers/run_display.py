@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from core.recipes.manifest import Recipe
     from core.run_folder.state import RunState
 
-FIGURES_MS: Final = 500
-"""Figures that change more often than twice a second cannot be read, and beside training on the CPU each time takes
-from it."""
+FIGURES_MS: Final = 1000
+"""As often as a state comes: figures that change more often can hardly be read, and beside training on the CPU each
+time takes from it."""
 AGES_MS: Final = 10_000
 """How long ago the checkpoint was made, while nothing else happens."""
 

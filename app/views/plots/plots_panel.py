@@ -76,7 +76,9 @@ class PlotsPanel(QWidget):
         self._is_all_new = True
         self._new_groups: set[str] = set()
         self._pace = RedrawPace()
-        self._redrawn_at = 0.0
+        self._redrawn_at = self._drawn_at = 0.0
+        self._drawn_to = 0.0
+        self._devices_of: tuple[tuple[str, ...], bool] | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._redraw)
@@ -229,8 +231,9 @@ class PlotsPanel(QWidget):
         if state is not None:
             self.device_rows.options.is_over = not state.is_live
             self.cards.open_recipe(state.recipe, self._heroes(state.recipe))
-            if state.devices:
-                self._schedule()
+            if state.devices and (state.devices, state.is_live) != self._devices_of:
+                self._schedule()  # not with each state that says how far the run is
+            self._devices_of = state.devices, state.is_live
 
     def _on_progress_changed(self, text: str, done: float | None) -> None:
         if text:
@@ -291,9 +294,9 @@ class PlotsPanel(QWidget):
         self.device_rows.show_devices(state.devices if state is not None else ())
         self.devices_button.show_ranks(self.options.offered(run))
         self.cards.follow()
-        self._tell_charts()
         extent = run.extent(self.time_axis.axis)
-        if extent is not None:
+        is_seen = self._tell_charts(self.time_axis.extent[1] if extent is None else extent[1])
+        if extent is not None and (is_seen or not self.time_axis.is_fitted):
             self.time_axis.set_extent(*extent)
         for chart in self.charts():
             chart.show_marks(run.marks)
@@ -301,20 +304,35 @@ class PlotsPanel(QWidget):
         if extent is not None:
             self.drawn.emit()
 
-    def _tell_charts(self) -> None:
-        """Tells each chart that has new points whether they can be in its picture, or in its values alone."""
-        axis, groups, all_new = self.time_axis, self._new_groups, self._is_all_new
+    def _tell_charts(self, newest: float) -> bool:
+        """Tells each chart that has new points whether they can be seen in its picture, or in its values alone.
+
+        Args:
+            newest: Where the newest point is on the time axis.
+
+        Returns:
+            Whether they can be seen.
+        """
+        groups, all_new = self._new_groups, self._is_all_new
         self._new_groups, self._is_all_new = set(), False
-        # A part that ends further than its own width before the newest point: not even a smoothed line reaches it.
-        is_past = not axis.is_fitted and axis.high + axis.span < axis.extent[1]
-        is_past = is_past and not any(group.startswith(EVAL_GROUP) for group in groups)  # they move the best one's star
+        is_seen = all_new or self._can_be_seen(groups, newest)
+        if is_seen:
+            self._drawn_to, self._drawn_at = newest, self._redrawn_at
         for chart in self.charts():
-            if not all_new and not any(group.startswith(chart.source.fed_by) for group in groups):
-                continue
-            if is_past and not all_new:
-                chart.read_new()
-            else:
-                chart.expect_new()
+            if all_new or any(group.startswith(chart.source.fed_by) for group in groups):
+                chart.expect_new() if is_seen else chart.read_new()
+        return is_seen
+
+    def _can_be_seen(self, groups: Collection[str], newest: float) -> bool:
+        """Whether new points of these series change what the charts show of the time axis."""
+        axis = self.time_axis
+        if any(group.startswith(EVAL_GROUP) for group in groups):
+            return True  # they move the best one's star
+        if not axis.is_fitted and axis.high + axis.span < axis.extent[1]:
+            return False  # it ends further than its own width before them: not even a smoothed line reaches it
+        width = self.devicePixelRatioF() * max((chart.width() for chart in self.charts()), default=0)
+        pixels = (newest - self._drawn_to) / axis.span * width
+        return self._pace.is_worth_drawing(pixels, self._redrawn_at - self._drawn_at)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catches up on what was missed."""

@@ -375,6 +375,41 @@ def test_charts_of_an_earlier_part_are_not_drawn_for_steps_after_it(make: Make, 
     assert panel.loss.chart.layers[0].x[-1] == 440, "the new points are there as soon as they are looked at"
 
 
+def test_points_within_a_pixel_are_read_at_once_and_drawn_with_the_next_ones(
+    make: Make, run: RunStore, qtbot: QtBot
+) -> None:
+    panel = make(run)
+    panel.resize(320, 560)  # fewer pixels than the run has steps
+    settle(qtbot, panel)
+    painted = paints_from_now_on(panel, qtbot)
+    drawn = Drawn(panel)
+    append(run, 401, 401)
+    qtbot.waitUntil(lambda: drawn.times == 1)
+    QApplication.processEvents()
+    assert [counts.total for counts in painted] == [0] * len(painted) != []
+    assert panel.time_axis.high == 400
+    assert [reading.text for reading in panel.loss.chart.readings()][:2] == ["1.00", "1.00"]
+    append(run, 402, 404)
+    qtbot.waitUntil(lambda: drawn.times == 2)
+    assert panel.time_axis.high == 404 == panel.loss.chart.layers[0].x[-1]
+    append(run, 405, 405)
+    qtbot.waitUntil(lambda: drawn.times == 3)
+    assert panel.time_axis.high == 404
+    run.write_state(run.stored_state().replace(state="finished"))
+    qtbot.waitUntil(lambda: panel.time_axis.high == 405)
+
+
+def test_a_state_that_only_says_how_far_the_run_is_draws_nothing(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    painted = paints_from_now_on(panel, qtbot)
+    drawn = Drawn(panel)
+    run.write_state(run.stored_state().replace(step=397))
+    qtbot.waitUntil(lambda: panel._data.state is not None and panel._data.state.step == 397)
+    assert not panel._timer.isActive() and drawn.times == 0
+    QApplication.processEvents()
+    assert [counts.total for counts in painted] == [0] * len(painted) != []
+
+
 @pytest.mark.parametrize(("devices", "sparing"), [(("cpu:0", "cpu:1"), True), (("GPU-1",), False)])
 def test_charts_are_drawn_seldomer_beside_ranks_on_the_cpu(
     make: Make, run: RunStore, qtbot: QtBot, devices: tuple[str, ...], sparing: bool
