@@ -23,6 +23,7 @@ SLICE_ROWS: Final = 1 << 18
 CHUNK_ROWS: Final = 1 << 14
 LEAST_KEPT_WIDTH: Final = 8
 """Narrower bins are made for the view only: there are too many of them to keep all."""
+NO_BINS: Final[Floats] = np.empty((3, 0))
 K = TypeVar("K")
 
 
@@ -90,6 +91,7 @@ class Column:
         self._kept = missing
         self._chunks: list[Floats] = []
         self._tail = 0
+        self._from_start: tuple[int, Floats] = (1, NO_BINS)
         self._pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
 
     @classmethod
@@ -165,6 +167,7 @@ class Column:
             self._cache.forget(self._path, rows)
         self._kept = min(self._kept, rows)
         self._tail = rows - self._kept
+        self._from_start = (1, NO_BINS)
         del self._chunks[-(-self._tail // CHUNK_ROWS) :]
         if self._has_bins:
             self._pyramid.truncate(rows // BIN)
@@ -176,6 +179,7 @@ class Column:
         rest = self.read(rows, self.rows)
         self._path, self._cache, self._kept = path, cache, rows
         self._chunks, self._tail = [], 0
+        self._from_start = (1, NO_BINS)
         if len(rest):
             self.append(rest)
 
@@ -202,6 +206,8 @@ class Column:
             width: Rows in a bin; a power of two, at most `BLOCK_ROWS`.
         """
         path, cache = self._path, self._cache
+        if path is None and start == 0:
+            return self._summary_from_start(stop, width)
         whole = self._kept // BLOCK_ROWS * BLOCK_ROWS  # behind it the file may still grow
         if path is None or cache is None or width < LEAST_KEPT_WIDTH or start >= min(stop, whole):
             return summarise(self.read(start, stop), width)
@@ -216,6 +222,19 @@ class Column:
         if stop > whole:
             parts.append(summarise(self.read(whole, stop), width))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _summary_from_start(self, stop: int, width: int) -> Floats:
+        """The bins of the width that was asked for last are kept: rows in memory do not change, only new ones come.
+
+        A chart that shows all of a run as it grows asks for them with each picture.
+        """
+        kept_width, kept = self._from_start
+        known = kept.shape[1] * width if kept_width == width else 0
+        if known < stop:
+            new = summarise(self.read(known, stop), width)
+            kept = np.concatenate((kept, new), axis=1) if known else new
+            self._from_start = (width, kept)
+        return kept[:, : stop // width]
 
     def _open_file(self) -> io.BufferedIOBase:
         """The file, past the cache: all of it is read once. One that was removed has no rows."""

@@ -13,7 +13,7 @@ from app.run_data.curves import reduce_range
 from app.run_data.marks import Mark, marks_of
 from app.run_data.metrics_batch import Event, MetricsBatch, Rewound
 from app.run_data.pyramid import Floats
-from app.run_data.series import Series, XAxis
+from app.run_data.series import KEPT_ANSWERS, Series, XAxis
 from core.metrics.column_group import EVAL_GROUP, eval_group, rank_group
 from core.metrics.column_index import ColumnsIndex
 
@@ -65,6 +65,7 @@ class RunSeries:
     cache: BlockCache = field(default_factory=BlockCache)
     _ranks: list[int] = field(default_factory=list)
     _ranks_of: int = 0
+    _turned: dict[tuple[XAxis, float, float], tuple[float, float] | None] = field(default_factory=dict)
 
     @classmethod
     def of_columns(cls, folder: Path, index: ColumnsIndex, plotted: Collection[str] = ()) -> RunSeries:
@@ -113,6 +114,7 @@ class RunSeries:
 
     def apply(self, batch: MetricsBatch) -> ChangeSet:
         """Adds a parsed stretch of the file."""
+        self._turned.clear()
         touched: set[str] = set()
         rewound = False
         for part in batch.parts:
@@ -174,11 +176,11 @@ class RunSeries:
 
     def times_of(self, low: float, high: float) -> tuple[float, float] | None:
         """The times at which two steps were reported; None while there is no step."""
-        return self._mapped("step", "ts", low, high)
+        return self._mapped("step", low, high)
 
     def steps_of(self, low: float, high: float) -> tuple[float, float] | None:
         """The steps that were reported at two times; None while there is no step."""
-        return self._mapped("ts", "step", low, high)
+        return self._mapped("ts", low, high)
 
     def step_positions(self, times: Floats) -> Floats:
         """The step (with a fraction) under way at each of these times; NaN before the first and after the last."""
@@ -203,9 +205,18 @@ class RunSeries:
         placed = np.interp(values, table.x[known], middle[known])
         return np.where((values >= bounds[0]) & (values <= bounds[1]), placed, np.nan)
 
-    def _mapped(self, axis: XAxis, name: XAxis, low: float, high: float) -> tuple[float, float] | None:
+    def _mapped(self, axis: XAxis, low: float, high: float) -> tuple[float, float] | None:
+        """A part of one axis on the other; kept, because each device asks for it a few times a picture."""
+        key = (axis, low, high)
+        if key not in self._turned:
+            if len(self._turned) >= KEPT_ANSWERS:
+                self._turned.clear()
+            self._turned[key] = self._turn(axis, low, high)
+        return self._turned[key]
+
+    def _turn(self, axis: XAxis, low: float, high: float) -> tuple[float, float] | None:
         clock = self.clock()
-        column = clock.columns.get(name)
+        column = clock.columns.get("ts" if axis == "step" else "step")
         if column is None or not clock.rows:
             return None
         first = max(0, clock.row_at(axis, low, "right") - 1)

@@ -55,6 +55,9 @@ def test_steps_and_times_are_turned_into_each_other() -> None:
     np.testing.assert_allclose(positions[1:4], [100, 100.5, 5000], atol=4)
     near = run.step_positions(np.linspace(1050.0, 1060.0, 30))
     np.testing.assert_allclose(near, np.linspace(100, 120, 30), atol=1e-6)
+    assert run.times_of(4990, 6000) == (3495.0, 3500.0)
+    run.apply(parse_lines(steps(0, 5001, 6000)))
+    assert run.times_of(4990, 6000) == (3495.0, 4000.0), "what is new counts at once"
 
 
 def test_extent_covers_devices_by_time_only() -> None:
