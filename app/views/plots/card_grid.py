@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QWidget
 
@@ -25,6 +25,10 @@ class CardGrid(QScrollArea):
         make: Gives the card of a key, a new one the first time.
         devices: The last card, while it has something to show; None: there is none.
         parent: Qt owner.
+
+    Attributes:
+        is_made: Says of a key whether it has a card. Those that have none are then made one in each turn of the event
+            loop, so that the window answers meanwhile; None: all at once.
     """
 
     def __init__(
@@ -32,6 +36,9 @@ class CardGrid(QScrollArea):
     ) -> None:
         super().__init__(parent)
         self._make = make
+        self.is_made: Callable[[str], bool] | None = None
+        self._next_turn = QTimer(self, singleShot=True, interval=0)
+        self._next_turn.timeout.connect(self._show_near)
         self._devices = devices
         self._has_devices = False
         self._keys: list[str] = []
@@ -90,11 +97,18 @@ class CardGrid(QScrollArea):
         self.body.drop = next((place for known, place in self._placed() if known == key), None)
         self.body.update()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether cards may still be made, without anything else happening."""
+        return self._next_turn.isActive()
+
     def scroll_to(self, key: str) -> None:
         """Brings a card into sight."""
         for known, place in self._placed():
             if known == key:
+                self._make(key)  # whatever waits for its turn
                 self.verticalScrollBar().setValue(place.y - GAP)
+                self._show_near()
                 self._shown[key].setFocus(Qt.FocusReason.OtherFocusReason)
 
     # --- laying out --------------------------------------------------------------------------------------
@@ -125,9 +139,16 @@ class CardGrid(QScrollArea):
         top = self.verticalScrollBar().value()
         bottom = top + self.viewport().height()
         near: dict[str, QWidget] = {}
+        waits = self._next_turn.isActive()
         for key, place in self._placed():
             if place.bottom + place.height > top and place.y - place.height < bottom:
+                is_new = self.is_made is not None and not self.is_made(key)
+                if is_new and waits:
+                    continue
                 card = near[key] = self._make(key)
+                if is_new:
+                    waits = True
+                    self._next_turn.start()
                 _put(card, place)
         for key, card in self._shown.items():
             if key not in near:
