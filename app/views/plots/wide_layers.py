@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 from typing import Final
 
-import numpy as np
 from PySide6.QtGui import QPalette
 
 from app.views.plots.drawing import Layer, cut

@@ -41,7 +41,7 @@ def run(tmp_path: Path) -> RunStore:
     return write_lines(tmp_path / "run", Shape(steps=400), state="training", host=identity.own())
 
 
-def append(store: RunStore, first: int, last: int, **values: float) -> None:
+def append(store: RunStore, first: int, last: int, **values: float | None) -> None:
     lines = [
         {"ts": START_S + 0.05 * s, "event": "step", "rank": r, "attempt": 1, "step": s, "loss": 1.0} | values
         for s in range(first, last + 1)
@@ -397,6 +397,43 @@ def test_points_within_a_pixel_are_read_at_once_and_drawn_with_the_next_ones(
     assert panel.time_axis.high == 404
     run.write_state(run.stored_state().replace(state="finished"))
     qtbot.waitUntil(lambda: panel.time_axis.high == 405)
+
+
+@pytest.mark.parametrize(("axis", "drawn_as"), [("step", "smoothed"), ("step", "log"), ("ts", "raw")])
+def test_a_run_that_was_followed_has_the_same_picture_as_one_that_is_opened(
+    make: Make, run: RunStore, qtbot: QtBot, axis: str, drawn_as: str
+) -> None:
+    def choose(panel: PlotsPanel) -> None:
+        panel.set_axis(axis)
+        panel.smoothing.set_strength(0 if drawn_as == "raw" else 30)
+        panel.log_box.setChecked(drawn_as == "log")
+        panel.devices_button._rank_actions[0].trigger()  # hidden
+
+    followed = make(run)
+    choose(followed)
+    for last, loss in ((401, 1.0), (402, 1.2), (820, 0.4), (900, 40.0), (930, None), (990, 0.2), (1100, 0.3)):
+        first = followed._data.series.rank(0).rows + 1
+        append(run, first, last, loss=loss)
+        if last == 990:  # a scale that shrinks, and steps that are trained again after a pause
+            start = START_S + 0.05 * 850.5
+            resumed_from = {"0": 850, "1": 850}
+            launch = {"ts": start, "event": "launch", "rank": -1, "attempt": 2, "resumed_from": resumed_from}
+            evaluated = {"ts": start, "event": "eval", "rank": 0, "attempt": 2, "step": 850, "val_loss": 0.7}
+            with run.metrics.open("ab") as file:
+                file.write(b"".join(json.dumps(line).encode() + b"\n" for line in (launch, evaluated)))
+            last = 850
+        qtbot.waitUntil(lambda last=last: followed._data.series.rank(0).rows == last)
+        settle(qtbot, followed)
+    run.write_state(run.stored_state().replace(state="finished"))
+    qtbot.waitUntil(lambda: followed._data.state is not None and followed._data.state.state == "finished")
+    settle(qtbot, followed)
+    opened = make(run)
+    choose(opened)
+    settle(qtbot, opened)
+    assert followed.cards.shown == opened.cards.shown
+    for one, other in zip(followed.cards.charts(), opened.cards.charts(), strict=True):
+        assert one.scale == other.scale
+        assert image(one) == image(other), one.accessibleName()
 
 
 def test_a_state_that_only_says_how_far_the_run_is_draws_nothing(make: Make, run: RunStore, qtbot: QtBot) -> None:
