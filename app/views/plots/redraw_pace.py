@@ -18,7 +18,7 @@ UNSEEN_PIXELS: Final = 1.0
 """New points that move the end of a curve by less than this are not drawn, only read."""
 LONGEST_UNSEEN_S: Final = 10.0
 """Yet one of them may be a peak, which is seen at any width."""
-SPARING_SHARE: Final = 0.02
+SPARING_SHARE: Final = 0.015
 SPARING_SLOWEST_S: Final = 3.0
 NEWEST_SHARE: Final = 0.3
 """How much the newest picture counts for what a picture costs: clocks of threads tick 64 times a second on Windows."""
