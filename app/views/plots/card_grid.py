@@ -108,7 +108,8 @@ class CardGrid(QScrollArea):
             if known == key:
                 self._make(key)  # whatever waits for its turn
                 self.verticalScrollBar().setValue(place.y - GAP)
-                self._show_near()
+                if key not in self._shown:  # it is where it was scrolled to already
+                    self._show_near()
                 self._shown[key].setFocus(Qt.FocusReason.OtherFocusReason)
 
     # --- laying out --------------------------------------------------------------------------------------
