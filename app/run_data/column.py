@@ -21,6 +21,8 @@ BLOCK_ROWS: Final = 1 << 15
 SLICE_ROWS: Final = 1 << 18
 """Rows of a file that are binned at a time: 2 MiB stay in a processor's cache."""
 CHUNK_ROWS: Final = 1 << 14
+LEAST_CHUNK: Final = 16
+"""Rows that a column has room for when it begins: with thousands of names most hold a few."""
 LEAST_KEPT_WIDTH: Final = 8
 """Narrower bins are made for the view only: there are too many of them to keep all."""
 K = TypeVar("K")
@@ -90,7 +92,8 @@ class Column:
         self._kept = missing
         self._chunks: list[Floats] = []
         self._tail = 0
-        self._pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
+        if missing >= BIN:
+            self._pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
 
     @classmethod
     def of_file(cls, path: Path, rows: int, cache: BlockCache) -> Column:
@@ -148,14 +151,23 @@ class Column:
         at = 0
         while at < len(values):
             used = self._tail % CHUNK_ROWS
-            if used == 0:
-                self._chunks.append(np.empty(CHUNK_ROWS))
             count = min(CHUNK_ROWS - used, len(values) - at)
-            self._chunks[-1][used : used + count] = values[at : at + count]
+            self._chunk_for(used, count)[used : used + count] = values[at : at + count]
             self._tail += count
             at += count
         if self._has_bins and self.rows // BIN > self._pyramid.bins:
             self._pyramid.extend(self.read(self._pyramid.bins * BIN, self.rows // BIN * BIN))
+
+    def _chunk_for(self, used: int, more: int) -> Floats:
+        """The last chunk, with room for `more` rows behind those that it has; it doubles until it is a whole one."""
+        if used == 0:
+            self._chunks.append(np.empty(0))
+        chunk = self._chunks[-1]
+        if len(chunk) < used + more:
+            grown = np.empty(min(CHUNK_ROWS, max(LEAST_CHUNK, 2 * len(chunk), used + more)))
+            grown[:used] = chunk[:used]
+            self._chunks[-1] = chunk = grown
+        return chunk
 
     def truncate(self, rows: int) -> None:
         """Keeps the first `rows` rows."""

@@ -65,6 +65,7 @@ class RunSeries:
     cache: BlockCache = field(default_factory=BlockCache)
     _ranks: list[int] = field(default_factory=list)
     _ranks_of: int = 0
+    _clock: Series | None = None
 
     @classmethod
     def of_columns(cls, folder: Path, index: ColumnsIndex, plotted: Collection[str] = ()) -> RunSeries:
@@ -122,6 +123,7 @@ class RunSeries:
                 continue
             self.groups.setdefault(part.group, Series()).append(part.count, part.values)
             touched.add(part.group)
+        self._clock = None
         self.events.extend(batch.events)
         self._read_events(batch.events)
         self.damaged_lines += batch.damaged
@@ -159,7 +161,10 @@ class RunSeries:
 
     def clock(self) -> Series:
         """The series by which steps and times are turned into each other: the longest rank's."""
-        return max((self.rank(rank) for rank in self.ranks()), key=lambda series: series.rows, default=Series())
+        if self._clock is None:  # each chart asks a few times a picture, and there may be thousands of ranks
+            ranks = (self.rank(rank) for rank in self.ranks())
+            self._clock = max(ranks, key=lambda series: series.rows, default=Series())
+        return self._clock
 
     def pauses(self, series: Series, low: float, high: float) -> list[tuple[float, float]]:
         """Where the run was not going between two times: the last time before each launch, the first behind it."""

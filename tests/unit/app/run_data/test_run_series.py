@@ -37,6 +37,17 @@ def test_a_resumed_attempt_replaces_what_it_trains_again() -> None:
     assert len(run.events_of("launch")) == 2
 
 
+def test_the_clock_is_that_of_the_longest_rank() -> None:
+    run = RunSeries()
+    assert run.clock().rows == 0
+    run.apply(parse_lines([launch(None), *steps(0, 1, 20), *steps(1, 1, 18)]))
+    assert run.clock() is run.rank(0)
+    run.apply(parse_lines(steps(1, 19, 30)))
+    assert run.clock() is run.rank(1)
+    run.apply(parse_lines([launch({"0": 20, "1": 9})]))
+    assert run.clock() is run.rank(0)
+
+
 def test_evaluations_after_the_resumed_step_go_too() -> None:
     run = RunSeries()
     fixed = {"event": "eval", "rank": 0, "val_loss": 1.0}
