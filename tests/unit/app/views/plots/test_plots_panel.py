@@ -489,7 +489,7 @@ def test_every_metric_that_a_run_reports_has_a_card(make: Make, run: RunStore, q
     assert texts["eval/my_score"] == ["0.700"]
     assert panel.cards.frame("eval/my_score").chart.accessibleName() == "My score (evaluation) plot"
     panel._data.open(write_lines(run.dir.parent / "other", Shape(steps=40)).dir)
-    qtbot.waitUntil(lambda: panel.cards.shown == usual, timeout=5000)
+    qtbot.waitUntil(lambda: panel.cards.shown == usual)
     assert "my_score" not in panel.cards.frames
 
 
