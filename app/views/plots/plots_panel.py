@@ -76,7 +76,7 @@ class PlotsPanel(QWidget):
         self._is_all_new = True
         self._new_groups: set[str] = set()
         self._pace = RedrawPace()
-        self._redrawn_at = 0.0
+        self._redrawn_at = -math.inf
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._redraw)
@@ -214,6 +214,8 @@ class PlotsPanel(QWidget):
         for chart in self.charts():
             chart.refit()
         self._on_status_changed(self._data.state)
+        self._timer.stop()
+        self._redrawn_at = -math.inf  # the pace is that of new points: the first ones of a run are drawn at once
         self._schedule()
 
     def _on_changed(self, change: ChangeSet) -> None:
@@ -277,7 +279,7 @@ class PlotsPanel(QWidget):
             trains_on_cpu = state is not None and state.is_live and any(d.startswith("cpu:") for d in state.devices)
             sparing = trains_on_cpu and self.time_axis.cursor is None
             rest_s = self._pace.pause_s(sparing=sparing) - (time.monotonic() - self._redrawn_at)
-            self._timer.start(max(0, round(rest_s * 1000)))
+            self._timer.start(round(1000 * max(0.0, rest_s)))
 
     def _is_seen(self) -> bool:
         return self.isVisible() and not self.window().isMinimized()
@@ -287,14 +289,14 @@ class PlotsPanel(QWidget):
             return
         run, state = self._data.series, self._data.state
         self._stale = False
-        self._redrawn_at = time.monotonic()
         self.device_rows.show_devices(state.devices if state is not None else ())
         self.devices_button.show_ranks(self.options.offered(run))
-        self.cards.follow()
         self._tell_charts()
         extent = run.extent(self.time_axis.axis)
         if extent is not None:
+            self._redrawn_at = time.monotonic()
             self.time_axis.set_extent(*extent)
+        self.cards.follow()  # with the axis as it is: a new card would else draw each change of it
         for chart in self.charts():
             chart.show_marks(run.marks)
             chart.draw_new()

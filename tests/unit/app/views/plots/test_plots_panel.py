@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.run_data.metrics_batch import MetricsBatch
+from app.views.plots import redraw_pace
 from app.views.plots.chart import Chart
 from app.views.plots.curve_options import MOST_RANKS
 from app.views.plots.drawing import Line, Points
@@ -299,6 +300,22 @@ def test_quantities_of_devices_can_be_chosen(make: Make, run: RunStore) -> None:
     panel.device_rows.set_drawn("temperature", True)
     assert panel.device_rows.options.shown == {"utilisation", "temperature"}
     assert image(row) != before
+
+
+def test_another_run_is_drawn_at_once(
+    make: Make, run: RunStore, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = make(run)
+    for limit in ("LIVE_S", "SLOWEST_S"):
+        monkeypatch.setattr(redraw_pace, limit, 3600.0)
+    append(run, 401, 500)
+    qtbot.waitUntil(lambda: panel._timer.isActive())
+    assert panel._timer.interval() > 0, "new points wait for their turn"
+    pauses: list[int] = []
+    panel._data.changed.connect(lambda _: pauses.append(panel._timer.interval()))
+    panel._data.open(write_lines(tmp_path / "other", Shape(steps=100)).dir)
+    qtbot.waitUntil(lambda: panel._data.is_caught_up)
+    assert pauses[0] == 0
 
 
 def test_nothing_is_drawn_while_hidden(make: Make, run: RunStore, qtbot: QtBot) -> None:
