@@ -68,11 +68,18 @@ class RunSeries:
     _clock: Series | None = None
 
     @classmethod
-    def of_columns(cls, folder: Path, index: ColumnsIndex, plotted: Collection[str] = ()) -> RunSeries:
-        """The series that a columns folder holds; those of the `plotted` columns are made ready to be drawn."""
+    def of_columns(cls, folder: Path, index: ColumnsIndex) -> RunSeries:
+        """The series that a columns folder holds."""
         run = cls()
-        run.groups = {name: Series.of_files(folder, group, run.cache, plotted) for name, group in index.groups.items()}
+        run.groups = {name: Series.of_files(folder, group, run.cache) for name, group in index.groups.items()}
         return run
+
+    def make_bins(self, names: Collection[str]) -> None:
+        """Makes the bins of these columns that have none; those of others are made when they are asked for."""
+        for series in self.groups.values():
+            for column in [series.columns[name] for name in series.columns.keys() & set(names)]:
+                if not column.has_bins:
+                    column.take_bins(column.file_bins())
 
     def ranks(self) -> list[int]:
         """The ranks that have reported, in order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -34,18 +34,15 @@ class Series:
         self._positions: dict[tuple[XAxis, int, int, int], Floats] = {}
 
     @classmethod
-    def of_files(cls, folder: Path, group: GroupIndex, cache: BlockCache, plotted: Collection[str] = ()) -> Series:
+    def of_files(cls, folder: Path, group: GroupIndex, cache: BlockCache) -> Series:
         """The series of a group in a run's `columns` folder: seconds of parsing saved by a little reading.
 
         Args:
             folder: The `columns` folder.
             group: What its index says of the group.
             cache: Where blocks that were read are kept.
-            plotted: Columns whose bins are made at once; those of others when they are asked for.
         """
         columns = {name: Column.of_file(group.path(folder, name), group.rows, cache) for name in group.names}
-        for name in columns.keys() & set(plotted):
-            columns[name].pyramid.make_ready()
         return cls(columns, group.rows)
 
     def adopt_files(self, folder: Path, group: GroupIndex, cache: BlockCache) -> None:

@@ -82,10 +82,9 @@ def group(folder: Path, values: np.ndarray, rows: int = ROWS) -> GroupIndex:
     return GroupIndex("rank0", "rank0", rows, ("aux",), {"aux": "aux~2"})
 
 
-@pytest.mark.parametrize("plotted", [(), ("aux", "not there")])
-def test_a_series_has_the_rows_of_its_files(tmp_path: Path, plotted: tuple[str, ...]) -> None:
+def test_a_series_has_the_rows_of_its_files(tmp_path: Path) -> None:
     index = group(tmp_path, np.concatenate((VALUES, [9.0])))  # a file may be longer than its index says
-    series = Series.of_files(tmp_path, index, BlockCache(4), plotted)
+    series = Series.of_files(tmp_path, index, BlockCache(4))
     assert series.rows == ROWS and set(series.columns) == {"aux"}
     np.testing.assert_array_equal(series.columns["aux"].read(0, ROWS + 5), VALUES)
     np.testing.assert_array_equal(series.columns["aux"].pyramid.level(0), summarise(VALUES[: 3 * BIN], BIN))
