@@ -224,7 +224,12 @@ def main(argv: Sequence[str]) -> int:
     rankdeck = Rankdeck(settings, default_runs_dir())
     sys.excepthook = rankdeck.on_defect
     signal.signal(signal.SIGINT, lambda *_: rankdeck.window.close_now())  # Ctrl+C in the terminal; runs continue
+    rankdeck.deferred.due.connect(collect_garbage)
     rankdeck.open()
-    gc.freeze()  # what stays as long as the window need not be looked through while it is used, either
-    gc.enable()
     return application.exec()
+
+
+def collect_garbage() -> None:
+    """Looks for garbage from now on, but not in what is there by now and stays as long as the window."""
+    gc.freeze()
+    gc.enable()
