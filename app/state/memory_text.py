@@ -1,4 +1,4 @@
-"""Memory strip of New run as text: the verdict on each device, every mode beside it, and what would make it fit."""
+"""Memory strip of New run as text: memory and time of the run, every mode beside it, and what would make it fit."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from core.errors import RankdeckError, sentences
+from core.estimate.advice import hours_text
 from core.estimate.estimate import DeviceNeed, ModeEstimate
 from core.estimate.overview import Overview
+from core.estimate.prices import Prices
 from core.estimate.remedies import Remedy
+from core.estimate.speed import TimeEstimate
 from core.estimate.verdict import Verdict
-from core.formatting import UNKNOWN, byte_size
+from core.formatting import UNKNOWN, byte_size, megabytes, number, rate, short_duration
 from core.machine.devices.names import short_label
 
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
@@ -44,6 +47,7 @@ class ModeLine:
         verdict, tone: As a word, and its colour.
         parts: What the need is made of, a line each; or why it cannot be used.
         is_chosen: It is the draft's mode.
+        time: Speed-up, time and cost; empty while nothing is known.
     """
 
     name: str
@@ -52,6 +56,7 @@ class ModeLine:
     tone: str
     parts: str
     is_chosen: bool
+    time: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +84,8 @@ class MemoryText:
         modes: Every mode; empty while nothing is known.
         totals: Memory of the machine, disk space, a line each.
         remedies: What would make it fit.
+        time: Of the chosen mode: seconds a step, speed-up, time and cost.
+        advice: What the figures recommend, or why nothing is recommended.
     """
 
     verdict: str
@@ -88,19 +95,37 @@ class MemoryText:
     modes: tuple[ModeLine, ...] = ()
     totals: tuple[str, ...] = ()
     remedies: tuple[RemedyText, ...] = ()
+    time: str = ""
+    advice: str = ""
 
 
+TIMING: Final = "Timing steps and the link between the devices…"
 MEASURING: Final = MemoryText("", "muted", "Estimating memory…")
 
 
-def memory_text(made: Overview) -> MemoryText:
-    """An estimate as text."""
+def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
+    """An estimate as text; `is_timing`: what the time is made of is being measured."""
     chosen, note = made.chosen, made.figures.note
     verdict, tone = _VERDICTS[chosen.verdict]
     measured = made.figures.is_measured
     remedies = tuple(map(_remedy, made.remedies))
-    modes = tuple(_mode_line(mode, mode.name == chosen.name, measured) for mode in made.modes)
-    return MemoryText(verdict, tone, " · ".join(map(_device, chosen.devices)), note, modes, _totals(made), remedies)
+    times = made.times or (None,) * len(made.modes)
+    modes = tuple(
+        _mode_line(mode, mode.name == chosen.name, measured, time, made.prices)
+        for mode, time in zip(made.modes, times, strict=True)
+    )
+    own = made.time
+    return MemoryText(
+        verdict,
+        tone,
+        " · ".join(map(_device, chosen.devices)),
+        note,
+        modes,
+        _totals(made),
+        remedies,
+        TIMING if is_timing else "" if own is None else _time(own, made.prices),
+        " ".join(filter(None, (made.time_note, made.advice if own is None else made.advice or own.reason))),
+    )
 
 
 def unknown_text(error: RankdeckError) -> MemoryText:
@@ -113,12 +138,29 @@ def _device(need: DeviceNeed) -> str:
     return f"{short_label(need.device)} {byte_size(need.memory.total)}{free}".replace(" ", NO_BREAK)
 
 
+def _time(time: TimeEstimate, prices: Prices) -> str:
+    """The chosen mode's, in one line."""
+    step = f"{short_duration(time.step_s)} a step".replace(" ", NO_BREAK) if time.step_s is not None else ""
+    return " · ".join(filter(None, (step, _gains(time, prices))))
+
+
+def _gains(time: TimeEstimate, prices: Prices) -> str:
+    """Speed-up, time and cost, as far as they are known."""
+    speedup = "" if time.speedup is None or time.name == "single" else f"{number(time.speedup, 2)} × one device"
+    hours = "" if time.hours is None else hours_text(time.hours)
+    kwh = "" if time.kwh is None else f"{number(time.kwh)} kWh"
+    cost = "" if time.cost is None else prices.amount(time.cost)
+    return " · ".join(part.replace(" ", NO_BREAK) for part in (speedup, hours, kwh, cost) if part)
+
+
 def _remedy(remedy: Remedy) -> RemedyText:
     after = "measured once it is chosen" if remedy.bytes is None else f"{byte_size(remedy.bytes)} on a device"
     return RemedyText(remedy.label, f"{remedy.text}: {after}", remedy.changes)
 
 
-def _mode_line(mode: ModeEstimate, is_chosen: bool, measured: bool) -> ModeLine:
+def _mode_line(
+    mode: ModeEstimate, is_chosen: bool, measured: bool, time: TimeEstimate | None, prices: Prices
+) -> ModeLine:
     name = mode.label[:1].upper() + mode.label[1:]
     if mode.reason:
         return ModeLine(name, "", UNKNOWN, "muted", mode.reason, is_chosen)
@@ -126,8 +168,22 @@ def _mode_line(mode: ModeEstimate, is_chosen: bool, measured: bool) -> ModeLine:
     sizes = largest.memory.as_dict() | ({} if measured else {"activations": None})
     parts = [f"{text}: {byte_size(sizes[part])}" for part, text in _PARTS.items()]
     verdict, tone = _VERDICTS[mode.verdict] if mode.verdict != "unknown" else (UNKNOWN, "muted")
-    lines = [mode.sentence(), f"{short_label(largest.device)}:", *parts]
-    return ModeLine(name, byte_size(mode.largest), verdict, tone, "\n".join(lines), is_chosen)
+    lines = [mode.sentence(), f"{short_label(largest.device)}:", *parts, *_time_parts(time)]
+    gains = "" if time is None else _gains(time, prices)
+    return ModeLine(name, byte_size(mode.largest), verdict, tone, "\n".join(lines), is_chosen, gains)
+
+
+def _time_parts(time: TimeEstimate | None) -> list[str]:
+    if time is None or time.step_s is None:
+        return [] if time is None else [time.reason]
+    parts = [f"Time of a step: {short_duration(time.step_s)}"]
+    if time.exchange_s:
+        parts.append(f"Of that in the exchange: {short_duration(time.exchange_s)}")
+    if time.sent_bytes:
+        parts.append(f"Sent by each device: {megabytes(time.sent_bytes)}")
+    if time.tokens_per_s is not None:
+        parts.append(f"Speed: {rate(time.tokens_per_s, 'tok/s')}")
+    return [*parts, "Measured in an earlier run" if time.source == "runs" else "Predicted from timed steps"]
 
 
 def _totals(made: Overview) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""Run notes: model size, memory, all-reduce, batch shares and synchronisation of a run, a sentence each."""
+"""Run notes: model size, memory, time, all-reduce, batch shares and synchronisation of a run, a sentence each."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING, Final
 from core.config.mode import Mode
 from core.estimate.history import EVENT as MEMORY
 from core.estimate.history import device_peak
-from core.formatting import byte_size, megabytes
+from core.estimate.time_history import ENOUGH, SETTLING
+from core.formatting import byte_size, megabytes, number, short_duration
 
 if TYPE_CHECKING:
     from app.run_data.metrics_batch import Event
     from app.run_data.run_series import RunSeries
 
+NEWEST: Final = 256
+"""Of so many newest steps the mean time is shown."""
 KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised")
 
 
@@ -39,6 +42,7 @@ class RunNotes:
         parts = (
             _model(newest.get("model", {})),
             _memory(launch.get("predicted_bytes"), self._peak),
+            _time(launch, run),
             str(newest.get("exchange", {}).get("words") or ""),
             _shares(newest.get("balance", {})),
             _meetings(newest.get("synchronised", {}))
@@ -75,6 +79,48 @@ def _memory(predicted: object, peak: int) -> str:
     if isinstance(predicted, int) and peak:
         parts.append(f"error {100 * (predicted / peak - 1):+.1f} %")
     return f"Highest peak memory of a device: {', '.join(parts)}." if parts else ""
+
+
+def _time(launch: Event, run: RunSeries) -> str:
+    """Seconds of a step and speed-up, predicted before the start beside what was achieved."""
+    predicted_s, predicted, one = (
+        value if isinstance(value := launch.get(name), int | float) else None
+        for name in ("predicted_step_s", "predicted_speedup", "one_samples_per_s")
+    )
+    if predicted_s is None:
+        return ""
+    step_s, rate = _achieved(run)
+    parts = [f"Time of a step: {short_duration(predicted_s)} predicted"]
+    if step_s:
+        parts.append(f"{short_duration(step_s)} achieved")
+        parts.append(f"error {100 * (predicted_s / step_s - 1):+.1f} %")
+    text = f"{', '.join(parts)}."
+    if predicted is None or launch.get("mode") == Mode.SINGLE:
+        return text
+    achieved = f", {number(rate / one, 2)} × achieved" if rate and one else ""
+    return f"{text} Speed-up over one device: {number(predicted, 2)} × predicted{achieved}."
+
+
+def _achieved(run: RunSeries) -> tuple[float | None, float | None]:
+    """Mean seconds of the newest steps, and the samples a second of all ranks; None before there are enough."""
+    import numpy as np  # here: the window is painted before it is loaded
+
+    means: list[float] = []
+    rates: list[float] = []
+    for rank in run.ranks():
+        series = run.rank(rank)
+        columns = [series.columns.get(name) for name in ("step_time_s", "samples_per_s")]
+        first = max(SETTLING, series.rows - NEWEST)
+        if None in columns or series.rows - first < ENOUGH:
+            return None, None
+        seconds, speeds = (column.read(first, series.rows) for column in columns if column is not None)
+        known = ~np.isnan(seconds) & ~np.isnan(speeds)
+        total = float(seconds[known].sum())
+        if total <= 0:
+            return None, None
+        means.append(total / int(known.sum()))
+        rates.append(float((seconds[known] * speeds[known]).sum()) / total)
+    return (sum(means) / len(means), sum(rates)) if means else (None, None)
 
 
 def _shares(event: Event) -> str:

@@ -1,4 +1,4 @@
-"""`rankdeck estimate`: what a run would need in memory and on disk, in every mode; how true earlier estimates were."""
+"""`rankdeck estimate`: a run's memory, time and cost in every mode; how true earlier estimates were."""
 
 from __future__ import annotations
 
@@ -9,11 +9,14 @@ from core.cli.device_request import with_devices
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.errors import ConfigError
+from core.estimate.advice import hours_text
+from core.estimate.find_time import find_time
 from core.estimate.free import free_now
 from core.estimate.history import history
 from core.estimate.overview import Overview, overview
+from core.estimate.prices import Prices, keep_prices, read_prices
 from core.estimate.probe import find_baselines, find_figures
-from core.formatting import UNKNOWN, byte_size, parameters_text
+from core.formatting import UNKNOWN, byte_size, number, parameters_text, rate, short_duration
 from core.launch.command_line import request_from_arguments
 from core.launch.resolved import resolve
 from core.machine.devices.monitor import DeviceMonitor
@@ -22,11 +25,14 @@ from core.machine.platform import this_platform
 from core.recipes.check import check_by_recipe
 
 VERDICTS = {"fits": "fits", "tight": "tight", "too_large": "does not fit", "unknown": UNKNOWN}
+GAINS = {"faster": "faster", "same": "no gain", "slower": "slower", "unknown": UNKNOWN}
+FROM = {"probe": "probe", "runs": "earlier run", "": UNKNOWN}
 _COLUMNS = ("WEIGHTS", "GRADIENTS", "OPTIMIZER", "ACTIVATIONS", "EXCHANGE", "COPY", "FRAMEWORK", "GAPS", "SUM", "FREE")
 
 
 def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Shows the needs of a run, or the history of predictions."""
+    prices = _prices(arguments)
     if arguments.history:
         return _history(arguments, terminal)
     request = request_from_arguments(arguments)
@@ -46,13 +52,24 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     figures = find_figures(run)
     terminal.progress("Measuring bare processes (once for each PyTorch)")
     baselines = find_baselines(run)
+    terminal.progress("Timing steps and the link between the devices")
+    time = find_time(run, chosen_runs_dir(arguments))
     terminal.end_progress()
-    made = overview(run, figures, baselines, free)
+    made = overview(run, figures, baselines, free, time, prices)
     if arguments.json:
         terminal.json(made.as_dict())
     else:
         _show(terminal, made)
     return 0
+
+
+def _prices(arguments: argparse.Namespace) -> Prices:
+    """The prices that are known; those that were given are remembered."""
+    known = read_prices()
+    prices = known.with_texts(arguments.price_kwh, arguments.price_gpu_hour)
+    if prices != known:
+        keep_prices(prices)
+    return prices
 
 
 def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -61,7 +78,7 @@ def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.json(rows)
         return 0
     terminal.table(
-        ("RUN", "RECIPE", "MODE", "PREDICTED", "MEASURED", "ERROR"),
+        ("RUN", "RECIPE", "MODE", "PREDICTED", "MEASURED", "ERROR", "PREDICTED STEP", "MEASURED STEP", "ERROR"),
         [
             (
                 row["run"],
@@ -69,12 +86,23 @@ def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
                 row["mode"],
                 byte_size(row["predicted_bytes"]),
                 byte_size(row["measured_bytes"]),
-                UNKNOWN if row["error"] is None else f"{100 * row['error']:+.1f} %",
+                _error(row["error"]),
+                _seconds(row["predicted_step_s"]),
+                _seconds(row["measured_step_s"]),
+                _error(row["time_error"]),
             )
             for row in rows
         ],
     )
     return 0
+
+
+def _error(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{100 * value:+.1f} %"
+
+
+def _seconds(value: float | None) -> str:
+    return UNKNOWN if value is None else short_duration(value)
 
 
 def _show(terminal: Terminal, made: Overview) -> None:
@@ -101,3 +129,31 @@ def _show(terminal: Terminal, made: Overview) -> None:
     for remedy in made.remedies:
         after = "to be measured" if remedy.bytes is None else byte_size(remedy.bytes)
         terminal.say(f"  {remedy.text}: {after}")
+    _show_time(terminal, made)
+
+
+def _show_time(terminal: Terminal, made: Overview) -> None:
+    rows = []
+    for mode, time in zip(made.modes, made.times, strict=True):
+        if mode.reason:
+            continue
+        speed = rate(time.samples_per_s, "samples/s") if time.tokens_per_s is None else rate(time.tokens_per_s, "tok/s")
+        rows.append(
+            (
+                mode.name,
+                _seconds(time.step_s),
+                speed,
+                UNKNOWN if time.speedup is None else f"{number(time.speedup)} ×",
+                UNKNOWN if time.hours is None else hours_text(time.hours),
+                UNKNOWN if time.kwh is None else number(time.kwh),
+                UNKNOWN if time.cost is None else made.prices.amount(time.cost),
+                GAINS[time.gain],
+                FROM[time.source],
+            )
+        )
+    terminal.table(("MODE", "STEP", "SPEED", "SPEED-UP", "TIME", "KWH", "COST", "VERDICT", "FROM"), rows)
+    reasons = dict.fromkeys(time.reason for mode, time in zip(made.modes, made.times, strict=True) if not mode.reason)
+    for text in filter(None, (made.time_note, *reasons)):
+        terminal.say(text)
+    if made.advice and made.advice not in reasons:
+        terminal.say(made.advice)

@@ -207,7 +207,15 @@ def _add_measure(measure: Parser) -> None:
 def _add_estimate(estimate: Parser) -> None:
     add_train_flags(estimate)
     estimate.add_argument(
-        "--history", action="store_true", help="Show predicted and measured memory of all runs, and the error."
+        "--history", action="store_true", help="Show predicted and measured memory and time of all runs, and the error."
+    )
+    estimate.add_argument(
+        "--price-kwh", metavar="PRICE", help="What a kilowatt hour costs, for example '0.30 €'. It is remembered."
+    )
+    estimate.add_argument(
+        "--price-gpu-hour",
+        metavar="PRICE",
+        help="What an hour of one GPU costs, for example '$2.50'. It is remembered.",
     )
     _add_json(estimate)
 
@@ -326,7 +334,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
     (
         "estimate",
-        "Estimate a run's memory and disk space in every mode before it starts; --history: how true that was.",
+        "Estimate a run's memory, time and cost in every mode before it starts; --history: how true that was.",
         _add_estimate,
     ),
     (

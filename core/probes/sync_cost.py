@@ -20,12 +20,15 @@ class Link:
         latency_s: What an all-reduce of next to nothing takes.
         ranks: Devices that took part.
         backend: "gloo" or "nccl".
+        shared_mb_per_s: The same through shared memory, as DDP sums gradients between CPU devices; None where that is
+            not possible.
     """
 
     mb_per_s: float
     latency_s: float
     ranks: int
     backend: str
+    shared_mb_per_s: float | None = None
 
     def all_reduce_s(self, size_bytes: float) -> float:
         """Seconds to sum a tensor of this size over the devices."""

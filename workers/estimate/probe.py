@@ -1,4 +1,4 @@
-"""Measures a recipe's model: its sizes without its memory, then real micro-batches and whole steps of it.
+"""Measures a recipe's model: its sizes without its memory, then real micro-batches and whole steps, and their time.
 
 Whole steps at the run's own micro-batch show how much more memory a process takes than its tensors need (the
 allocator's gaps). Passes of two and three samples show how live bytes grow with the micro-batch.
@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from workers.data.reading.corpus import open_corpus
 from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import TokenizerSpec
 from workers.estimate.live_bytes import LiveBytes, lines_through, peak_of
+from workers.estimate.step_times import StepTimes
 from workers.host_link.peak_memory import peak_rss_bytes
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
@@ -98,11 +99,18 @@ class _ProbedRun(Run):
 
 
 def probe(
-    config: RunConfig, main: Callable[[Run], None], batch: Batch, folder: Path, device: torch.device, say: Say
+    config: RunConfig,
+    main: Callable[[Run], None],
+    batch: Batch,
+    folder: Path,
+    device: torch.device,
+    say: Say,
+    threads: Sequence[int] = (),
 ) -> dict[str, Any]:
     """All figures that depend on the model and not on the mode, as `core.estimate.figures.ModelFigures` reads them.
 
-    `say` is told what is known so far, for the case that the rest takes too long.
+    `say` is told what is known so far, for the case that the rest takes too long. Steps are timed with each number of
+    `threads`, and stand under "times".
     """
     at_first = _rss_bytes()
     tasks: list[Task] = []
@@ -128,9 +136,41 @@ def probe(
         say(found)
         if device.type == "cpu":
             found.update(_whole_steps(passes, found, batch, before))
+        if threads and "note" not in found:
+            say(found)
+            found["times"] = _step_times(task, config, device, batch, threads)
 
     _run(config, main, batch, folder, device, measured)
     return found
+
+
+def probe_times(
+    config: RunConfig,
+    main: Callable[[Run], None],
+    batch: Batch,
+    folder: Path,
+    device: torch.device,
+    threads: Sequence[int],
+) -> dict[str, Any]:
+    """The times of steps alone, of a model whose sizes are known."""
+    found: dict[str, Any] = {}
+
+    def measured(task: Task) -> None:
+        found["times"] = _step_times(task, config, device, batch, threads)
+
+    _run(config, main, batch, folder, device, measured)
+    return found
+
+
+def _step_times(
+    task: Task, config: RunConfig, device: torch.device, batch: Batch, threads: Sequence[int]
+) -> list[dict[str, Any]]:
+    return StepTimes(task, _precision(config, device), device, batch).measure(threads)
+
+
+def _precision(config: RunConfig, device: torch.device) -> Precision:
+    name = config.precision if config.precision != "auto" else "fp32" if device.type == "cpu" else "bf16"
+    return Precision(name, device)
 
 
 def _run(
@@ -221,10 +261,9 @@ class _Passes:
     """Forward and backward passes of a task as the trainer makes them."""
 
     def __init__(self, task: Task, config: RunConfig, device: torch.device) -> None:
-        name = config.precision if config.precision != "auto" else "fp32" if device.type == "cpu" else "bf16"
         self.model = task.model.to(device)
         self._task = task
-        self._precision = Precision(name, device)
+        self._precision = _precision(config, device)
         self._device = device
 
     def prepare(self, batch: Batch) -> int:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.memory_text import NO_BREAK, memory_text, unknown_text
+from app.state.memory_text import NO_BREAK, TIMING, memory_text, unknown_text
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
 from core.estimate.estimate import estimate_run
 from core.estimate.free import Free
 from core.estimate.overview import overview
+from core.estimate.speed import NO_LINK, TimeFigures
+from core.estimate.step_figures import StepFigures
+from core.probes.sync_cost import Link
 from tests.helpers.resolved_run import resolved_run
 from tests.unit.core.estimate.made import BASELINES, FIGURES, MB, figures
 
@@ -67,3 +70,22 @@ def test_windows_promises_memory_too() -> None:
 def test_an_error_is_a_note() -> None:
     text = unknown_text(ConfigError("dataset_file", "There is no such file.", "Choose another file."))
     assert (text.verdict, text.note) == ("Memory not known", "There is no such file. Choose another file.")
+
+
+def test_time_stands_beside_memory_once_it_is_measured() -> None:
+    assert memory_text(overview(RUN, FIGURES, BASELINES, MUCH), is_timing=True).time == TIMING
+    steps = StepFigures(4, 8, pass_s=1.08, update_s=0.1, tokens_per_sample=100)
+    alone = replace(steps, threads=8, pass_s=0.9)
+    link = Link(500.0, 0.0, 2, "gloo", 5000.0)
+    run = resolved_run(CONFIG.replace(steps=3600), Mode.DDP, 2)
+    found = TimeFigures({("cpu", 8): alone, ("cpu", 4): steps}, link)
+    text = memory_text(overview(run, FIGURES, BASELINES, MUCH, found))
+    assert text.time.replace(NO_BREAK, " ") == "1.20 s a step · 1.7 × one device · 1.2 h"
+    assert text.advice == "Use both devices in DDP: 1.7 × predicted, 0.80 h less."
+    lines = {line.name: line for line in text.modes}
+    assert lines["One device"].time.replace(NO_BREAK, " ") == "2.0 h"
+    assert lines["DDP"].time.replace(NO_BREAK, " ") == "1.7 × one device · 1.2 h"
+    parts = lines["DDP"].parts
+    assert "Of that in the exchange: 20.0 ms\nSent by each device: 100 MB\nSpeed: 1,333 tok/s" in parts
+    unmeasured = memory_text(overview(run, FIGURES, BASELINES, MUCH, TimeFigures(found.steps)))
+    assert unmeasured.time == "" and unmeasured.advice == NO_LINK

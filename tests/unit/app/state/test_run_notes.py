@@ -43,6 +43,27 @@ def test_memory_as_it_was_predicted_and_measured() -> None:
     assert facts.of(run) == ("Highest peak memory of a device: 4 GB measured.",)
 
 
+def test_time_as_it_was_predicted_and_achieved() -> None:
+    run, facts = RunSeries(), RunNotes()
+    predicted = {"predicted_step_s": 0.6, "predicted_speedup": 1.5, "one_samples_per_s": 20.0}
+    run.apply(MetricsBatch([], [{**LAUNCH, "notes": [], "mode": "ddp", **predicted}]))
+    text = "Time of a step: 600 ms predicted. Speed-up over one device: 1.5 × predicted."
+    assert facts.of(run) == (text,)
+
+    def steps(rank: int, first: int, number: int, step_s: float) -> Rows:
+        numbers = np.arange(first, first + number, dtype=np.float64)
+        values = {"step": numbers, "step_time_s": np.full(number, step_s), "samples_per_s": np.full(number, 16.0)}
+        return Rows(f"rank{rank}", numbers, values)
+
+    run.apply(MetricsBatch([steps(rank, 1, 3, 9.0) for rank in (0, 1)], []))
+    assert facts.of(run) == (text,), "the first steps do not count"
+    run.apply(MetricsBatch([steps(rank, 4, 5, 0.5) for rank in (0, 1)], []))
+    assert facts.of(run) == (
+        "Time of a step: 600 ms predicted, 500 ms achieved, error +20.0 %. "
+        "Speed-up over one device: 1.5 × predicted, 1.6 × achieved.",
+    )
+
+
 def test_how_often_ranks_met() -> None:
     run, facts = RunSeries(), RunNotes()
     assert facts.of(run) == ()

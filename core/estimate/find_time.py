@@ -1,0 +1,55 @@
+"""Finds what a prediction of time is made of: timed steps, the link between the devices, and earlier runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from core.errors import RankdeckError
+from core.estimate.probe import CancelledError, find_steps, known_steps, steps_are_known
+from core.estimate.speed import TimeFigures
+from core.estimate.time_history import past_runs
+from core.launch.resolved import ResolvedRun
+from core.probes.link_speed import keep_link, known_link, measure_link
+from core.probes.sync_cost import Link
+
+
+def known_time(run: ResolvedRun, runs_dir: Path) -> TimeFigures:
+    """What was measured earlier; starts nothing."""
+    return TimeFigures(known_steps(run), _known_link(run, runs_dir), past_runs(run, runs_dir))
+
+
+def time_is_known(run: ResolvedRun, runs_dir: Path) -> bool:
+    """Whether `find_time` has nothing to measure."""
+    return steps_are_known(run) and (run.world_size < 2 or _known_link(run, runs_dir) is not None)
+
+
+def find_time(run: ResolvedRun, runs_dir: Path, *, cancelled: Callable[[], bool] = lambda: False) -> TimeFigures:
+    """The same, measured now where it is not known. Blocks for about ten seconds; may be called from any thread.
+
+    What cannot be measured is left out, with a sentence in `note`.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+    """
+    notes = []
+    steps, link = known_steps(run), _known_link(run, runs_dir)
+    try:
+        steps = find_steps(run, cancelled=cancelled)
+    except CancelledError:
+        raise
+    except RankdeckError as error:
+        notes.append(error.cause)
+    if run.world_size > 1 and link is None:
+        try:
+            link = measure_link(run.devices, run.platform, cancelled=cancelled)
+            keep_link(link, run.devices, run.platform, runs_dir)
+        except RankdeckError as error:
+            if cancelled():
+                raise CancelledError from None
+            notes.append(error.cause)
+    return TimeFigures(steps, link, past_runs(run, runs_dir), " ".join(notes))
+
+
+def _known_link(run: ResolvedRun, runs_dir: Path) -> Link | None:
+    return known_link(run.devices, run.platform, runs_dir) if run.world_size > 1 else None
