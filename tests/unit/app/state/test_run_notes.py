@@ -53,7 +53,7 @@ def test_time_as_it_was_predicted_and_achieved() -> None:
     def steps(rank: int, first: int, number: int, step_s: float) -> Rows:
         numbers = np.arange(first, first + number, dtype=np.float64)
         values = {"step": numbers, "step_time_s": np.full(number, step_s), "samples_per_s": np.full(number, 16.0)}
-        return Rows(f"rank{rank}", numbers, values)
+        return Rows(f"rank{rank}", number, values)
 
     run.apply(MetricsBatch([steps(rank, 1, 3, 9.0) for rank in (0, 1)], []))
     assert facts.of(run) == (text,), "the first steps do not count"
