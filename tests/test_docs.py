@@ -88,7 +88,7 @@ OF_RUNS = {"--remove"}
 OF_EXPORT = {"--to", "--out", "--overwrite", "--checkpoint", "--allow-diverged", "--samples", "--step", "--folder"}
 OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}
-OF_OTHERS = {"--history", "--save", "--help", "--logdir", "--csv", "--strict"}
+OF_OTHERS = {"--history", "--price-kwh", "--price-gpu-hour", "--save", "--help", "--logdir", "--csv", "--strict"}
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 

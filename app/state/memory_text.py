@@ -141,12 +141,12 @@ def _device(need: DeviceNeed) -> str:
 def _time(time: TimeEstimate, prices: Prices) -> str:
     """The chosen mode's, in one line."""
     step = f"{short_duration(time.step_s)} a step".replace(" ", NO_BREAK) if time.step_s is not None else ""
-    return " · ".join(filter(None, (step, _gains(time, prices))))
+    return " · ".join(filter(None, (step, _gains(time, prices, "× one device"))))
 
 
-def _gains(time: TimeEstimate, prices: Prices) -> str:
+def _gains(time: TimeEstimate, prices: Prices, times: str = "×") -> str:
     """Speed-up, time and cost, as far as they are known."""
-    speedup = "" if time.speedup is None or time.name == "single" else f"{number(time.speedup, 2)} × one device"
+    speedup = "" if time.speedup is None or time.name == "single" else f"{number(time.speedup, 2)} {times}"
     hours = "" if time.hours is None else hours_text(time.hours)
     kwh = "" if time.kwh is None else f"{number(time.kwh)} kWh"
     cost = "" if time.cost is None else prices.amount(time.cost)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from app.run_data.run_series import RunSeries
 
 NEWEST: Final = 256
-"""Of so many newest steps the mean time is shown."""
+"""The mean time is that of up to 256 newest steps."""
 KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised")
 
 

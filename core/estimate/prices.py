@@ -47,7 +47,7 @@ class Prices:
         """With prices as they were typed; None leaves one as it is, an empty text takes it away.
 
         Raises:
-            ConfigError: One is no price.
+            ConfigError: One is not a price.
         """
         changed = self
         if kwh is not None:

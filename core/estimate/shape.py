@@ -21,7 +21,7 @@ def model_shape(run: ResolvedRun) -> str:
 
 
 def steps_shape(run: ResolvedRun, key: StepKey) -> str:
-    """A step of that model on one device with so many threads."""
+    """A step of that model on one device with a number of threads."""
     return _hash([*_model(run), "steps", *key, run.batch.micro, run.batch.accumulation])
 
 

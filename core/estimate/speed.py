@@ -74,7 +74,7 @@ class TimeEstimate:
         sent_bytes: By each rank in a step.
         samples_per_s, tokens_per_s: Of all ranks together; tokens None where the recipe has none.
         speedup: Samples a second ÷ those of one device.
-        hours: Of training on as many samples as the run as it was asked for.
+        hours: Of training on as many samples as the run in its own mode.
         kwh: Used by GPUs in these hours; None without an energy counter.
         cost: Of energy and GPU hours, as far as their prices and the energy are known.
         reason: Why the time is not known.

@@ -143,7 +143,7 @@ class SettingsDialog(QDialog):
         self.price_note: QLabel = muted_label()
         self.price_note.setText(PRICES_NOTE)
         row = QWidget()
-        kwh, hour = QLabel("A &kWh:"), QLabel("A &GPU hour:")
+        kwh, hour = QLabel("A kW&h:"), QLabel("A &GPU hour:")
         kwh.setBuddy(self.price_kwh)
         hour.setBuddy(self.price_gpu_hour)
         lay_row(row, kwh, self.price_kwh, hour, self.price_gpu_hour, None, spacing=8)

@@ -78,9 +78,9 @@ class MemoryStrip(QWidget):
         self.devices.setText(shown.devices)
         self.note.setText(shown.note)
         self.note.setVisible(bool(shown.note))
-        for label, words in ((self.time, shown.time), (self.advice, shown.advice)):
-            label.setText(words)
-            label.setVisible(bool(words))
+        for label, sentence in ((self.time, shown.time), (self.advice, shown.advice)):
+            label.setText(sentence)
+            label.setVisible(bool(sentence))
         self.toggle.setVisible(bool(shown.modes))
         self._body.setVisible(self.toggle.isChecked() and bool(shown.modes))
         self._show_modes(shown.modes)

@@ -84,7 +84,7 @@ def test_time_stands_beside_memory_once_it_is_measured() -> None:
     assert text.advice == "Use both devices in DDP: 1.7 × predicted, 0.80 h less."
     lines = {line.name: line for line in text.modes}
     assert lines["One device"].time.replace(NO_BREAK, " ") == "2.0 h"
-    assert lines["DDP"].time.replace(NO_BREAK, " ") == "1.7 × one device · 1.2 h"
+    assert lines["DDP"].time.replace(NO_BREAK, " ") == "1.7 × · 1.2 h"
     parts = lines["DDP"].parts
     assert "Of that in the exchange: 20.0 ms\nSent by each device: 100 MB\nSpeed: 1,333 tok/s" in parts
     unmeasured = memory_text(overview(run, FIGURES, BASELINES, MUCH, TimeFigures(found.steps)))
