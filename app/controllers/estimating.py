@@ -142,7 +142,7 @@ class Estimating(QObject):
             return
         fitted, figures, baselines = replace(run, config=known.config), known.figures, known.baselines
         samples, folder = self._samples, self._runs_dir
-        self.timing.update(fitted)
+        self.timing.update(fitted, figures)
         found, is_timing = self.timing.found, self.timing.is_measuring
 
         def work() -> MemoryText:

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject
 from app.controllers.background import OperationRunner
 from app.controllers.newest_answer import NewestAnswer
 from core.errors import RankdeckError
+from core.estimate.figures import ModelFigures
 from core.estimate.find_time import find_time, time_is_known
 from core.estimate.probe import CancelledError
 from core.estimate.shape import run_shape
@@ -59,18 +60,18 @@ class Timing(QObject):
         self._key = ""
         self._answers.close()
 
-    def update(self, run: ResolvedRun | None) -> None:
+    def update(self, run: ResolvedRun | None, figures: ModelFigures | None = None) -> None:
         """Takes over a draft whose memory is known; None: there is none yet, and nothing is to be measured."""
-        if run is None:
+        if run is None or figures is None:
             self._key = ""
             self._answers.ask("", None)
             return
         key = " ".join([run_shape(run), *(device.uuid for device in run.devices)])
         if key != self._key:
             self._key = key
-            self._answers.ask(key, lambda: self._find(run, key))
+            self._answers.ask(key, lambda: self._find(run, figures, key))
 
-    def _find(self, run: ResolvedRun, key: str) -> TimeFigures:
+    def _find(self, run: ResolvedRun, figures: ModelFigures, key: str) -> TimeFigures:
         """In a worker thread."""
 
         def cancelled() -> bool:
@@ -78,7 +79,7 @@ class Timing(QObject):
 
         if not time_is_known(run, self._runs_dir):
             self._rest(cancelled)
-        return find_time(run, self._runs_dir, cancelled=cancelled)
+        return find_time(run, figures, self._runs_dir, cancelled=cancelled)
 
 
 def _without(error: RankdeckError) -> TimeFigures | None:

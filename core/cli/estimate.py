@@ -53,7 +53,7 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.progress("Measuring bare processes (once for each PyTorch)")
     baselines = find_baselines(run)
     terminal.progress("Timing steps and the link between the devices")
-    time = find_time(run, chosen_runs_dir(arguments))
+    time = find_time(run, figures, chosen_runs_dir(arguments))
     terminal.end_progress()
     made = overview(run, figures, baselines, free, time, prices)
     if arguments.json:

@@ -137,7 +137,7 @@ def past_runs(run: ResolvedRun, runs_dir: Path) -> dict[str, PastRun]:
     for folder in _newest(runs_dir):
         time = read_time(folder)
         name = "" if time is None else shapes.get(time.shape, "")
-        if time is None or not name or name in found or time.step_s is None or time.samples_per_s is None:
+        if time is None or not name or name in found or time.step_s is None or not time.samples_per_s:
             continue
         entry = read_entry(folder)
         if entry is not None and entry.state is not None and not entry.state.is_live:

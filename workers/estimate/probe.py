@@ -6,6 +6,7 @@ allocator's gaps). Passes of two and three samples show how live bytes grow with
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -136,9 +137,10 @@ def probe(
         say(found)
         if device.type == "cpu":
             found.update(_whole_steps(passes, found, batch, before))
-        if threads and "note" not in found:
+        if threads and "note" not in found and _has_room(found, batch.micro):
             say(found)
-            found["times"] = _step_times(task, config, device, batch, threads)
+            with contextlib.suppress(Exception):  # a recipe's own; its sizes and passes are known
+                found["times"] = _step_times(task, config, device, batch, threads)
 
     _run(config, main, batch, folder, device, measured)
     return found
@@ -243,9 +245,7 @@ def _small_passes(passes: _Passes, batch: Batch) -> dict[str, Any]:
 def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before: int) -> dict[str, Any]:
     """What tensors and the process have at most in whole steps; `before` the model was built it had so much."""
     samples = max(1, min(batch.micro, int(LIMIT_S / (_STEPS * found["seconds_per_sample"]))))
-    held = found["parameter_bytes"] + round((1 + found["optimizer_ratio"]) * found["trainable_bytes"])
-    needed = held + peak_of(found["step_lines"], samples)
-    if needed > ROOM * psutil.virtual_memory().available:
+    if not _has_room(found, samples):
         return {"note": "Whole steps would take too much memory beside what is running, so none was made."}
     tensor_peak = passes.whole_steps(samples)
     # With a smaller micro-batch the process had its peak before, in the small passes.
@@ -255,6 +255,12 @@ def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before
         "tensor_peak_bytes": max(tensor_peak, before_that),
         "process_peak_bytes": peak_rss_bytes() - before - found["data_bytes"],
     }
+
+
+def _has_room(found: Mapping[str, Any], samples: int) -> bool:
+    """Whether whole steps of a micro-batch leave enough memory for what else is running."""
+    held = found["parameter_bytes"] + round((1 + found["optimizer_ratio"]) * found["trainable_bytes"])
+    return bool(held + peak_of(found["step_lines"], samples) <= ROOM * psutil.virtual_memory().available)
 
 
 class _Passes:
