@@ -28,13 +28,16 @@ class Timing(QObject):
         runs_dir: Where links and earlier runs are kept.
         changed: Called when there is an answer.
         rest: Waits before something is measured; raises `CancelledError`.
+
+    Attributes:
+        runs_dir: As given.
     """
 
     def __init__(
         self, runner: OperationRunner, runs_dir: Path, changed: Callable[[], None], rest: Rest, parent: QObject
     ) -> None:
         super().__init__(parent)
-        self._runs_dir, self._rest = runs_dir, rest
+        self.runs_dir, self._rest = runs_dir, rest
         self._key = ""
         self._answers: NewestAnswer[TimeFigures | None] = NewestAnswer(
             runner, lambda _found: changed(), _without, self, is_kept=lambda found: found is not None
@@ -77,9 +80,9 @@ class Timing(QObject):
         def cancelled() -> bool:
             return self._key != key or not self._answers.is_watched
 
-        if not time_is_known(run, self._runs_dir):
+        if not time_is_known(run, self.runs_dir):
             self._rest(cancelled)
-        return find_time(run, figures, self._runs_dir, cancelled=cancelled)
+        return find_time(run, figures, self.runs_dir, cancelled=cancelled)
 
 
 def _without(error: RankdeckError) -> TimeFigures | None:

@@ -1,4 +1,4 @@
-"""Memory strip of New run with the real probe: a verdict, what does not fit, and a click on what makes it fit."""
+"""Memory strip of New run with the real probe: a verdict, a click on what makes the run fit, time and advice."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.state.memory_text import NO_BREAK
+from core.estimate.find_time import time_is_known
 from core.estimate.probe import known_figures
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
@@ -41,6 +42,14 @@ def test_a_remedy_sets_the_fields_and_the_run_fits(
     batch = latest.run.batch
     assert batch.micro < 1 << 19 and batch.global_ == 2 << 19
     assert known_figures(latest.run) is not None  # a run that is started now has a prediction
+
+    type_into(rankdeck, "batch_size", "2", qtbot)
+    qtbot.waitUntil(lambda: f"a{NO_BREAK}step" in strip.time.text(), timeout=PROBED_MS)
+    assert "× one device".replace(" ", NO_BREAK) in strip.time.text()
+    assert strip.advice.text().startswith("Use ")
+    latest = rankdeck.drafting.latest
+    assert latest is not None and latest.run is not None
+    assert time_is_known(latest.run, rankdeck.drafting.memory.timing.runs_dir)
 
 
 def test_a_sheet_that_closes_leaves_the_cores_to_the_run(
