@@ -196,10 +196,9 @@ class RunLifecycle:
             port=port,
             fell_back=self._first.fallback is not None,
         )
-        predicted_bytes = await self._services.on_disk(self.memory.begin, run)
-        self._announce(
-            launch, {"predicted_bytes": predicted_bytes, **await self._services.on_disk(self.time.begin, run)}
-        )
+        memory = await self._services.on_disk(self.memory.begin, run)
+        step = await self._services.on_disk(self.time.begin, run)
+        self._announce(launch, {**memory, **step})
         assert self._stop_watch is not None
         self.attempt = Attempt(
             self._services,

@@ -51,6 +51,9 @@ def test_a_ddp_run_keeps_what_was_predicted_beside_what_it_achieved(
     assert row["predicted_speedup"] == pytest.approx(modes["ddp"]["speedup"])
     assert row["measured_step_s"] > 0 and row["measured_speedup"] > 0
     assert row["time_error"] == pytest.approx(row["predicted_step_s"] / row["measured_step_s"] - 1)
+    lines = (tmp_path / "runs" / row["run"] / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
+    launch = next(line for line in map(json.loads, lines) if line["event"] == "launch")
+    assert launch["predicted_bytes"] == row["predicted_bytes"] and launch["predicted_step_s"] == row["predicted_step_s"]
     kept = read_time(tmp_path / "runs" / row["run"])
     assert kept is not None and [rank.heard for rank in kept.ranks.values()] == [12, 12]
     capsys.readouterr()
