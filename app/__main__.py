@@ -17,7 +17,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """
     arguments = list(sys.argv[1:] if argv is None else argv)
     if is_for_window(arguments):
-        gc.disable()  # what is imported stays; looking through it again and again is a tenth of the start
+        gc.disable()  # what is made by the first picture stays; looking through it is a tenth of the start
         from app.main import main as open_window
 
         return open_window(arguments)

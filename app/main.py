@@ -21,6 +21,7 @@ from app.controllers.background import Operation, OperationRunner, unexpected
 from app.controllers.beginning import Beginning
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
+from app.controllers.machine_check import MachineCheck
 from app.controllers.notifications import Notifications
 from app.controllers.organising import Organising
 from app.controllers.palette import Palette
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
     from app.controllers.new_run import NewRunControl
     from app.controllers.sync_pricing import Pricing
     from app.run_data.run_follower import Connection
+    from core.launch.resolved import ResolvedRun
     from core.run_folder.store import RunStore
 
 PLOTS: Final = ("app.views.plots.plots_panel",)
@@ -111,11 +113,20 @@ class Rankdeck(QObject):
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self)
+        self.machine_check = MachineCheck(
+            window, showing, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
+            lambda fix: self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix)), self,
+        )  # fmt: skip
         self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
         self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
         self.preferences.flag_changed.connect(self.notifications.show_progress)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))
+
+    def _chosen_run(self) -> ResolvedRun | None:
+        """What New run would train; None while it is not known, or a setting is wrong."""
+        latest = self.drafting.latest
+        return None if latest is None else latest.run
 
     def _import_then(self, modules: Sequence[str], act: Callable[[], object]) -> None:
         """Imports modules in a thread, so that the window answers meanwhile, then does what needs them."""
@@ -190,7 +201,8 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.deferred, made.get("drafting"), self._new_run, made.get("pricing"), self.files,
+            self.notifications, self.machine_check, self.deferred,
+            made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
             if part is not None:
@@ -224,7 +236,12 @@ def main(argv: Sequence[str]) -> int:
     rankdeck = Rankdeck(settings, default_runs_dir())
     sys.excepthook = rankdeck.on_defect
     signal.signal(signal.SIGINT, lambda *_: rankdeck.window.close_now())  # Ctrl+C in the terminal; runs continue
+    rankdeck.deferred.due.connect(collect_garbage)
     rankdeck.open()
-    gc.freeze()  # what stays as long as the window need not be looked through while it is used, either
-    gc.enable()
     return application.exec()
+
+
+def collect_garbage() -> None:
+    """Looks for garbage from now on, but not in what is there by now and stays as long as the window."""
+    gc.freeze()
+    gc.enable()

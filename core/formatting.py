@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 UNKNOWN: Final = "–"
+_LEAST_MIB: Final = 100
+"""Less memory has no two digits in GiB."""
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"  # a thin one is not in the code pages of Windows' consoles
 
 
@@ -66,12 +68,27 @@ def parameters_text(total: int, trained: int) -> str:
     return text if trained == total else f"{text}, {size(trained)} trained"
 
 
+def memory_size(value: float | None) -> str:
+    """Memory in GiB (cards are sold by them), and in MiB where little: "48 GiB", "3.4 GiB", "0.31 GiB", "34 MiB"."""
+    if value is None:
+        return UNKNOWN
+    amount = value / 2**20
+    if amount >= _LEAST_MIB or not amount:
+        return f"{gibibytes(value)} GiB"
+    return f"{amount:.0f} MiB" if amount >= 10 else f"{amount:.1f} MiB"
+
+
+def memory_of(used: float | None, total: float | None) -> str:
+    """How much of a memory is used: "3.4 / 24 GiB"."""
+    return f"{gibibytes(used)} / {gibibytes(total)} GiB"
+
+
 def gibibytes(value: float | None) -> str:
-    """Memory in GiB (cards are sold by them): "48 GiB", "3.4 GiB"."""
+    """An amount of memory beside others, in GiB: "48", "3.4", "0.31"."""
     if value is None:
         return UNKNOWN
     amount = value / 2**30
-    return f"{amount:,.0f} GiB" if amount >= 10 else f"{amount:.1f} GiB"
+    return f"{amount:,.0f}" if amount >= 10 or not amount else f"{amount:.1f}" if amount >= 1 else f"{amount:.2f}"
 
 
 def megabytes(size: float) -> str:
@@ -81,7 +98,7 @@ def megabytes(size: float) -> str:
 
 
 def byte_size(value: int | None) -> str:
-    """Bytes with the unit that fits: "812 bytes", "3.4 MB", "512 MB"."""
+    """Bytes of files and disks with the unit that fits: "812 bytes", "3.4 MB", "512 MB"."""
     if value is None:
         return UNKNOWN
     for unit, step in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):

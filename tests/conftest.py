@@ -15,11 +15,14 @@ import sys
 import tempfile
 from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from tests.helpers import forking, leaks, run_logs
+
+if TYPE_CHECKING:
+    from pytestqt.qtbot import QtBot
 
 if sys.platform != "win32":
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
@@ -92,6 +95,15 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("RANKDECK_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def qtbot(request: pytest.FixtureRequest) -> QtBot:
+    """pytest-qt's, with more patience."""
+    from tests.helpers.patient_bot import PatientBot  # here: most tests need no Qt
+
+    request.getfixturevalue("qapp")
+    return PatientBot(request)
 
 
 @pytest.fixture

@@ -88,7 +88,10 @@ OF_RUNS = {"--remove"}
 OF_EXPORT = {"--to", "--out", "--overwrite", "--checkpoint", "--allow-diverged", "--samples", "--step", "--folder"}
 OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}
-OF_OTHERS = {"--history", "--save", "--help", "--logdir", "--csv", "--strict"}
+OF_OTHERS = {
+    "--self-test", "--zip", "--history", "--price-kwh", "--price-gpu-hour", "--save", "--help", "--logdir", "--csv",
+    "--strict",
+}  # fmt: skip
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 

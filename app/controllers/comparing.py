@@ -183,7 +183,7 @@ class Comparing(QObject):
             if self._is_current(shown):
                 for bins in made:
                     take_bins(bins)
-                shown.page.draw_new()  # asks for the next ones
+                shown.page.draw_read()  # asks for the next one
 
         self._start(shown, work, show)
 

@@ -14,8 +14,8 @@ from core.run_folder.store import RunEntry
 
 SOON_MS: Final = 200
 """After the first plot: all plots are drawn once more when the run is read to its end."""
-LATEST_MS: Final = 1500
-"""The longest wait, whatever the shown run does."""
+LATEST_MS: Final = 5000
+"""The longest wait, whatever the shown run does: on a slow or busy computer New run would be made before the charts."""
 
 
 class DeferredStart(QObject):

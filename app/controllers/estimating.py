@@ -12,13 +12,16 @@ from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.newest_answer import NewestAnswer
+from app.controllers.timing import Timing
 from app.state.memory_text import MEASURING, MemoryText, memory_text, unknown_text
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 from core.estimate.figures import Baselines, ModelFigures
 from core.estimate.free import free_now
 from core.estimate.overview import overview
+from core.estimate.prices import read_prices
 from core.estimate.probe import CancelledError, find_baselines, find_figures, known_baselines, known_figures
+from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import DeviceSample
 from core.recipes.check import check_by_recipe
@@ -64,6 +67,7 @@ class Estimating(QObject):
         self._run: ResolvedRun | None = None
         self._key = ""
         self._samples: Sequence[DeviceSample] = ()
+        self._is_training = False
         self._answers: NewestAnswer[Measured] = NewestAnswer(
             runner,
             lambda _measured: self._add_up(),
@@ -71,41 +75,50 @@ class Estimating(QObject):
             self,
             is_kept=lambda measured: not isinstance(measured.error, CancelledError),
         )
-        self.forget = self._answers.forget
+        self.timing = Timing(runner, runs_dir, self._add_up, _rest, self)
         self._again = QTimer(self, interval=FREE_EVERY_MS)
         self._again.timeout.connect(self._add_up)
 
     @property
     def is_measuring(self) -> bool:
         """A model is measured, or about to be."""
-        return self._answers.is_asking
+        return self._answers.is_asking or self.timing.is_measuring
+
+    def forget(self) -> None:
+        """Asks again whatever was answered: packages were installed."""
+        self._answers.forget()
+        self.timing.forget()
 
     def close(self) -> None:
         """Estimates nothing any more, and ends what measures."""
         self._key = ""
         self._again.stop()
+        self.timing.close()
         self._answers.close()
 
     def set_watched(self, watched: bool) -> None:
         """Whether the strip is in sight: if not, nothing is measured and added up for it."""
         (self._again.start if watched else self._again.stop)()
         self._answers.set_watched(watched)
+        self.timing.set_watched(watched)
 
-    def take_samples(self, samples: Sequence[DeviceSample]) -> None:
-        """Takes over readings of the devices, for what is free on GPUs."""
-        self._samples = samples
+    def take_samples(self, samples: Sequence[DeviceSample], *, is_training: bool) -> None:
+        """Takes over what is free on GPUs, and whether a run trains: no step is timed then."""
+        self._samples, self._is_training = samples, is_training
 
     def update(self, run: ResolvedRun | None) -> None:
         """Takes over a draft; None where a setting is wrong."""
         if run is None or run.recipe.self_contained:
             self._run, self._key = None, ""
             self._answers.ask("", None)
+            self.timing.update(None)
             self.estimated.emit(None)
             return
         self._run, key = run, f"{run.recipe.folder} {run.config} {run.batch}"
         self._key = key
         self._answers.ask(key, lambda: self._measure(run, key))
         if self._answers.answer is None:
+            self.timing.update(None)
             self.estimated.emit(MEASURING)
 
     def _measure(self, run: ResolvedRun, key: str) -> Measured:
@@ -131,9 +144,13 @@ class Estimating(QObject):
             return
         fitted, figures, baselines = replace(run, config=known.config), known.figures, known.baselines
         samples, folder = self._samples, self._runs_dir
+        self.timing.update(fitted, figures, is_training=self._is_training)
+        found, is_timing = self.timing.found, self.timing.is_measuring
 
         def work() -> MemoryText:
-            return memory_text(overview(fitted, figures, baselines, free_now(samples, folder)))
+            kept = remembered_batch(folder / FILE, fitted)
+            made = overview(fitted, figures, baselines, free_now(samples, folder), found, read_prices(), kept)
+            return memory_text(made, is_timing=found is None and is_timing)
 
         def done(text: MemoryText) -> None:
             if self._run is run:

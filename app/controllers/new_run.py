@@ -28,6 +28,7 @@ from core.data.formats import TEXT_COLUMN
 from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError
 from core.errors import ConfigError, RankdeckError
 from core.machine.cuda_torch import cuda_torch_offer
+from core.machine.devices import DeviceSample
 from core.machine.packages import MissingPackageError, Offer, missing_packages, offer_for
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ class NewRunControl(QObject):
         drafting.noted.connect(sheet.summary.show_notes)
         drafting.parameters.counted.connect(sheet.summary.show_parameters)
         drafting.memory.estimated.connect(sheet.summary.memory.show_memory)
-        self._table.sampled.connect(drafting.memory.take_samples)
+        self._table.sampled.connect(self._on_sampled)
         sheet.summary.memory.remedy_requested.connect(sheet.change_settings)
         sheet.watched_changed.connect(drafting.set_watched)
         self.scripting.judged.connect(functools.partial(drafting.set_problems, "script"))
@@ -100,6 +101,9 @@ class NewRunControl(QObject):
         pricing.failed.connect(sheet.notice.show_error)
         self._data.changed.connect(self._on_data_changed)
         self._data.reset.connect(self._on_data_changed)
+
+    def _on_sampled(self, samples: Sequence[DeviceSample]) -> None:
+        self._drafting.memory.take_samples(samples, is_training=self._table.has_live_runs)
 
     def close(self) -> None:
         """Ends what is going on."""
@@ -223,6 +227,10 @@ class NewRunControl(QObject):
     def install_step(self, error: MissingPackageError) -> Step:
         """A button that offers what an error misses."""
         return Step("Insta&ll…", lambda: self._offer(error.packages, error.cause))
+
+    def offer_fix(self, fix: str) -> None:
+        """Offers what the check of this machine found missing: "install_cuda" or "install_deepspeed"."""
+        (self._on_cuda_requested if fix == "install_cuda" else self._on_deepspeed_requested)()
 
     def _look_for_packages(self) -> None:
         recipe, requires = self._sheet.chosen_recipe(), self._requires or ()

@@ -14,6 +14,7 @@ from app.views.style.tones import is_dark
 from app.views.widgets.open_outside import open_path
 from app.views.window.main_window import MainWindow
 from core.errors import RankdeckError
+from core.estimate.prices import Prices, keep_prices, read_prices
 from core.files.atomic import explained, write_atomic
 from core.paths import RUNS_VARIABLE, default_runs_dir, runs_dir_file, runs_dir_of_environment
 
@@ -54,6 +55,7 @@ class Preferences(QObject):
             self._settings.flag(TASK_PROGRESS, True),
             None if outside or coming == self._runs_dir else coming,
             outside,
+            read_prices(),
         )
         dialog = SettingsDialog(preferred, self._window)
         dialog.theme_chosen.connect(self.choose_theme)
@@ -62,6 +64,7 @@ class Preferences(QObject):
         dialog.folder_chosen.connect(self._on_folder_chosen)
         dialog.smoothing_chosen.connect(self._on_smoothing_chosen)
         dialog.folder_requested.connect(self._on_folder_requested)
+        dialog.prices_chosen.connect(self._on_prices_chosen)
         dialog.open()
 
     def show_about(self) -> None:
@@ -136,6 +139,13 @@ class Preferences(QObject):
                     title="The folder of runs could not be kept",
                 )
             )
+
+    def _on_prices_chosen(self, prices: Prices) -> None:
+        try:
+            keep_prices(prices)
+        except RankdeckError as error:
+            title = "The prices could not be kept"
+            self._window.notice.show_error(RankdeckError(error.cause, error.next_step, title=title))
 
     def _on_folder_requested(self) -> None:
         open_path(self._runs_dir, self._window.notice)

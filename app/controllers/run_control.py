@@ -63,12 +63,14 @@ class RunControl(QObject):
         self.dialog: ResumeDialog | None = None
         self._stops: dict[Path, bool] = {}
         self._closing: set[Path] = set()
+        self._to_balance: Path | None = None
         self._connect()
 
     def _connect(self) -> None:
         window, launching = self._window, self._launching
         window.actions_.start.triggered.connect(self._on_start_requested)
         window.stop_requested.connect(self._on_stop_requested)
+        window.outcome.balance_requested.connect(self._on_balance_requested)
         window.actions_.resume.triggered.connect(self._on_resume_requested)
         window.actions_.resume_file.triggered.connect(self._on_resume_file_requested)
         window.runs.resume_requested.connect(self.resume_run)
@@ -108,6 +110,8 @@ class RunControl(QObject):
         if not state.is_live and self._showing.run_dir is not None:
             self._stops.pop(self._showing.run_dir, None)
         self.show_actions()
+        if not state.is_live and self._to_balance is not None:
+            self._resume_balanced()
 
     def _on_busy_changed(self, busy: str) -> None:
         self._window.show_busy(bool(busy))
@@ -169,6 +173,7 @@ class RunControl(QObject):
 
     def _on_stop_failed(self, error: RankdeckError) -> None:
         self._closing.clear()
+        self._to_balance = None
         if self._showing.run_dir is not None:
             self._stops.pop(self._showing.run_dir, None)
         self._window.notice.show_error(error)
@@ -185,6 +190,19 @@ class RunControl(QObject):
             self._window.close_now()
 
     # --- resume ------------------------------------------------------------------------------------------
+
+    def _on_balance_requested(self) -> None:
+        """Stops the shown run, to be resumed with load balancing."""
+        self._to_balance = self._showing.run_dir
+        self._on_stop_requested(False)
+
+    def _resume_balanced(self) -> None:
+        """The run has ended: asks how to resume it, unless another one is shown by now."""
+        run_dir, self._to_balance = self._to_balance, None
+        if run_dir == self._showing.run_dir and (dialog := self._open_dialog()) is not None:
+            from app.state.resume_choices import BALANCED
+
+            dialog.choose(str(run_dir), BALANCED)
 
     def _on_resume_requested(self) -> None:
         dialog = self._open_dialog()

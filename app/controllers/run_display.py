@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.controllers.background import Operation, OperationRunner
 from app.models.run_row import title_text
 from app.state.run_notes import RunNotes
-from app.state.run_summary import summarise
+from app.state.run_summary import RunSummary, summarise
 from core.machine.devices.names import RankNames, device_label
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.device_users import live_hosts
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
     from core.recipes.manifest import Recipe
     from core.run_folder.state import RunState
 
-FIGURES_MS: Final = 500
-"""Figures that change more often than twice a second cannot be read, and beside training on the CPU each time takes
-from it."""
+FIGURES_MS: Final = 1000
+"""As often as a state comes: figures that change more often can hardly be read, and beside training on the CPU each
+time takes from it."""
 AGES_MS: Final = 10_000
 """How long ago the checkpoint was made, while nothing else happens."""
 
@@ -138,10 +138,13 @@ class RunDisplay(QObject):
         state, run_dir = self._data.state, self._showing.run_dir
         if run_dir is None:
             return
-        recipe = self._recipes.named(state.recipe) if state is not None else None
-        recipe_title, name = recipe.title if recipe is not None else "", self._title_of(run_dir)
-        summary = summarise(state, self._data.series, self._names.labels, recipe_title, name)
-        self._window.show_summary(summary, name)
+        name = self._title_of(run_dir)
+        if state is None:  # nor is NumPy there yet: asking for the series would wait for it
+            self._window.show_summary(RunSummary(), name)
+            return
+        recipe = self._recipes.named(state.recipe)
+        recipe_title = recipe.title if recipe is not None else ""
+        self._window.show_summary(summarise(state, self._data.series, self._names.labels, recipe_title, name), name)
 
     @property
     def recipe(self) -> Recipe | None:
@@ -163,7 +166,7 @@ class RunDisplay(QObject):
         return run_dir.name if self._data.state is None else label(self._data.state, UserNotes())
 
     def _show_figures(self) -> None:
-        state, series = self._data.state, self._data.series
+        state = self._data.state
         self._figures_due.stop()
         if state is None or self._showing.run_dir is None:
             self._ages.stop()
@@ -171,11 +174,12 @@ class RunDisplay(QObject):
         from app.state.hero_figures import hero_figures, heroes_of  # here: NumPy comes with it
 
         self.show_summary()
-        recipe = self._recipes.named(state.recipe)
+        series, recipe = self._data.series, self._recipes.named(state.recipe)
         named = recipe.heroes if recipe is not None else ()
         heroes = heroes_of(named, series, is_script=state.recipe == USER_SCRIPT)
         self._window.show_figures(hero_figures(heroes, series, state, self._names, time.time()))
         self._window.show_notes(self._notes.of(series))
+        self._window.show_waits(self._notes.waits(self._names))
         self._show_outcome(state, heroes)
         if state.is_live != self._ages.isActive():
             self._ages.start() if state.is_live else self._ages.stop()
@@ -189,7 +193,8 @@ class RunDisplay(QObject):
         if state.state == "finished" and run_dir is not None and self._model_of != (run_dir, state.updated):
             self._model_of = (run_dir, state.updated)
             self._find_model(run_dir, is_script=state.recipe == USER_SCRIPT)
-        self._window.show_outcome(run_outcome(state, self._data.series, heroes), state.state)
+        outcome = run_outcome(state, self._data.series, heroes, self._notes.slowed)
+        self._window.show_outcome(outcome, state.state)
 
     def _find_model(self, run_dir: Path, *, is_script: bool) -> None:
         from app.state.run_outcome import ModelFile

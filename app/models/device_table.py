@@ -75,6 +75,11 @@ class DeviceTable(Feed):
         """Takes over the hosts of live runs (`live_hosts`), so that processes of theirs are called by their runs."""
         self._hosts = hosts
 
+    @property
+    def has_live_runs(self) -> bool:
+        """Whether a run trains on this machine now."""
+        return bool(self._hosts)
+
     def open(self) -> None:
         """Starts reading."""
         make_monitor = self._make_monitor

@@ -24,7 +24,7 @@ MAX_LINES: Final = 20_000
 MAX_LINE_CHARACTERS: Final = 4_000
 START_BYTES: Final = 4 << 20
 READ_BYTES: Final = 1 << 18
-POLL_S: Final = 0.25
+POLL_S: Final = 0.5
 SENT_AT_ONCE: Final = 2_000
 INSERTED_SINGLY: Final = 64
 """Late lines up to this number are inserted one by one; more of them reset the list, which drops the selection."""

@@ -73,9 +73,12 @@ class RunData(Feed):
         connect = self._connect
 
         def work(stopping: threading.Event, send: Send) -> None:
-            from app.run_data.run_follower import RunFollower
+            from app.run_data.bins_process import BinsProcess
 
-            RunFollower(store, send, connect, stopping).run()
+            bins = BinsProcess.for_long(store)
+            from app.run_data.run_follower import RunFollower  # NumPy comes with it, while the process reads
+
+            RunFollower(store, send, connect, stopping, bins).run()
 
         self._start("run follower", work)
 

@@ -142,7 +142,8 @@ class RunDetails(Feed):
         """The next run whose curve the order asks for."""
         now = time.monotonic()
         for path, row in self._runs.items() if self._wants_all else ():
-            if row.metric.last(row.entry.state, NO_CURVE) is None:
+            state = row.entry.state
+            if row.metric.last(None if state is None else state.loss, NO_CURVE) is None:
                 read, at = self._read.get(path, (None, 0.0))
                 if read is None or (read != version_of(row) and _is_due(row, now - at)):
                     return row

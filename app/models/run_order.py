@@ -7,9 +7,9 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from app.models.main_metric import MainMetric
 from app.models.run_row import NO_CURVE, RunRow, is_live, lasted_s
 from core.metrics.curve import MetricCurve
+from core.recipes.main_metric import MainMetric
 
 NEWEST: Final = "newest"
 BEST: Final = "best"
@@ -52,7 +52,8 @@ def _by_name(row: RunRow) -> tuple[Any, ...]:
 
 
 def _by_metric(row: RunRow, curves: Mapping[Path, MetricCurve]) -> tuple[Any, ...]:
-    value = row.metric.last(row.entry.state, curves.get(row.path, NO_CURVE))
+    state = row.entry.state
+    value = row.metric.last(None if state is None else state.loss, curves.get(row.path, NO_CURVE))
     if value is None or not math.isfinite(value):
         return (True,)
     return (False, row.metric.title, -value if row.metric.is_higher_better else value)

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from app.models.main_metric import LOSS, MainMetric
 from core.formatting import UNKNOWN, byte_size, duration, number, percent
 from core.metrics.curve import MetricCurve
+from core.recipes.main_metric import LOSS, MainMetric
 from core.run_folder.naming import SEPARATOR, begun_text, devices_text
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
@@ -100,7 +100,7 @@ def title_text(record: RunRecord) -> str:
 
 def value_text(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
     """The last value of its main metric."""
-    return UNKNOWN if row.entry.state is None else number(row.metric.last(row.entry.state, curve))
+    return UNKNOWN if row.entry.state is None else number(row.metric.last(row.entry.state.loss, curve))
 
 
 def detail_text(record: RunRecord, now: float | None = None) -> str:
@@ -137,7 +137,7 @@ def sentence(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
     parts = [record.label, entry.word]
     if done is not None:
         parts.append(percent(done))
-    if entry.state is not None and (values := row.metric.text(entry.state, curve)):
+    if entry.state is not None and (values := row.metric.text(entry.state.loss, curve)):
         parts.append(values)
     if record.notes.pinned:
         parts.append("pinned")
@@ -152,7 +152,7 @@ def tooltip(row: RunRow, curve: MetricCurve = NO_CURVE, size: int | None = None)
     record, notes, state = row.record, row.record.notes, row.entry.state
     lines = [record.label, _headline(record)]
     if state is not None:
-        values = row.metric.text(state, curve)
+        values = row.metric.text(state.loss, curve)
         lines.append(values[:1].upper() + values[1:])
         lines.append(f"Started {begun_text(state.created)}" if state.created else "")
     lines += [f"Tags: {', '.join(notes.tags)}" if notes.tags else "", _shortened(notes.note)]

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from app.models.main_metric import MainMetrics
 from app.models.run_order import ordered
 from app.models.run_row import RunRow, is_live
 from core.errors import StateFileError
+from core.recipes.main_metric import MainMetrics
 from core.run_folder.bin import BIN
 from core.run_folder.notes import NOTES, RunNotes
 from core.run_folder.record import RunRecord, notes_of, settings_of

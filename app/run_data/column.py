@@ -21,8 +21,11 @@ BLOCK_ROWS: Final = 1 << 15
 SLICE_ROWS: Final = 1 << 18
 """Rows of a file that are binned at a time: 2 MiB stay in a processor's cache."""
 CHUNK_ROWS: Final = 1 << 14
+LEAST_CHUNK: Final = 16
+"""Rows that a column has room for when it begins: with thousands of names most hold a few."""
 LEAST_KEPT_WIDTH: Final = 8
 """Narrower bins are made for the view only: there are too many of them to keep all."""
+NO_BINS: Final[Floats] = np.empty((3, 0))
 K = TypeVar("K")
 
 
@@ -90,7 +93,9 @@ class Column:
         self._kept = missing
         self._chunks: list[Floats] = []
         self._tail = 0
-        self._pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
+        self._from_start: tuple[int, Floats] = (1, NO_BINS)
+        if missing >= BIN:
+            self._pyramid.extend_summary(np.full((3, missing // BIN), np.nan))
 
     @classmethod
     def of_file(cls, path: Path, rows: int, cache: BlockCache) -> Column:
@@ -148,14 +153,23 @@ class Column:
         at = 0
         while at < len(values):
             used = self._tail % CHUNK_ROWS
-            if used == 0:
-                self._chunks.append(np.empty(CHUNK_ROWS))
             count = min(CHUNK_ROWS - used, len(values) - at)
-            self._chunks[-1][used : used + count] = values[at : at + count]
+            self._chunk_for(used, count)[used : used + count] = values[at : at + count]
             self._tail += count
             at += count
         if self._has_bins and self.rows // BIN > self._pyramid.bins:
             self._pyramid.extend(self.read(self._pyramid.bins * BIN, self.rows // BIN * BIN))
+
+    def _chunk_for(self, used: int, more: int) -> Floats:
+        """The last chunk, with room for `more` rows behind those that it has; it doubles until it is a whole one."""
+        if used == 0:
+            self._chunks.append(np.empty(0))
+        chunk = self._chunks[-1]
+        if len(chunk) < used + more:
+            grown = np.empty(min(CHUNK_ROWS, max(LEAST_CHUNK, 2 * len(chunk), used + more)))
+            grown[:used] = chunk[:used]
+            self._chunks[-1] = chunk = grown
+        return chunk
 
     def truncate(self, rows: int) -> None:
         """Keeps the first `rows` rows."""
@@ -165,6 +179,7 @@ class Column:
             self._cache.forget(self._path, rows)
         self._kept = min(self._kept, rows)
         self._tail = rows - self._kept
+        self._from_start = (1, NO_BINS)
         del self._chunks[-(-self._tail // CHUNK_ROWS) :]
         if self._has_bins:
             self._pyramid.truncate(rows // BIN)
@@ -176,6 +191,7 @@ class Column:
         rest = self.read(rows, self.rows)
         self._path, self._cache, self._kept = path, cache, rows
         self._chunks, self._tail = [], 0
+        self._from_start = (1, NO_BINS)
         if len(rest):
             self.append(rest)
 
@@ -202,6 +218,8 @@ class Column:
             width: Rows in a bin; a power of two, at most `BLOCK_ROWS`.
         """
         path, cache = self._path, self._cache
+        if path is None and start == 0:
+            return self._summary_from_start(stop, width)
         whole = self._kept // BLOCK_ROWS * BLOCK_ROWS  # behind it the file may still grow
         if path is None or cache is None or width < LEAST_KEPT_WIDTH or start >= min(stop, whole):
             return summarise(self.read(start, stop), width)
@@ -216,6 +234,19 @@ class Column:
         if stop > whole:
             parts.append(summarise(self.read(whole, stop), width))
         return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+    def _summary_from_start(self, stop: int, width: int) -> Floats:
+        """The bins of the width that was asked for last are kept: rows in memory do not change, only new ones come.
+
+        A chart that shows all of a run as it grows asks for them with each picture.
+        """
+        kept_width, kept = self._from_start
+        known = kept.shape[1] * width if kept_width == width else 0
+        if known < stop:
+            new = summarise(self.read(known, stop), width)
+            kept = np.concatenate((kept, new), axis=1) if known else new
+            self._from_start = (width, kept)
+        return kept[:, : stop // width]
 
     def _open_file(self) -> io.BufferedIOBase:
         """The file, past the cache: all of it is read once. One that was removed has no rows."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 BIN: Final = 256
 NARROW: Final = 32
+LEAST_ROOM: Final = 64
 LEAST_BITS: Final = 10
 """A plot has about a thousand pixels, so no level with fewer bins is read for all rows."""
 
@@ -23,15 +24,17 @@ Floats = NDArray[np.float64]
 class _Level:
     """Growing arrays of bin minima, maxima and means; `count` entries of each are valid."""
 
+    __slots__ = ("count", "data")
+
     def __init__(self) -> None:
         self.count = 0
-        self.data: Floats = np.empty((3, 64))
+        self.data: Floats = np.empty((3, 0))
 
     def extend(self, values: Floats) -> None:
         end = self.count + values.shape[1]
         if end > self.data.shape[1]:
             # Doubling is harmless here: ten million rows are 39,063 bins, copied in a tenth of a millisecond.
-            grown = np.empty((3, max(end, 2 * self.data.shape[1])))
+            grown = np.empty((3, max(end, 2 * self.data.shape[1], LEAST_ROOM)))
             grown[:, : self.count] = self.data[:, : self.count]
             self.data = grown
         self.data[:, self.count : end] = values
@@ -83,6 +86,8 @@ def running_max(values: Floats) -> Floats:
 
 class Pyramid:
     """The levels of one column."""
+
+    __slots__ = ("_levels", "_rising")
 
     def __init__(self) -> None:
         self._levels = {0: _Level()}

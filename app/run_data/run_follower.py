@@ -12,6 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from app.run_data.bins_process import PLOTTED_NAMES
+from app.run_data.column_bins import take_bins
 from app.run_data.metrics_batch import Event, Rewound, parse_lines
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
@@ -22,6 +24,7 @@ from core.paths import PACKAGE_FOLDER
 from core.run_folder.state import RunState
 
 if TYPE_CHECKING:
+    from app.run_data.bins_process import BinsProcess
     from core.run_folder.store import RunStore
 
 SLICE_BYTES: Final = 1 << 20
@@ -32,7 +35,6 @@ LIVE_POLL_S: Final = 0.25
 IDLE_POLL_S: Final = 1.0
 RETRY_POLLS: Final = 8
 ADOPT_EVERY_BYTES: Final = 64 << 20
-PLOTTED_NAMES: Final = ("step", "ts", "loss", "tokens_per_s", "step_time_s", "data_wait_s", "sync_wait_s")
 _log = logging.getLogger(__name__)
 
 
@@ -98,12 +100,14 @@ class RunFollower:
         send: Takes an item and says whether it was taken (`app.bridge.Mailbox.put`).
         connect: Opens a connection to the run's host, or raises `RankdeckError` / `OSError`; None: never connect.
         stopping: Set when the thread should end.
+        bins: What bins the run's long columns, where it has some.
     """
 
     store: RunStore
     send: Callable[[Any], bool]
     connect: Callable[[RunStore, float], Connection] | None
     stopping: threading.Event
+    bins: BinsProcess | None = None
     _tail: MetricsTail = field(init=False)
     _seen_state: tuple[int, RunState] | None = None
     _sent_state: RunState | None = None
@@ -117,6 +121,13 @@ class RunFollower:
 
     def run(self) -> None:
         """Reads until `stopping` is set."""
+        try:
+            self._read()
+        finally:
+            if self.bins is not None:
+                self.bins.close()
+
+    def _read(self) -> None:
         state = self._send_state()
         self._open(live=state is not None and state.is_live)
         while not self.stopping.is_set():
@@ -136,7 +147,11 @@ class RunFollower:
         index = self._usable_columns(live)
         series = RunSeries()
         if index is not None:
-            series = RunSeries.of_columns(self.store.columns, index, PLOTTED_NAMES)
+            series = RunSeries.of_columns(self.store.columns, index)
+            if self.bins is not None:
+                take_bins(self.bins.result(self.stopping), series, index)
+                self.bins = None
+            series.make_bins(PLOTTED_NAMES)
         self._tail = MetricsTail(self.store.metrics, index.source_bytes if index is not None else 0)
         self._rewound_at = self._adopted_at = self._tail.offset
         self._put(Opened(series))

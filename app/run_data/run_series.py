@@ -13,7 +13,7 @@ from app.run_data.curves import reduce_range
 from app.run_data.marks import Mark, marks_of
 from app.run_data.metrics_batch import Event, MetricsBatch, Rewound
 from app.run_data.pyramid import Floats
-from app.run_data.series import Series, XAxis
+from app.run_data.series import KEPT_ANSWERS, Series, XAxis
 from core.metrics.column_group import EVAL_GROUP, eval_group, rank_group
 from core.metrics.column_index import ColumnsIndex
 
@@ -65,13 +65,22 @@ class RunSeries:
     cache: BlockCache = field(default_factory=BlockCache)
     _ranks: list[int] = field(default_factory=list)
     _ranks_of: int = 0
+    _turned: dict[tuple[XAxis, float, float], tuple[float, float] | None] = field(default_factory=dict)
+    _clock: Series | None = None
 
     @classmethod
-    def of_columns(cls, folder: Path, index: ColumnsIndex, plotted: Collection[str] = ()) -> RunSeries:
-        """The series that a columns folder holds; those of the `plotted` columns are made ready to be drawn."""
+    def of_columns(cls, folder: Path, index: ColumnsIndex) -> RunSeries:
+        """The series that a columns folder holds."""
         run = cls()
-        run.groups = {name: Series.of_files(folder, group, run.cache, plotted) for name, group in index.groups.items()}
+        run.groups = {name: Series.of_files(folder, group, run.cache) for name, group in index.groups.items()}
         return run
+
+    def make_bins(self, names: Collection[str]) -> None:
+        """Makes the bins of these columns that have none; those of others are made when they are asked for."""
+        for series in self.groups.values():
+            for column in [series.columns[name] for name in series.columns.keys() & set(names)]:
+                if not column.has_bins:
+                    column.take_bins(column.file_bins())
 
     def ranks(self) -> list[int]:
         """The ranks that have reported, in order."""
@@ -113,6 +122,7 @@ class RunSeries:
 
     def apply(self, batch: MetricsBatch) -> ChangeSet:
         """Adds a parsed stretch of the file."""
+        self._turned.clear()
         touched: set[str] = set()
         rewound = False
         for part in batch.parts:
@@ -122,6 +132,7 @@ class RunSeries:
                 continue
             self.groups.setdefault(part.group, Series()).append(part.count, part.values)
             touched.add(part.group)
+        self._clock = None
         self.events.extend(batch.events)
         self._read_events(batch.events)
         self.damaged_lines += batch.damaged
@@ -159,7 +170,10 @@ class RunSeries:
 
     def clock(self) -> Series:
         """The series by which steps and times are turned into each other: the longest rank's."""
-        return max((self.rank(rank) for rank in self.ranks()), key=lambda series: series.rows, default=Series())
+        if self._clock is None:  # each chart asks a few times a picture, and there may be thousands of ranks
+            ranks = (self.rank(rank) for rank in self.ranks())
+            self._clock = max(ranks, key=lambda series: series.rows, default=Series())
+        return self._clock
 
     def pauses(self, series: Series, low: float, high: float) -> list[tuple[float, float]]:
         """Where the run was not going between two times: the last time before each launch, the first behind it."""
@@ -174,11 +188,11 @@ class RunSeries:
 
     def times_of(self, low: float, high: float) -> tuple[float, float] | None:
         """The times at which two steps were reported; None while there is no step."""
-        return self._mapped("step", "ts", low, high)
+        return self._mapped("step", low, high)
 
     def steps_of(self, low: float, high: float) -> tuple[float, float] | None:
         """The steps that were reported at two times; None while there is no step."""
-        return self._mapped("ts", "step", low, high)
+        return self._mapped("ts", low, high)
 
     def step_positions(self, times: Floats) -> Floats:
         """The step (with a fraction) under way at each of these times; NaN before the first and after the last."""
@@ -203,9 +217,18 @@ class RunSeries:
         placed = np.interp(values, table.x[known], middle[known])
         return np.where((values >= bounds[0]) & (values <= bounds[1]), placed, np.nan)
 
-    def _mapped(self, axis: XAxis, name: XAxis, low: float, high: float) -> tuple[float, float] | None:
+    def _mapped(self, axis: XAxis, low: float, high: float) -> tuple[float, float] | None:
+        """A part of one axis on the other; kept, because each device asks for it a few times a picture."""
+        key = (axis, low, high)
+        if key not in self._turned:
+            if len(self._turned) >= KEPT_ANSWERS:
+                self._turned.clear()
+            self._turned[key] = self._turn(axis, low, high)
+        return self._turned[key]
+
+    def _turn(self, axis: XAxis, low: float, high: float) -> tuple[float, float] | None:
         clock = self.clock()
-        column = clock.columns.get(name)
+        column = clock.columns.get("ts" if axis == "step" else "step")
         if column is None or not clock.rows:
             return None
         first = max(0, clock.row_at(axis, low, "right") - 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
@@ -28,23 +28,21 @@ class Series:
         self.rows = rows
         self._found: dict[tuple[XAxis, float, float], tuple[int, int]] = {}
         self._last: dict[str, float | None] = {}
+        self._bounds: dict[XAxis, tuple[float, float] | None] = {}
         self._with_values: set[str] = set()
         self._blank_rows: dict[str, int] = {}
         self._positions: dict[tuple[XAxis, int, int, int], Floats] = {}
 
     @classmethod
-    def of_files(cls, folder: Path, group: GroupIndex, cache: BlockCache, plotted: Collection[str] = ()) -> Series:
+    def of_files(cls, folder: Path, group: GroupIndex, cache: BlockCache) -> Series:
         """The series of a group in a run's `columns` folder: seconds of parsing saved by a little reading.
 
         Args:
             folder: The `columns` folder.
             group: What its index says of the group.
             cache: Where blocks that were read are kept.
-            plotted: Columns whose bins are made at once; those of others when they are asked for.
         """
         columns = {name: Column.of_file(group.path(folder, name), group.rows, cache) for name in group.names}
-        for name in columns.keys() & set(plotted):
-            columns[name].pyramid.make_ready()
         return cls(columns, group.rows)
 
     def adopt_files(self, folder: Path, group: GroupIndex, cache: BlockCache) -> None:
@@ -57,8 +55,9 @@ class Series:
         """Adds rows; a name that is missing in `values` gets NaN, a new name NaN for all rows before."""
         for name in values.keys() - self.columns.keys():
             self.columns[name] = Column(missing=self.rows)
+        nothing = np.full(rows, np.nan)
         for name, column in self.columns.items():
-            column.append(values[name] if name in values else np.full(rows, np.nan))
+            column.append(values.get(name, nothing))
         self.rows += rows
         self._forget_answers()
 
@@ -112,6 +111,11 @@ class Series:
 
     def bounds(self, axis: XAxis) -> tuple[float, float] | None:
         """The first and the last value of an axis; None where there is none."""
+        if axis not in self._bounds:
+            self._bounds[axis] = self._find_bounds(axis)
+        return self._bounds[axis]
+
+    def _find_bounds(self, axis: XAxis) -> tuple[float, float] | None:
         column = self.columns.get(axis)
         if column is None or not self.rows:
             return None
@@ -173,6 +177,7 @@ class Series:
     def _forget_answers(self) -> None:
         self._found.clear()
         self._last.clear()
+        self._bounds.clear()
         self._positions.clear()
 
     def value_at(self, name: str, axis: XAxis, value: float) -> float | None:

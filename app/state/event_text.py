@@ -34,17 +34,17 @@ def event_text(event: Event, names: RankNames) -> str:
     """An event as a line of the log; empty for those that are shown elsewhere, such as samples and chunks."""
     kind = str(event.get("event"))
     if kind in ALERT_LEVELS:
-        return alert_text(event, names)
+        return full_stop(sentences(*alert_lines(event, names)))
     make = _TEXTS.get(kind)
     return make(event, names) if make is not None else ""
 
 
-def alert_text(event: Event, names: RankNames) -> str:
-    """What an alert says, in one line."""
+def alert_lines(event: Event, names: RankNames) -> tuple[str, ...]:
+    """What an alert says: its title, its cause and its next step, as far as it has them."""
     if event.get("event") == "fallback":
-        return _fallback_text(event, names)
+        return tuple(line for line in (_fallback_title(event, names), full_stop(str(event.get("reason", "")))) if line)
     if event.get("event") == "retry":
-        return sentences(event.get("reason", ""), "Retrying.")
+        return (str(event.get("reason", "")), "Retrying.")
     error = event.get("error")
     source: Event = error if isinstance(error, Mapping) else event
     step = "window_step" if source.get("window_step") else "next_step"
@@ -52,24 +52,22 @@ def alert_text(event: Event, names: RankNames) -> str:
     if event.get("kind") == NOT_CHARTED and event.get("names"):
         parts.append("To chart them, open Charts in New run")
     if parts:
-        return full_stop(sentences(*parts))
+        return (parts[0], *map(full_stop, parts[1:]))
     rest = {key: value for key, value in event.items() if key not in ("ts", "event", "rank", "attempt", "step")}
-    return ", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event"))
+    return (", ".join(f"{key}: {value}" for key, value in rest.items()) or str(event.get("event")),)
 
 
-def _fallback_text(event: Event, names: RankNames) -> str:
-    reason = str(event.get("reason", ""))
+def _fallback_title(event: Event, names: RankNames) -> str:
     if event.get("engine"):
-        return sentences("DeepSpeed could not start, so PyTorch's engine is used instead.", reason)
+        return "DeepSpeed could not start, so PyTorch's engine is used instead."
     devices = event.get("devices")
     if event.get("mode") == Mode.INDEPENDENT:
         asked = mode_label(str(event.get("was")), "The selected mode")
-        text = f"{asked} could not start, so each device trains its own model, and the best one is kept."
-        return sentences(text, reason)
+        return f"{asked} could not start, so each device trains its own model, and the best one is kept."
     alone = f" ({label_by_uuid(str(devices[0]), names.labels)})" if isinstance(devices, list) and devices else ""
     was = mode_label(str(event.get("was")))
     mode = f"{was[0].upper()}{was[1:]} could not start, so the run" if was else "The run"
-    return sentences(f"{mode} continued on one device{alone}.", reason)
+    return f"{mode} continued on one device{alone}."
 
 
 def _launch(event: Event, names: RankNames) -> str:
@@ -151,6 +149,11 @@ def _own(event: Event, _names: RankNames) -> str:
     return full_stop(f"{_at(event)}{text}") if text else ""
 
 
+def _straggler(event: Event, names: RankNames) -> str:
+    """Only its end: an alert says when it begins."""
+    return "" if event.get("ranks") else _own(event, names)
+
+
 def _resumed(event: Event, _names: RankNames) -> str:
     step = event.get("resumed_from")
     return f"The script continued from step {_count(step)}." if isinstance(step, int) else "The script continued."
@@ -163,6 +166,7 @@ _TEXTS: Final[Mapping[str, Callable[[Event, RankNames], str]]] = {
     "model": _model,
     "exchange": _own,
     "balance": _own,
+    "straggler": _straggler,
     "sample_left_out": lambda event, _names: full_stop(str(event.get("text") or "")),
     "eval": _eval,
     "commit": _commit,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from app.state.chart_cards import IN_OTHER_CARDS, MORE_TITLES, metric_title
-from core.formatting import UNKNOWN, count, gibibytes, number, scaled
+from core.formatting import UNKNOWN, count, memory_of, number, scaled
 from core.recipes.heroes import CHECKPOINT, DEFAULT_HEROES, MEMORY, MOST, Hero
 
 if TYPE_CHECKING:
@@ -191,8 +191,7 @@ def _memory(hero: Hero, series: RunSeries, state: RunState, names: RankNames) ->
     rank = state.devices.index(uuid)
     which = names.short(rank) if len(set(state.devices)) > 1 else ""
     note = " · ".join(part for part in ("" if state.is_live else "peak", which) if part)
-    value = f"{gibibytes(used).removesuffix(' GiB')} / {gibibytes(total)}"
-    return HeroFigure(hero.label, value, note, tip=names.full(rank))
+    return HeroFigure(hero.label, memory_of(used, total), note, tip=names.full(rank))
 
 
 def _checkpoint(hero: Hero, series: RunSeries, state: RunState, now: float) -> HeroFigure:

@@ -1,4 +1,4 @@
-"""Memory strip of New run as text: the verdict on each device, every mode beside it, and what would make it fit."""
+"""Memory strip of New run as text: memory and time of the run, every mode beside it, and what would make it fit."""
 
 from __future__ import annotations
 
@@ -6,12 +6,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from core.config.mode import Mode
 from core.errors import RankdeckError, sentences
+from core.estimate.advice import hours_text
 from core.estimate.estimate import DeviceNeed, ModeEstimate
 from core.estimate.overview import Overview
+from core.estimate.prices import Prices
 from core.estimate.remedies import Remedy
+from core.estimate.speed import TimeEstimate
 from core.estimate.verdict import Verdict
-from core.formatting import UNKNOWN, byte_size
+from core.formatting import UNKNOWN, byte_size, megabytes, memory_size, number, rate, short_duration
 from core.machine.devices.names import short_label
 
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
@@ -44,6 +48,7 @@ class ModeLine:
         verdict, tone: As a word, and its colour.
         parts: What the need is made of, a line each; or why it cannot be used.
         is_chosen: It is the draft's mode.
+        time: Speed-up, time and cost; empty while nothing is known.
     """
 
     name: str
@@ -52,6 +57,7 @@ class ModeLine:
     tone: str
     parts: str
     is_chosen: bool
+    time: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +85,8 @@ class MemoryText:
         modes: Every mode; empty while nothing is known.
         totals: Memory of the machine, disk space, a line each.
         remedies: What would make it fit.
+        time: Of the chosen mode: seconds a step, speed-up, time and cost.
+        advice: What the figures recommend, or why nothing is recommended.
     """
 
     verdict: str
@@ -88,19 +96,37 @@ class MemoryText:
     modes: tuple[ModeLine, ...] = ()
     totals: tuple[str, ...] = ()
     remedies: tuple[RemedyText, ...] = ()
+    time: str = ""
+    advice: str = ""
 
 
+TIMING: Final = "Timing steps and the link between the devices…"
 MEASURING: Final = MemoryText("", "muted", "Estimating memory…")
 
 
-def memory_text(made: Overview) -> MemoryText:
-    """An estimate as text."""
+def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
+    """An estimate as text; `is_timing`: what the time is made of is being measured."""
     chosen, note = made.chosen, made.figures.note
     verdict, tone = _VERDICTS[chosen.verdict]
     measured = made.figures.is_measured
     remedies = tuple(map(_remedy, made.remedies))
-    modes = tuple(_mode_line(mode, mode.name == chosen.name, measured) for mode in made.modes)
-    return MemoryText(verdict, tone, " · ".join(map(_device, chosen.devices)), note, modes, _totals(made), remedies)
+    times = made.times or (None,) * len(made.modes)
+    modes = tuple(
+        _mode_line(mode, mode.name == chosen.name, measured, time, made.prices)
+        for mode, time in zip(made.modes, times, strict=True)
+    )
+    own = made.time
+    return MemoryText(
+        verdict,
+        tone,
+        " · ".join(map(_device, chosen.devices)),
+        note,
+        modes,
+        _totals(made),
+        remedies,
+        TIMING if is_timing else "" if own is None else _time(own, made.prices),
+        " ".join(filter(None, (made.time_note, made.advice if own is None else made.advice or own.reason))),
+    )
 
 
 def unknown_text(error: RankdeckError) -> MemoryText:
@@ -109,32 +135,63 @@ def unknown_text(error: RankdeckError) -> MemoryText:
 
 
 def _device(need: DeviceNeed) -> str:
-    free = "" if need.free_bytes is None else f" of {byte_size(need.free_bytes)}"
-    return f"{short_label(need.device)} {byte_size(need.memory.total)}{free}".replace(" ", NO_BREAK)
+    free = "" if need.free_bytes is None else f" of {memory_size(need.free_bytes)}"
+    return f"{short_label(need.device)} {memory_size(need.memory.total)}{free}".replace(" ", NO_BREAK)
+
+
+def _time(time: TimeEstimate, prices: Prices) -> str:
+    """The chosen mode's, in one line."""
+    step = f"{short_duration(time.step_s)} a step".replace(" ", NO_BREAK) if time.step_s is not None else ""
+    return " · ".join(filter(None, (step, _gains(time, prices, "× one device"))))
+
+
+def _gains(time: TimeEstimate, prices: Prices, times: str = "×") -> str:
+    """Speed-up, time and cost, as far as they are known."""
+    speedup = "" if time.speedup is None or time.name == Mode.SINGLE else f"{number(time.speedup, 2)} {times}"
+    hours = "" if time.hours is None else hours_text(time.hours)
+    kwh = "" if time.kwh is None else f"{number(time.kwh)} kWh"
+    cost = "" if time.cost is None else prices.amount(time.cost)
+    return " · ".join(part.replace(" ", NO_BREAK) for part in (speedup, hours, kwh, cost) if part)
 
 
 def _remedy(remedy: Remedy) -> RemedyText:
-    after = "measured once it is chosen" if remedy.bytes is None else f"{byte_size(remedy.bytes)} on a device"
+    after = "measured once it is chosen" if remedy.bytes is None else f"{memory_size(remedy.bytes)} on a device"
     return RemedyText(remedy.label, f"{remedy.text}: {after}", remedy.changes)
 
 
-def _mode_line(mode: ModeEstimate, is_chosen: bool, measured: bool) -> ModeLine:
+def _mode_line(
+    mode: ModeEstimate, is_chosen: bool, measured: bool, time: TimeEstimate | None, prices: Prices
+) -> ModeLine:
     name = mode.label[:1].upper() + mode.label[1:]
     if mode.reason:
         return ModeLine(name, "", UNKNOWN, "muted", mode.reason, is_chosen)
     largest = max(mode.devices, key=lambda need: need.memory.total)
     sizes = largest.memory.as_dict() | ({} if measured else {"activations": None})
-    parts = [f"{text}: {byte_size(sizes[part])}" for part, text in _PARTS.items()]
+    parts = [f"{text}: {memory_size(sizes[part])}" for part, text in _PARTS.items()]
     verdict, tone = _VERDICTS[mode.verdict] if mode.verdict != "unknown" else (UNKNOWN, "muted")
-    lines = [mode.sentence(), f"{short_label(largest.device)}:", *parts]
-    return ModeLine(name, byte_size(mode.largest), verdict, tone, "\n".join(lines), is_chosen)
+    lines = [mode.sentence(), f"{short_label(largest.device)}:", *parts, *_time_parts(time)]
+    gains = "" if time is None else _gains(time, prices)
+    return ModeLine(name, memory_size(mode.largest), verdict, tone, "\n".join(lines), is_chosen, gains)
+
+
+def _time_parts(time: TimeEstimate | None) -> list[str]:
+    if time is None or time.step_s is None:
+        return [] if time is None else [time.reason]
+    parts = [f"Time of a step: {short_duration(time.step_s)}"]
+    if time.exchange_s:
+        parts.append(f"Of that in the exchange: {short_duration(time.exchange_s)}")
+    if time.sent_bytes:
+        parts.append(f"Sent by each device: {megabytes(time.sent_bytes)}")
+    if time.tokens_per_s is not None:
+        parts.append(f"Speed: {rate(time.tokens_per_s, 'tok/s')}")
+    return [*parts, "Measured in an earlier run" if time.source == "runs" else "Predicted from timed steps"]
 
 
 def _totals(made: Overview) -> tuple[str, ...]:
     chosen, free = made.chosen, made.free
-    lines = [f"Memory of this computer: {byte_size(chosen.host_bytes)} of {byte_size(free.ram)} free"]
+    lines = [f"Memory of this computer: {memory_size(chosen.host_bytes)} of {memory_size(free.ram)} free"]
     if chosen.commit_bytes is not None:
-        lines.append(f"With the page file: {byte_size(chosen.commit_bytes)} of {byte_size(free.commit)} free")
+        lines.append(f"With the page file: {memory_size(chosen.commit_bytes)} of {memory_size(free.commit)} free")
     copies = made.run.config.keep_checkpoints + 1
     each = f"{copies} × {byte_size(chosen.checkpoint_bytes)}"
     lines.append(f"Checkpoints: {byte_size(chosen.disk_bytes)} ({each}) of {byte_size(free.disk)} free")

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.config.mode import Mode, mode_label
 from core.formatting import count
 from core.machine.devices import Device, device_texts
 from core.machine.devices.names import SEPARATOR, device_label, label_by_uuid
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.resume.checkpoint_choice import CheckpointEntry
 from core.resume.plan import ResumePlan
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
@@ -20,9 +20,12 @@ from core.run_folder.store import RunEntry
 
 UNCHANGED: Final = "unchanged"
 NEWEST: Final = "Newest checkpoint"
+BALANCED: Final[Mapping[str, str]] = {"mode": Mode.DDP, "balance": "measured"}
+"""What an alert about a slow device advises."""
 MODES: Final[Sequence[Mapping[str, str]]] = (
     {"mode": Mode.AUTO},
     {"mode": Mode.DDP},
+    BALANCED,
     {"mode": Mode.INDEPENDENT},
     *({"mode": Mode.ZERO, "zero_stage": stage} for stage in ("1", "2", "3")),
     {"mode": Mode.FSDP},
@@ -124,4 +127,5 @@ def _mode_text(mode: Mapping[str, str]) -> str:
         return f"ZeRO, stage {mode.get('zero_stage', '1')}"
     if name == Mode.INDEPENDENT and mode.get("sync_every"):
         return f"parallel-independent, synchronised every {mode['sync_every']} steps"
-    return mode_label(name, "automatic")
+    balanced = " with load balancing" if mode.get("balance") == "measured" and name == Mode.DDP else ""
+    return f"{mode_label(name, 'automatic')}{balanced}"

@@ -12,6 +12,7 @@ from core.formatting import count, number
 
 if TYPE_CHECKING:
     from core.compare.figures import Figures
+    from core.recipes.main_metric import MainMetric
     from core.run_folder.record import RunRecord
 
 REPORTED: Final = ("finished", "failed", "interrupted")
@@ -69,12 +70,13 @@ def run_news(record: RunRecord, figures: Figures | None = None) -> RunNews | Non
         figures: Its evaluations, where they could be read.
     """
     from app.state.run_outcome import cause_and_step  # here: NumPy comes with it
+    from core.recipes.main_metric import MainMetrics  # here: the window opens without it
 
     state, name = record.entry.state, record.label
     if state is None:
         return None
     if state.state == "finished":
-        return RunNews(record.path, "success", f"{name} finished.", _best(figures))
+        return RunNews(record.path, "success", f"{name} finished.", _best(figures, MainMetrics().of(state.recipe)))
     if state.state == "failed":
         error = state.error or {}
         return RunNews(
@@ -88,13 +90,15 @@ def run_news(record: RunRecord, figures: Figures | None = None) -> RunNews | Non
     return None
 
 
-def _best(figures: Figures | None) -> str:
-    """The best validation loss, or the last loss of a run that was not evaluated."""
+def _best(figures: Figures | None, metric: MainMetric) -> str:
+    """The best evaluation of the recipe's main metric, or its last value in a run that was not evaluated."""
     if figures is None:
         return ""
-    points = figures.evals.get("val_loss")
+    points = next((found for name in metric.eval_names if (found := figures.evals.get(name))), None)
     if points:
-        step, value = min(points, key=lambda point: point[1])
-        return f"Best validation loss {number(value)} at step {count(int(step))}."
-    last = next((group.last["loss"] for group in figures.groups.values() if "loss" in group.last), None)
-    return f"Last loss {number(last)}." if last is not None else ""
+        pick = max if metric.is_higher_better else min
+        step, value = pick(points, key=lambda point: point[1])
+        return f"Best {metric.eval_title} {number(value)} at step {count(int(step))}."
+    groups = figures.groups.values()
+    last = next((group.last[name] for group in groups for name in metric.names if name in group.last), None)
+    return f"Last {metric.title} {number(last)}." if last is not None else ""

@@ -1,20 +1,25 @@
-"""Run notes: model size, memory, all-reduce, batch shares and synchronisation of a run, a sentence each."""
+"""Run notes: model size, memory, time, all-reduce, batch shares and synchronisation of a run, a sentence each."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from core.config.mode import Mode
 from core.estimate.history import EVENT as MEMORY
 from core.estimate.history import device_peak
-from core.formatting import byte_size, megabytes
+from core.estimate.time_history import ENOUGH, SETTLING
+from core.formatting import listed, megabytes, memory_size, number, percent, short_duration
 
 if TYPE_CHECKING:
     from app.run_data.metrics_batch import Event
     from app.run_data.run_series import RunSeries
+    from core.machine.devices.names import RankNames
 
-KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised")
+NEWEST: Final = 256
+"""The mean time is that of up to 256 newest steps."""
+KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised", "straggler")
 
 
 class RunNotes:
@@ -22,6 +27,7 @@ class RunNotes:
 
     def __init__(self) -> None:
         self._newest: dict[str, Event] = {}
+        self._slowed: Event = {}
         self._peak = 0
         self._seen = 0
         self._first: Event | None = None
@@ -31,7 +37,7 @@ class RunNotes:
         events = run.events
         first = events[0] if events else None
         if first is not self._first or len(events) < self._seen:  # another run, or its older events came afterwards
-            self._newest, self._peak, self._seen, self._first = {}, 0, 0, first
+            self._newest, self._slowed, self._peak, self._seen, self._first = {}, {}, 0, 0, first
         for event in events[self._seen :]:
             self._take(event)
         self._seen = len(events)
@@ -39,8 +45,10 @@ class RunNotes:
         parts = (
             _model(newest.get("model", {})),
             _memory(launch.get("predicted_bytes"), self._peak),
+            _time(launch, run),
             str(newest.get("exchange", {}).get("words") or ""),
             _shares(newest.get("balance", {})),
+            _straggler(newest.get("straggler", {})),
             _meetings(newest.get("synchronised", {}))
             if launch.get("mode", Mode.INDEPENDENT) == Mode.INDEPENDENT
             else "",
@@ -49,11 +57,31 @@ class RunNotes:
         )
         return tuple(part for part in parts if part)
 
+    @property
+    def slowed(self) -> Event:
+        """The alert about a device that the others wait for now; empty where there is none."""
+        return self._slowed if self._newest.get("straggler", {}).get("ranks") else {}
+
+    def waits(self, names: RankNames) -> dict[str, str]:
+        """For which device the others wait now and how long, by the UUID of those that wait."""
+        event = self._newest.get("straggler", {})
+        late, shares = event.get("ranks"), event.get("waits")
+        if not late or not isinstance(late, list) or not isinstance(shares, Mapping):
+            return {}
+        who = listed([names.short(rank) for rank in late if isinstance(rank, int)])
+        return {
+            uuid: f"Waits {percent(share)} of each step for {who}."
+            for rank, uuid in enumerate(names.devices)
+            if rank not in late and isinstance(share := shares.get(str(rank)), int | float)
+        }
+
     def _take(self, event: Event) -> None:
         kind = str(event.get("event"))
         if kind == "launch":
             self._newest = {name: self._newest[name] for name in self._newest if name == "model"}
             self._peak = 0
+        if kind == "alert" and event.get("kind") == "straggler":
+            self._slowed = event
         if kind == MEMORY:
             self._peak = max(self._peak, device_peak(event) or 0)
         if kind in KINDS:
@@ -70,15 +98,61 @@ def _model(event: Event) -> str:
 
 def _memory(predicted: object, peak: int) -> str:
     """Of the device that needs most."""
-    parts = [f"{byte_size(predicted)} predicted"] if isinstance(predicted, int) else []
-    parts += [f"{byte_size(peak)} measured"] if peak else []
+    parts = [f"{memory_size(predicted)} predicted"] if isinstance(predicted, int) else []
+    parts += [f"{memory_size(peak)} measured"] if peak else []
     if isinstance(predicted, int) and peak:
         parts.append(f"error {100 * (predicted / peak - 1):+.1f} %")
     return f"Highest peak memory of a device: {', '.join(parts)}." if parts else ""
 
 
+def _time(launch: Event, run: RunSeries) -> str:
+    """Seconds of a step and speed-up, predicted before the start beside what was achieved."""
+    predicted_s, predicted, one = (
+        value if isinstance(value := launch.get(name), int | float) else None
+        for name in ("predicted_step_s", "predicted_speedup", "one_samples_per_s")
+    )
+    if predicted_s is None:
+        return ""
+    step_s, rate = _achieved(run)
+    parts = [f"Time of a step: {short_duration(predicted_s)} predicted"]
+    if step_s:
+        parts.append(f"{short_duration(step_s)} achieved")
+        parts.append(f"error {100 * (predicted_s / step_s - 1):+.1f} %")
+    text = f"{', '.join(parts)}."
+    if predicted is None or launch.get("mode") == Mode.SINGLE:
+        return text
+    achieved = f", {number(rate / one, 2)} × achieved" if rate and one else ""
+    return f"{text} Speed-up over one device: {number(predicted, 2)} × predicted{achieved}."
+
+
+def _achieved(run: RunSeries) -> tuple[float | None, float | None]:
+    """Mean seconds of the newest steps, and the samples a second of all ranks; None before there are enough."""
+    import numpy as np  # here: the window is painted before it is loaded
+
+    means: list[float] = []
+    rates: list[float] = []
+    for rank in run.ranks():
+        series = run.rank(rank)
+        columns = [series.columns.get(name) for name in ("step_time_s", "samples_per_s")]
+        first = max(SETTLING, series.rows - NEWEST)
+        if None in columns or series.rows - first < ENOUGH:
+            return None, None
+        seconds, speeds = (column.read(first, series.rows) for column in columns if column is not None)
+        known = ~np.isnan(seconds) & ~np.isnan(speeds)
+        total = float(seconds[known].sum())
+        if total <= 0:
+            return None, None
+        means.append(total / int(known.sum()))
+        rates.append(float((seconds[known] * speeds[known]).sum()) / total)
+    return (sum(means) / len(means), sum(rates)) if means else (None, None)
+
+
 def _shares(event: Event) -> str:
     return f"Batch shares by measured speed: {event['text']}." if event.get("text") else ""
+
+
+def _straggler(event: Event) -> str:
+    return str(event.get("text") or "") if event.get("ranks") else ""
 
 
 def _meetings(event: Event) -> str:

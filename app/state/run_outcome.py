@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -32,6 +33,7 @@ class RunOutcome:
         resumes: A next step is to resume it.
         has_log: A next step is to look into the log.
         resume_step: Of the checkpoint that it resumes from; None where that is not known.
+        balances: A next step is to stop it and resume it with load balancing.
     """
 
     kind: str
@@ -41,6 +43,7 @@ class RunOutcome:
     resumes: bool = False
     has_log: bool = True
     resume_step: int | None = None
+    balances: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,18 +66,24 @@ class ModelFile:
         return str(Path(self.folder) / self.name)
 
     @property
-    def text(self) -> str:
-        """ "model.safetensors, 3.4 MB, in /home/…"."""
-        return f"{self.name}, {byte_size(self.size_bytes)}, in {self.folder}"
+    def head(self) -> str:
+        """ "model.safetensors, 3.4 MB, in": what stands before the folder."""
+        return f"{self.name}, {byte_size(self.size_bytes)}, in"
 
 
-def run_outcome(state: RunState, series: RunSeries, heroes: Sequence[Hero] = DEFAULT_HEROES) -> RunOutcome | None:
-    """How a run ended, or that it fell back or cannot be saved; None when there is nothing to tell.
+def run_outcome(
+    state: RunState,
+    series: RunSeries,
+    heroes: Sequence[Hero] = DEFAULT_HEROES,
+    slowed: Mapping[str, Any] = MappingProxyType({}),
+) -> RunOutcome | None:
+    """How a run ended, or that it fell back, is slowed down or cannot be saved; None when there is nothing to tell.
 
     Args:
         state: Of the run.
         series: What it reported.
         heroes: Its figures: the first of them that evaluations measure says what was best.
+        slowed: The alert about a device that the others wait for; empty where there is none.
     """
     error = state.error or {}
     text, step = cause_and_step(error), _saved_step(state, series)
@@ -96,6 +105,10 @@ def run_outcome(state: RunState, series: RunSeries, heroes: Sequence[Hero] = DEF
         title, what = _fallen_back(state)
         text = sentences(state.fallback, f"To try {what} again, {again}.")
         return RunOutcome("warning", title, text, _log_in(state.fallback))
+    if state.is_live and slowed:
+        text = cause_and_step({name: str(slowed.get(name) or "") for name in ("cause", "next_step", "window_step")})
+        balances = state.mode == Mode.DDP and bool(slowed.get("gain"))
+        return RunOutcome("warning", str(slowed.get("title")), text, has_log=False, balances=balances)
     return None
 
 

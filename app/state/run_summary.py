@@ -93,7 +93,7 @@ def progress_text(summary: RunSummary, now: float) -> tuple[str, str]:
 
 
 def summarise(
-    state: RunState | None,
+    state: RunState,
     series: RunSeries,
     labels: Mapping[str, str] | None = None,
     recipe: str = "",
@@ -102,14 +102,12 @@ def summarise(
     """A run's summary from its state and what its ranks reported.
 
     Args:
-        state: As its host says it is; None without a run.
+        state: As its host says it is.
         series: What its ranks reported.
         labels: What devices are called, by UUID (`device_label`).
         recipe: The title of its recipe, for runs that have no name of their own.
         title: What the header calls the run; what it says need not be said again.
     """
-    if state is None:
-        return RunSummary()
     clock = series.clock()
     newest = clock.last("step")
     step = max(state.step, int(newest)) if newest is not None and state.is_live else state.step

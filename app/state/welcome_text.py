@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from core.formatting import byte_size, gibibytes, listed
+from core.formatting import byte_size, listed, memory_size
 from core.machine.devices.names import device_label
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def found_text(devices: Sequence[Device], samples: Sequence[DeviceSample]) -> st
     word = "GPU" if gpus else "CPU device"
     text = f"Rankdeck found {len(shown)} {word}{'' if len(shown) == 1 else 's'}"
     free = _free_bytes(shown, samples)
-    memory = f" and {gibibytes(free)} of free memory" if free else ""
+    memory = f" and {memory_size(free)} of free memory" if free else ""
     return f"{text}{memory}. {NOTHING_DOWNLOADED}"
 
 

@@ -199,19 +199,14 @@ class CheckpointStore:
         return [self._folder(number) for number in unfinished if not self._remove(number)]
 
     def prune(self, keep: int, protect: Collection[int] = ()) -> Sequence[int]:
-        """Removes all but the last `keep` checkpoints, the best by validation loss, and the one in use.
+        """Removes all but the last `keep` checkpoints, those that are protected, and the one in use.
 
         Damaged ones are left for a person to look at. Diverged ones are not counted; a newer good one removes them.
         Returns the numbers that were removed.
         """
         known = [checkpoint for checkpoint in self.list() if checkpoint.number not in self._damaged]
         good = [checkpoint for checkpoint in known if not checkpoint.diverged]
-        best = min(
-            (g for g in good if g.val_loss is not None), key=lambda g: (g.val_loss or 0.0, -g.number), default=None
-        )
         stay = {g.number for g in good[-max(keep, 1) :]} | set(protect) | {self._in_use, self._open}
-        if best is not None:
-            stay.add(best.number)
         stay |= {g.number for g in known if g.diverged and (not good or g.number > good[-1].number)}
         return [g.number for g in known if g.number not in stay and self._remove(g.number)]
 

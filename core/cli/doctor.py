@@ -1,26 +1,110 @@
-"""`rankdeck doctor`: is this machine ready to train? Every line says how it is and what to do."""
+"""`rankdeck doctor`: is this machine ready to train? Every line says how it is and what to do; self-tests try it."""
 
 from __future__ import annotations
 
 import argparse
-import dataclasses
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Final
 
-from core.cli.checks import examine
+from core.cli.device_request import with_devices
+from core.cli.follow import INTERRUPTED_TWICE
+from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
-from core.errors import PreflightError
-from core.machine.platform import this_platform
+from core.doctor.diagnostics import DiagnosticsFile, gather, write_zip
+from core.doctor.finding import MODES, Finding, Level, merged
+from core.doctor.fit import FIT
+from core.doctor.person import redactor_here
+from core.doctor.quick import examine
+from core.doctor.self_tests import judge_modes, list_here, run_self_test
+from core.errors import PreflightError, RankdeckError, UsageError
+from core.formatting import byte_size
+from core.launch.command_line import request_from_arguments
+from core.launch.resolved import ResolvedRun, resolve
+from core.machine.devices.monitor import DeviceMonitor
+from core.machine.platform import Platform, this_platform
+
+_LABELS: Final[Mapping[Level, str]] = {"ok": "OK", "warn": "WARN", "fail": "FAIL", "not_tried": "–"}
 
 
 def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Prints each finding; exit code 3 when one of them keeps runs from starting."""
-    findings = []
-    for finding in examine(chosen_runs_dir(arguments), this_platform()):
+    """Prints each finding; exit code 3 when one of them keeps runs from starting, 130 after Ctrl+C in a self-test."""
+    runs_dir, platform = chosen_runs_dir(arguments), this_platform()
+    findings, interrupted = [], False
+    for finding in examine(runs_dir, platform):
         findings.append(finding)
-        if not arguments.json:
-            terminal.say(f"{finding.level.upper():4}  {finding.name}: {finding.text}")
-            if finding.next_step:
-                terminal.say(f"      → {finding.next_step}")
+        if finding.topic.group != MODES or not arguments.self_test:  # they are judged again after the self-tests
+            _show(finding, arguments, terminal)
+    if arguments.self_test:
+        with counted_interrupts() as interrupts:
+            tested = _run_self_tests(arguments, runs_dir, platform, terminal, interrupts)
+        interrupted = interrupts.count > 0
+        modes = judge_modes(tested, platform)
+        for finding in modes:
+            _show(finding, arguments, terminal)
+        findings = merged(findings, [*tested, *modes])
     if arguments.json:
-        terminal.json([dataclasses.asdict(finding) for finding in findings])
-    return PreflightError.exit_code if any(finding.level == "fail" for finding in findings) else 0
+        terminal.json([finding.as_dict() for finding in findings])
+    if arguments.zip:
+        settings = {name: value for name, value in os.environ.items() if name.startswith(("RANKDECK_", "CUDA_"))}
+        files = gather(findings, runs_dir, platform, {"variables": settings}, redactor_here())
+        _save(files, Path(arguments.zip), arguments, terminal)
+    if interrupted:
+        return INTERRUPTED_TWICE
+    return PreflightError.exit_code if any(finding.stops_runs for finding in findings) else 0
+
+
+def _show(finding: Finding, arguments: argparse.Namespace, terminal: Terminal) -> None:
+    if arguments.json:
+        return
+    terminal.say(f"{_LABELS[finding.level]:4}  {finding.name}: {finding.text}")
+    if finding.next_step:
+        terminal.say(f"      → {finding.next_step}")
+
+
+def _run_self_tests(
+    arguments: argparse.Namespace, runs_dir: Path, platform: Platform, terminal: Terminal, interrupts: Interrupts
+) -> list[Finding]:
+    """Each test's findings; an interrupt ends the one that runs, and the others are not tried."""
+    found: list[Finding] = []
+    run, problem = _chosen_run(arguments, platform)
+    for test in list_here(run, platform):
+        if not arguments.json:
+            terminal.progress(test.name)
+        for finding in run_self_test(test, platform, runs_dir, cancelled=lambda: interrupts.count > 0):
+            found.append(finding)
+            _show(finding, arguments, terminal)
+    if problem is not None:
+        found.append(problem)
+        _show(problem, arguments, terminal)
+    return found
+
+
+def _chosen_run(arguments: argparse.Namespace, platform: Platform) -> tuple[ResolvedRun | None, Finding | None]:
+    """What the flags would train, or why nothing: MiniGPT with its defaults where there are none."""
+    try:
+        request = request_from_arguments(arguments)
+        with DeviceMonitor() as monitor:
+            available = monitor.devices()
+            config, _ = with_devices(request, available, monitor.cpu_slots(), platform)
+        return resolve(config, request.recipe, available, platform), None
+    except UsageError:
+        raise
+    except RankdeckError as error:
+        return None, replace(FIT.not_tried(error.cause), next_step=error.next_step)
+
+
+def _save(files: tuple[DiagnosticsFile, ...], path: Path, arguments: argparse.Namespace, terminal: Terminal) -> None:
+    """Lists what would be written, and writes it if the person agrees."""
+    terminal.quiet = terminal.quiet or arguments.json
+    terminal.say(f"Diagnostics for {path}:")
+    terminal.table(("FILE", "SIZE"), [(item.name, byte_size(item.size)) for item in files])
+    terminal.say("Names of user and machine, home folders, addresses and tokens are replaced in them.")
+    there = " It replaces the file that is there." if path.exists() else ""
+    if not arguments.yes and not terminal.ask(f"Write {path}?{there} [y/N] "):
+        raise UsageError("The diagnostics were not written.", "Agree when you are asked, or add --yes.")
+    write_zip(files, path)
+    terminal.say(f"Written: {path}")

@@ -1,4 +1,4 @@
-"""`rankdeck estimate`: what a run would need in memory and on disk, in every mode; how true earlier estimates were."""
+"""`rankdeck estimate`: a run's memory, time and cost in every mode; how true earlier estimates were."""
 
 from __future__ import annotations
 
@@ -9,12 +9,16 @@ from core.cli.device_request import with_devices
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.errors import ConfigError
+from core.estimate.advice import hours_text
+from core.estimate.find_time import find_time
 from core.estimate.free import free_now
 from core.estimate.history import history
 from core.estimate.overview import Overview, overview
+from core.estimate.prices import Prices, keep_prices, read_prices
 from core.estimate.probe import find_baselines, find_figures
-from core.formatting import UNKNOWN, byte_size, parameters_text
+from core.formatting import UNKNOWN, byte_size, memory_size, number, parameters_text, rate, short_duration
 from core.launch.command_line import request_from_arguments
+from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import resolve
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import device_label
@@ -22,11 +26,14 @@ from core.machine.platform import this_platform
 from core.recipes.check import check_by_recipe
 
 VERDICTS = {"fits": "fits", "tight": "tight", "too_large": "does not fit", "unknown": UNKNOWN}
+GAINS = {"faster": "faster", "same": "no gain", "slower": "slower", "unknown": UNKNOWN}
+FROM = {"probe": "probe", "runs": "earlier run", "": UNKNOWN}
 _COLUMNS = ("WEIGHTS", "GRADIENTS", "OPTIMIZER", "ACTIVATIONS", "EXCHANGE", "COPY", "FRAMEWORK", "GAPS", "SUM", "FREE")
 
 
 def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Shows the needs of a run, or the history of predictions."""
+    prices = _prices(arguments)
     if arguments.history:
         return _history(arguments, terminal)
     request = request_from_arguments(arguments)
@@ -40,19 +47,31 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
         config, _ = with_devices(request, available, monitor.cpu_slots(), platform)
         run = resolve(config, request.recipe, available, platform)
         free = free_now(monitor.sample(), chosen_runs_dir(arguments))
-    fitted, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-    run = replace(run, config=fitted)
+    checked, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
+    run = replace(run, config=checked)
     terminal.progress("Measuring the model")
     figures = find_figures(run)
     terminal.progress("Measuring bare processes (once for each PyTorch)")
     baselines = find_baselines(run)
+    terminal.progress("Timing steps and the link between the devices")
+    time = find_time(run, figures, chosen_runs_dir(arguments))
     terminal.end_progress()
-    made = overview(run, figures, baselines, free)
+    kept = remembered_batch(chosen_runs_dir(arguments) / FILE, run)
+    made = overview(run, figures, baselines, free, time, prices, kept)
     if arguments.json:
         terminal.json(made.as_dict())
     else:
         _show(terminal, made)
     return 0
+
+
+def _prices(arguments: argparse.Namespace) -> Prices:
+    """The prices that are known; those that were given are remembered."""
+    known = read_prices()
+    prices = known.with_texts(arguments.price_kwh, arguments.price_gpu_hour)
+    if prices != known:
+        keep_prices(prices)
+    return prices
 
 
 def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -61,20 +80,31 @@ def _history(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.json(rows)
         return 0
     terminal.table(
-        ("RUN", "RECIPE", "MODE", "PREDICTED", "MEASURED", "ERROR"),
+        ("RUN", "RECIPE", "MODE", "PREDICTED", "MEASURED", "ERROR", "PREDICTED STEP", "MEASURED STEP", "ERROR"),
         [
             (
                 row["run"],
                 row["recipe"],
                 row["mode"],
-                byte_size(row["predicted_bytes"]),
-                byte_size(row["measured_bytes"]),
-                UNKNOWN if row["error"] is None else f"{100 * row['error']:+.1f} %",
+                memory_size(row["predicted_bytes"]),
+                memory_size(row["measured_bytes"]),
+                _error(row["error"]),
+                _seconds(row["predicted_step_s"]),
+                _seconds(row["measured_step_s"]),
+                _error(row["time_error"]),
             )
             for row in rows
         ],
     )
     return 0
+
+
+def _error(value: float | None) -> str:
+    return UNKNOWN if value is None else f"{100 * value:+.1f} %"
+
+
+def _seconds(value: float | None) -> str:
+    return UNKNOWN if value is None else short_duration(value)
 
 
 def _show(terminal: Terminal, made: Overview) -> None:
@@ -88,16 +118,44 @@ def _show(terminal: Terminal, made: Overview) -> None:
             rows.append((mode.name, *[UNKNOWN] * (len(_COLUMNS) + 1), mode.reason))
         for need in mode.devices:
             memory = need.memory.as_dict() | ({} if figures.is_measured else {"activations": None})
-            sizes = [byte_size(value) for value in (*memory.values(), need.free_bytes)]
+            sizes = [memory_size(value) for value in (*memory.values(), need.free_bytes)]
             rows.append((mode.name, device_label(need.device), *sizes, VERDICTS[need.verdict]))
     terminal.table(("MODE", "DEVICE", *_COLUMNS, "VERDICT"), rows)
     terminal.say(f"{chosen.name}: {chosen.sentence()}")
-    terminal.say(f"Machine's memory: {byte_size(chosen.host_bytes)} of {byte_size(free.ram)} free")
+    terminal.say(f"Machine's memory: {memory_size(chosen.host_bytes)} of {memory_size(free.ram)} free")
     if chosen.commit_bytes is not None:
-        terminal.say(f"Commit charge: {byte_size(chosen.commit_bytes)} of {byte_size(free.commit)} free")
+        terminal.say(f"Commit charge: {memory_size(chosen.commit_bytes)} of {memory_size(free.commit)} free")
     copies = made.run.config.keep_checkpoints + 1
     disk = f"{byte_size(chosen.disk_bytes)} for {copies} of {byte_size(chosen.checkpoint_bytes)}"
     terminal.say(f"Checkpoints: {disk}; {byte_size(free.disk)} free on the disk")
     for remedy in made.remedies:
-        after = "to be measured" if remedy.bytes is None else byte_size(remedy.bytes)
+        after = "to be measured" if remedy.bytes is None else memory_size(remedy.bytes)
         terminal.say(f"  {remedy.text}: {after}")
+    _show_time(terminal, made)
+
+
+def _show_time(terminal: Terminal, made: Overview) -> None:
+    rows = []
+    for mode, time in zip(made.modes, made.times, strict=True):
+        if mode.reason:
+            continue
+        speed = rate(time.samples_per_s, "samples/s") if time.tokens_per_s is None else rate(time.tokens_per_s, "tok/s")
+        rows.append(
+            (
+                mode.name,
+                _seconds(time.step_s),
+                speed,
+                UNKNOWN if time.speedup is None else f"{number(time.speedup)} ×",
+                UNKNOWN if time.hours is None else hours_text(time.hours),
+                UNKNOWN if time.kwh is None else number(time.kwh),
+                UNKNOWN if time.cost is None else made.prices.amount(time.cost),
+                GAINS[time.gain],
+                FROM[time.source],
+            )
+        )
+    terminal.table(("MODE", "STEP", "SPEED", "SPEED-UP", "TIME", "KWH", "COST", "VERDICT", "FROM"), rows)
+    reasons = dict.fromkeys(time.reason for mode, time in zip(made.modes, made.times, strict=True) if not mode.reason)
+    for text in filter(None, (made.time_note, *reasons)):
+        terminal.say(text)
+    if made.advice and made.advice not in reasons:
+        terminal.say(made.advice)

@@ -17,6 +17,7 @@ from core.errors import RankdeckError, StateFileError, sentences
 from core.formatting import UNKNOWN, count, number
 from core.metrics.metrics_file import MetricsTail
 from core.parsing import ParseError, parse_json
+from core.recipes.main_metric import LOSS, MainMetric, MainMetrics
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
@@ -50,6 +51,7 @@ class Follower:
         self._as_json = as_json
         self._tail = MetricsTail(store.metrics, offset)
         self._progress = RunProgress()
+        self._metrics = MainMetrics()
         self._live = LiveStatus(store)
         self._shown: tuple[str, str] | None = None
         self._trouble: Mapping[str, str] = {}
@@ -83,6 +85,7 @@ class Follower:
         handled = 0
         while True:
             state = self._state()  # first the state, then the lines: so no line before an end is missed
+            self._progress.metric = self._metrics.of(state.recipe)
             self._show_lines()
             self._show_state(state)
             if not state.is_live:
@@ -116,7 +119,7 @@ class Follower:
                 self._progress.take(parsed)
                 if self._as_json:
                     self._terminal.data(line.decode("utf-8", errors="replace"))
-                elif (text := event_text(parsed)) and not self._is_known(parsed):
+                elif (text := event_text(parsed, self._progress.metric)) and not self._is_known(parsed):
                     self._terminal.say(text)
 
     def _is_known(self, line: Mapping[str, Any]) -> bool:
@@ -193,7 +196,7 @@ class StopLadder:
         return "Saving a checkpoint at the next step, then stopping. Press Ctrl+C again to stop immediately."
 
 
-def event_text(line: Mapping[str, Any]) -> str:
+def event_text(line: Mapping[str, Any], metric: MainMetric = LOSS) -> str:
     """The text of a metrics line that is shown on a line of its own; empty for all others."""
     event, step = line.get("event"), line.get("step")
     if event == "launch":
@@ -201,7 +204,7 @@ def event_text(line: Mapping[str, Any]) -> str:
         devices = ", ".join(map(str, devices)) if isinstance(devices, list) else UNKNOWN
         return f"Training on {devices} ({line.get('mode')})."
     if event == "eval":
-        return f"step {step}: validation loss {number(line.get('val_loss'), 4)}{_other_figures(line)}"
+        return f"step {step}: {_evaluation(line, metric)}"
     if event == "commit":
         diverged = " (diverged: its weights are not finite)" if line.get("diverged") else ""
         made = line.get("checkpoint", line.get("generation"))  # 0.1
@@ -220,7 +223,7 @@ def event_text(line: Mapping[str, Any]) -> str:
         return f"Falling back to {what}: {line.get('reason')}"
     if event == "balance":
         return f"step {step}: batch shares by measured speed: {line.get('text')}"
-    if event == "sample_left_out":
+    if event == "sample_left_out" or (event == "straggler" and not line.get("ranks")):  # its beginning is an alert
         return str(line.get("text"))
     if event == "alert":
         parts = [str(line[name]) for name in ("message", "cause", "next_step") if line.get(name)]
@@ -230,11 +233,14 @@ def event_text(line: Mapping[str, Any]) -> str:
     return ""
 
 
-def _other_figures(line: Mapping[str, Any]) -> str:
-    """A recipe's other validation metrics, such as the return of episodes."""
-    figures = {name.removeprefix("val_"): value for name, value in line.items() if name.startswith("val_")}
-    others = {name: value for name, value in figures.items() if name != "loss" and isinstance(value, int | float)}
-    return "".join(f", {name.replace('_', ' ')} {number(value, 4)}" for name, value in others.items())
+def _evaluation(line: Mapping[str, Any], metric: MainMetric) -> str:
+    """The main metric, then the recipe's other validation metrics, such as the length of episodes."""
+    main = next((name for name in metric.eval_names if name in line), "val_loss")
+    title = metric.eval_title if main != "val_loss" else LOSS.eval_title
+    others = (name for name in line if name.startswith("val_") and name not in ("val_loss", main))
+    figures = {title: line.get(main), **{name.removeprefix("val_").replace("_", " "): line[name] for name in others}}
+    known = {name: value for name, value in figures.items() if name == title or isinstance(value, int | float)}
+    return ", ".join(f"{name} {number(value, 4)}" for name, value in known.items())
 
 
 def _parsed(line: bytes) -> dict[str, Any]:

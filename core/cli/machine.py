@@ -10,7 +10,7 @@ from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.config.fields import FieldSpec, FieldValue
 from core.errors import UsageError
-from core.formatting import UNKNOWN, gibibytes, number
+from core.formatting import UNKNOWN, memory_size, number
 from core.launch.mode import why_no_cuda
 from core.machine.devices import Device, DeviceSample
 from core.machine.devices.defaults import in_use_by
@@ -48,7 +48,7 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
         (
             UNKNOWN if device.hidden_by else f"{device.kind}:{device.index}",
             device.name,
-            gibibytes(device.memory_bytes),
+            memory_size(device.memory_bytes),
             *_figures(samples.get(device.uuid)),
             _user(device, samples.get(device.uuid)),
             device.uuid,

@@ -207,9 +207,31 @@ def _add_measure(measure: Parser) -> None:
 def _add_estimate(estimate: Parser) -> None:
     add_train_flags(estimate)
     estimate.add_argument(
-        "--history", action="store_true", help="Show predicted and measured memory of all runs, and the error."
+        "--history", action="store_true", help="Show predicted and measured memory and time of all runs, and the error."
+    )
+    estimate.add_argument(
+        "--price-kwh", metavar="PRICE", help="What a kilowatt hour costs, for example '0.30 €'. It is remembered."
+    )
+    estimate.add_argument(
+        "--price-gpu-hour",
+        metavar="PRICE",
+        help="What an hour of one GPU costs, for example '$2.50'. It is remembered.",
     )
     _add_json(estimate)
+
+
+def _add_doctor(doctor: Parser) -> None:
+    add_train_flags(doctor)
+    doctor.add_argument(
+        "--self-test",
+        action="store_true",
+        help="Also compute on each device, connect two processes, measure the model.",
+    )
+    doctor.add_argument(
+        "--zip", metavar="FILE", help="Write diagnostics to FILE, without names of the user and the machine."
+    )
+    doctor.add_argument("--yes", action="store_true", help="Write FILE without asking.")
+    _add_json(doctor)
 
 
 def _add_preview(preview: Parser) -> None:
@@ -322,11 +344,15 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("tag", "Add tags to a run, or remove some.", _add_tag),
     ("rm", "Move runs to the bin.", _add_rm),
     ("bin", "List the runs in the bin, put some back, or delete them for good.", _add_bin),
-    ("doctor", "Check this machine: Python, PyTorch, GPUs, memory, disk, network.", _add_list),
+    (
+        "doctor",
+        "Check this machine: modes, GPUs, PyTorch, memory, disk; --self-test: try devices and links.",
+        _add_doctor,
+    ),
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
     (
         "estimate",
-        "Estimate a run's memory and disk space in every mode before it starts; --history: how true that was.",
+        "Estimate a run's memory, time and cost in every mode before it starts; --history: how true that was.",
         _add_estimate,
     ),
     (

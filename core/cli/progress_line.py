@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from core.config.mode import Mode
 from core.formatting import count, duration, number, rate
+from core.recipes.main_metric import LOSS, MainMetric
 
 _RATE_WINDOW_STEPS: Final = 200
 MOST_EPOCHS: Final = 1e9
@@ -22,11 +23,13 @@ class RunProgress:
         self.goal = ""
         """Progress towards a goal that ends the run."""
         self.mode = ""
-        self.val_loss: float | None = None
+        self.metric: MainMetric = LOSS
+        """What its recipe is judged by."""
         self.epoch = 0
         self.first_epoch = 1
         """1 for recipes, which count epochs from 0; 0 for scripts, whose number is shown as printed."""
         self._last: dict[int, Mapping[str, Any]] = {}
+        self._evaluated: dict[str, float] = {}
         self._times: deque[tuple[int, float]] = deque(maxlen=_RATE_WINDOW_STEPS)
         self._ranks = 1
 
@@ -35,8 +38,8 @@ class RunProgress:
         event = line.get("event")
         if event == "step":
             self._take_step(line)
-        elif event == "eval" and isinstance(line.get("val_loss"), float | int):
-            self.val_loss = float(line["val_loss"])
+        elif event == "eval":
+            self._evaluated |= {name: value for name, value in line.items() if isinstance(value, int | float)}
         elif event == "launch":
             self._last.clear()
             self._times.clear()
@@ -52,9 +55,14 @@ class RunProgress:
         return min(steps, default=0) if self.mode == Mode.INDEPENDENT else max(steps, default=0)
 
     @property
-    def loss(self) -> float | None:
-        """The last loss, the mean over ranks."""
-        return self._mean("loss")
+    def value(self) -> float | None:
+        """The last value of the main metric, the mean over ranks."""
+        return next((mean for name in self.metric.names if (mean := self._mean(name)) is not None), None)
+
+    @property
+    def evaluated(self) -> float | None:
+        """Its value in the last evaluation."""
+        return next((self._evaluated[name] for name in self.metric.eval_names if name in self._evaluated), None)
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -79,9 +87,9 @@ class RunProgress:
             parts.append(self.goal)
         if self.epoch:
             parts.append(f"epoch {self.epoch + self.first_epoch}")
-        parts.append(f"loss {number(self.loss, 4)}")
-        if self.val_loss is not None:
-            parts.append(f"val {number(self.val_loss, 4)}")
+        parts.append(f"{self.metric.title} {number(self.value, 4)}")
+        if self.evaluated is not None:
+            parts.append(f"val {number(self.evaluated, 4)}")
         if self.tokens_per_s is not None:
             parts.append(rate(self.tokens_per_s, "tok/s"))
         if self.left_s is not None:

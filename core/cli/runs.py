@@ -8,6 +8,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
+from core.checkpoints.checkpoint_choice import list_checkpoints
 from core.cli.follow import Ending, Follower
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
@@ -18,8 +19,8 @@ from core.export.lines import MetricsLines
 from core.formatting import UNKNOWN, byte_size, count, moment, number
 from core.launch.command_line import command_text, to_command_line
 from core.paths import default_runs_dir
+from core.recipes.main_metric import MainMetrics
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.resume.checkpoint_choice import list_checkpoints
 from core.run_folder.bin import folder_bytes
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
@@ -50,8 +51,9 @@ def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def list_table(rows: Sequence[tuple[RunEntry, str]], terminal: Terminal) -> None:
     """Prints runs and their names as a table."""
-    headings = ("RUN", "NAME", "STATE", "STEP", "LOSS", "STARTED", "WHY")
-    terminal.table(headings, [_row(entry, label) for entry, label in rows])
+    headings = ("RUN", "NAME", "STATE", "STEP", "VALUE", "STARTED", "WHY")
+    metrics = MainMetrics()
+    terminal.table(headings, [_row(entry, label, metrics) for entry, label in rows])
 
 
 def leftover_text(pids: Sequence[int]) -> str:
@@ -84,7 +86,7 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
             "State": f"{state.state}{f' ({state.phase})' if state.phase else ''}, attempt {state.attempt}",
             "Started": moment(state.created),
             "Step": _steps(state),
-            "Loss": f"{number(state.loss, 4)}, validation {number(state.val_loss, 4)}",
+            **_figures(store, state),
             "Last checkpoint": count(state.checkpoint),
             "Checkpoints": ", ".join(item.text for item in checkpoints) or UNKNOWN,
             "Mode": f"{state.mode} on {', '.join(state.devices) or UNKNOWN}",
@@ -209,12 +211,25 @@ def _steps(state: RunState) -> str:
     return count(state.step) + (f" of {count(state.total_steps)}" if state.total_steps else "")
 
 
-def _row(entry: RunEntry, label: str) -> tuple[str, ...]:
+def _figures(store: RunStore, state: RunState) -> dict[str, str]:
+    """The main metric and its evaluation: "Loss: 1.83, validation 1.97", "Return: 487, best evaluation 491"."""
+    metric = MainMetrics().of(state.recipe)
+    curve = metric.read(state.loss, store.columns, store.metrics)
+    evaluated = f"best evaluation {number(metric.best(curve), 4)}"
+    if "loss" in metric.names:
+        evaluated = f"validation {number(state.val_loss, 4)}"
+    return {metric.title.capitalize(): f"{number(metric.last(state.loss, curve), 4)}, {evaluated}"}
+
+
+def _row(entry: RunEntry, label: str, metrics: MainMetrics) -> tuple[str, ...]:
     state, name = entry.state, "" if label == entry.path.name else label
     if state is None:
         return (entry.path.name, name, entry.word, UNKNOWN, UNKNOWN, UNKNOWN, entry.problem or "")
     why = state.error.get("cause", "") if state.error else state.phase
-    return (entry.path.name, name, entry.word, _steps(state), number(state.loss, 4), moment(state.created), why)
+    metric, store = metrics.of(state.recipe), RunStore(entry.path)
+    value = metric.last(state.loss, metric.read(state.loss, store.columns, store.metrics))
+    figure = UNKNOWN if value is None else f"{metric.title} {number(value, 4)}"
+    return (entry.path.name, name, entry.word, _steps(state), figure, moment(state.created), why)
 
 
 def entry_values(entry: RunEntry, leftovers: list[int], notes: RunNotes) -> dict[str, Any]:

@@ -130,17 +130,14 @@ def exit_code(ending: Ending) -> int:
 
 
 def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
-    """Reports how a run ended: its losses and the model's path, or its error."""
+    """Reports how a run ended: its figures and the model's path, or its error."""
     state = ending.state
     if state.state in ("finished", "stopped"):
-        loss, val_loss = _first(ending.progress.loss, state.loss), _first(ending.progress.val_loss, state.val_loss)
-        figures = [f"loss {number(loss, 4)}"] if loss is not None else []
-        figures += [f"validation loss {number(val_loss, 4)}"] if val_loss is not None else []
+        figures = _figures(ending, store)
         at = f" at step {state.step}" if state.step or figures else ""
         at += f" ({state.goal})" if state.goal else ""
         took = duration(state.updated - state.created)
-        losses = f": {', '.join(figures)}" if figures else "."
-        terminal.say(f"{state.state.capitalize()}{at} after {took}{losses}")
+        terminal.say(f"{state.state.capitalize()}{at} after {took}{f': {figures}' if figures else '.'}")
         if state.stopped_by:
             terminal.say(f"Stopped early: {state.stopped_by}")
         if state.recipe == USER_SCRIPT and not at:
@@ -156,6 +153,19 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
             terminal.say(f"{again}: rankdeck resume {store.dir.name}")
     elif state.error is not None:
         terminal.error(run_error(state, store))
+
+
+def _figures(ending: Ending, store: RunStore) -> str:
+    """The last value of the run's main metric and of its evaluation: "loss 1.83, validation loss 1.97"."""
+    progress, state = ending.progress, ending.state
+    metric = progress.metric
+    value, evaluated = progress.value, progress.evaluated
+    if value is None:  # nothing was trained since the run was resumed
+        value = metric.last(state.loss, metric.read(state.loss, store.columns, store.metrics))
+    if evaluated is None and "loss" in metric.names:
+        evaluated = state.val_loss
+    parts = {metric.title: value, metric.eval_title: evaluated}
+    return ", ".join(f"{title} {number(found, 4)}" for title, found in parts.items() if found is not None)
 
 
 def run_error(state: RunState, store: RunStore) -> RankdeckError:
@@ -180,7 +190,3 @@ def _plan_text(checked: Checked) -> str:
     names = ", ".join(device.name if device.kind == "cuda" else device.uuid for device in checked.run.devices)
     steps = f"about {checked.steps_per_epoch:,} steps per epoch"
     return f"{checked.run.mode} on {names}; global batch {checked.run.batch}, {steps}"
-
-
-def _first(*values: float | None) -> float | None:
-    return next((value for value in values if value is not None), None)

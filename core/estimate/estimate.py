@@ -108,7 +108,39 @@ def estimate_modes(
     run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free
 ) -> tuple[ModeEstimate, ...]:
     """A run in every mode that there is."""
-    return tuple(_in_mode(run, figures, baselines, free, *names) for names in _MODES)
+    return tuple(
+        ModeEstimate(other.name, other.mode, other.stage, reason=other.reason)
+        if other.run is None
+        else estimate_run(other.run, figures, baselines, free)
+        for other in mode_runs(run)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRun:
+    """The same run in a mode.
+
+    Attributes:
+        name: As in `ModeEstimate`.
+        run: None where it cannot be used.
+        reason: Why it cannot be used.
+    """
+
+    name: str
+    mode: Mode
+    stage: int
+    run: ResolvedRun | None
+    reason: str = ""
+
+
+def mode_runs(run: ResolvedRun) -> tuple[ModeRun, ...]:
+    """A run in every mode: alone on its first device, else on all of them."""
+    return tuple(_in_mode(run, *names) for names in _MODES)
+
+
+def mode_name(run: ResolvedRun) -> str:
+    """The name of the mode that a run was resolved to."""
+    return next(name for name, mode, stage in _MODES if mode == run.mode and stage in (0, run.config.zero_stage))
 
 
 def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> ModeEstimate:
@@ -129,9 +161,8 @@ def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
     if on_windows:
         of_machine["memory and page file"] = verdict_on(host + extra, free.commit, complete=figures.is_measured)
     short_of = max(of_machine, key=lambda name: _severity(of_machine[name]))
-    name = next(name for name, mode, stage in _MODES if mode == run.mode and stage in (0, run.config.zero_stage))
     return ModeEstimate(
-        name,
+        mode_name(run),
         run.mode,
         layout.stage,
         engine=run.choice.engine,
@@ -183,18 +214,16 @@ def _saves_beside(config: RunConfig, batch: Batch, sample_s: float | None) -> bo
     return steps * batch.accumulation * batch.micro * sample_s > min(every_s, FIRST_SAVE_S)
 
 
-def _in_mode(
-    run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free, name: str, mode: Mode, stage: int
-) -> ModeEstimate:
+def _in_mode(run: ResolvedRun, name: str, mode: Mode, stage: int) -> ModeRun:
     devices = run.devices[:1] if mode == Mode.SINGLE else run.devices
     changed = _for_mode(run.config, mode, stage)
     try:
         other = resolve_on(changed, run.recipe, devices, run.platform)
     except RankdeckError as error:
-        return ModeEstimate(name, mode, stage, reason=error.cause)
+        return ModeRun(name, mode, stage, None, error.cause)
     if other.mode != mode:
-        return ModeEstimate(name, mode, stage, reason="It needs at least two devices.")
-    return estimate_run(other, figures, baselines, free)
+        return ModeRun(name, mode, stage, None, "It needs at least two devices.")
+    return ModeRun(name, mode, stage, other)
 
 
 def _for_mode(config: RunConfig, mode: Mode, stage: int) -> RunConfig:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import RankdeckError
+from core.estimate.time_history import RunTime, read_time
 from core.files.atomic import read_json, write_atomic
 from core.records import RecordError, Text, Whole, read_record
 from core.run_folder.store import RunEntry, list_runs
@@ -78,14 +79,15 @@ def read_memory(folder: Path) -> RunMemory | None:
 
 
 def history(runs_dir: Path) -> list[dict[str, Any]]:
-    """One row for each run that kept its memory, newest first."""
+    """One row for each run that kept its memory or time, newest first."""
     return [row for entry in list_runs(runs_dir) if (row := _row(entry)) is not None]
 
 
 def _row(entry: RunEntry) -> dict[str, Any] | None:
-    memory = read_memory(entry.path)
-    if memory is None:
+    memory, time = read_memory(entry.path), read_time(entry.path)
+    if memory is None and time is None:
         return None
+    memory, time = memory or RunMemory(), time or RunTime()
     return {
         "run": entry.path.name,
         "recipe": entry.state.recipe if entry.state else "",
@@ -94,4 +96,10 @@ def _row(entry: RunEntry) -> dict[str, Any] | None:
         "predicted_bytes": memory.predicted_bytes,
         "measured_bytes": memory.measured_bytes,
         "error": memory.error,
+        "predicted_step_s": time.predicted_step_s,
+        "measured_step_s": time.step_s,
+        "time_error": time.error,
+        "predicted_speedup": time.predicted_speedup,
+        "measured_speedup": time.speedup,
+        "predicted_from": time.source,
     }

@@ -6,10 +6,14 @@ import dataclasses
 from dataclasses import dataclass
 from typing import Any
 
+from core.estimate.advice import advice
 from core.estimate.estimate import ModeEstimate, estimate_modes, estimate_run
 from core.estimate.figures import Baselines, ModelFigures
 from core.estimate.free import Free
-from core.estimate.remedies import Remedy, remedies
+from core.estimate.prices import NO_PRICES, Prices
+from core.estimate.remedies import Remedy, as_fitted, remedies
+from core.estimate.speed import TimeEstimate, TimeFigures, estimate_times, time_of
+from core.launch.micro_batch_memory import RememberedBatch
 from core.launch.resolved import ResolvedRun
 
 
@@ -23,7 +27,11 @@ class Overview:
         free: What is free.
         chosen: It in its own mode.
         modes: It in every mode.
-        remedies: What would make it fit, if it does not.
+        remedies: What would make it fit, if it does not, or if memory ran out with it before.
+        times: Its time in every mode, in the same order; empty while nothing was measured.
+        advice: What these figures recommend, in one sentence; may be empty.
+        prices: What the costs are made of.
+        time_note: Why something of the time is not known.
     """
 
     run: ResolvedRun
@@ -32,6 +40,15 @@ class Overview:
     chosen: ModeEstimate
     modes: tuple[ModeEstimate, ...]
     remedies: tuple[Remedy, ...]
+    times: tuple[TimeEstimate, ...] = ()
+    advice: str = ""
+    prices: Prices = NO_PRICES
+    time_note: str = ""
+
+    @property
+    def time(self) -> TimeEstimate | None:
+        """In its own mode."""
+        return time_of(self.times, self.run) if self.times else None
 
     def as_dict(self) -> dict[str, Any]:
         """As JSON shows it."""
@@ -48,27 +65,60 @@ class Overview:
                 "commit_bytes": self.free.commit,
                 "disk_bytes": self.free.disk,
             },
-            "modes": [_mode_values(mode) for mode in self.modes],
+            "modes": [_mode_values(mode, time) for mode, time in zip(self.modes, self._times, strict=True)],
             "remedies": [dataclasses.asdict(remedy) for remedy in self.remedies],
+            "advice": self.advice,
+            "currency": self.prices.currency,
+            "time_note": self.time_note,
         }
 
+    @property
+    def _times(self) -> tuple[TimeEstimate | None, ...]:
+        return self.times or (None,) * len(self.modes)
 
-def overview(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Overview:
-    """A run's overview. Pure, and quick."""
+
+def overview(
+    run: ResolvedRun,
+    figures: ModelFigures,
+    baselines: Baselines,
+    free: Free,
+    time: TimeFigures | None = None,
+    prices: Prices = NO_PRICES,
+    kept: RememberedBatch | None = None,
+) -> Overview:
+    """A run's overview. Pure, and quick.
+
+    Args:
+        run: What would be trained.
+        figures: Of its model.
+        baselines: Of bare ranks.
+        free: What is free.
+        time: What is known of its time; None: nothing yet.
+        prices: Of energy and of devices.
+        kept: The batch that was left when memory ran out with this model on these devices; None: it never did.
+    """
+    after_shortage = () if kept is None else (as_fitted(run, kept.batch, figures, baselines, free),)
+    modes = estimate_modes(run, figures, baselines, free)
+    times = () if time is None else estimate_times(run, figures, time, prices)
     return Overview(
         run,
         figures,
         free,
         estimate_run(run, figures, baselines, free),
-        estimate_modes(run, figures, baselines, free),
-        remedies(run, figures, baselines, free),
+        modes,
+        (*after_shortage, *remedies(run, figures, baselines, free)),
+        times,
+        advice(run, modes, times, prices) if times else "",
+        prices,
+        "" if time is None else time.note,
     )
 
 
-def _mode_values(made: ModeEstimate) -> dict[str, Any]:
+def _mode_values(made: ModeEstimate, time: TimeEstimate | None) -> dict[str, Any]:
     if made.reason:
         return {"mode": made.name, "reason": made.reason}
     return {
+        "time": None if time is None else _time_values(time),
         "mode": made.name,
         "engine": made.engine,
         "batch": None if made.batch is None else dataclasses.asdict(made.batch),
@@ -89,3 +139,9 @@ def _mode_values(made: ModeEstimate) -> dict[str, Any]:
             for need in made.devices
         ],
     }
+
+
+def _time_values(time: TimeEstimate) -> dict[str, Any]:
+    values = dataclasses.asdict(time)
+    del values["name"]
+    return {**values, "gain": time.gain}

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from core.config.batch import Batch
 from core.config.mode import Mode
 from core.errors import RankdeckError
 from core.estimate.estimate import ModeEstimate, estimate_modes, estimate_run
@@ -42,6 +43,16 @@ def remedies(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free
         return ()
     found = [*_smaller(run, figures, baselines, free), *_untried(run), *_other_modes(run, figures, baselines, free)]
     return (*found, *_fewer(run, figures, baselines, free))
+
+
+def as_fitted(run: ResolvedRun, batch: Batch, figures: ModelFigures, baselines: Baselines, free: Free) -> Remedy:
+    """The micro-batches that were left when memory ran out with this model on these devices."""
+    changes = {"batch_size": batch.micro, "grad_accum_steps": batch.accumulation}
+    made = _changed(run, changes, figures, baselines, free)
+    text = f"Micro-batch {batch.micro}, accumulation {batch.accumulation}, as memory ran out here with more"
+    label = f"Micro-batch {batch.micro} × {batch.accumulation}"
+    needed, verdict = (None, "unknown") if made is None else (made.largest, made.verdict)
+    return Remedy("micro_batch", label, text, changes, needed, verdict)
 
 
 def _smaller(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:

@@ -7,10 +7,12 @@ import contextlib
 import logging
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
+from core.checkpoints.checkpoint_choice import entry_of
+from core.checkpoints.store import Checkpoint
 from core.errors import RankdeckError, UsageError
 from core.host.attempt_end import DRAIN_LIMIT_S, AttemptEnd
 from core.host.attempt_launch import AttemptLaunch
@@ -29,6 +31,7 @@ from core.host.services import HostServices
 from core.host.states import AttemptPhase
 from core.host.stop_ladder import Rung, StopLadder
 from core.host.stop_watch import StopWatch
+from core.host.straggler_watch import StragglerWatch
 from core.host.work_plan import rank_starts, total_steps
 from core.processes import folder_mark, new_mark
 from core.protocol.messages import (
@@ -51,6 +54,7 @@ from core.protocol.messages import (
     Stop,
 )
 from core.protocol.server import Connection
+from core.recipes.best_checkpoint import best_checkpoint
 
 log = logging.getLogger(__name__)
 
@@ -92,9 +96,8 @@ class Attempt:
         self._ranks = Ranks(launch.run, launch.commands)
         self._stop_watch = stop_watch
         config, checkpoint = launch.run.config, launch.context.checkpoint
-        self._commits = CommitRunner(
-            services, launch.context.keeper, self._ranks, config.keep_checkpoints, stop_watch.pinned
-        )
+        keep = config.keep_checkpoints
+        self._commits = CommitRunner(services, launch.context.keeper, self._ranks, keep, self._protected)
         size = 0 if checkpoint is None else checkpoint.size_bytes
         self._disk_watch = DiskWatch(services, self._commits, config.disk_reserve, size, stop)
         self._barrier = RankBarrier(self._ranks, self._commits)
@@ -106,6 +109,7 @@ class Attempt:
         )
         self._log_watch = LogWatch([rank.command.log for rank in self._ranks])
         self._own_copies = OwnCopies(self._ranks, emit)
+        self._stragglers = StragglerWatch(services, self._ranks)
         own_program = launch.run.recipe.self_contained
         self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if own_program else None
         self._data: DataReady | None = None
@@ -183,6 +187,7 @@ class Attempt:
         if self._losses is not None:
             self._losses.look(number, parsed)
         self._stop_watch.take(parsed)
+        self._stragglers.take(number, parsed)
         for value in reversed(parsed):
             if value["event"] == "step":
                 if rank.note_step(value):
@@ -193,6 +198,10 @@ class Attempt:
             return
         step, epoch, loss, tokens_per_s = self._ranks.figures()
         self._status.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
+
+    def sampled(self, rows: list[dict[str, Any]]) -> None:
+        """Readings of the run's devices."""
+        self._stragglers.sampled(rows)
 
     def closed(self, number: int, connection: Connection) -> None:
         """A rank's connection is gone."""
@@ -205,6 +214,7 @@ class Attempt:
 
     def stop_asked(self) -> None:
         """The ladder's first rung: ranks commit at their next boundary."""
+        self._hangs.cancel()
         self._news.set()
         self._ranks.broadcast(Stop())
 
@@ -316,6 +326,12 @@ class Attempt:
 
     # watching
 
+    def _protected(self, checkpoints: Sequence[Checkpoint]) -> Collection[int]:
+        """Checkpoints that are never removed: the best by the run's stop rules, and by the recipe's own figure."""
+        entries = [entry_of(checkpoint) for checkpoint in checkpoints]
+        best = best_checkpoint(self._services.store.columns, self._launch.run.recipe.heroes, entries)
+        return {*self._stop_watch.pinned(checkpoints), *([] if best is None else [best])}
+
     @property
     def _is_calm(self) -> bool:
         """All ranks train, none waits for the host or is gone, no stop was requested and nothing has gone wrong."""
@@ -335,6 +351,7 @@ class Attempt:
         self._stop_watch.tick(now, training=training)
         if training:
             self._disk_watch.look(now)
+            self._stragglers.look(now)
         if self._end.phase.is_working:
             self._own_copies.look(now)
             if not self._ladder.is_asked:  # a stop has a time limit of its own
@@ -350,6 +367,7 @@ class Attempt:
 
     async def _end_processes(self) -> list[int]:
         await self._hangs.close()
+        await self._stragglers.close()
         self._commits.quiet = True
         self._commits.coordinator.abandon("The attempt has ended.")
         if self._preparing is not None:

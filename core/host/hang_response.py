@@ -61,10 +61,15 @@ class HangResponse:
             self._reported = False
             self._services.status.change_phase("")
 
-    async def close(self) -> None:
-        """Ends what is under way."""
+    def cancel(self) -> None:
+        """Ends what is under way: the run is being stopped, which has a time limit and an outcome of its own."""
         if self._responding is not None:
             self._responding.cancel()
+
+    async def close(self) -> None:
+        """As `cancel`, and waits for it."""
+        self.cancel()
+        if self._responding is not None:
             await asyncio.wait([self._responding])
 
     async def _respond(self, late: Sequence[Rank], silent_s: float) -> None:
@@ -82,6 +87,7 @@ class HangResponse:
     async def _look(self, late: Sequence[Rank]) -> list[RankView]:
         """All ranks, as they answer, or as the system sees them where they do not."""
         self._answers.clear()
+        log.info("hang: all ranks are asked for their stacks")
         asked = [] if self._ranks.run.recipe.self_contained else [r for r in self._ranks if r.connection is not None]
         for rank in asked:
             rank.send(StacksPlease())

@@ -201,6 +201,7 @@ class RunHost:
         hello = connection.hello
         if hello is not None and (attempt := self._attempt_with(hello)) is not None:
             attempt.lines_received(hello.rank, parsed)
+            self._life.time.note(hello.rank, parsed)
             for value in parsed:
                 if value["event"] == MEMORY_EVENT:
                     self._life.memory.note(hello.rank, value)

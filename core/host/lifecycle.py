@@ -26,6 +26,7 @@ from core.host.services import HostServices
 from core.host.states import HostState
 from core.host.stop_ladder import StopLadder
 from core.host.stop_watch import StopWatch
+from core.host.time_record import TimeRecord
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.launch.stop_rules import stop_rules
 from core.machine.devices.monitor import DeviceMonitor
@@ -71,6 +72,7 @@ class RunLifecycle:
         self._script_steps: ScriptSteps | None = None
         self._stop_watch: StopWatch | None = None
         self.memory = MemoryRecord(services.store.dir, services.disk)
+        self.time = TimeRecord(services.store.dir, services.disk)
 
     async def run(self, config: RunConfig, port: int) -> Outcome:
         """All attempts; `port` is the listener's."""
@@ -176,9 +178,14 @@ class RunLifecycle:
         await services.on_disk(watch.read, services.store.metrics)
         loop = asyncio.get_running_loop()
 
+        def take(rows: list[dict[str, Any]]) -> None:
+            watch.sampled(rows)
+            if self.attempt is not None:
+                self.attempt.sampled(rows)
+
         def on_samples(rows: list[dict[str, Any]]) -> None:
             services.stream.emit_from_thread("device", rows)
-            loop.call_soon_threadsafe(watch.sampled, rows)
+            loop.call_soon_threadsafe(take, rows)
 
         self.sampler = DeviceSampler(monitor, uuids, on_samples)
         return context
@@ -194,7 +201,9 @@ class RunLifecycle:
             port=port,
             fell_back=self._first.fallback is not None,
         )
-        self._announce(launch, await self._services.on_disk(self.memory.begin, run))
+        memory = await self._services.on_disk(self.memory.begin, run)
+        step = await self._services.on_disk(self.time.begin, run)
+        self._announce(launch, {**memory, **step})
         assert self._stop_watch is not None
         self.attempt = Attempt(
             self._services,
@@ -210,10 +219,11 @@ class RunLifecycle:
         finally:
             self.attempt = None
             self._stop_watch.publish()
+            self.time.write()
             with contextlib.suppress(OSError):  # no rank reads it any more; torch often removes it itself
                 launch.rendezvous.unlink(missing_ok=True)
 
-    def _announce(self, launch: AttemptLaunch, predicted_bytes: int | None) -> None:
+    def _announce(self, launch: AttemptLaunch, predicted: dict[str, float | None]) -> None:
         run, checkpoint, status = launch.run, launch.context.checkpoint, self._services.status
         self._script_steps = ScriptSteps() if self.number > 1 and run.recipe.self_contained else None
         status.change(
@@ -227,7 +237,7 @@ class RunLifecycle:
         fields = launch_fields(launch, self.number, self._first.world_size, status.state.fallback)
         assert self._stop_watch is not None
         self._stop_watch.launched(fields["resumed_from"])
-        self._emit("launch", **fields, predicted_bytes=predicted_bytes)
+        self._emit("launch", **fields, **predicted)
 
     async def _with_best_model(self, outcome: Outcome) -> Outcome:
         """The outcome with the best weights for the export, where a rule has ended the run."""

@@ -22,20 +22,19 @@ class MemoryRecord:
         self._disk = disk
         self._kept = RunMemory()
 
-    def begin(self, run: ResolvedRun) -> int | None:
+    def begin(self, run: ResolvedRun) -> dict[str, float | None]:
         """An attempt begins; to be called on the disk thread.
 
         Returns:
-            The predicted peak of the largest rank; None where its model was never probed.
+            The predicted peak of the largest rank, as a field of the launch event; None: its model was never probed.
         """
         self._kept = RunMemory()
-        if run.recipe.self_contained:
-            return None
-        figures, baselines = known_figures(run), known_baselines(run.platform)
+        figures = None if run.recipe.self_contained else known_figures(run)
+        baselines = known_baselines(run.platform)
         if figures is not None and baselines is not None and figures.is_measured:
             made = estimate_run(run, figures, baselines, Free())
             self._kept = RunMemory(made.name, made.largest)
-        return self._kept.predicted_bytes
+        return {"predicted_bytes": self._kept.predicted_bytes}
 
     def note(self, rank: int, line: Mapping[str, Any]) -> None:
         """Takes a rank's report."""

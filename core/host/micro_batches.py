@@ -7,10 +7,9 @@ import logging
 from core.checkpoints.store import Checkpoint
 from core.config.batch import MOST_HALVINGS, Batch
 from core.host.changed_settings import enter_settings
-from core.host.micro_batch_memory import FILE, as_remembered, names_its_own_batch, remember
 from core.host.outcome import Outcome
 from core.host.services import HostServices
-from core.host.work_plan import in_micro_batches
+from core.launch.micro_batch_memory import FILE, as_remembered, in_micro_batches, remember
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.protocol.messages import MicroBatchHalved
 
@@ -51,7 +50,7 @@ class MicroBatches:
 
     def next(self, run: ResolvedRun, outcome: Outcome) -> Batch | None:
         """The batch of a restart; None where memory is not what failed, or smaller micro-batches are no way out."""
-        if outcome.failure_kind != "out_of_memory" or self.halvings >= MOST_HALVINGS or names_its_own_batch(run):
+        if outcome.failure_kind != "out_of_memory" or self.halvings >= MOST_HALVINGS or run.names_its_own_batch:
             return None
         return run.batch.halved()
 

@@ -111,11 +111,6 @@ def independent_on_all(config: RunConfig, batch: Batch) -> RunConfig:
     )
 
 
-def in_micro_batches(config: RunConfig, batch: Batch, micro_batch: int) -> RunConfig:
-    """The same run in micro-batches of another size; accumulation makes up for it."""
-    return config.replace(batch_size=micro_batch, grad_accum_steps=batch.micro * batch.accumulation // micro_batch)
-
-
 def with_torchs_engine(config: RunConfig) -> RunConfig:
     """The same run with PyTorch's own engine in DeepSpeed's place, less what that one lacks in this stage."""
     return config.replace(

@@ -25,18 +25,18 @@ def known_checkpoint_bytes(run: ResolvedRun, runs_dir: Path) -> int | None:
         folders = sorted((item for item in runs_dir.iterdir() if item.is_dir()), key=_modified, reverse=True)
     except OSError:
         return None
+    model = _model(run.config)
     for folder in itertools.islice(folders, MOST_RUNS):
-        made = _newest_of_same_model(RunStore(folder), run.config)
+        made = _newest_of_same_model(RunStore(folder), model)
         if made is not None:
             groups = Mode.read(made.mode).replica_groups(made.world_size)
             return made.size_bytes * run.replica_groups // max(groups, 1)
     return None
 
 
-def _newest_of_same_model(store: RunStore, config: RunConfig) -> Checkpoint | None:
+def _newest_of_same_model(store: RunStore, model: tuple[object, ...]) -> Checkpoint | None:
     try:
-        other = store.config()
-        if _model(other) != _model(config):
+        if _model(store.config()) != model:
             return None
         return next(reversed(CheckpointStore(store.checkpoints).list()), None)
     except RankdeckError:  # no run, or a damaged one

@@ -174,13 +174,13 @@ def _check_stealing(*, synchronises: bool, merges: bool) -> None:
 
 def _backend(asked: str, devices: Sequence[Device], platform: Platform) -> str:
     """What connects ranks that exchange tensors: ``nccl`` or ``gloo``."""
-    problem = _without_nccl(devices, platform)
+    problem = why_no_nccl(devices, platform)
     if asked == "nccl" and problem:
         raise ConfigError("backend", f"NCCL cannot be used: {problem}.", "Choose the backend auto or gloo.")
     return "gloo" if problem or asked == "gloo" else "nccl"
 
 
-def _without_nccl(devices: Sequence[Device], platform: Platform) -> str:
+def why_no_nccl(devices: Sequence[Device], platform: Platform) -> str:
     """Why NCCL cannot connect these devices; empty where it can."""
     if not all(device.kind == "cuda" for device in devices):
         return "it connects only NVIDIA GPUs, but CPU devices were chosen"

@@ -164,15 +164,36 @@ def plan_link_test(
         raise ConfigError("devices", "A link test needs two devices.", "Choose at least two.", option="--devices cpux2")
     check_gloo(platform)
     backend = "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
-    url, threads = file_url(rendezvous, platform), cpu_threads(platform, len(devices))
+    program = ("workers.programs.link_speed_main", f"{seconds:g}")
+    return backend, plan_bare_ranks(devices, platform, folder, rendezvous, (python, "-m", *program), backend)
+
+
+def plan_bare_ranks(
+    devices: Sequence[Device],
+    platform: Platform,
+    folder: Path,
+    rendezvous: PurePath,
+    argv: tuple[str, ...],
+    backend: str,
+) -> tuple[RankCommand, ...]:
+    """Ranks without a host that run a program of ours, one on each device.
+
+    Args:
+        devices: Where.
+        platform: This machine.
+        folder: Where they run, and write what they print.
+        rendezvous: As in `LaunchSite`.
+        argv: Their program.
+        backend: What connects them; empty: nothing.
+    """
+    threads, url = cpu_threads(platform, len(devices)), file_url(rendezvous, platform) if backend else ""
 
     def environment(rank: int) -> dict[str, str]:
         device = _torch_device(devices[rank])
         context = RankContext(rank, len(devices), device, backend=backend, rendezvous=url, threads=threads)
         return {**of_rank(rank, devices, platform, backend), **context.to_env()}
 
-    argv = (python, "-m", "workers.programs.link_speed_main", f"{seconds:g}")
-    return backend, _commands(devices, argv, environment, folder, folder)
+    return _commands(devices, argv, environment, folder, folder)
 
 
 def file_url(path: PurePath, platform: Platform) -> str:

@@ -20,6 +20,7 @@ from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
 from core.launch.checkpoint_size import FOR_THE_END, known_checkpoint_bytes
 from core.launch.deepspeed import check_run, effective_config
+from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.mode import DEEPSPEED, TORCH
 from core.launch.resolved import ResolvedRun
 from core.launch.stop_rules import stop_rules
@@ -98,7 +99,9 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
         own_notes = (*own_notes, *_dataset_notes(dataset))
     own_notes = (*choice.notes, *settings_without_effect(run), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
-    notes = (*run.device_notes, *engine_notes, *own_notes, *asked_notes)
+    remembered = remembered_batch(runs_dir / FILE, run)
+    batch_notes = () if remembered is None else (remembered.note,)
+    notes = (*run.device_notes, *batch_notes, *engine_notes, *own_notes, *asked_notes)
     return Checked(run, dataset, samples, notes)
 
 

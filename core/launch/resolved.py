@@ -11,11 +11,12 @@ from core.config.fields import Needs
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
-from core.launch.mode import TORCH, ModeChoice, choose_devices, choose_mode, recipe_platform
+from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, choose_devices, choose_mode, recipe_platform
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, apply_recipe, check_mode
 
+_SHARDING: Final = ("zero_stage", "offload_optimizer", "offload_parameters")
 _FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
 
 
@@ -70,6 +71,20 @@ class ResolvedRun:
         }
         return frozenset(need for need, holds in found.items() if holds)
 
+    @property
+    def names_its_own_batch(self) -> bool:
+        """Whether the micro-batch is not ours to choose: a program's own, or DeepSpeed settings that may name it."""
+        return self.recipe.self_contained or (
+            self.choice.engine == DEEPSPEED and self.config.deepspeed_config is not None
+        )
+
+    @property
+    def memory_shape(self) -> tuple[object, ...]:
+        """What a rank's memory depends on, besides the micro-batch and the device."""
+        config = self.config
+        model = (config.recipe, *sorted(config.options.items()), config.seq_len, config.precision)
+        return (*model, self.mode.value, self.choice.engine, *(getattr(config, name) for name in _SHARDING))
+
     def steps_per_epoch(self, samples: int) -> int:
         """Optimizer steps in one pass over `samples` samples (of one rank, in independent mode), at least 1."""
         return max(1, -(-(samples // self.replica_groups) // self.batch.global_))
@@ -119,7 +134,12 @@ def _with_mode(applied: RunConfig, asked: Mode, devices: Sequence[Device]) -> Ru
 
 def recommended_mode(devices: Sequence[Device], platform: Platform) -> Mode:
     """The mode that is taken on these devices when none is chosen."""
-    return choose_mode(RunConfig(), devices, platform).mode
+    return mode_choice(RunConfig(), devices, platform).mode
+
+
+def mode_choice(config: RunConfig, devices: Sequence[Device], platform: Platform) -> ModeChoice:
+    """How a config would be trained on these devices, without a recipe; raises as `core.launch.mode.choose_mode`."""
+    return choose_mode(config, devices, platform)
 
 
 def _resolved(

@@ -26,6 +26,7 @@ from core.probes.sync_cost import Link
 from core.processes import Child, ProcessTree
 from core.processes.ask import read_answer, wait_until_ended
 from core.recipes.check import error_in
+from core.records import RecordError, read_record
 
 SECONDS: Final = 3.0
 """Of measuring; with starting Python and importing torch about five in all."""
@@ -80,15 +81,14 @@ def measure_link(
             wait_until_ended(children, limit_s, waiting)
             values = _result(children, commands, limit_s)
         rendezvous.unlink(missing_ok=True)
-    return Link(values["mb_per_s"], values["latency_s"], len(devices), backend)
+    return Link(values["mb_per_s"], values["latency_s"], len(devices), backend, values.get("shared_mb_per_s"))
 
 
 def known_link(devices: Sequence[Device], platform: Platform, folder: Path) -> Link | None:
     """What `keep_link` kept in the folder of runs for exactly these devices and this torch; None if nothing."""
-    kept = _kept(folder).get(_key(devices, platform))
     try:
-        return Link(**kept) if isinstance(kept, dict) and kept["mb_per_s"] > 0 else None
-    except (TypeError, KeyError):
+        return read_record(Link, _kept(folder).get(_key(devices, platform)))
+    except RecordError:
         return None
 
 

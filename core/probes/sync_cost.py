@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
 from core.formatting import megabytes
+from core.records import Limits, Text, Whole
+
+Rate = Annotated[float, Limits(1e-6, 1e12)]
 
 BYTES_PER_PARAMETER: Final = 4
 """Weights and gradients travel as fp32."""
@@ -20,12 +23,15 @@ class Link:
         latency_s: What an all-reduce of next to nothing takes.
         ranks: Devices that took part.
         backend: "gloo" or "nccl".
+        shared_mb_per_s: The same through shared memory, as DDP sums gradients between CPU devices; None where that is
+            not possible.
     """
 
-    mb_per_s: float
-    latency_s: float
-    ranks: int
-    backend: str
+    mb_per_s: Rate
+    latency_s: Annotated[float, Limits(0, 1e6)]
+    ranks: Whole
+    backend: Text
+    shared_mb_per_s: Rate | None = None
 
     def all_reduce_s(self, size_bytes: float) -> float:
         """Seconds to sum a tensor of this size over the devices."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from core.checkpoints.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
 from core.checkpoints.restore_plan import plan_restore, policy_for
 from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoint
 from core.config.device_names import with_counts
@@ -25,14 +26,13 @@ from core.machine.devices import Device
 from core.machine.devices.names import RankNames, device_label
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
+from core.recipes.best_checkpoint import best_checkpoint
 from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
 from core.recipes.outside_code import outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
-from core.resume.best_checkpoint import best_checkpoint
 from core.resume.changes import BATCH, change_lines, check_optimizer, device_count_notes, other_chunk_size
-from core.resume.checkpoint_choice import choose_checkpoint, list_checkpoints, newer_than
 from core.resume.plan import ResumePlan
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes, read_notes

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from core.checkpoints.checkpoint_choice import CheckpointEntry, aside_line
 from core.config.mode import Mode, mode_label
 from core.config.run_config import RunConfig
 from core.ledger.ledger import LedgerFile, LedgerProgress
 from core.machine.devices.names import label_by_uuid
 from core.recipes.outside_code import OutsideCode
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.resume.checkpoint_choice import CheckpointEntry, aside_line
 
 
 @dataclass(frozen=True, slots=True)

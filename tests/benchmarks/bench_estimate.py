@@ -99,15 +99,17 @@ class Bench:
             arguments += ["--dataset-file", str(self.text)]
         arguments = [str(self.model) if argument == "MODEL" else argument for argument in arguments]
         runs = self.folder / case.replace(" ", "-") / mode.replace(" ", "-")
-        self._rankdeck("estimate", *arguments, "--json")
-        self._rankdeck("train", *arguments, "--runs-dir", str(runs))
+        self.rankdeck("estimate", *arguments, "--json")
+        self.rankdeck("train", *arguments, "--runs-dir", str(runs))
         (row,) = history(runs)
         return {**row, "case": case, "mode": mode}
 
-    def _rankdeck(self, *arguments: str) -> None:
+    def rankdeck(self, *arguments: str) -> str:
+        """What the command prints."""
         env = {**os.environ, "RANKDECK_HOME": str(self.folder / "home")}
         done = subprocess.run([sys.executable, "-m", "core", *arguments], env=env, capture_output=True, text=True)
         assert done.returncode == 0, f"{' '.join(arguments)}\n{done.stdout[-2000:]}{done.stderr[-2000:]}"
+        return done.stdout
 
 
 def line(row: Mapping[str, Any]) -> str:

@@ -61,7 +61,7 @@ from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 marks["Qt"] = time.time()
 import psutil
-from app.main import Rankdeck
+from app.main import Rankdeck, collect_garbage
 from app.settings import settings_in
 from app.views.style.theme import Theme
 marks["imports"] = time.time()
@@ -121,9 +121,8 @@ def watch():
         for chart in charts:
             chart.viewport().installEventFilter(painted)
 window.plot_drawn.connect(watch)
+rankdeck.deferred.due.connect(collect_garbage)
 rankdeck.open()
-gc.freeze()
-gc.enable()
 marks["opened"] = time.time()
 app.exec()
 print(json.dumps(marks))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import dataclasses
 import json
 import os
@@ -17,6 +18,7 @@ from core.protocol.messages import RankFailed
 from core.protocol.rank_context import RankContext
 
 BEHAVIOUR_FILE: Final = "fake.json"
+_LONG_S: Final = 600
 _DAEMON: Final = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', sys.argv[1]], start_new_session=True)"
 
 
@@ -42,6 +44,7 @@ class Behaviour:
             code 0 without a report).
         fail_attempts: Only in these attempts; empty means in every one.
         hang_at: Where it stops answering: as `fail_at`, or "stop" (ignores a stop).
+        hang_locked: It hangs with the interpreter lock, so that no other thread of it answers either (not on Windows).
         commit_every: Steps between commits; 0 commits at the end only.
         commit_s: How long a part takes to write.
         failing_commits: How many commits fail first.
@@ -51,6 +54,7 @@ class Behaviour:
         ballast: Bytes of a file that it adds to each of its parts.
         merge_every: Chunks between merge rounds, in independent mode.
         merge_s: How long a merge takes.
+        wait_s: What it reports of each step that it waited for other ranks; None reports nothing of it.
         flood: Further metrics lines with each step.
         raw: Lines sent as they are, once, after the first step.
         bad_token: Connects with a wrong token.
@@ -68,6 +72,7 @@ class Behaviour:
     fail_how: str = "kill"
     fail_attempts: list[int] = field(default_factory=list)
     hang_at: str | int | None = None
+    hang_locked: bool = False
     commit_every: int = 0
     commit_s: float = 0.0
     failing_commits: int = 0
@@ -77,6 +82,7 @@ class Behaviour:
     ballast: int = 0
     merge_every: int = 0
     merge_s: float = 0.0
+    wait_s: float | None = None
     flood: int = 0
     raw: list[str] = field(default_factory=list)
     bad_token: bool = False
@@ -104,6 +110,8 @@ class Behaviour:
             return
         if self.hang_at == where:
             print(f"fake rank {context.rank} hangs at {where}", flush=True)
+            if self.hang_locked:
+                ctypes.PyDLL(None).sleep(_LONG_S)
             threading.Event().wait()
         if self.fail_at == where:
             print(f"fake rank {context.rank} fails at {where}: {self.fail_how}", flush=True)

@@ -287,15 +287,21 @@ class FakeRank:
 
     def _report(self, grant: Grant) -> None:
         loss = 4.0 / (1.0 + self.step / 10)
+        times: dict[str, float] = {}
+        if self.does.wait_s is not None:
+            rate = self.does.batch / self.world_size / self.does.step_s
+            times = {"step_time_s": self.does.step_s, "sync_wait_s": self.does.wait_s, "data_wait_s": 0.0}
+            times["samples_per_s"] = rate
         lines = [
             self.line(
                 "step", step=self.step, loss=loss, lr=0.001, tokens_per_s=1000.0, epoch=grant.epoch,
-                block_id=grant.block_id, chunk_id=grant.chunk_id,
+                block_id=grant.block_id, chunk_id=grant.chunk_id, **times,
             )
         ]  # fmt: skip
         lines += [self.line("note", step=self.step, number=number) for number in range(self.does.flood)]
         if self._evaluates:
-            lines.append(self.line("eval", step=self.step, val_loss=self._val_loss()))
+            loss = self._val_loss()
+            lines.append(self.line("eval", step=self.step, val_loss=loss, val_score=loss))
         self.send_raw(b"".join(lines))
         if self.step == 1:
             self.phase("first step")

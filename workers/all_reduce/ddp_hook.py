@@ -43,7 +43,7 @@ class BucketAllReduce:
         factor: What every rank's part counts; 1 / ranks makes the mean.
 
     Attributes:
-        sync_wait_s: How long the all-reduce took in the last step after its last gradient was there.
+        sync_wait_s: How long the all-reduce took in the last step after this rank's last gradient was there.
     """
 
     def __init__(self, reduce: Reduce, device: torch.device, factor: float) -> None:
@@ -72,10 +72,12 @@ class BucketAllReduce:
         job = self._job(tensor, self._place)
         self._place = 0 if last else self._place + 1
         if last and self._waiting == 0:  # nothing to overlap with, so no other thread has to wake up
+            self._note_ready(job)
             self._work(job)
         else:
             self._hand_over(job)
             if last:
+                self._note_ready(job)
                 self._await_all()
         if self._failure is not None:
             raise self._failure
@@ -105,10 +107,15 @@ class BucketAllReduce:
             self._waiting += 1
         self._jobs.put(job)
 
+    def _note_ready(self, job: _Job) -> None:
+        """This rank has all its gradients: from here on it waits, for other ranks or for their gradients to travel."""
+        if job.ready is not None:
+            job.ready.synchronize()
+        self._ready_at = time.perf_counter()
+
     def _await_all(self) -> None:
         """Bounded, because every waiting for another rank is."""
         with self._changed:
-            self._ready_at = time.perf_counter()
             while self._waiting:
                 self._changed.wait(1.0)
                 if self._thread is None or not self._thread.is_alive():
@@ -133,12 +140,10 @@ class BucketAllReduce:
 
     def _average(self, job: _Job) -> None:
         if self._staging is None or job.ready is None:
-            self._ready_at = time.perf_counter()
             self._reduce(job.tensor, self._factor, job.place)
             job.future.set_result(job.tensor)
             return
         job.ready.synchronize()
-        self._ready_at = time.perf_counter()
         self._staging.sum(job.tensor, self._factor, job.ready)
         with torch.cuda.device(self._device), torch.cuda.stream(self._staging.stream):
             job.future.set_result(job.tensor)  # a stream that waits for it waits for this one

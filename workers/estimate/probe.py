@@ -1,4 +1,4 @@
-"""Measures a recipe's model: its sizes without its memory, then real micro-batches and whole steps of it.
+"""Measures a recipe's model: its sizes without its memory, then real micro-batches and whole steps, and their time.
 
 Whole steps at the run's own micro-batch show how much more memory a process takes than its tensors need (the
 allocator's gaps). Passes of two and three samples show how live bytes grow with the micro-batch.
@@ -6,9 +6,10 @@ allocator's gaps). Passes of two and three samples show how live bytes grow with
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from workers.data.reading.corpus import open_corpus
 from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import TokenizerSpec
 from workers.estimate.live_bytes import LiveBytes, lines_through, peak_of
+from workers.estimate.step_times import StepTimes
 from workers.host_link.peak_memory import peak_rss_bytes
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
@@ -98,11 +100,18 @@ class _ProbedRun(Run):
 
 
 def probe(
-    config: RunConfig, main: Callable[[Run], None], batch: Batch, folder: Path, device: torch.device, say: Say
+    config: RunConfig,
+    main: Callable[[Run], None],
+    batch: Batch,
+    folder: Path,
+    device: torch.device,
+    say: Say,
+    threads: Sequence[int] = (),
 ) -> dict[str, Any]:
     """All figures that depend on the model and not on the mode, as `core.estimate.figures.ModelFigures` reads them.
 
-    `say` is told what is known so far, for the case that the rest takes too long.
+    `say` is told what is known so far, for the case that the rest takes too long. Steps are timed with each number of
+    `threads`, and stand under "times".
     """
     at_first = _rss_bytes()
     tasks: list[Task] = []
@@ -128,9 +137,42 @@ def probe(
         say(found)
         if device.type == "cpu":
             found.update(_whole_steps(passes, found, batch, before))
+        if threads and "note" not in found and _has_room(found, batch.micro):
+            say(found)
+            with contextlib.suppress(Exception):  # a recipe's own; its sizes and passes are known
+                found["times"] = _step_times(task, config, device, batch, threads)
 
     _run(config, main, batch, folder, device, measured)
     return found
+
+
+def probe_times(
+    config: RunConfig,
+    main: Callable[[Run], None],
+    batch: Batch,
+    folder: Path,
+    device: torch.device,
+    threads: Sequence[int],
+) -> dict[str, Any]:
+    """The times of steps alone, of a model whose sizes are known."""
+    found: dict[str, Any] = {}
+
+    def measured(task: Task) -> None:
+        found["times"] = _step_times(task, config, device, batch, threads)
+
+    _run(config, main, batch, folder, device, measured)
+    return found
+
+
+def _step_times(
+    task: Task, config: RunConfig, device: torch.device, batch: Batch, threads: Sequence[int]
+) -> list[dict[str, Any]]:
+    return StepTimes(task, _precision(config, device), device, batch).measure(threads)
+
+
+def _precision(config: RunConfig, device: torch.device) -> Precision:
+    name = config.precision if config.precision != "auto" else "fp32" if device.type == "cpu" else "bf16"
+    return Precision(name, device)
 
 
 def _run(
@@ -203,9 +245,7 @@ def _small_passes(passes: _Passes, batch: Batch) -> dict[str, Any]:
 def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before: int) -> dict[str, Any]:
     """What tensors and the process have at most in whole steps; `before` the model was built it had so much."""
     samples = max(1, min(batch.micro, int(LIMIT_S / (_STEPS * found["seconds_per_sample"]))))
-    held = found["parameter_bytes"] + round((1 + found["optimizer_ratio"]) * found["trainable_bytes"])
-    needed = held + peak_of(found["step_lines"], samples)
-    if needed > ROOM * psutil.virtual_memory().available:
+    if not _has_room(found, samples):
         return {"note": "Whole steps would take too much memory beside what is running, so none was made."}
     tensor_peak = passes.whole_steps(samples)
     # With a smaller micro-batch the process had its peak before, in the small passes.
@@ -217,14 +257,19 @@ def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before
     }
 
 
+def _has_room(found: Mapping[str, Any], samples: int) -> bool:
+    """Whether whole steps of a micro-batch leave enough memory for what else is running."""
+    held = found["parameter_bytes"] + round((1 + found["optimizer_ratio"]) * found["trainable_bytes"])
+    return bool(held + peak_of(found["step_lines"], samples) <= ROOM * psutil.virtual_memory().available)
+
+
 class _Passes:
     """Forward and backward passes of a task as the trainer makes them."""
 
     def __init__(self, task: Task, config: RunConfig, device: torch.device) -> None:
-        name = config.precision if config.precision != "auto" else "fp32" if device.type == "cpu" else "bf16"
         self.model = task.model.to(device)
         self._task = task
-        self._precision = Precision(name, device)
+        self._precision = _precision(config, device)
         self._device = device
 
     def prepare(self, batch: Batch) -> int:

@@ -21,6 +21,7 @@ from workers.state_files.slices import StatePart
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
+from workers.strategies.waits import BufferWait
 
 _DEFAULTS: Final = {"static_graph": False, "find_unused_parameters": False, "broadcast_buffers": True}
 
@@ -131,10 +132,10 @@ class DdpReplica(Replica):
             **all_reduce.ddp_options,
         )
         all_reduce.register(self._wrapped)
-        if on_cpu:
-            sampled: Any = self._wrapped
-            sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
+        sampled: Any = self._wrapped
+        sampled._set_ddp_runtime_logging_sample_rate(1)  # times every step, for `sync_wait_s`
         self._sends_buffers = config.broadcast_buffers and any(True for _ in self.model.buffers())
+        self._buffer_wait = BufferWait(self._wrapped) if on_cpu and self._sends_buffers else None
         if config.static_graph:
             self.passes_to_settle = 2  # in its first DDP only counts how often each gradient comes
 
@@ -171,11 +172,15 @@ class DdpReplica(Replica):
             self._all_reduce.power_sgd.recall((tensors, values))
 
     def sync_wait_s(self) -> float | None:
-        """Time in which the all-reduce ran while no gradient was being computed; by DDP's own clock on CPUs."""
-        if self._all_reduce.through_shared_memory:
-            return self._all_reduce.sync_wait_s
-        if self._place.device.type != "cpu":
-            return None
+        """Time in which the all-reduce ran while no gradient was being computed, or buffers were waited for."""
+        shared = self._all_reduce.through_shared_memory
+        waited_s = self._all_reduce.sync_wait_s if shared else self._process_group_wait_s()
+        if waited_s is None or self._buffer_wait is None:
+            return waited_s
+        return waited_s + self._buffer_wait.take()
+
+    def _process_group_wait_s(self) -> float | None:
+        """By DDP's own clock. On GPUs it reads events of a step that is over by now: its norm was read."""
         sampled: Any = self._wrapped
         sampled.logger.set_runtime_stats_and_log()  # DDP itself does so at the next forward pass only
         times: dict[str, int] = sampled._get_ddp_logging_data()

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from typing import Any, Final, cast
 
 import torch
@@ -33,6 +33,7 @@ from workers.strategies.base import RankPlace
 from workers.strategies.ddp import DdpStrategy
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import MayStep, Replica, always
+from workers.strategies.waits import ShardWait
 
 _SMALLEST_BLOCK: Final = 1000
 """A block with less than this part (1 in N) of the model's weights travels with the rest: it is not worth a message
@@ -112,6 +113,8 @@ class FsdpReplica(Replica):
         self._stage = stage
         self._sharded = cast(FSDPModule, model)
         self._buffers = list(model.buffers())
+        on_cpu = place.device.type == "cpu"  # on a GPU collectives run beside the passes and are not waited for
+        self._waits = ShardWait(module for module in model.modules() if on_cpu and isinstance(module, FSDPModule))
 
     def micro_batch(self, *, last: bool) -> AbstractContextManager[object]:
         """Gradients are shared out in every micro-batch, else each rank would have to keep all of them in between.
@@ -120,7 +123,11 @@ class FsdpReplica(Replica):
         """
         self._sharded.set_is_last_backward(last)
         self._sharded.set_reshard_after_backward(last or self._stage == 3)
-        return nullcontext()
+        return self._waits
+
+    def sync_wait_s(self) -> float | None:
+        """Time in the collectives of the passes, in which all ranks have to take part."""
+        return self._waits.take()
 
     def update(self, may_step: MayStep = always) -> Tensor:
         """Buffers (running means) are then rank 0's everywhere, as under DDP."""

@@ -39,6 +39,7 @@ class Step:
         lr: Learning rate.
         grad_norm: Before clipping, a tensor without dimensions.
         time_s: From the end of the boundary before, with what was waited for other ranks.
+        data_wait_s: For the host's next chunk, and for the recipe to make the batch.
         sync: What synchronising with other ranks cost, by metric name.
     """
 
@@ -48,6 +49,7 @@ class Step:
     lr: float
     grad_norm: Tensor
     time_s: float
+    data_wait_s: float
     sync: Mapping[str, float | None]
 
     @property
@@ -116,7 +118,7 @@ class StepReports:
             tokens_per_s=batch.samples * self._tokens / time_s,
             samples_per_s=batch.samples / time_s,
             step_time_s=time_s,
-            data_wait_s=batch.wait_s,
+            data_wait_s=step.data_wait_s,
             **step.sync,
             device_mem_bytes=self._device_memory(),
             micro_batch=self._session.batch.micro if self._session.halvings else None,

@@ -52,10 +52,12 @@ class Trainer:
         self._memory = MemoryGuard(setup, self._start)
         self._guard = NonFiniteGuard(setup, self._start, self._memory)
         self._reports = StepReports(setup)
+        self._loading_s = 0.0
 
     def fit(self) -> None:
         """Trains from the newest checkpoint until done or stopped, and stays until the host lets this rank go."""
         self._warm_up.run()
+        self._replica.sync_wait_s()  # what the warm-up has waited does not count
         self._resume()
         self._session.phase("ready")
         finished = self._train()
@@ -69,7 +71,7 @@ class Trainer:
         while not self._horizon.is_reached:
             if boundary.before_step():
                 return False
-            began = time.perf_counter()
+            began, self._loading_s = time.perf_counter(), 0.0
 
             # Batch: the next samples of this replica group's stream. Their order depends on seed, epoch and chunk
             # alone, so it is the same for any number of ranks and after any resume (docs/decisions/0003).
@@ -91,7 +93,8 @@ class Trainer:
             # Report: losses stay tensors until the reporter's thread reads them, dozens of times a second. Reading
             # one here would make every step wait for the GPU; putting it on a queue takes about 1 µs.
             time_s = time.perf_counter() - began + waited_s
-            self._reports.step(Step(session.step, batch, means, lr, grad_norm, time_s, sync))
+            data_wait_s = batch.wait_s + self._loading_s
+            self._reports.step(Step(session.step, batch, means, lr, grad_norm, time_s, data_wait_s, sync))
             reach("mid_chunk", session.step)
 
             # Boundary: evaluate, take a checkpoint, synchronise, stop.
@@ -148,7 +151,10 @@ class Trainer:
         shares = self._setup.shares
         # Gradients are all-reduced in the last micro-batch only (DDP's `no_sync` before it): once a step.
         with self._replica.micro_batch(last=last):
-            inputs = to_device(self._task.batch(micro.indices), self._setup.device)
+            began = time.perf_counter()
+            samples = self._task.batch(micro.indices)
+            self._loading_s += time.perf_counter() - began
+            inputs = to_device(samples, self._setup.device)
             # Only forward passes are timed: in a backward pass a fast rank waits for the slow one's gradients.
             with nullcontext() if shares is None else shares.timed(micro), self._precision.forward():
                 returned = LossAndMetrics.of(self._task.loss(self._replica.module, inputs))

@@ -108,8 +108,16 @@ class ComparePage(QWidget):
         self.cards.grid.show_empty("")
         self.show_notes([f"{error.title.rstrip('.')}.", error.cause, error.next_step])
 
+    def draw_read(self) -> None:
+        """Draws the charts that waited for a column that is read by now, and asks for the next one."""
+        for chart in [chart for chart in self.charts() if chart.empty_text == READING]:
+            self._say_empty(chart)
+            if chart.empty_text != READING:
+                chart.refresh()
+        self._want_columns()
+
     def draw_new(self) -> None:
-        """Draws points that are new, and columns that can be drawn by now."""
+        """Draws points that are new."""
         self.cards.follow()
         for chart in self.charts():
             chart.expect_new()

@@ -44,6 +44,7 @@ class ComparedCards(ChartCards):
         self._runs = runs
         self._named: tuple[Hero, ...] = ()
         super().__init__(RunSeries, options, time_axis, None, settings, parent)
+        self.grid.is_made = self.frames.__contains__
         self.open_recipe(ARRANGEMENT)
 
     def show_heroes(self, heroes: tuple[Hero, ...]) -> None:

@@ -40,12 +40,12 @@ from app.views.widgets.buttons import primary_button
 from app.views.widgets.card import Card
 from app.views.widgets.notice_bar import NoticeBar, Step
 from app.views.widgets.tall_body import TallBody
+from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.config.device_names import count_devices
 from core.config.mode import Mode
 from core.errors import ChunkSizeError, DatasetError, RankdeckError
 from core.formatting import count
 from core.machine.devices import Device
-from core.resume.checkpoint_choice import CheckpointEntry
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
 
@@ -230,8 +230,10 @@ class ResumeDialog(QDialog):
 
     # --- what is asked -----------------------------------------------------------------------------------
 
-    def choose(self, text: str) -> None:
-        """Chooses a run by its folder, or names a state file."""
+    def choose(self, text: str, mode: Mapping[str, str] | None = None) -> None:
+        """Chooses a run by its folder, or names a state file; `mode` is one of those that are offered."""
+        if mode is not None:
+            self.mode.setCurrentIndex(max(0, self.mode.findData(dict(mode))))
         row = self.run.findData(text)
         self.run.setCurrentIndex(row)
         if row < 0:

@@ -1,4 +1,4 @@
-"""Settings of the window: theme, smoothing, what is shown outside of it, and the folder of runs."""
+"""Settings of the window: theme, smoothing, what is shown outside of it, prices, and the folder of runs."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from PySide6.QtWidgets import (
     QDialogButtonBox,
     QFileDialog,
     QLabel,
+    QLineEdit,
     QPushButton,
     QRadioButton,
     QWidget,
@@ -24,10 +25,14 @@ from app.views.style.theme import THEMES
 from app.views.widgets.build import Part, bold_label, lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
+from core.errors import RankdeckError
+from core.estimate.prices import NO_PRICES, Prices
 from core.paths import RUNS_VARIABLE
 
 WIDTH: Final = 560
 MARGIN: Final = 16
+PRICE_WIDTH: Final = 110
+PRICES_NOTE: Final = "With your currency. They make the estimated cost of a run on GPUs."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +47,7 @@ class Preferred:
         runs_dir: The folder of runs that is used.
         next_runs_dir: The one from the next start; None: the same.
         is_set_outside: A variable of the environment sets the folder, so it cannot be chosen here.
+        prices: What energy and GPUs cost.
     """
 
     theme: str
@@ -51,6 +57,7 @@ class Preferred:
     shows_task_progress: bool = True
     next_runs_dir: Path | None = None
     is_set_outside: bool = False
+    prices: Prices = NO_PRICES
 
 
 class SettingsDialog(QDialog):
@@ -63,6 +70,7 @@ class SettingsDialog(QDialog):
         task_progress_chosen: Whether progress is shown in the task bar.
         folder_chosen: Another folder of runs.
         folder_requested: The folder of runs is to be opened.
+        prices_chosen: Other `Prices`.
     """
 
     theme_chosen = Signal(str)
@@ -71,6 +79,7 @@ class SettingsDialog(QDialog):
     task_progress_chosen = Signal(bool)
     folder_chosen = Signal(object)
     folder_requested = Signal()
+    prices_chosen = Signal(object)
 
     def __init__(self, preferred: Preferred, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -93,6 +102,7 @@ class SettingsDialog(QDialog):
                 muted_label("For all charts. Each run keeps its values; only the bold lines change."),
             ),
             _card(bold_label("Outside the window"), *self._make_switches(preferred)),
+            _card(bold_label("Prices"), *self._make_prices(preferred.prices)),
             _card(bold_label("Folder of runs"), *self._make_folder(preferred)),
             None,
             buttons,
@@ -123,6 +133,32 @@ class SettingsDialog(QDialog):
         self.task_progress.setChecked(preferred.shows_task_progress)
         self.task_progress.toggled.connect(self.task_progress_chosen)
         return self.notifications, self.task_progress
+
+    def _make_prices(self, prices: Prices) -> tuple[QWidget, ...]:
+        self._prices = prices
+        self.price_kwh = _price_field("Price of a kilowatt hour", "0.30 €", prices.as_typed(prices.kwh))
+        self.price_gpu_hour = _price_field("Price of a GPU hour", "$2.50", prices.as_typed(prices.gpu_hour))
+        for field in (self.price_kwh, self.price_gpu_hour):
+            field.editingFinished.connect(self._on_prices_edited)
+        self.price_note: QLabel = muted_label()
+        self.price_note.setText(PRICES_NOTE)
+        row = QWidget()
+        kwh, hour = QLabel("A kW&h:"), QLabel("A &GPU hour:")
+        kwh.setBuddy(self.price_kwh)
+        hour.setBuddy(self.price_gpu_hour)
+        lay_row(row, kwh, self.price_kwh, hour, self.price_gpu_hour, None, spacing=8)
+        return row, self.price_note
+
+    def _on_prices_edited(self) -> None:
+        try:
+            prices = self._prices.with_texts(self.price_kwh.text(), self.price_gpu_hour.text())
+        except RankdeckError as error:
+            self.price_note.setText(f"{error.cause} {error.next_step}")
+            return
+        self.price_note.setText(PRICES_NOTE)
+        if prices != self._prices:
+            self._prices = prices
+            self.prices_chosen.emit(prices)
 
     def _make_folder(self, preferred: Preferred) -> tuple[QWidget, ...]:
         self.folder = ElidedLabel()
@@ -166,6 +202,14 @@ class SettingsDialog(QDialog):
         layout, width = self.layout(), max(WIDTH, self.width() if self.isVisible() else 0)
         if layout is not None:
             self.resize(width, max(self.height() if self.isVisible() else 0, layout.totalHeightForWidth(width)))
+
+
+def _price_field(name: str, example: str, text: str) -> QLineEdit:
+    field = QLineEdit(text)
+    field.setPlaceholderText(example)
+    field.setAccessibleName(name)
+    field.setMaximumWidth(PRICE_WIDTH)
+    return field
 
 
 def _next_start(now: Path) -> str:

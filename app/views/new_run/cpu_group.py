@@ -13,7 +13,7 @@ from app.views.widgets.build import lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.gauges import Meter
-from core.formatting import UNKNOWN, gibibytes
+from core.formatting import UNKNOWN, memory_of
 from core.machine.devices import Device, DeviceSample
 from core.machine.devices.names import device_label
 
@@ -89,8 +89,7 @@ class CpuGroup(Card):
         """Shows the machine's load."""
         used, total, busy = sample.memory_used_bytes, sample.memory_total_bytes, sample.utilization_percent
         percent = UNKNOWN if busy is None else f"{busy:.0f}"
-        held = UNKNOWN if used is None else gibibytes(used).removesuffix(" GiB")
-        self.load.setText(f"machine {percent} %  {held} / {gibibytes(total)}")
+        self.load.setText(f"machine {percent} %  {memory_of(used, total)}")
         self._memory.set_share(used / total if used is not None and total else None)
         for slot in self.slots.values():
             slot.box.setAccessibleDescription(self.load.text())

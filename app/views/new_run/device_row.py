@@ -15,7 +15,7 @@ from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.field_row import ToneLabel
 from app.views.widgets.gauges import Meter
-from core.formatting import UNKNOWN, gibibytes
+from core.formatting import UNKNOWN, gibibytes, memory_size
 from core.machine.devices import POWER_CAP, Device, DeviceSample
 from core.machine.devices.names import device_label
 
@@ -166,10 +166,10 @@ class DeviceRow(Card):
         self._figures.setText(_figures(sample))
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
         self._memory.set_share(used / total if used is not None and total else None)
-        self._total.setText(gibibytes(total))
+        self._total.setText(f"{gibibytes(total)} GiB")
         for part in (self.box, self._total, self.status, self._figures):
             part.setEnabled(not self.is_lost)
-        memory = f"memory {_amount(used)} of {gibibytes(total)}" if used is not None else ""
+        memory = f"memory {gibibytes(used)} of {gibibytes(total)} GiB" if used is not None else ""
         figures = self._figures.text().replace(FIGURE_SPACE, "")
         parts = [figures, memory, status, *sample.throttle_reasons, self._caution, trouble]
         self.box.setAccessibleDescription(". ".join(part for part in parts if part))
@@ -183,7 +183,7 @@ class DeviceRow(Card):
             f"{sample.sm_clock_mhz:,.0f} MHz" if sample.sm_clock_mhz is not None else "",
         ]
         processes = [
-            f"{process.run or process.name or 'unnamed'} (pid {process.pid}): {gibibytes(process.memory_bytes)}"
+            f"{process.run or process.name or 'unnamed'} (pid {process.pid}): {memory_size(process.memory_bytes)}"
             for process in sample.processes
         ]
         lines = [self.device.name, self.device.uuid, status, ", ".join(part for part in more if part)]
@@ -211,10 +211,6 @@ def _status(sample: DeviceSample, against: str) -> str:
     state = against if against.startswith(("in use", "needs")) else "free" if sample.ts else ""
     parts = [state, against if against != state else "", screen]
     return " · ".join(part for part in parts if part)
-
-
-def _amount(used: float) -> str:
-    return gibibytes(used).removesuffix(" GiB")
 
 
 def _figures(sample: DeviceSample) -> str:

@@ -1,4 +1,4 @@
-"""Memory strip: whether the run fits on each device, every mode beside it, and buttons that make it fit."""
+"""Memory strip: whether the run fits and how long it takes, every mode beside it, and buttons that make it fit."""
 
 from __future__ import annotations
 
@@ -38,7 +38,11 @@ class MemoryStrip(QWidget):
         self.devices = muted_label()
         self.devices.setFont(tabular(self.devices.font()))
         self.note = muted_label()
-        self.toggle = named(QToolButton(), "Memory in every mode")
+        self.time = muted_label()
+        self.time.setFont(tabular(self.time.font()))
+        self.advice = QLabel()
+        self.advice.setWordWrap(True)
+        self.toggle = named(QToolButton(), "Memory and time in every mode")
         self.toggle.setCheckable(True)
         self.toggle.setAutoRaise(True)
         self.toggle.setIcon(icon("chevron-right"))
@@ -50,7 +54,7 @@ class MemoryStrip(QWidget):
         self._grid.setContentsMargins(0, 0, 0, 4)
         self._grid.setHorizontalSpacing(_COLUMN_GAP)
         self._grid.setVerticalSpacing(2)
-        self._grid.setColumnStretch(2, 1)
+        self._grid.setColumnStretch(3, 1)
         self.totals = muted_label()
         self.remedies = FitChips()
         self.remedies.chosen.connect(self.remedy_requested)
@@ -62,7 +66,7 @@ class MemoryStrip(QWidget):
         head = lay_row(None, self.verdict, self.devices, self.toggle, spacing=8, grow=self.devices)
         for part in (self.verdict, self.devices, self.toggle):
             head.setAlignment(part, Qt.AlignmentFlag.AlignTop)
-        lay_column(self, head, self.note, self.remedies, self._body, spacing=4)
+        lay_column(self, head, self.note, self.remedies, self.time, self.advice, self._body, spacing=4)
         self._body.hide()
         self.show_memory(None)
 
@@ -74,6 +78,9 @@ class MemoryStrip(QWidget):
         self.devices.setText(shown.devices)
         self.note.setText(shown.note)
         self.note.setVisible(bool(shown.note))
+        for label, sentence in ((self.time, shown.time), (self.advice, shown.advice)):
+            label.setText(sentence)
+            label.setVisible(bool(sentence))
         self.toggle.setVisible(bool(shown.modes))
         self._body.setVisible(self.toggle.isChecked() and bool(shown.modes))
         self._show_modes(shown.modes)
@@ -134,18 +141,20 @@ class FitChips(QWidget):
 
 
 class _ModeRow:
-    """A mode's name, need and verdict; what the need is made of is their tooltip."""
+    """A mode's name, need, verdict and time; what they are made of is their tooltip."""
 
     def __init__(self) -> None:
-        self.name, self.need, self.verdict = QLabel(), QLabel(), ToneLabel()
-        self.need.setFont(tabular(self.need.font()))
+        self.name, self.need, self.verdict, self.time = QLabel(), QLabel(), ToneLabel(), QLabel()
+        for figures in (self.need, self.time):
+            figures.setFont(tabular(figures.font()))
         self.need.setAlignment(Qt.AlignmentFlag.AlignRight)
-        self.labels = (self.name, self.need, self.verdict)
+        self.labels = (self.name, self.need, self.verdict, self.time)
 
     def show_mode(self, line: ModeLine | None) -> None:
         """Shows a mode, or nothing."""
         self.name.setText("" if line is None else line.name)
         self.need.setText("" if line is None else line.need)
+        self.time.setText("" if line is None else line.time)
         self.verdict.say("" if line is None else line.verdict, "muted" if line is None else line.tone)
         font = self.name.font()
         font.setBold(line is not None and line.is_chosen)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, QObject, QPoint, Qt
+from PySide6.QtCore import QEvent, QObject, QPoint, Qt, QTimer
 from PySide6.QtGui import QPainter, QPaintEvent, QPalette, QResizeEvent
 from PySide6.QtWidgets import QFrame, QLabel, QScrollArea, QWidget
 
@@ -13,6 +13,7 @@ from app.state.card_places import GAP, LEAST_HEIGHT, Place, place_cards
 from app.state.chart_cards import DEVICES
 from app.views.plots.device_rows import DeviceRows
 from app.views.widgets.build import muted_label
+from app.views.widgets.tab_order import chain_placed
 
 DROP_EDGE: Final = 2
 
@@ -25,6 +26,10 @@ class CardGrid(QScrollArea):
         make: Gives the card of a key, a new one the first time.
         devices: The last card, while it has something to show; None: there is none.
         parent: Qt owner.
+
+    Attributes:
+        is_made: Says of a key whether it has a card. Those that have none are then made one in each turn of the event
+            loop, so that the window answers meanwhile; None: all at once.
     """
 
     def __init__(
@@ -32,6 +37,9 @@ class CardGrid(QScrollArea):
     ) -> None:
         super().__init__(parent)
         self._make = make
+        self.is_made: Callable[[str], bool] | None = None
+        self._next_turn = QTimer(self, singleShot=True, interval=0)
+        self._next_turn.timeout.connect(self._show_near)
         self._devices = devices
         self._has_devices = False
         self._keys: list[str] = []
@@ -90,11 +98,19 @@ class CardGrid(QScrollArea):
         self.body.drop = next((place for known, place in self._placed() if known == key), None)
         self.body.update()
 
+    @property
+    def is_waiting(self) -> bool:
+        """Whether cards may still be made, without anything else happening."""
+        return self._next_turn.isActive()
+
     def scroll_to(self, key: str) -> None:
         """Brings a card into sight."""
         for known, place in self._placed():
             if known == key:
+                self._make(key)  # whatever waits for its turn
                 self.verticalScrollBar().setValue(place.y - GAP)
+                if key not in self._shown:  # it is where it was scrolled to already
+                    self._show_near()
                 self._shown[key].setFocus(Qt.FocusReason.OtherFocusReason)
 
     # --- laying out --------------------------------------------------------------------------------------
@@ -125,16 +141,31 @@ class CardGrid(QScrollArea):
         top = self.verticalScrollBar().value()
         bottom = top + self.viewport().height()
         near: dict[str, QWidget] = {}
+        waits = self._next_turn.isActive()
         for key, place in self._placed():
             if place.bottom + place.height > top and place.y - place.height < bottom:
+                is_new = self.is_made is not None and not self.is_made(key)
+                if is_new and waits:
+                    continue
                 card = near[key] = self._make(key)
+                if is_new:
+                    waits = True
+                    self._next_turn.start()
                 _put(card, place)
         for key, card in self._shown.items():
             if key not in near:
                 card.hide()
+        is_other = list(near) != list(self._shown)
         self._shown = near
         for card in near.values():
             card.show()
+        if is_other:
+            self.chain_tabs()
+
+    def chain_tabs(self) -> None:
+        """Lets Tab go through the cards as they are placed, devices last."""
+        devices = [] if self._devices is None else [self._devices]
+        chain_placed(self.body, [*self._shown.values(), *devices])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
         """Other columns, other heights."""

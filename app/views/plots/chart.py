@@ -21,7 +21,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QWidget
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.run_data.marks import Mark
 from app.run_data.pyramid import Floats
@@ -49,8 +49,10 @@ KEYS: Final = "Left and right move the crosshair, plus and minus zoom, F shows t
 pyqtgraph.setConfigOptions(mouseRateLimit=0)  # else the end of a quick drag is lost
 
 
-class Chart(pyqtgraph.PlotWidget):
+class Chart(pyqtgraph.GraphicsView):
     """Draws a `PlotSource` over a time axis. Gestures: see `PlotView`; double-click, F or Home fit, + − zoom.
+
+    Not a `PlotWidget`: its `PlotItem` makes two more axes and a menu of some thirty widgets, half of a chart's time.
 
     ← → move the crosshair, with Shift the view; Enter asks for all the room. `took_s` says what processor time
     the last picture and its readout took.
@@ -78,8 +80,7 @@ class Chart(pyqtgraph.PlotWidget):
     def __init__(self, source: PlotSource, time_axis: TimeAxis, name: str, parent: QWidget | None = None) -> None:
         self.view_box = PlotView()
         self._value_axis, self._time_ticks = ValueAxis(), TimeTicks(time_axis)
-        axes = {"left": self._value_axis, "bottom": self._time_ticks}
-        super().__init__(parent, background=None, viewBox=self.view_box, axisItems=axes, enableMenu=False)
+        super().__init__(parent, background=None)
         self.source = source
         self.time_axis = time_axis
         self.where: Callable[[float], str] = lambda at: f"{at:,.0f}"
@@ -113,15 +114,15 @@ class Chart(pyqtgraph.PlotWidget):
 
     def _make_items(self) -> None:
         self.setCacheMode(self.CacheModeFlag.CacheNone)  # of one colour: a picture of it is memory for nothing
-        self.plotItem.hideButtons()
-        menu = self.plotItem.ctrlMenu  # has no owner, and is not shown: ours has fewer words
-        menu.setParent(self, menu.windowFlags())
-        for name in ("top", "right"):  # hidden, yet pyqtgraph makes their labels with each change of range
-            self.plotItem.getAxis(name).unlinkFromView()
-        for axis in (self._value_axis, self._time_ticks):
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
+        self.centralLayout.setSpacing(0)
+        self.centralLayout.addItem(self.view_box, 1, 1)
+        for axis, row, column in ((self._value_axis, 1, 0), (self._time_ticks, 2, 1)):
+            axis.linkToView(self.view_box)
             axis.setZValue(-1000)
+            self.centralLayout.addItem(axis, row, column)
         self.curves = CurvesItem(self.view_box)
-        self.curves.rings.setParentItem(self.plotItem)
+        self.curves.rings.setParentItem(self.centralWidget)
         self.marks = MarksItem(self.view_box)
         self._cross = pyqtgraph.InfiniteLine(angle=90, movable=False)
         self._cross.hide()
@@ -233,7 +234,7 @@ class Chart(pyqtgraph.PlotWidget):
 
     def set_right_inset(self, pixels: float) -> None:
         """Leaves room at the right, so that plots above each other end at the same place."""
-        self.plotItem.layout.setContentsMargins(0, TOP_MARGIN, pixels, 0)
+        self.centralLayout.setContentsMargins(0, TOP_MARGIN, pixels, 0)
 
     def sizeHint(self) -> QSize:
         """A plot takes what it gets."""
@@ -245,7 +246,7 @@ class Chart(pyqtgraph.PlotWidget):
 
     def plot_area(self) -> QRectF:
         """Where curves are drawn, in widget pixels. Its left edge is the same in every plot."""
-        self.plotItem.layout.activate()
+        self.centralLayout.activate()
         area: QRectF = self.view_box.sceneBoundingRect()
         return area
 

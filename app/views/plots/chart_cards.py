@@ -86,6 +86,7 @@ class ChartCards(QObject):
             frame = self.frames[key] = PlotFrame(card.title, chart, card.unit, parent=self.grid.body)
             chart.note = lambda: self._options.note(self._run())
             frame.hide()  # the grid shows it, while it has a place there
+            frame.readout.tab_stop_changed.connect(self.grid.chain_tabs)
             frame.readout.setMinimumHeight(frame.more.sizeHint().height())
             frame.enlarge_toggled.connect(partial(self._on_enlarge_toggled, key))
             frame.step_chosen.connect(partial(self._on_step_chosen, key))

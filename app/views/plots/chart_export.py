@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 import numpy as np
+import pyqtgraph
 from PySide6.QtCore import QBuffer, QByteArray, QRectF
 from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter
 from PySide6.QtSvg import QSvgGenerator
@@ -22,6 +23,7 @@ from app.views.plots.time_axis import TimeAxis
 from app.views.style.palette import plot_colours
 from core.errors import RankdeckError
 
+TITLE_HEIGHT: Final = 30
 PICTURE_SCALE: Final = 2
 """Pixels of a saved picture for one on the screen."""
 
@@ -43,7 +45,7 @@ def picture(chart: Chart, title: str) -> QImage:
     from pyqtgraph.exporters import ImageExporter
 
     with _titled(chart, title):
-        exporter = ImageExporter(chart.plotItem)
+        exporter = ImageExporter(chart.scene())
         exporter.parameters()["width"] = PICTURE_SCALE * chart.width()
         drawn: QImage = exporter.export(toBytes=True)
     return drawn
@@ -147,13 +149,17 @@ def _titled(chart: Chart, title: str) -> Iterator[None]:
     colours = plot_colours(chart.palette())
     names: dict[str, QColor] = {reading.label: reading.colour for reading in chart.readings() if reading.colour}
     signs = [f"<span style='color:{c.name()}'>■</span> {html.escape(name)}" for name, c in names.items() if name]
-    chart.plotItem.setTitle("&nbsp; ".join([f"<b>{html.escape(title)}</b>", *signs]), color=colours.text.name())
-    chart.plotItem.layout.activate()
+    text = "&nbsp; ".join([f"<b>{html.escape(title)}</b>", *signs])
+    label = pyqtgraph.LabelItem(text, size="11pt", color=colours.text.name())
+    label.setMaximumHeight(TITLE_HEIGHT)
+    chart.centralLayout.addItem(label, 0, 1)
+    chart.centralLayout.activate()
     try:
         yield
     finally:
-        chart.plotItem.setTitle(None)
-        chart.plotItem.layout.activate()
+        chart.centralLayout.removeItem(label)
+        chart.scene().removeItem(label)
+        chart.centralLayout.activate()
 
 
 def _cannot_write(path: Path, cause: str) -> RankdeckError:

@@ -18,7 +18,7 @@ from app.views.plots.drawing import Area, Layer, Line
 from app.views.plots.rank_curves import without_pauses
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, plot_colours, rank_colour
-from core.formatting import UNKNOWN
+from core.formatting import UNKNOWN, gibibytes, memory_of
 
 QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
 FORMS: Final = {
@@ -204,11 +204,4 @@ def _unit(value: float | None, unit: str) -> str:
 
 
 def _memory(used: float | None, total: float | None) -> str:
-    if total:
-        return f"{UNKNOWN if used is None else _gib(used)} / {total / GIB:.0f} GiB"
-    return f"{UNKNOWN if used is None else _gib(used)} GiB"
-
-
-def _gib(used: float) -> str:
-    amount = used / GIB
-    return f"{amount:.0f}" if amount >= 10 else f"{amount:.1f}" if amount >= 1 else f"{amount:.2f}"
+    return memory_of(used, total) if total else f"{gibibytes(used)} GiB"

@@ -78,6 +78,7 @@ class DevicePlotRow(QWidget):
         self.figures.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.warning = ToneLabel(self)
         self._quiet = 0
+        self._held = self._waits = ""
         self.figures_width = 0
         self._columns = (0, 0)
         self._name = title
@@ -94,7 +95,8 @@ class DevicePlotRow(QWidget):
         shown = [html.escape(part).replace(" ", NO_BREAK) for part in parts]
         if self.warning.text():
             colour = tone(QGuiApplication.palette(), "warning").name()
-            shown = [f"<span style='color:{colour}'>{part}</span>" if "°C" in part else part for part in shown]
+            if self._held:
+                shown = [f"<span style='color:{colour}'>{part}</span>" if "°C" in part else part for part in shown]
             shown = [f"<span style='color:{colour}'>⚠</span>", *shown]
         text = SEPARATOR.join(shown)
         if text == self._shown:
@@ -113,17 +115,26 @@ class DevicePlotRow(QWidget):
         worries = [reason for reason in sample.throttle_reasons if reason != POWER_CAP]
         self._quiet = 0 if worries else self._quiet + 1
         if worries:
-            self._warn(f"{worries[0][:1].upper()}{worries[0][1:]}.")
+            self._held = f"{worries[0][:1].upper()}{worries[0][1:]}."
         elif self._quiet > WARNING_HELD:
-            self._warn("")
+            self._held = ""
+        self._warn()
+
+    def show_waits(self, text: str) -> None:
+        """Says for which device this one waits; empty where it does not."""
+        self._waits = text
+        self._warn()
 
     def forget_warning(self) -> None:
         """The run is over: what the device does now is not the run's."""
-        self._warn("")
+        self._held = self._waits = ""
+        self._warn()
 
-    def _warn(self, text: str) -> None:
+    def _warn(self) -> None:
+        text = self._held or self._waits
         if text != self.warning.text():
             self.warning.say(text, "warning")
+            self.figures.setToolTip(text)  # where the line has no room
             self.read()
             self._place()
 

@@ -110,6 +110,12 @@ class DeviceRows(QWidget):
             else:
                 row.show_sample(sample)
 
+    def show_waits(self, texts: Mapping[str, str]) -> None:
+        """Says for which device others wait, by the UUID of those that wait, while the run goes."""
+        if not self.options.is_over:
+            for uuid, row in self._rows_by_uuid.items():
+                row.show_waits(texts.get(uuid, ""))
+
     def charts(self) -> list[DeviceStrip]:
         """The rows' plots."""
         return [row.strip for row in self.rows]

@@ -71,7 +71,7 @@ class DeviceStrip(QWidget):
         self.layers: list[Layer] = []
         self.took_s = 0.0
         self._wide = WideLayers()
-        self._is_new = True
+        self._is_new = self._is_announced = True
         self._kept: tuple[object, QPixmap] | None = None
         self._pressed_at: float | None = None
         self._dragged_to = 0.0
@@ -92,7 +92,7 @@ class DeviceStrip(QWidget):
 
     def expect_new(self) -> None:
         """There are new points; they are drawn with the next picture."""
-        self._is_new = True
+        self._is_new = self._is_announced = True
 
     def read_new(self) -> None:
         """There are new points, none of them near what is shown."""
@@ -101,7 +101,8 @@ class DeviceStrip(QWidget):
 
     def draw_new(self) -> None:
         """Draws the points that were announced."""
-        if self._is_new:
+        if self._is_announced:
+            self._is_announced = False
             self.update()
             self.renewed.emit()
 

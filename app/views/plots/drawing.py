@@ -130,7 +130,7 @@ def polygon(x: Floats, y: Floats) -> QPolygonF:
         pointer: Any = shiboken6.VoidPtr  # its stub knows neither the address that `data` returns nor the size
         memory = np.frombuffer(pointer(points.data(), len(x) * 16, True), dtype=np.float64).reshape(-1, 2)
         memory[:, 0] = x
-        memory[:, 1] = np.clip(y, -FAR, FAR)
+        np.minimum(np.maximum(y, -FAR), FAR, out=memory[:, 1])  # np.clip takes twice as long
     return points
 
 

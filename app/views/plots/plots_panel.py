@@ -76,7 +76,9 @@ class PlotsPanel(QWidget):
         self._is_all_new = True
         self._new_groups: set[str] = set()
         self._pace = RedrawPace()
-        self._redrawn_at = 0.0
+        self._redrawn_at = -math.inf
+        self._drawn_at = self._drawn_to = 0.0
+        self._devices_of: tuple[tuple[str, ...], bool] | None = None
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._redraw)
@@ -214,6 +216,8 @@ class PlotsPanel(QWidget):
         for chart in self.charts():
             chart.refit()
         self._on_status_changed(self._data.state)
+        self._timer.stop()
+        self._redrawn_at = -math.inf  # the pace is that of new points: the first ones of a run are drawn at once
         self._schedule()
 
     def _on_changed(self, change: ChangeSet) -> None:
@@ -229,8 +233,9 @@ class PlotsPanel(QWidget):
         if state is not None:
             self.device_rows.options.is_over = not state.is_live
             self.cards.open_recipe(state.recipe, self._heroes(state.recipe))
-            if state.devices:
-                self._schedule()
+            if state.devices and (state.devices, state.is_live) != self._devices_of:
+                self._schedule()  # not with each state that says how far the run is
+            self._devices_of = state.devices, state.is_live
 
     def _on_progress_changed(self, text: str, done: float | None) -> None:
         if text:
@@ -277,7 +282,7 @@ class PlotsPanel(QWidget):
             trains_on_cpu = state is not None and state.is_live and any(d.startswith("cpu:") for d in state.devices)
             sparing = trains_on_cpu and self.time_axis.cursor is None
             rest_s = self._pace.pause_s(sparing=sparing) - (time.monotonic() - self._redrawn_at)
-            self._timer.start(max(0, round(rest_s * 1000)))
+            self._timer.start(round(1000 * max(0.0, rest_s)))
 
     def _is_seen(self) -> bool:
         return self.isVisible() and not self.window().isMinimized()
@@ -287,34 +292,51 @@ class PlotsPanel(QWidget):
             return
         run, state = self._data.series, self._data.state
         self._stale = False
-        self._redrawn_at = time.monotonic()
         self.device_rows.show_devices(state.devices if state is not None else ())
         self.devices_button.show_ranks(self.options.offered(run))
-        self.cards.follow()
-        self._tell_charts()
-        extent = run.extent(self.time_axis.axis)
+        now, extent = time.monotonic(), run.extent(self.time_axis.axis)
+        is_seen = self._tell_charts(self.time_axis.extent[1] if extent is None else extent[1], now)
         if extent is not None:
+            self._redrawn_at = now
+        if extent is not None and (is_seen or not self.time_axis.is_fitted):
             self.time_axis.set_extent(*extent)
+        self.cards.follow()  # with the axis as it is: a new card would else draw each change of it
         for chart in self.charts():
             chart.show_marks(run.marks)
             chart.draw_new()
         if extent is not None:
             self.drawn.emit()
 
-    def _tell_charts(self) -> None:
-        """Tells each chart that has new points whether they can be in its picture, or in its values alone."""
-        axis, groups, all_new = self.time_axis, self._new_groups, self._is_all_new
+    def _tell_charts(self, newest: float, now: float) -> bool:
+        """Tells each chart that has new points whether they can be seen in its picture, or in its values alone.
+
+        Args:
+            newest: Where the newest point is on the time axis.
+            now: On the monotonic clock.
+
+        Returns:
+            Whether they can be seen.
+        """
+        groups, all_new = self._new_groups, self._is_all_new
         self._new_groups, self._is_all_new = set(), False
-        # A part that ends further than its own width before the newest point: not even a smoothed line reaches it.
-        is_past = not axis.is_fitted and axis.high + axis.span < axis.extent[1]
-        is_past = is_past and not any(group.startswith(EVAL_GROUP) for group in groups)  # they move the best one's star
+        is_seen = all_new or self._can_be_seen(groups, newest, now)
+        if is_seen:
+            self._drawn_to, self._drawn_at = newest, now
         for chart in self.charts():
-            if not all_new and not any(group.startswith(chart.source.fed_by) for group in groups):
-                continue
-            if is_past and not all_new:
-                chart.read_new()
-            else:
-                chart.expect_new()
+            if all_new or any(group.startswith(chart.source.fed_by) for group in groups):
+                chart.expect_new() if is_seen else chart.read_new()
+        return is_seen
+
+    def _can_be_seen(self, groups: Collection[str], newest: float, now: float) -> bool:
+        """Whether new points of these series change what the charts show of the time axis."""
+        axis = self.time_axis
+        if any(group.startswith(EVAL_GROUP) for group in groups):
+            return True  # they move the best one's star
+        if not axis.is_fitted and axis.high + axis.span < axis.extent[1]:
+            return False  # it ends further than its own width before them: not even a smoothed line reaches it
+        width = self.devicePixelRatioF() * max((chart.width() for chart in self.charts()), default=0)
+        pixels = (newest - self._drawn_to) / axis.span * width
+        return self._pace.is_worth_drawing(pixels, now - self._drawn_at)
 
     def showEvent(self, event: QShowEvent) -> None:
         """Catches up on what was missed."""

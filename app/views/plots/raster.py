@@ -118,8 +118,7 @@ class Raster:
         count = min(len(upper) - skip, self._width - first)
         if count <= 0:
             return
-        top = np.floor(np.clip(upper[skip : skip + count], -1, height)).astype(np.int16)
-        bottom = np.floor(np.clip(lower[skip : skip + count], -1, height)).astype(np.int16)
+        top, bottom = (_rows_of(ends[skip : skip + count], height) for ends in (upper, lower))
         begin, end = max(0, int(top.min())), min(height, int(bottom.max()) + 1)
         if begin >= end:
             return
@@ -135,6 +134,11 @@ class Raster:
                 self._colours.pop()
             self._colours.append(colour.rgba())
         return np.uint8(len(self._colours) - 1)
+
+
+def _rows_of(ends: Floats, height: int) -> NDArray[np.int16]:
+    """The rows of pixels in which these ends are; those outside are in the next one beyond the edge."""
+    return np.floor(np.minimum(np.maximum(ends, -1.0), float(height))).astype(np.int16)
 
 
 def _grid_of(x: Floats, width: int) -> _Grid:

@@ -30,9 +30,11 @@ class Readout(QWidget):
 
     Signals:
         entry_chosen: ``(key, alone)``: hide or show this curve, or show it alone.
+        tab_stop_changed: Tab stops here from now on, or no longer.
     """
 
     entry_chosen = Signal(str, bool)
+    tab_stop_changed = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -52,7 +54,10 @@ class Readout(QWidget):
         self.readings = readings
         texts = [f"{r.label} {'hidden' if r.is_hidden else r.headline}".strip() for r in readings]
         can_choose = len(self.keys()) > 1
-        self.setFocusPolicy(Qt.FocusPolicy.TabFocus if can_choose else Qt.FocusPolicy.NoFocus)
+        policy = Qt.FocusPolicy.TabFocus if can_choose else Qt.FocusPolicy.NoFocus
+        if policy != self.focusPolicy():
+            self.setFocusPolicy(policy)
+            self.tab_stop_changed.emit()
         self.setAccessibleName("; ".join(texts))
         hint = ["Click a name to hide or show its curve, Alt+click to show it alone."] if can_choose else []
         self.setToolTip("\n".join([*texts, *hint]))

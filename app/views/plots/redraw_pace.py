@@ -14,7 +14,11 @@ LIVE_S: Final = 0.5
 LARGEST_SHARE: Final = 0.05
 """Of a processor."""
 SLOWEST_S: Final = 1.0
-SPARING_SHARE: Final = 0.02
+UNSEEN_PIXELS: Final = 1.0
+"""New points that move the end of a curve by less than this are not drawn, only read."""
+LONGEST_UNSEEN_S: Final = 10.0
+"""Yet one of them may be a peak, which is seen at any width."""
+SPARING_SHARE: Final = 0.015
 SPARING_SLOWEST_S: Final = 3.0
 NEWEST_SHARE: Final = 0.3
 """How much the newest picture counts for what a picture costs: clocks of threads tick 64 times a second on Windows."""
@@ -30,6 +34,15 @@ class RedrawPace:
         """Takes note of the processor time of one picture."""
         before = cost_s if self._cost_s is None else self._cost_s
         self._cost_s = before + NEWEST_SHARE * (cost_s - before)
+
+    def is_worth_drawing(self, pixels: float, since_s: float) -> bool:
+        """Whether new points change a picture so that a person sees it.
+
+        Args:
+            pixels: By how much they move the end of the curves.
+            since_s: Since the picture was made.
+        """
+        return not 0.0 <= pixels < UNSEEN_PIXELS or since_s >= LONGEST_UNSEEN_S
 
     def pause_s(self, *, sparing: bool) -> float:
         """From the beginning of one picture to that of the next.

@@ -37,8 +37,9 @@ class PlotView(pyqtgraph.ViewBox):
         self.disableAutoRange()
 
     def show_values(self, low: float, high: float) -> None:
-        """Sets the value range."""
-        self.setRange(yRange=(low, high), padding=0, disableAutoRange=False)
+        """Sets the value range; one that is shown already costs nothing."""
+        if self.viewRange()[1] != [low, high]:
+            self.setRange(yRange=(low, high), padding=0, disableAutoRange=False)
 
     def linkedViewChanged(self, view: Any, axis: int) -> None:
         """Another view's range: the same here."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from math import ceil, log2
 from typing import Final
 
-import numpy as np
 from PySide6.QtGui import QPalette
 
 from app.views.plots.drawing import Layer, cut
@@ -89,5 +88,5 @@ def _wider(view: View, extent: tuple[float, float]) -> View:
 
 def _inside(layer: Layer, view: View) -> Layer:
     """What of a layer is in view, and one more on both sides."""
-    first = max(0, int(np.searchsorted(layer.x, view.low, "left")) - 1)
-    return cut(layer, slice(first, int(np.searchsorted(layer.x, view.high, "right")) + 1))
+    first = max(0, int(layer.x.searchsorted(view.low, "left")) - 1)
+    return cut(layer, slice(first, int(layer.x.searchsorted(view.high, "right")) + 1))

@@ -15,7 +15,8 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.event_text import ALERT_LEVELS, alert_text
+from app.state.event_text import ALERT_LEVELS, alert_lines
+from app.views.run_tabs.alert_delegate import AlertDelegate
 from app.views.style.icons import icon
 from app.views.widgets.build import lay_column
 from app.views.widgets.empty_note import WithNote
@@ -55,6 +56,7 @@ class AlertsView(QWidget):
         self.table.setSelectionBehavior(QAbstractItemView.SelectionBehavior.SelectRows)
         self.table.setFrameShape(QFrame.Shape.NoFrame)
         self.table.setShowGrid(False)
+        self.table.setItemDelegate(AlertDelegate(self.table))
         self.table.setTabKeyNavigation(False)
         self.table.setAccessibleName("Alerts")
         self.table.verticalHeader().hide()
@@ -92,10 +94,9 @@ class AlertsView(QWidget):
         ranks = alert_ranks(event)
         devices = ", ".join(map(self._names.short, ranks)) or "all"
         at = count(step) if isinstance(step, int) else UNKNOWN
-        texts = [clock(event.get("ts")), at, devices, alert_text(event, self._names)]
+        texts = [clock(event.get("ts")), at, devices, "\n".join(alert_lines(event, self._names))]
         for column, text in enumerate(texts):
             item = QTableWidgetItem(text)
-            item.setTextAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
             self.table.setItem(row, column, item)
             if column == DEVICE_COLUMN and ranks:
                 item.setToolTip(", ".join(map(self._names.with_rank, ranks)))

@@ -50,6 +50,7 @@ METRICS: Final = {
     _M.PM_TabBarBaseOverlap: 0,
     _M.PM_MenuHMargin: 4,
     _M.PM_MenuVMargin: 4,
+    _M.PM_HeaderMargin: 6,  # a column's title stands over the text of its cells
     _M.PM_FocusFrameHMargin: 5,  # the text of a row stands clear of the bar that says it is chosen
 }
 """Measures that are not Fusion's."""

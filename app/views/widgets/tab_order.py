@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLayout, QScrollArea, QWidget
@@ -13,6 +13,17 @@ def chain_tabs(root: QWidget) -> None:
     """Lets Tab go through a widget's parts in the order of their layouts, hidden ones included."""
     for first, second in itertools.pairwise(_focusable(root)):
         QWidget.setTabOrder(first, second)
+
+
+def chain_placed(ground: QWidget, parts: Iterable[QWidget]) -> None:
+    """Lets Tab go through parts that stand on `ground` without a layout in this order, after what comes before it."""
+    before = ground.previousInFocusChain() or ground
+    while before is not ground and (ground.isAncestorOf(before) or not before.focusPolicy() & Qt.FocusPolicy.TabFocus):
+        before = before.previousInFocusChain() or ground
+    for part in parts:
+        for widget in _focusable(part):
+            QWidget.setTabOrder(before, widget)
+            before = widget
 
 
 def _focusable(widget: QWidget) -> Iterator[QWidget]:

@@ -40,6 +40,12 @@ class Actions(QObject):
         self.theme = self._action("Light or dark", "theme", "", "Switch between light and dark")
         self.help = self._action("&Help", "help", "F1", "Show the documentation")
         self.settings = self._action("Sett&ings…", "settings", "Ctrl+,", "Theme, smoothing, folder of runs")
+        self.doctor = self._action(
+            "C&heck this machine",
+            "",
+            "",
+            "Check modes, GPUs, PyTorch and disk; run self-tests; save diagnostics",
+        )
         self.about = self._action("&About Rankdeck", "", "", "Version, licences, links")
 
     def _action(self, text: str, sign: str, key: str, description: str) -> QAction:

@@ -64,6 +64,7 @@ class MainWindow(QMainWindow):
 
     Attributes:
         compare_page: The page of a comparison; None while there is none.
+        doctor_page: The page that checks this machine; None while there is none.
     """
 
     stop_requested = Signal(bool)
@@ -101,6 +102,7 @@ class MainWindow(QMainWindow):
         self._plot_settings: Mapping[str, Any] = {}
         self._names = RankNames()
         self.compare_page: QWidget | None = None
+        self.doctor_page: QWidget | None = None
         self._make_parts(log)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
@@ -118,13 +120,13 @@ class MainWindow(QMainWindow):
         exports.addActions(list(actions.exports.values()))
         more = self._menu(actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path)
         more.addSeparator()
-        more.addActions([actions.compare, actions.about])
+        more.addActions([actions.compare, actions.doctor, actions.about])
         self.top_bar = TopBar(actions)
         self.header = RunHeader(actions, more, exports)
         self.outcome = OutcomeCard(actions, exports)
         self.tabs = RunTabs(log)
         self.run_page = RunPage(self.header, self.outcome, self.tabs)
-        self.welcome = Welcome(actions.resume_file)
+        self.welcome = Welcome(actions.resume_file, actions.doctor)
 
     def _menu(self, *actions: QAction) -> QMenu:
         menu = QMenu(self, toolTipsVisible=True)
@@ -153,7 +155,7 @@ class MainWindow(QMainWindow):
         actions = self.actions_
         self.addActions([
             actions.stop, actions.resume, actions.resume_file, actions.replay, actions.log, actions.folder,
-            actions.compare, actions.new_run, actions.palette, actions.settings, actions.help,
+            actions.compare, actions.new_run, actions.palette, actions.settings, actions.help, actions.doctor,
         ])  # fmt: skip
         actions.rename.setShortcutContext(
             Qt.ShortcutContext.WidgetWithChildrenShortcut
@@ -185,7 +187,7 @@ class MainWindow(QMainWindow):
     # --- pages -------------------------------------------------------------------------------------------
 
     def show_page(self, page: QWidget) -> None:
-        """Brings `welcome`, `run_page` or `compare_page` to the front."""
+        """Brings `welcome`, `run_page`, `compare_page` or `doctor_page` to the front."""
         if page is not self.pages.currentWidget():
             if self.focusWidget() is None or self.pages.isAncestorOf(self.focusWidget()):
                 self.pages.setFocus()  # else Qt gives it to some button of the next page
@@ -195,12 +197,20 @@ class MainWindow(QMainWindow):
 
     def set_compare_page(self, page: QWidget | None) -> None:
         """Adds the page of a comparison, or none; an earlier one is removed."""
-        if self.compare_page is not None:
-            self.pages.removeWidget(self.compare_page)
-            self.compare_page.deleteLater()
+        self._replace_page(self.compare_page, page)
         self.compare_page = page
-        if page is not None:
-            self.pages.addWidget(page)
+
+    def set_doctor_page(self, page: QWidget | None) -> None:
+        """Adds the page that checks this machine, or none; an earlier one is removed."""
+        self._replace_page(self.doctor_page, page)
+        self.doctor_page = page
+
+    def _replace_page(self, old: QWidget | None, new: QWidget | None) -> None:
+        if old is not None:
+            self.pages.removeWidget(old)
+            old.deleteLater()
+        if new is not None:
+            self.pages.addWidget(new)
 
     def show_log(self, name: str | None) -> None:
         """Brings a log of the shown run to the front ("rank1.log"; empty or None: the one that was chosen)."""
@@ -262,6 +272,11 @@ class MainWindow(QMainWindow):
         """Shows what devices do just now, where charts are shown."""
         if self._plots is not None:
             self._plots.device_rows.show_samples(samples)
+
+    def show_waits(self, texts: Mapping[str, str]) -> None:
+        """Shows which devices wait for another one, by their UUID, where charts are shown."""
+        if self._plots is not None:
+            self._plots.device_rows.show_waits(texts)
 
     # --- what has happened -------------------------------------------------------------------------------
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QSize, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QMenu, QWidget
+from PySide6.QtWidgets import QLabel, QMenu, QWidget
 
 from app.views.widgets.action_buttons import OutlinedButton
+from app.views.widgets.build import lay_row
 from app.views.widgets.card import draw_card
+from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.message import Message
 
 if TYPE_CHECKING:
@@ -18,6 +20,31 @@ if TYPE_CHECKING:
 
 NARROW: Final = 760
 """Below this width the buttons stand under the text, which would be squeezed beside them."""
+
+
+class ModelLine(QWidget):
+    """Where the model is, in one line whatever the length of its path, so that its size moves nothing when it comes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._head = QLabel()
+        self._head.setTextFormat(Qt.TextFormat.PlainText)
+        self._folder = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
+        lay_row(self, self._head, self._folder, spacing=4, grow=self._folder)
+        self.hide()
+
+    @property
+    def text(self) -> str:
+        """What it says, as far as there is room for it."""
+        return f"{self._head.text()} {self._folder.text()}"
+
+    def show_model(self, model: ModelFile | None) -> None:
+        """Shows a model, or nothing."""
+        if model is not None:
+            self._head.setText(model.head)
+            self._folder.set_full_text(model.folder)
+            self.setToolTip(model.path)
+        self.setVisible(model is not None)
 
 
 class OutcomeCard(Message):
@@ -32,12 +59,14 @@ class OutcomeCard(Message):
         folder_requested: Show the model's folder.
         copy_requested: The path of the model, to be copied.
         dismissed: The person has read it.
+        balance_requested: Stop the run, and resume it with load balancing.
     """
 
     log_requested = Signal(str)
     folder_requested = Signal()
     copy_requested = Signal(str)
     dismissed = Signal()
+    balance_requested = Signal()
 
     def __init__(self, actions: Actions, exports: QMenu, parent: QWidget | None = None) -> None:
         self.outcome: RunOutcome | None = None
@@ -47,13 +76,18 @@ class OutcomeCard(Message):
         self.copy_path = OutlinedButton("Copy path")
         self.export = OutlinedButton("Export")
         self.resume = OutlinedButton()
-        buttons = (self.show_log, self.show_folder, self.copy_path, self.export, self.resume)
+        self.balance = OutlinedButton("Stop and balance…")
+        self.balance.setToolTip("Save a checkpoint, stop, and choose how to resume with load balancing")
+        buttons = (self.show_log, self.show_folder, self.copy_path, self.export, self.resume, self.balance)
         super().__init__(buttons, NARROW, parent)
+        self.model_line = ModelLine()
+        self._texts.insertWidget(1, self.model_line)
         self.show_log.clicked.connect(self._on_log_clicked)
         self.show_folder.clicked.connect(self.folder_requested)
         self.copy_path.clicked.connect(self._on_copy_clicked)
         self.export.open_menu(exports)
         self.resume.clicked.connect(actions.resume.trigger)
+        self.balance.clicked.connect(self.balance_requested)
         self._action = actions.resume
         actions.resume.changed.connect(self._show_resume)
         self._show_resume()
@@ -67,6 +101,7 @@ class OutcomeCard(Message):
         self.show_log.setVisible(outcome.has_log)
         self.export.setVisible(finished)
         self.resume.setVisible(finished or outcome.resumes)
+        self.balance.setVisible(outcome.balances)
         self._show_all(outcome)
 
     def show_model(self, model: ModelFile | None) -> None:
@@ -81,11 +116,14 @@ class OutcomeCard(Message):
         super().clear()
 
     def _show_all(self, outcome: RunOutcome) -> None:
-        made = self.model.text if self.model is not None and outcome.kind == "success" else ""
+        made = self.model if outcome.kind == "success" else None
         for button in (self.show_folder, self.copy_path):
-            button.setVisible(bool(made))
-            button.setEnabled(self.model is not None and self.model.size_bytes is not None)
-        self.show_message(outcome.kind, outcome.title, "\n".join(part for part in (made, outcome.text) if part))
+            button.setVisible(made is not None)
+            button.setEnabled(made is not None and made.size_bytes is not None)
+        self.model_line.show_model(made)
+        self.show_message(outcome.kind, outcome.title, outcome.text)
+        if made is not None:
+            self.setAccessibleDescription(f"{made.head} {made.folder}\n{outcome.text}".strip())
 
     def _show_resume(self) -> None:
         """Names the checkpoint that a failed run is resumed from; the header's button has the action's mnemonic."""

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QScrollArea, QSizePolicy,
 
 from app.state.welcome_text import NOTHING_DOWNLOADED, demo_text
 from app.views.style.icons import icon
-from app.views.widgets.action_buttons import OutlinedButton
+from app.views.widgets.action_buttons import ActionButton, OutlinedButton
 from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label, named
 from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.card import Card
@@ -50,9 +50,10 @@ class Welcome(QScrollArea):
 
     Args:
         resume_file: Continues an earlier run from its files.
+        doctor: Checks this machine.
     """
 
-    def __init__(self, resume_file: QAction, parent: QWidget | None = None) -> None:
+    def __init__(self, resume_file: QAction, doctor: QAction, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.demo = PrimaryButton("Start the &demo")
         self.model = OutlinedButton("Choose a &model…")
@@ -83,6 +84,7 @@ class Welcome(QScrollArea):
         ]
         self.found = muted_label(NOTHING_DOWNLOADED)
         self.machine = named(muted_label(), "This machine")
+        self.doctor = ActionButton(doctor)
         self._lay_out()
 
     def _lay_out(self) -> None:
@@ -94,7 +96,8 @@ class Welcome(QScrollArea):
         middle = QWidget()
         middle.setMaximumWidth(WIDTH)
         middle.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
-        column = lay_column(middle, title, self.found, *self.cards, self.machine, spacing=12)
+        foot = lay_row(None, self.machine, self.doctor, spacing=16, grow=self.machine)
+        column = lay_column(middle, title, self.found, *self.cards, foot, spacing=12)
         column.insertSpacing(2, 4)
         row = lay_row(None, None, middle, None)
         row.setStretchFactor(middle, 100)

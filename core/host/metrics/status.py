@@ -11,7 +11,7 @@ from concurrent.futures import Executor
 from typing import Any, Final
 
 from core.errors import RankdeckError
-from core.protocol.messages import Appended, RunStatus
+from core.protocol.messages import Appended, Message, RunStatus
 from core.protocol.server import Connection
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
@@ -20,7 +20,7 @@ log = logging.getLogger(__name__)
 
 TICK_S: Final = 0.04
 """Clients hear of a change of state or phase 25 times a second at most."""
-TELL_S: Final = 0.25
+TELL_S: Final = 0.5
 """Of new lines they hear this seldom: a person reads no faster, and each time wakes host and window, beside ranks that
 use every core."""
 QUIET_S: Final = 1.0
@@ -60,7 +60,8 @@ class StatusPublisher:
         self._size_bytes = 0
         self._sent_bytes = 0
         self._next_told = 0.0
-        self._is_telling = False
+        self._telling: asyncio.TimerHandle | None = None
+        self._is_time_to_tell = False
         self.is_failing = False
         self._news = asyncio.Event()
 
@@ -90,20 +91,24 @@ class StatusPublisher:
             Whether there is a client that will not hear of it anyway: then call `tell`, on the loop.
         """
         self._size_bytes = size_bytes
-        return not self._is_telling and bool(self._clients())
+        return self._telling is None and bool(self._clients())
 
     def tell(self) -> None:
         """Clients are to hear of new lines, as soon as it is time."""
-        if not self._is_telling:
-            self._is_telling = True
-            asyncio.get_running_loop().call_later(max(0.0, self._next_told - time.monotonic()), self._news.set)
+        if self._telling is None:
+            rest_s = max(0.0, self._next_told - time.monotonic())
+            self._telling = asyncio.get_running_loop().call_later(rest_s, self._tell_now)
+
+    def _tell_now(self) -> None:
+        self._is_time_to_tell = True
+        self._news.set()
 
     def greet(self, client: Connection) -> None:
         """What a new client needs to know first: no change that is not written; the next tick tells the rest."""
         client.send(RunStatus(self._published.as_dict()))
         if self._sent_bytes:
             client.send(Appended(self._sent_bytes))
-        self._news.set()  # while there were no clients, nothing was told
+        self._tell_now()  # while there were no clients, nothing was told
 
     async def run(self) -> None:
         """Ticks when there is something to tell, until it is cancelled; `flush` afterwards.
@@ -125,13 +130,9 @@ class StatusPublisher:
         await self._tick()
 
     async def _tick(self) -> None:
-        self._is_telling = False  # first: `appended` takes it that what it says meanwhile is still told here
-        if self._size_bytes != self._sent_bytes:
-            self._sent_bytes = self._size_bytes
-            self._next_told = time.monotonic() + TELL_S
-            for client in self._clients():
-                if client.unread_bytes < _BEHIND_BYTES:
-                    client.send(Appended(self._sent_bytes))
+        if self._is_time_to_tell or self._urgent:  # not with progress, which has a pace of its own
+            self._is_time_to_tell = False
+            self._send_size()
         now = time.monotonic()
         if not self._urgent and not (self._dirty and now >= self._next_due):
             return
@@ -144,9 +145,21 @@ class StatusPublisher:
             self._next_written = now + QUIET_DISK_S
             await self._write(state)
         self._published = state
+        self._send(RunStatus(state.as_dict()))
+
+    def _send_size(self) -> None:
+        if self._telling is not None:
+            self._telling.cancel()
+        self._telling = None  # first: `appended` takes it that what it says meanwhile is still told here
+        if self._size_bytes != self._sent_bytes:
+            self._sent_bytes = self._size_bytes
+            self._next_told = time.monotonic() + TELL_S
+            self._send(Appended(self._sent_bytes))
+
+    def _send(self, message: Message) -> None:
         for client in self._clients():
             if client.unread_bytes < _BEHIND_BYTES:
-                client.send(RunStatus(state.as_dict()))
+                client.send(message)
 
     @property
     def _next_due(self) -> float:

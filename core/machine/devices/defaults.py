@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from core.formatting import gibibytes
+from core.formatting import memory_size
 from core.machine.devices.device import Device, DeviceSample
 
 DEFAULT_CPU_DEVICES: Final = 2
@@ -65,7 +65,7 @@ def reasons_against(
         size = device.memory_bytes
         reason = needed_build(device, cuda_build) or (in_use_by(sample) if sample is not None else "")
         if not reason and size is not None and size < LEAST_SHARE_OF_BEST * best:
-            reason = f"{gibibytes(size)} is less than half of the best card"
+            reason = f"{memory_size(size)} is less than half of the best card"
         if reason:
             found[device.uuid] = reason
     return found
@@ -115,7 +115,7 @@ def in_use_by(sample: DeviceSample) -> str:
         whose = f"in use by {name}{more}"
     held = sum(process.memory_bytes or 0 for process in sample.processes) or sample.memory_used_bytes
     if held is not None and held >= UNNAMED_USE_BYTES // 4:
-        return f"{whose}, {gibibytes(held)}"
+        return f"{whose}, {memory_size(held)}"
     busy = sample.utilization_percent
     return whose if busy is None else f"{whose}, {busy:.0f} % busy"
 

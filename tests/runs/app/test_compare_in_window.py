@@ -100,8 +100,8 @@ def test_runs_of_a_million_steps_are_read_column_by_column(
     stores = [write_columns(runs_dir / f"long{n}", Shape(steps=1_000_000, ranks=1, seed=n)) for n in range(2)]
     rankdeck = open_window()
     page = opened(rankdeck, [store.dir for store in stores], qtbot)
-    qtbot.waitUntil(lambda: not page.cards.unread(), timeout=SOON_MS)
-    assert all(len(chart.layers) >= 2 for chart in page.charts()[:2])
+    qtbot.waitUntil(lambda: not page.cards.grid.is_waiting and not page.cards.unread(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: all(len(chart.layers) >= 2 for chart in page.charts()[:2]), timeout=SOON_MS)
     shutil.rmtree(stores[1].columns)
     page.time_axis.show_range(400_000, 400_500)
     page.set_axis("ts")

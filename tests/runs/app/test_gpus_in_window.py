@@ -229,7 +229,7 @@ def story_shared(folder: Path) -> None:
         assert ticked(rankdeck) == [ada.device.uuid, desktop.device.uuid]
         assert ada.status.full_text == "free · drives the screen" and desktop.status.full_text == "free"
         assert f"(pid {os.getppid()}) and 1 other, 20 GiB" in shared.status.full_text
-        assert f"(pid {os.getpid()}): 0.3 GiB" in shared.box.toolTip()
+        assert f"(pid {os.getpid()}): 0.29 GiB" in shared.box.toolTip()
         assert small.status.full_text == "free · 2.0 GiB is less than half of the best card"
 
 
@@ -247,7 +247,7 @@ def story_own(folder: Path) -> None:
         used.write_text(f"0 {ranks[-1].pid} 300\n1 {os.getpid()} 9000\n", encoding="utf-8")
         name = label(run.store.state(), notes_of(run.run_dir))
         wait_for(lambda: ada.status.full_text.startswith(f"in use by the run {name}, "))
-        assert f"{name} (pid {ranks[-1].pid}): 0.3 GiB" in ada.box.toolTip()
+        assert f"{name} (pid {ranks[-1].pid}): 0.29 GiB" in ada.box.toolTip()
         wait_for(lambda: f"(pid {os.getpid()})" in card.status.full_text)
         printed = StringIO()
         with redirect_stdout(printed):

@@ -14,6 +14,7 @@ from app.views.dialogs.settings_dialog import SettingsDialog
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
 from core import paths
+from core.estimate.prices import Prices, read_prices
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = OFFSCREEN_NOISE
@@ -32,6 +33,9 @@ def test_theme_and_smoothing_are_kept(open_window: OpenWindow, qapp: QApplicatio
     dialog.smoothing.slider.setValue(0)
     assert window.plots.options.smoothing == 0
     dialog.notifications.click()
+    dialog.price_kwh.setText("0.30 €")
+    dialog.price_kwh.editingFinished.emit()
+    assert read_prices() == Prices(0.3, None, "€"), "the command line uses it too"
     dialog.close()
     shut(rankdeck)
     again = open_window()

@@ -89,6 +89,15 @@ def test_a_stop_by_a_person_is_no_hang(make_run: MakeRun) -> None:
     assert state.state == STOPPED and not run.events("alert")
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a sleep that keeps the interpreter lock is the C library's")
+def test_a_stop_while_stacks_are_collected_is_a_stop(make_run: MakeRun) -> None:
+    run = make_run(hang_timeout_s=LIMIT_S, hang_policy="stop", stop_timeout_s=8.0)
+    run.behave(steps=100_000, step_s=0.01).behave(1, hang_at=20, hang_locked=True).start()
+    run.wait(lambda _: "asked for their stacks" in run.log())  # rank 1 doesn't answer; the host waits for 5 s
+    state = run.stop().end()
+    assert state.state == STOPPED and not run.events("alert")
+
+
 def test_a_checkpoint_that_takes_long_is_no_hang(make_run: MakeRun) -> None:
     run = make_run(hang_timeout_s=LIMIT_S, hang_policy="stop").behave(steps=20, commit_s=2.5 * LIMIT_S).start()
     assert run.end().state == FINISHED and not run.events("alert")

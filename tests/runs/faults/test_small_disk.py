@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.host_fixture import FINISHED, LIMIT_S, STOPPED, FakeRun, quick_starts
+from tests.helpers.small_drive import small_drive
 
 MIB = 1 << 20
 DRIVE_MIB = 44
@@ -22,29 +20,20 @@ PART_MIB = 1
 
 
 @pytest.fixture
-def small_drive(tmp_path: Path) -> Iterator[Path]:
+def drive(tmp_path: Path) -> Iterator[Path]:
     """A drive with room for about eight checkpoints."""
-    folder = tmp_path / "small drive"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    if sys.platform != "linux" or os.geteuid() != 0 or mount is None:
-        pytest.skip("only root on Linux can make a small drive")
-    argv = [mount, "-t", "tmpfs", "-o", f"size={DRIVE_MIB}m", "none", str(folder)]
-    made = subprocess.run(argv, check=False, capture_output=True)
-    if made.returncode != 0:
-        pytest.skip(f"no drive can be mounted here: {made.stderr.decode(errors='replace').strip()}")
-    yield folder
-    subprocess.run(["umount", "--lazy", str(folder)], check=True)
+    with small_drive(tmp_path / "small drive", DRIVE_MIB) as folder:
+        yield folder
 
 
 @pytest.fixture
 def run(
-    request: pytest.FixtureRequest, small_drive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    request: pytest.FixtureRequest, drive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[FakeRun]:
     """A run on the small drive whose checkpoints take 2 MiB each."""
     with quick_starts(request, monkeypatch):
         made = FakeRun(
-            tmp_path, small_drive, keep_checkpoints=100, disk_reserve=RESERVE_MIB / 1024, early_stop_patience=10**6
+            tmp_path, drive, keep_checkpoints=100, disk_reserve=RESERVE_MIB / 1024, early_stop_patience=10**6
         )
         made.behave(steps=100_000, step_s=0.02, commit_every=40, ballast=PART_MIB * MIB)
         made.behave(eval_every=10, val_losses=[3.0, 1.0, 2.0])
@@ -75,7 +64,7 @@ def steps_held(run: FakeRun) -> list[int]:
     return sorted(manifest["step"] for manifest in manifests)
 
 
-def test_a_run_on_a_drive_that_fills_up_is_saved_and_stopped_before_it_is_full(run: FakeRun, small_drive: Path) -> None:
+def test_a_run_on_a_drive_that_fills_up_is_saved_and_stopped_before_it_is_full(run: FakeRun, drive: Path) -> None:
     run.start()
     run.wait_for_event("alert")
     assert kinds(run)[0] in ("disk_tight", "disk_low")  # a level is passed over if checkpoints outrun the looks
@@ -83,11 +72,11 @@ def test_a_run_on_a_drive_that_fills_up_is_saved_and_stopped_before_it_is_full(r
     while len(run.checkpoints()) > 3 and time.monotonic() < deadline:
         time.sleep(0.05)
     assert 20 in steps_held(run)  # the best, removed neither now nor later
-    free = shutil.disk_usage(small_drive).free
-    (small_drive / "a film.bin").write_bytes(b"x" * (free - 30 * MIB))
-    fill(run, small_drive, "disk_low")
+    free = shutil.disk_usage(drive).free
+    (drive / "a film.bin").write_bytes(b"x" * (free - 30 * MIB))
+    fill(run, drive, "disk_low")
     assert run.store.state().state == "training"
-    fill(run, small_drive, "disk_full")
+    fill(run, drive, "disk_full")
     state = run.end()
     assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
     assert kinds(run)[-2:] == ["disk_low", "disk_full"] and len(set(kinds(run))) == len(kinds(run)) <= 3
@@ -96,9 +85,9 @@ def test_a_run_on_a_drive_that_fills_up_is_saved_and_stopped_before_it_is_full(r
     assert "A checkpoint could not be saved" not in run.store.metrics.read_text(encoding="utf-8")
     assert steps_held(run) == [20, state.step]
     assert run.store.model.is_file()
-    assert shutil.disk_usage(small_drive).free >= RESERVE_MIB * MIB
+    assert shutil.disk_usage(drive).free >= RESERVE_MIB * MIB
     for name in ("a film.bin", "others.bin"):
-        (small_drive / name).unlink()
+        (drive / name).unlink()
     run.behave(steps=state.step + 20).resume()
     assert run.end().state == FINISHED
     assert run.steps(0) == list(range(1, state.step + 21))

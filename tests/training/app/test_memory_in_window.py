@@ -1,13 +1,17 @@
-"""Memory strip of New run with the real probe: a verdict, what does not fit, and a click on what makes it fit."""
+"""Memory strip of New run with the real probe: a verdict, a click on what makes the run fit, time and advice."""
 
 from __future__ import annotations
+
+from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.state.memory_text import NO_BREAK
+from core.estimate.find_time import time_is_known
 from core.estimate.probe import known_figures
+from core.launch.micro_batch_memory import FILE, remember
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -16,7 +20,11 @@ SOON_MS = 20_000
 
 
 def test_a_remedy_sets_the_fields_and_the_run_fits(
-    open_sheet: OpenWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+    open_sheet: OpenWindow,
+    qtbot: QtBot,
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path_factory: pytest.TempPathFactory,
+    runs_dir: Path,
 ) -> None:
     monkeypatch.setenv("RANKDECK_HOME", str(tmp_path_factory.mktemp("home")))
     rankdeck = open_sheet()
@@ -30,6 +38,13 @@ def test_a_remedy_sets_the_fields_and_the_run_fits(
     qtbot.waitUntil(lambda: strip.verdict.text() == "Fits", timeout=PROBED_MS)
     assert strip.devices.text().startswith(f"CPU{NO_BREAK}0") and f"CPU{NO_BREAK}1" in strip.devices.text()
 
+    # Memory ran out here with two: what fitted is offered though it should fit.
+    latest = rankdeck.drafting.latest
+    assert latest is not None and latest.run is not None and not strip.remedies.buttons
+    remember(runs_dir / FILE, latest.run, 1, [0])
+    qtbot.waitUntil(lambda: [b.text() for b in strip.remedies.buttons] == ["Micro-batch 1 × 2"], timeout=SOON_MS)
+    (runs_dir / FILE).unlink()
+
     type_into(rankdeck, "batch_size", str(1 << 19), qtbot)
     qtbot.waitUntil(lambda: strip.verdict.text() == "Does not fit", timeout=SOON_MS)
     assert window.actions_.start.isEnabled()
@@ -41,6 +56,14 @@ def test_a_remedy_sets_the_fields_and_the_run_fits(
     batch = latest.run.batch
     assert batch.micro < 1 << 19 and batch.global_ == 2 << 19
     assert known_figures(latest.run) is not None  # a run that is started now has a prediction
+
+    type_into(rankdeck, "batch_size", "2", qtbot)
+    qtbot.waitUntil(lambda: f"a{NO_BREAK}step" in strip.time.text(), timeout=PROBED_MS)
+    assert "× one device".replace(" ", NO_BREAK) in strip.time.text()
+    assert strip.advice.text().startswith("Use ")
+    latest = rankdeck.drafting.latest
+    assert latest is not None and latest.run is not None
+    assert time_is_known(latest.run, rankdeck.drafting.memory.timing.runs_dir)
 
 
 def test_a_sheet_that_closes_leaves_the_cores_to_the_run(

@@ -11,7 +11,8 @@ from core.formatting import (
     clock,
     count,
     duration,
-    gibibytes,
+    memory_of,
+    memory_size,
     moment,
     number,
     parameters_text,
@@ -57,9 +58,16 @@ def test_numbers_with_units() -> None:
     assert rate(312_400.0, "tok/s") == "312\u00a0k tok/s" and rate(None, "tok/s") == "– tok/s"
     assert rate(820.0, "tok/s") == "820 tok/s" and rate(3_200_000.0, "tok/s") == "3.20\u00a0M tok/s"
     assert count(12480) == "12,480" and count(None) == "–"
-    assert gibibytes(48 * 2**30) == "48 GiB" and gibibytes(3 * 2**29) == "1.5 GiB" and gibibytes(None) == "–"
     sizes = (None, 1, 812, 2_500_000, 20_300_000, 512_300_000, 3 * 10**12)
     assert [byte_size(size) for size in sizes] == ["–", "1 byte", "812 bytes", "2.5 MB", "20.3 MB", "512 MB", "3 TB"]
+
+
+def test_memory_has_one_unit() -> None:
+    gib = 2**30
+    sizes = (None, 0, gib // 1000, gib // 20, gib // 3, 3 * gib // 2, 48 * gib)
+    shown = ["–", "0 GiB", "1.0 MiB", "51 MiB", "0.33 GiB", "1.5 GiB", "48 GiB"]
+    assert [memory_size(size) for size in sizes] == shown
+    assert memory_of(gib // 3, 24 * gib) == "0.33 / 24 GiB" and memory_of(None, None) == "– / – GiB"
 
 
 def test_the_size_of_a_model() -> None:

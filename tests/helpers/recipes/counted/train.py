@@ -36,15 +36,24 @@ def main(run: Run) -> None:
     def batch(indices: np.ndarray) -> tuple[Tensor, Tensor]:
         return torch.from_numpy(indices), torch.from_numpy(np.where(np.isin(indices, bad), math.nan, 0.0)).float()
 
+    step = 0
+
     def before_step(_: StepSamples) -> bool:
+        nonlocal step
+        step += 1
         time.sleep(0.02)  # a few steps are enough to write a checkpoint
         return True
+
+    def loss(model: nn.Module, inputs: tuple[Tensor, Tensor]) -> Tensor:
+        if run.rank == 1 and step >= run.options["short_from"] and len(inputs[0]) > 2:
+            raise torch.OutOfMemoryError("CUDA out of memory. (injected)")
+        return model(*inputs)
 
     run.fit(
         Task(
             model=Counts(samples),
             batch=batch,
-            loss=lambda model, inputs: model(*inputs),
+            loss=loss,
             optimization=Optimization(kind=torch.optim.SGD),
             before_step=before_step,
         )

@@ -7,15 +7,14 @@ import time
 from pathlib import Path
 from typing import Final
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rankdeck.recipe import Indices, Optimization, PreparedData, Run, Task
+from rankdeck.recipe import Optimization, Run, Task
+from tests.helpers.byte_windows import byte_windows
 from workers.recipes.minigpt.model import MiniGPT, Shape
 
-HELD_OUT = 40
 LONG_S: Final = 600
 
 
@@ -70,19 +69,8 @@ def main(run: Run) -> None:
     """Bytes as tokens; AdamW."""
     o, length = run.options, run.config.seq_len
 
-    def prepare(folder: Path) -> PreparedData:
-        data = b"".join(path.read_bytes() for path in run.dataset_files())
-        (folder / "tokens.bin").write_bytes(data)
-        samples = (len(data) - 1) // length
-        return PreparedData(samples - HELD_OUT, HELD_OUT, {})
-
-    run.prepare(prepare)
-    tokens = np.memmap(run.data_dir / "tokens.bin", np.uint8, mode="r")
+    windows = byte_windows(run)
     hang = Hang(o["hang_how"], o["hang_batch"] if run.rank == o["hang_rank"] else 0, run.data_dir / "hung")
-
-    def windows(samples: Indices) -> Tensor:
-        places = samples[:, None] * length + np.arange(length + 1)
-        return torch.from_numpy(tokens[places].astype(np.int64))
 
     def loss(model: nn.Module, window: Tensor) -> Tensor:
         logits = model(window[:, :-1])

@@ -1,18 +1,16 @@
-"""MiniGPT's model on bytes, with a rank that takes several times as long for the same numbers."""
+"""MiniGPT's model on bytes, with a rank that takes longer for the same numbers, or to load them."""
 
 from __future__ import annotations
 
-from pathlib import Path
+import time
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rankdeck.recipe import Indices, Optimization, PreparedData, Run, Task
+from rankdeck.recipe import Indices, Optimization, Run, Task
+from tests.helpers.byte_windows import byte_windows
 from workers.recipes.minigpt.model import MiniGPT, Shape
-
-HELD_OUT = 40
 
 
 class Repeated(nn.Module):
@@ -47,19 +45,11 @@ class Overflow:
 def main(run: Run) -> None:
     """Bytes as tokens; AdamW with warm-up."""
     o, length = run.options, run.config.seq_len
+    windows = byte_windows(run)
 
-    def prepare(folder: Path) -> PreparedData:
-        data = b"".join(path.read_bytes() for path in run.dataset_files())
-        (folder / "tokens.bin").write_bytes(data)
-        samples = (len(data) - 1) // length
-        return PreparedData(samples - HELD_OUT, HELD_OUT, {})
-
-    run.prepare(prepare)
-    tokens = np.memmap(run.data_dir / "tokens.bin", np.uint8, mode="r")
-
-    def windows(samples: Indices) -> Tensor:
-        places = samples[:, None] * length + np.arange(length + 1)
-        return torch.from_numpy(tokens[places].astype(np.int64))
+    def load(samples: Indices) -> Tensor:
+        time.sleep(o["load_ms"] / 1000 if run.rank == o["slow_rank"] else 0)
+        return windows(samples)
 
     spoil = Overflow(o["overflow_batch"] + 1 if run.rank == o["overflow_rank"] else 0)  # the first is the warm-up
 
@@ -73,8 +63,8 @@ def main(run: Run) -> None:
     run.fit(
         Task(
             model=model,
-            batch=windows,
-            val_batch=lambda indices: windows(indices + run.samples),
+            batch=load,
+            val_batch=lambda indices: load(indices + run.samples),
             loss=loss,
             optimization=Optimization(weight_decay=0.1, warmup_steps=5, min_lr_ratio=0.1, clip_norm=1.0),
             tokens_per_sample=length,

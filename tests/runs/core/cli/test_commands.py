@@ -18,6 +18,7 @@ from core.cli.interrupts import Interrupts
 from core.cli.terminal import Terminal
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
+from core.metrics import columns
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
@@ -74,6 +75,32 @@ def test_attach_to_a_run_that_has_ended_says_how(store: RunStore, capsys: pytest
     out = capsys.readouterr().out
     assert "Stopped at step 20" in out and "validation loss 2.5" in out
     assert f"rankdeck resume {store.dir.name}" in out
+
+
+def test_figures_are_those_that_the_recipe_names(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs"]) == 0
+    assert " loss 2.000 " in capsys.readouterr().out
+    ppo = {"loss": -0.02, "episode_return": 21.5}
+    lines: list[dict[str, Any]] = [
+        {"event": "step", "rank": 0, "step": 20, **ppo},
+        {"event": "eval", "rank": 0, "step": 20, "val_loss": -19.0, "val_return": 19.0, "val_length": 30.0},
+    ]
+    text = "".join(json.dumps({"ts": 1.0, "attempt": 1, **line}) + "\n" for line in lines)
+    store.metrics.write_text(text, encoding="utf-8", newline="\n")
+    columns.rebuild(store.dir)
+    store.write_state(store.state().replace(recipe="clstm_ppo", loss=-0.02, val_loss=-19.0))
+    assert main(["attach", store.dir.name]) == 0
+    out = capsys.readouterr().out
+    assert "return 21.50, evaluation return 19.00\n" in out and "loss" not in out
+    assert main(["show", store.dir.name]) == 0
+    out = capsys.readouterr().out
+    assert "21.50, best evaluation 19.00" in out and "Return" in out and "Loss" not in out
+    assert main(["runs"]) == 0
+    assert " return 21.50 " in capsys.readouterr().out
+    store.metrics.write_text("", encoding="utf-8")
+    columns.rebuild(store.dir)
+    assert main(["runs"]) == 0
+    assert "-0.02" not in capsys.readouterr().out, "nothing is better than another figure under its name"
 
 
 def test_a_script_without_metrics_never_stands_at_step_0(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +181,9 @@ def test_the_doctor_speaks(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["doctor"]) in (0, 3)
     assert "Python" in capsys.readouterr().out
     main(["doctor", "--json"])
-    assert all({"name", "level", "text", "next_step"} == set(item) for item in json.loads(capsys.readouterr().out))
+    found = json.loads(capsys.readouterr().out)
+    assert all({"id", "name", "level", "text", "meaning", "next_step", "fix"} <= set(item) for item in found)
+    assert all(item["meaning"] and item["text"] for item in found)
 
 
 def test_version_and_help(capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.errors import ConfigError
+from tests.helpers.forked_host import FAKE_RECIPE
 from tests.helpers.host_fixture import FAILED, STOPPED, FakeRun, MakeRun
 
 LOSSES = [3.0, 2.5, 2.0, 2.2, 2.1, 2.0, 1.9995, 2.3]
@@ -27,6 +29,12 @@ def exported_step(run: FakeRun) -> int:
                 step: int = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["step"]
                 return step
     raise AssertionError("no checkpoint holds the exported weights")
+
+
+def kept_steps(run: FakeRun) -> list[int]:
+    """The steps of the checkpoints that are there."""
+    held = [json.loads(path.read_text(encoding="utf-8")) for path in run.store.checkpoints.glob("*/manifest.json")]
+    return sorted(manifest["step"] for manifest in held)
 
 
 @pytest.mark.parametrize("mode", ["ddp", "independent"])
@@ -53,8 +61,20 @@ def test_the_best_checkpoint_is_never_removed(make_run: MakeRun) -> None:
     run = make_run(early_stop_patience=50, keep_checkpoints=1)
     run.behave(steps=40, eval_every=4, commit_every=2, val_losses=[3.0, 1.0, 2.0]).start()
     run.end()
-    held = [json.loads(path.read_text(encoding="utf-8")) for path in run.store.checkpoints.glob("*/manifest.json")]
-    assert sorted(manifest["step"] for manifest in held) == [8, 40]
+    assert kept_steps(run) == [8, 40]
+
+
+def test_without_rules_the_recipe_says_which_checkpoint_is_best(make_run: MakeRun, tmp_path: Path) -> None:
+    recipe = shutil.copytree(FAKE_RECIPE, tmp_path / "scored" / "fake")
+    hero = '\n[[heroes]]\nmetric = "score"\nlabel = "Score"\nbetter = "higher"\n'
+    manifest = recipe / "recipe.toml"
+    manifest.write_text(manifest.read_text(encoding="utf-8") + hero, encoding="utf-8")
+    for name, best in ((str(recipe), 24), (FAKE_RECIPE, 8)):
+        run = make_run(recipe=name, keep_checkpoints=1)
+        losses = [2.0, 1.0, 2.0, 2.0, 2.0, 3.0, 1.5]
+        run.behave(steps=40, step_s=0.05, eval_every=4, commit_every=2, val_losses=losses).start()
+        run.end()
+        assert kept_steps(run) == [best, 40], "the highest score or the lowest loss, and the newest"
 
 
 def test_patience_is_counted_over_a_kill(make_run: MakeRun) -> None:

@@ -14,7 +14,7 @@ from core.launch.mode import choose_devices, recipe_platform
 from core.machine.devices import Device
 from core.machine.platform import Platform, this_platform
 from core.recipes.catalog import get_recipe
-from tests.helpers.nvml_sim import NEEDS_SIMULATOR, with_gpus
+from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
 
 GPUS = (Device("GPU-6ada6000-1111", "cuda", 0, "RTX 6000 Ada"), Device("GPU-40904090-2222", "cuda", 1, "RTX 4090"))
 CPU_BUILD = Platform("linux", "2.13.0+cpu", None, 4)
@@ -80,3 +80,17 @@ def test_the_doctor_and_the_list_say_the_same() -> None:
     assert REMEDY in found["problem"]
     doctor = with_gpus("two_workstation", ["-m", "core", "doctor"])
     assert REMEDY in doctor.stdout and "is built for the CPU only" in doctor.stdout
+
+
+@_simulated
+@pytest.mark.parametrize("cuda", [False, True])
+def test_the_doctor_knows_each_card_and_judges_each_mode(cuda: bool, tmp_path: Path) -> None:
+    env = pretend_cuda_torch(tmp_path) if cuda else None
+    answer = with_gpus("two_workstation", ["-m", "core", "doctor", "--json"], env=env)
+    found = {item["id"]: item for item in json.loads(answer.stdout)}
+    cards = [item for name, item in found.items() if name.startswith("memory_GPU")]
+    assert len(cards) == 2 and all("GiB free" in item["text"] for item in cards)
+    assert (found["gpus"]["level"], found["gpus"]["fix"]) == (("ok", "") if cuda else ("warn", "install_cuda"))
+    assert "compute capability" in found["cuda_build"]["text"] if cuda else found["cuda_build"]["level"] == "not_tried"
+    assert ("over NCCL" in found["mode_ddp"]["text"]) == cuda
+    assert found["mode_ddp"]["level"] == ("ok" if cuda else "warn")

@@ -11,12 +11,16 @@ from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import DatasetError, RankdeckError
 from core.estimate.estimate import estimate_modes, estimate_run
+from core.estimate.figures import ModelFigures
+from core.estimate.find_time import find_time
 from core.estimate.free import Free
 from core.estimate.history import history
 from core.estimate.probe import EstimateError, find_baselines, find_figures, known_figures
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import this_platform
+from core.probes.link_speed import keep_link
+from core.probes.sync_cost import Link
 from core.recipes.catalog import get_recipe
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -55,6 +59,15 @@ def test_a_recipes_figures_are_found_once_and_kept(tmp_path: Path) -> None:
     modes = estimate_modes(run, found, bare, Free(ram=1 << 40))
     assert {mode.verdict for mode in modes if not mode.reason} == {"fits"}
     assert estimate_run(run, found, bare, Free()).largest > bare.of("ddp")
+
+
+def test_no_step_is_timed_that_would_take_too_much_memory(tmp_path: Path) -> None:
+    run = made(tmp_path, batch_size=1 << 19)
+    big = ModelFigures(1, 1, 4, 0, 4, (4,), 2.0, step_lines=((0, 1 << 30),), added_lines=((0, 1 << 30),))
+    keep_link(Link(1.0, 0.0, 2, "gloo"), run.devices, run.platform, tmp_path / "runs")
+    found = find_time(run, big, tmp_path / "runs")
+    assert found.steps == {} and found.note.startswith("Steps would take too much memory")
+    assert found.link == Link(1.0, 0.0, 2, "gloo")
 
 
 def test_a_probe_that_takes_too_long_is_a_sentence_or_an_error(tmp_path: Path) -> None:

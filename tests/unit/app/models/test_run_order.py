@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from app.models.main_metric import LOSS, MainMetric
 from app.models.run_order import BEST, best_title, ordered
 from app.models.run_row import RunRow
 from core.metrics.curve import MetricCurve
+from core.recipes.main_metric import LOSS, MainMetric
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
@@ -48,7 +48,7 @@ def test_orders(order: str, names: list[str]) -> None:
     assert [one.path.name for one in ordered(ROWS, order)] == names
 
 
-RETURN = MainMetric("return", ("episode_return",), (), is_higher_better=True)
+RETURN = MainMetric("return", "evaluation return", ("episode_return",), (), is_higher_better=True)
 
 
 def test_the_best_is_by_each_runs_own_metric_in_its_direction() -> None:
@@ -66,5 +66,5 @@ def test_the_title_says_what_is_best() -> None:
     assert best_title([]) == "Best first"
     assert best_title([LOSS]) == "Best first: lowest loss"
     assert best_title([RETURN, LOSS, LOSS]) == "Best first: highest return, lowest loss"
-    many = [MainMetric(f"metric {number}", ("m",), ()) for number in range(4)]
+    many = [MainMetric(f"metric {number}", "", ("m",), ()) for number in range(4)]
     assert best_title(many) == "Best first: each recipe's main metric"

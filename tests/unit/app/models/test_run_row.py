@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from app.models.main_metric import metric_of
 from app.models.run_row import (
     RunRow,
     Totals,
@@ -24,6 +23,7 @@ from app.models.run_row import (
 )
 from core.metrics.curve import MetricCurve
 from core.recipes.heroes import Hero
+from core.recipes.main_metric import metric_of
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
@@ -82,7 +82,7 @@ def test_a_name_of_its_own_leaves_devices_and_date_to_the_second_line() -> None:
 def test_the_value_is_that_of_the_main_metric() -> None:
     curve = MetricCurve((1.0, 2.0), 487.2, best_low=3.0, best_high=491.0)
     assert value_text(RunRow(record(loss=1.8312))) == "1.83"
-    ppo = RunRow(record(loss=-0.02, state="finished"), metric_of(Hero("episode_return", "Return", better="higher")))
+    ppo = RunRow(record(loss=-0.02, state="finished"), metric_of([Hero("episode_return", "Return", better="higher")]))
     assert value_text(ppo) == "–" and value_text(ppo, curve) == "487"
     assert sentence(ppo, curve) == f"{ppo.record.label}, finished, return 487, best evaluation 491"
 

@@ -51,6 +51,14 @@ def test_bins_of_a_file_are_made_apart_and_taken_later(tmp_path: Path, change: s
     np.testing.assert_array_equal(column.pyramid.level(0)[:2], summarise(values[:whole], BIN)[:2])
 
 
+@pytest.mark.parametrize("at_a_time", [1, 17, CHUNK_ROWS - 1])
+def test_rows_that_come_bit_by_bit_stay_as_they_are(at_a_time: int) -> None:
+    values, column = np.arange(CHUNK_ROWS + 100.0), Column()
+    for start in range(0, len(values), at_a_time):
+        column.append(values[start : start + at_a_time])
+    np.testing.assert_array_equal(column.read(0, len(values)), values)
+
+
 def test_a_late_name_has_gaps_before_it() -> None:
     column = Column(missing=BIN * 3 + 10)
     column.append(np.ones(BIN))
@@ -158,3 +166,18 @@ def test_bins_of_a_file_that_is_gone_or_short_are_gaps(tmp_path: Path) -> None:
     gone = file_column(tmp_path, np.ones(BLOCK_ROWS))
     (tmp_path / "loss.f64").unlink()
     assert np.isnan(gone.summary(0, BLOCK_ROWS, 64)).all()
+
+
+def test_bins_of_a_run_that_grows_are_those_of_all_its_rows() -> None:
+    rows = np.random.default_rng(3).normal(size=5_000)
+    rows[40:47] = np.nan
+    column, made = Column(), 0
+    for rows_now, width in ((64, 8), (68, 8), (1_000, 8), (1_000, 4), (3_000, 16), (900, 16), (2_000, 16), (5_000, 64)):
+        if rows_now < made:  # resumed from there: other values follow
+            column.truncate(rows_now)
+            rows[rows_now:] += 1.0
+        column.append(rows[column.rows : rows_now])
+        made, stop = rows_now, rows_now // width * width
+        assert np.array_equal(column.summary(0, stop, width), summarise(rows[:stop], width), equal_nan=True)
+        half = stop // 2 // width * width
+        assert np.array_equal(column.summary(0, half, width), summarise(rows[:half], width), equal_nan=True)

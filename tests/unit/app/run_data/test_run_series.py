@@ -37,6 +37,17 @@ def test_a_resumed_attempt_replaces_what_it_trains_again() -> None:
     assert len(run.events_of("launch")) == 2
 
 
+def test_the_clock_is_that_of_the_longest_rank() -> None:
+    run = RunSeries()
+    assert run.clock().rows == 0
+    run.apply(parse_lines([launch(None), *steps(0, 1, 20), *steps(1, 1, 18)]))
+    assert run.clock() is run.rank(0)
+    run.apply(parse_lines(steps(1, 19, 30)))
+    assert run.clock() is run.rank(1)
+    run.apply(parse_lines([launch({"0": 20, "1": 9})]))
+    assert run.clock() is run.rank(0)
+
+
 def test_evaluations_after_the_resumed_step_go_too() -> None:
     run = RunSeries()
     fixed = {"event": "eval", "rank": 0, "val_loss": 1.0}
@@ -55,6 +66,9 @@ def test_steps_and_times_are_turned_into_each_other() -> None:
     np.testing.assert_allclose(positions[1:4], [100, 100.5, 5000], atol=4)
     near = run.step_positions(np.linspace(1050.0, 1060.0, 30))
     np.testing.assert_allclose(near, np.linspace(100, 120, 30), atol=1e-6)
+    assert run.times_of(4990, 6000) == (3495.0, 3500.0)
+    run.apply(parse_lines(steps(0, 5001, 6000)))
+    assert run.times_of(4990, 6000) == (3495.0, 4000.0), "what is new counts at once"
 
 
 def test_extent_covers_devices_by_time_only() -> None:

@@ -60,6 +60,16 @@ def test_names_that_come_late_or_stay_away_are_gaps() -> None:
     assert series.value_at("loss", "step", 0.5) is None
 
 
+def test_bounds_follow_the_rows() -> None:
+    series = Series()
+    series.append(2, {"step": np.array([1.0, 2.0])})
+    assert series.bounds("step") == (1, 2) and series.bounds("ts") is None
+    series.append(1, {"step": np.array([3.0]), "ts": np.array([9.0])})
+    assert series.bounds("step") == (1, 3)
+    series.truncate(1)
+    assert series.bounds("step") == (1, 1)
+
+
 def test_empty_series_has_no_bounds() -> None:
     assert Series().bounds("step") is None
     assert Series().last("loss") is None
@@ -72,10 +82,9 @@ def group(folder: Path, values: np.ndarray, rows: int = ROWS) -> GroupIndex:
     return GroupIndex("rank0", "rank0", rows, ("aux",), {"aux": "aux~2"})
 
 
-@pytest.mark.parametrize("plotted", [(), ("aux", "not there")])
-def test_a_series_has_the_rows_of_its_files(tmp_path: Path, plotted: tuple[str, ...]) -> None:
+def test_a_series_has_the_rows_of_its_files(tmp_path: Path) -> None:
     index = group(tmp_path, np.concatenate((VALUES, [9.0])))  # a file may be longer than its index says
-    series = Series.of_files(tmp_path, index, BlockCache(4), plotted)
+    series = Series.of_files(tmp_path, index, BlockCache(4))
     assert series.rows == ROWS and set(series.columns) == {"aux"}
     np.testing.assert_array_equal(series.columns["aux"].read(0, ROWS + 5), VALUES)
     np.testing.assert_array_equal(series.columns["aux"].pyramid.level(0), summarise(VALUES[: 3 * BIN], BIN))

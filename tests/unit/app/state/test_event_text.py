@@ -62,6 +62,8 @@ NAMES = RankNames(("GPU-1", "cpu:0"), {"GPU-1": "GPU 0 · RTX 4090"})
             "No text is sampled at step 3.",
         ),
         ({"event": "balance", "step": 3, "text": "12 and 4 samples"}, "Step 3: 12 and 4 samples."),
+        ({"event": "straggler", "step": 3, "ranks": [1], "text": "An alert says it."}, ""),
+        ({"event": "straggler", "step": 3, "ranks": [], "text": "It is over."}, "Step 3: It is over."),
         ({"event": "sample", "step": 3, "text": "once upon"}, ""),
         ({"event": "chunk_complete", "step": 3}, ""),
     ],

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.memory_text import NO_BREAK, memory_text, unknown_text
+from app.state.memory_text import NO_BREAK, TIMING, memory_text, unknown_text
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
 from core.estimate.estimate import estimate_run
 from core.estimate.free import Free
 from core.estimate.overview import overview
+from core.estimate.speed import NO_LINK, TimeFigures
+from core.estimate.step_figures import StepFigures
+from core.probes.sync_cost import Link
 from tests.helpers.resolved_run import resolved_run
 from tests.unit.core.estimate.made import BASELINES, FIGURES, MB, figures
 
@@ -22,15 +25,15 @@ MUCH = Free(ram=100_000 * MB, disk=50_000 * MB)
 def test_a_run_that_fits_says_so_for_each_device() -> None:
     text = memory_text(overview(RUN, FIGURES, BASELINES, MUCH))
     assert (text.verdict, text.tone, text.remedies) == ("Fits", "success", ())
-    assert text.devices.replace(NO_BREAK, " ") == "CPU 0 880 MB of 99.1 GB · CPU 1 880 MB of 99.1 GB"
+    assert text.devices.replace(NO_BREAK, " ") == "CPU 0 0.82 GiB of 92 GiB · CPU 1 0.82 GiB of 92 GiB"
     assert [line.name for line in text.modes] == [
         "One device", "DDP", "ZeRO 1", "ZeRO 2", "ZeRO 3", "FSDP", "Parallel-independent",
     ]  # fmt: skip
     (chosen,) = (line for line in text.modes if line.is_chosen)
-    assert (chosen.name, chosen.need, chosen.verdict) == ("DDP", "880 MB", "Fits")
-    assert "Weights: 100 MB\nGradients: 100 MB" in chosen.parts
+    assert (chosen.name, chosen.need, chosen.verdict) == ("DDP", "0.82 GiB", "Fits")
+    assert "Weights: 95 MiB\nGradients: 95 MiB" in chosen.parts
     assert text.totals == (
-        "Memory of this computer: 1.76 GB of 100 GB free",
+        "Memory of this computer: 1.6 GiB of 93 GiB free",
         "Checkpoints: 1.2 GB (4 × 300 MB) of 50 GB free",
     )
 
@@ -41,7 +44,7 @@ def test_what_does_not_fit_comes_with_remedies() -> None:
     assert (text.verdict, text.tone) == ("Does not fit", "error")
     smaller, narrow, *_ = text.remedies
     assert smaller.label == "Micro-batch 4 × 2"
-    assert smaller.tip == "Micro-batch 4, accumulation 2 (the global batch stays): 760 MB on a device"
+    assert smaller.tip == "Micro-batch 4, accumulation 2 (the global batch stays): 0.71 GiB on a device"
     assert smaller.changes == {"batch_size": 4, "grad_accum_steps": 2}
     assert narrow.tip == "Precision bf16: measured once it is chosen"
 
@@ -61,9 +64,28 @@ def test_a_mode_that_cannot_be_used_says_why() -> None:
 def test_windows_promises_memory_too() -> None:
     run = replace(RUN, platform=replace(RUN.platform, name="windows"))
     text = memory_text(overview(run, FIGURES, BASELINES, replace(MUCH, commit=200_000 * MB)))
-    assert text.totals[1] == "With the page file: 1.76 GB of 200 GB free"
+    assert text.totals[1] == "With the page file: 1.6 GiB of 186 GiB free"
 
 
 def test_an_error_is_a_note() -> None:
     text = unknown_text(ConfigError("dataset_file", "There is no such file.", "Choose another file."))
     assert (text.verdict, text.note) == ("Memory not known", "There is no such file. Choose another file.")
+
+
+def test_time_stands_beside_memory_once_it_is_measured() -> None:
+    assert memory_text(overview(RUN, FIGURES, BASELINES, MUCH), is_timing=True).time == TIMING
+    steps = StepFigures(4, 8, pass_s=1.08, update_s=0.1, tokens_per_sample=100)
+    alone = replace(steps, threads=8, pass_s=0.9)
+    link = Link(500.0, 0.0, 2, "gloo", 5000.0)
+    run = resolved_run(CONFIG.replace(steps=3600), Mode.DDP, 2)
+    found = TimeFigures({("cpu", 8): alone, ("cpu", 4): steps}, link)
+    text = memory_text(overview(run, FIGURES, BASELINES, MUCH, found))
+    assert text.time.replace(NO_BREAK, " ") == "1.20 s a step · 1.7 × one device · 1.2 h"
+    assert text.advice == "Use both devices in DDP: 1.7 × predicted, 0.80 h less."
+    lines = {line.name: line for line in text.modes}
+    assert lines["One device"].time.replace(NO_BREAK, " ") == "2.0 h"
+    assert lines["DDP"].time.replace(NO_BREAK, " ") == "1.7 × · 1.2 h"
+    parts = lines["DDP"].parts
+    assert "Of that in the exchange: 20.0 ms\nSent by each device: 100 MB\nSpeed: 1,333 tok/s" in parts
+    unmeasured = memory_text(overview(run, FIGURES, BASELINES, MUCH, TimeFigures(found.steps)))
+    assert unmeasured.time == "" and unmeasured.advice == NO_LINK

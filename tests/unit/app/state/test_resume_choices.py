@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from app.state.resume_choices import NEWEST, checkpoint_choices, finished_at, run_choices
+from app.state.resume_choices import NEWEST, checkpoint_choices, finished_at, mode_choices, run_choices
+from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.resume.checkpoint_choice import CheckpointEntry
 from core.run_folder.state import RunState
 from core.run_folder.store import list_runs
 from tests.helpers.made_runs import TEXT, make_run
@@ -42,6 +42,12 @@ def test_runs_have_their_name_and_how_far_they_came(tmp_path: Path) -> None:
     ]
     (unnamed,) = run_choices(entries, {})
     assert unnamed[0].endswith(" · stopped at step 610 of 1,000") and "minigpt" in unnamed[0].lower()
+
+
+def test_load_balancing_can_be_turned_on_where_an_alert_advises_it() -> None:
+    choices = dict(mode_choices({"mode": "zero", "zero_stage": "2", "balance": "measured"}))
+    assert choices["DDP with load balancing"] == {"mode": "ddp", "balance": "measured"}
+    assert choices["DDP"] == {"mode": "ddp"} and "as in New run: ZeRO, stage 2" in choices
 
 
 def test_only_a_finished_run_needs_a_larger_step() -> None:

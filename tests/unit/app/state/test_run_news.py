@@ -56,6 +56,9 @@ def test_a_finished_run_says_its_best_value() -> None:
     assert plain is not None and plain.text == "Last loss 2.50."
     bare = run_news(record("finished"), Figures())
     assert bare is not None and bare.text == ""
+    played = Figures(evals={"val_loss": [(5.0, -19.0), (9.0, -7.0)], "val_return": [(5.0, 19.0), (9.0, 7.0)]})
+    ppo = run_news(record("finished", recipe="clstm_ppo"), played)
+    assert ppo is not None and ppo.text == "Best evaluation return 19.0 at step 5."
 
 
 def test_a_failed_run_says_why_and_what_next() -> None:

@@ -49,6 +49,21 @@ def test_trouble_is_told_while_the_run_lives() -> None:
     )
 
 
+def test_a_device_that_slows_down_the_others_is_told_while_the_run_lives() -> None:
+    slowed = {"title": "CPU 1 slows down the other devices", "cause": "CPU 0 waits.", "gain": 0.2, "ranks": [1]}
+    slowed |= {"next_step": "Resume it with --balance measured.", "window_step": "Resume it with load balancing."}
+    state, series = RunState("a", state="training", mode="ddp"), RunSeries()
+    told = run_outcome(state, series, slowed=slowed)
+    text = "CPU 0 waits. Resume it with load balancing."
+    assert told == RunOutcome("warning", str(slowed["title"]), text, has_log=False, balances=True)
+    without = run_outcome(state, series, slowed={**slowed, "gain": 0.0})
+    sharded = run_outcome(state.replace(mode="zero"), series, slowed=slowed)
+    assert without is not None and sharded is not None and not without.balances and not sharded.balances
+    assert run_outcome(state.replace(state="stopped"), series, slowed=slowed) is None
+    failing = run_outcome(state.replace(trouble=ERROR), series, slowed=slowed)
+    assert failing is not None and failing.title == ERROR["title"], "what is worse comes first"
+
+
 def test_another_engine_is_not_one_device() -> None:
     words = "DeepSpeed could not start ZeRO stage 2 on 2 devices, so PyTorch's engine is used instead. Why."
     said = run_outcome(RunState("a", state="training", fallback=words, world_size=2), RunSeries())
@@ -105,7 +120,7 @@ def test_a_cause_without_a_full_stop_gets_one() -> None:
 
 def test_a_model_is_named_with_its_size_and_folder() -> None:
     model = ModelFile("model.safetensors", "/runs/a", 3_400_000)
-    assert model.text == "model.safetensors, 3.4 MB, in /runs/a"
+    assert model.head == "model.safetensors, 3.4 MB, in"
     assert model.path.endswith("model.safetensors") and len(model.path) > len("model.safetensors")
 
 

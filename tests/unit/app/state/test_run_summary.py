@@ -29,7 +29,6 @@ def test_the_time_left_follows_the_newest_steps() -> None:
     assert summary.step == 6 and summary.seconds_left == 8.0 and summary.share == 0.6
     assert summarise(going(state="stopped"), series).seconds_left is None
     assert summarise(going(total_steps=None), series).share is None
-    assert summarise(None, series).word == "idle"
 
 
 def test_a_scripts_step_and_epoch_are_those_it_printed() -> None:

@@ -13,7 +13,8 @@ from pytestqt.qtbot import QtBot
 
 from app.models.ledger_data import LedgerSnapshot
 from app.models.rank_log import LEVEL_ROLE, MAX_LINES, RankLog
-from app.state.event_text import alert_text
+from app.state.event_text import event_text
+from app.views.run_tabs.alert_delegate import LINE_GAP, PADDING
 from app.views.run_tabs.alerts_view import AlertsView
 from app.views.run_tabs.ledger_view import ROW, LedgerView
 from app.views.run_tabs.log_view import LogView
@@ -322,12 +323,36 @@ def test_alerts_are_counted_and_said_in_words(qtbot: QtBot) -> None:
         view.show_events(events)
     assert counted.args == [2] and view.table.rowCount() == 2
     texts = [view.table.item(row, 3).text() for row in range(2)]
-    assert texts == ["No memory. It is full.", "The run continued on one device. rank 1 died before the first step"]
+    assert texts == ["No memory\nIt is full.", "The run continued on one device.\nrank 1 died before the first step."]
     assert view.table.item(0, 1).text() == "7" and view.table.item(1, 1).text() == "–"
     assert [view.table.item(row, 2).text() for row in range(2)] == ["rank 0, rank 1", "all"]
     view.show_names(RankNames(("cpu:0", "cpu:1")))
     assert view.table.item(0, 2).text() == "CPU 0, CPU 1" and view.table.item(0, 2).toolTip().endswith("CPU 1 (rank 1)")
-    assert alert_text({"event": "alert", "ts": 1.0, "value": 3}, RankNames()) == "value: 3"
+    assert event_text({"event": "alert", "ts": 1.0, "value": 3}, RankNames()) == "value: 3."
+
+
+def test_an_alert_has_its_title_cause_and_next_step_on_lines_of_their_own(qtbot: QtBot) -> None:
+    view = AlertsView()
+    qtbot.addWidget(view)
+    long = "Look at these samples, and lower the learning rate if it happens again. " * 4
+    texts = {"title": "DDD", "cause": "DDD", "next_step": long}
+    view.show_events([{"event": "alert", "ts": 2.0, "rank": 0, "step": 12, **texts}])
+    view.resize(1200, 300)
+    view.show()
+    QApplication.processEvents()
+    assert view.table.item(0, 3).text().split("\n") == ["DDD", "DDD.", long.strip()]
+    wide, head = view.table.rowHeight(0), view.table.horizontalHeader().height()
+    title = range(head, head + PADDING + view.fontMetrics().height())
+    cause = range(title[-1] + 1, head + PADDING + 2 * view.fontMetrics().height() + LINE_GAP)
+    image, left = view.grab().toImage(), view.table.columnViewportPosition(3)
+    ink = [
+        sum(255 - QColor(image.pixel(left + x, y)).lightness() for x in range(6, 40) for y in line)
+        for line in (title, cause)
+    ]
+    assert ink[0] > ink[1] * 1.1, "the title is bold, though the cause has a full stop more"
+    view.resize(500, 300)
+    QApplication.processEvents()
+    assert view.table.rowHeight(0) > wide, "the text wraps, and its row grows"
 
 
 def test_ctrl_f_in_the_log_goes_to_its_search(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:

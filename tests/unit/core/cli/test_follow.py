@@ -16,6 +16,7 @@ from core.cli.follow import Follower, StopLadder, event_text
 from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.terminal import Terminal
 from core.processes.identity import own
+from core.recipes.main_metric import MainMetrics
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
@@ -26,6 +27,13 @@ pytestmark = pytest.mark.windows
 def store(tmp_path: Path, runs_dir: Path) -> RunStore:
     (tmp_path / "text.txt").write_bytes(TEXT)
     return make_run(tmp_path, runs_dir=runs_dir)
+
+
+def test_an_evaluation_begins_with_the_recipes_own_figure() -> None:
+    metric = MainMetrics().of("clstm_ppo")
+    line = {"event": "eval", "step": 5, "val_loss": -490.5, "val_return": 490.5, "val_length": 30.0}
+    assert event_text(line, metric) == "step 5: evaluation return 490.5, length 30.00"
+    assert event_text({"event": "eval", "step": 5, "val_loss": 2.0}, metric) == "step 5: validation loss 2.000"
 
 
 @pytest.mark.parametrize(
@@ -51,6 +59,8 @@ def store(tmp_path: Path, runs_dir: Path) -> RunStore:
             "Restart 1 of 3. CPU 1: The process hangs. B.",
         ),
         ({"event": "retry", "reason": "Rank 1 died."}, "Rank 1 died. Retrying."),
+        ({"event": "straggler", "ranks": [1], "text": "An alert says it."}, ""),
+        ({"event": "straggler", "ranks": [], "text": "They no longer wait."}, "They no longer wait."),
         ({"event": "alert", "title": "A", "cause": "B.", "next_step": "C."}, "Alert: A. B. C."),
         (
             {"event": "alert", "kind": "not_charted", "title": "A", "cause": "B.", "names": {"criterion": "criterion"}},

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from core.cli.progress_line import RunProgress
+from core.recipes.main_metric import MainMetrics
 
 
 def _step(step: int, rank: int = 0, **values: Any) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def _launch(**values: Any) -> dict[str, Any]:
 
 def test_nothing_seen_yet() -> None:
     progress = RunProgress()
-    assert (progress.step, progress.loss, progress.tokens_per_s, progress.left_s) == (0, None, None, None)
+    assert (progress.step, progress.value, progress.tokens_per_s, progress.left_s) == (0, None, None, None)
     assert progress.text() == "step 0 · loss –"
 
 
@@ -55,14 +56,22 @@ def test_a_new_launch_forgets_the_ranks_of_the_one_before() -> None:
     progress.take(_step(50, 1, loss=9.0))
     progress.take(_launch())
     progress.take(_step(41, 0, loss=1.0))
-    assert (progress.step, progress.loss) == (41, 1.0)
+    assert (progress.step, progress.value) == (41, 1.0)
+
+
+def test_the_figure_is_the_recipes_own() -> None:
+    progress = RunProgress()
+    progress.metric = MainMetrics().of("clstm_ppo")
+    progress.take(_step(3, loss=-0.02, episode_return=21.0))
+    progress.take({"event": "eval", "val_loss": -19.0, "val_return": 19.0, "step": 3, "rank": 0})
+    assert progress.text() == "step 3 · return 21.00 · val 19.00"
 
 
 @pytest.mark.parametrize("line", [{}, {"event": "step"}, {"event": "step", "step": "x"}, _step(1, loss=None)])
 def test_a_line_that_lacks_figures_breaks_nothing(line: dict[str, Any]) -> None:
     progress = RunProgress()
     progress.take(line)
-    assert progress.loss is None
+    assert progress.value is None
 
 
 def test_where_a_goal_ends_the_run_its_progress_is_shown() -> None:

@@ -1,11 +1,18 @@
-"""Figures of a made-up model of 100 MB, and bare ranks of 10 MB."""
+"""Figures of a made-up model of 100 MB, bare ranks of 10 MB, a run of it and its timed steps."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
 
+from core.config import RunConfig
+from core.config.mode import Mode
 from core.estimate.figures import Baselines, ModelFigures
+from core.estimate.free import Free
+from core.estimate.speed import TimeFigures
+from core.estimate.step_figures import StepFigures
+from core.probes.sync_cost import Link
+from tests.helpers.resolved_run import resolved_run
 
 MB = 1_000_000
 FIGURES = ModelFigures(
@@ -25,6 +32,15 @@ FIGURES = ModelFigures(
     process_peak_bytes=100 * MB,
 )
 BASELINES = Baselines(dict.fromkeys(("single", "ddp", "zero1", "fsdp", "deepspeed"), 10 * MB))
+
+CONFIG = RunConfig(batch_size=8, steps=3600, precision="fp32")
+RUN = resolved_run(CONFIG, Mode.DDP, 2)
+"""On 8 cores: 8 threads for one device, 4 for each of two."""
+LINK = Link(mb_per_s=500.0, latency_s=0.0, ranks=2, backend="gloo", shared_mb_per_s=5000.0)
+ALONE = StepFigures(threads=8, micro_batch=8, pass_s=0.9, update_s=0.1, tokens_per_sample=100)
+SHARED = StepFigures(threads=4, micro_batch=8, pass_s=1.08, update_s=0.1, tokens_per_sample=100)
+FOUND = TimeFigures({("cpu", 8): ALONE, ("cpu", 4): SHARED}, LINK)
+MUCH = Free(ram=100_000 * MB)
 
 
 def figures(**changes: Any) -> ModelFigures:

@@ -5,14 +5,25 @@ from __future__ import annotations
 import json
 
 from core.config import RunConfig
+from core.config.batch import Batch
 from core.config.mode import Mode
 from core.estimate.estimate import estimate_run
 from core.estimate.free import Free
 from core.estimate.overview import overview
+from core.launch.micro_batch_memory import RememberedBatch
 from tests.helpers.resolved_run import resolved_run
 from tests.unit.core.estimate.made import BASELINES, FIGURES, MB
 
 CONFIG = RunConfig(batch_size=8, steps=3, precision="fp32")
+
+
+def test_what_was_left_when_memory_ran_out_is_offered_though_it_should_fit() -> None:
+    run, much = resolved_run(CONFIG, Mode.DDP, 2), Free(ram=100_000 * MB, disk=50_000 * MB)
+    assert overview(run, FIGURES, BASELINES, much).remedies == ()
+    kept = RememberedBatch(Batch.of(4, 2, 2), run.batch, is_chosen=True)
+    (remedy,) = overview(run, FIGURES, BASELINES, much, kept=kept).remedies
+    assert (remedy.label, remedy.changes) == ("Micro-batch 4 × 2", {"batch_size": 4, "grad_accum_steps": 2})
+    assert remedy.bytes is not None and remedy.bytes < estimate_run(run, FIGURES, BASELINES, much).largest
 
 
 def test_all_that_is_shown_as_json() -> None:

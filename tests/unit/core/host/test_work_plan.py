@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.config import RunConfig
-from core.config.batch import Batch, resolve_batch
-from core.host.work_plan import in_micro_batches, independent_on_all, on_one_device, total_steps
+from core.config.batch import resolve_batch
+from core.host.work_plan import independent_on_all, on_one_device, total_steps
 from core.launch.resolved import ResolvedRun
 from core.ledger.ledger import Ledger
 from core.machine.devices import Device
@@ -86,9 +86,3 @@ def test_a_fallback_to_independent_devices_keeps_the_best_and_each_devices_share
     batch = resolve_batch(apart, 1)
     assert (batch.micro, batch.accumulation, batch.global_) == (6, 2, 12)
     assert (apart.mode, apart.merge_policy, apart.sync_every) == ("independent", kept, None)
-
-
-def test_smaller_micro_batches_leave_the_global_batch_as_it_was() -> None:
-    for config in (RunConfig(batch_size=8, grad_accum_steps=3), RunConfig(global_batch_size=48)):
-        smaller = in_micro_batches(config, resolve_batch(config, 2), 4)
-        assert resolve_batch(smaller, 2) == Batch(4, 2, 6, 48)

@@ -197,7 +197,7 @@ def test_a_finished_run_says_what_it_made_and_offers_more(
     window = rankdeck.window
     qtbot.waitUntil(lambda: window.outcome.title.startswith("Finished in "), timeout=10_000)
     assert "Best validation loss 1.60 at step 200." in window.outcome.title
-    qtbot.waitUntil(lambda: "model.safetensors, 3.4 MB" in window.outcome.text, timeout=10_000)
+    qtbot.waitUntil(lambda: "model.safetensors, 3.4 MB" in window.outcome.model_line.text, timeout=10_000)
     assert window.header.resume.text() == "Train furth&er…" and window.outcome.resume.text() == "Train further…"
     window.outcome.copy_path.click()
     assert QGuiApplication.clipboard().text() == str(store.model) and window.notice.title == "Path copied"

@@ -283,7 +283,7 @@ def test_the_card_of_a_finished_run_comes_whole(
     outcome = rankdeck.window.outcome
     shown: list[str] = []
     show = outcome.show_message
-    monkeypatch.setattr(outcome, "show_message", lambda *texts: (shown.append(texts[2]), show(*texts)))
+    monkeypatch.setattr(outcome, "show_message", lambda *texts: (shown.append(outcome.model_line.text), show(*texts)))
     rankdeck.window.runs.run_chosen.emit(store.dir)
     qtbot.waitUntil(outcome.isVisible)
     assert "model.safetensors" in shown[0] and outcome.copy_path.isVisible(), "it has room for the path at once"

@@ -7,10 +7,11 @@ import io
 import json
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QItemSelectionModel, QPoint, QSize, Qt
+from PySide6.QtCore import QAbstractEventDispatcher, QItemSelectionModel, QPoint, QSize, Qt
 from PySide6.QtGui import QGuiApplication, QKeySequence
 from PySide6.QtWidgets import QAbstractButton, QApplication, QLabel, QStackedWidget
 from pytestqt.qtbot import QtBot
@@ -21,6 +22,7 @@ from app.settings import settings_in
 from app.views.compare.compare_page import READING, ComparePage
 from app.views.compare.compare_table_view import CompareHead
 from app.views.dialogs.choose_runs_dialog import ChooseRunsDialog
+from app.views.plots.chart import Chart
 from app.views.plots.run_overlay import OverlaidRun
 from core.compare.comparison import compare_runs
 from core.config import RunConfig
@@ -44,6 +46,7 @@ def open_page(tmp_path: Path, qtbot: QtBot) -> Open:
         found = compare_runs(stores)
         pairs = zip(found.labels, stores, strict=True)
         page.show_runs(found, [OverlaidRun(label, RunReader(store).open()) for label, store in pairs])
+        qtbot.waitUntil(lambda: not page.cards.grid.is_waiting)  # each card has its turn
         QApplication.processEvents()
         return page
 
@@ -153,9 +156,42 @@ def test_long_columns_are_asked_for_when_their_card_is_seen(tmp_path: Path, qtbo
     )
     chart = page.charts()[0]
     assert "loss" in wanted and chart.empty_text == READING and chart.layers == []
+    qtbot.waitUntil(lambda: not page.cards.grid.is_waiting)
+    drawn: list[Chart] = []
+    for one in page.charts():
+        one.redrawn.connect(partial(drawn.append, one))
+    wanted.clear()
     take_bins(make_bins(series[0], ["loss"], [0]))
-    page.draw_new()
+    page.draw_read()
     assert chart.empty_text != READING and chart.layers
+    assert drawn == [chart], "no other one can show more than before"
+    assert wanted and "loss" not in wanted
+
+
+def test_cards_are_made_one_in_each_turn(tmp_path: Path, qtbot: QtBot) -> None:
+    stores = [write_lines(tmp_path / name, Shape(steps=60, eval_every=20), with_columns=True) for name in ("a", "b")]
+    page = ComparePage(2, 8)
+    qtbot.addWidget(page)
+    page.resize(1100, 900)
+    page.show()
+    happened: list[str] = []
+    page.cards.made.connect(lambda _: happened.append("card"))
+    dispatcher = QAbstractEventDispatcher.instance()
+    awake = dispatcher.awake.connect(lambda: happened.append("turn"))
+    found = compare_runs(stores)
+    page.show_runs(found, [OverlaidRun(s.dir.name, RunReader(s).open()) for s in stores])
+    assert happened[-1:] == ["card"] and happened.count("card") == 1
+    page.resize(1120, 900)  # it is laid out anew meanwhile
+    assert happened.count("card") == 1
+    last = page.cards.shown[-1]
+    page.cards.scroll_to(last)
+    assert happened[-2:] == ["card", "card"] and page.cards.frames[last].isVisible(), "somebody wants to see it"
+    happened.append("here")
+    qtbot.waitUntil(lambda: not page.cards.grid.is_waiting)
+    dispatcher.disconnect(awake)
+    assert len(page.charts()) == happened.count("card") >= 4
+    assert all(chart.isVisible() and chart.time_axis.extent == (1.0, 60.0) for chart in page.charts())
+    assert "card card" not in " ".join(happened[happened.index("here") :])
 
 
 def test_a_renamed_run_has_its_new_name_in_legends(page: ComparePage) -> None:

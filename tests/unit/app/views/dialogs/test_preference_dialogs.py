@@ -13,8 +13,9 @@ from pytestqt.qtbot import QtBot
 from app.state.docs_pages import DOCS, list_pages
 from app.views.dialogs.about_dialog import AboutDialog
 from app.views.dialogs.docs_dialog import DocsDialog
-from app.views.dialogs.settings_dialog import Preferred, SettingsDialog
+from app.views.dialogs.settings_dialog import PRICES_NOTE, Preferred, SettingsDialog
 from core import __version__
+from core.estimate.prices import Prices
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -40,6 +41,22 @@ def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> Non
     buttons = dialog.findChildren(QAbstractButton)
     assert all(button.text() or button.accessibleName() for button in buttons)
     assert not any(button.isDefault() for button in dialog.findChildren(QPushButton))
+
+
+def test_prices_are_typed_with_their_currency(qtbot: QtBot, tmp_path: Path) -> None:
+    dialog = SettingsDialog(Preferred("light", 32, tmp_path, prices=Prices(0.3, None, "€")))
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert (dialog.price_kwh.text(), dialog.price_gpu_hour.text()) == ("0.3 €", "")
+    qtbot.keyClicks(dialog.price_gpu_hour, "dear")
+    qtbot.keyClick(dialog.price_gpu_hour, Qt.Key.Key_Return)
+    assert dialog.price_note.text().startswith("'dear' is not a price.")
+    dialog.price_gpu_hour.clear()
+    qtbot.keyClicks(dialog.price_gpu_hour, "2,50")
+    with qtbot.waitSignal(dialog.prices_chosen) as chosen:
+        qtbot.keyClick(dialog.price_gpu_hour, Qt.Key.Key_Return)
+    assert chosen.args == [Prices(0.3, 2.5, "€")]
+    assert dialog.price_note.text() == PRICES_NOTE
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

@@ -14,7 +14,7 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 CHANGES = {"batch_size": 4, "grad_accum_steps": 2}
 MODES = (
-    ModeLine("DDP", "880 MB", "Does not fit", "error", "Weights: 100 MB", is_chosen=True),
+    ModeLine("DDP", "880 MB", "Does not fit", "error", "Weights: 100 MB", is_chosen=True, time="1.7 × · 1.2 h"),
     ModeLine("ZeRO 2", "", "–", "muted", "It needs DeepSpeed.", is_chosen=False),
 )
 SHORT = MemoryText(
@@ -25,6 +25,8 @@ SHORT = MemoryText(
     MODES,
     ("A total",),
     (RemedyText("Less", "Much less", CHANGES),),
+    "1.20 s a step",
+    "Use both devices.",
 )
 
 
@@ -60,6 +62,19 @@ def test_opened_it_has_a_line_for_every_mode(strip: MemoryStrip, qtbot: QtBot) -
     assert not strip.modes.isVisible()
     strip.show_memory(SHORT)
     assert strip.modes.isVisible(), "opened, it stays open"
+
+
+def test_time_and_advice_are_in_sight_and_each_modes_time_behind_the_arrow(strip: MemoryStrip, qtbot: QtBot) -> None:
+    strip.show_memory(SHORT)
+    strip.show()
+    assert strip.time.isVisible() and strip.time.text() == "1.20 s a step"
+    assert strip.advice.isVisible() and strip.advice.text() == "Use both devices."
+    qtbot.mouseClick(strip.toggle, Qt.MouseButton.LeftButton)
+    grid = strip.modes.layout()
+    assert isinstance(grid, QGridLayout)
+    assert [_label(grid, row, 3).text() for row in (0, 1)] == ["1.7 × · 1.2 h", ""]
+    strip.show_memory(MEASURING)
+    assert strip.time.isHidden() and strip.advice.isHidden()
 
 
 def test_a_remedy_is_a_button_that_asks_for_its_settings(strip: MemoryStrip, qtbot: QtBot) -> None:

@@ -98,7 +98,7 @@ def test_a_metric_without_a_value_has_no_card_until_it_has_one(tmp_path: Path, m
     assert panel.cards.shown == ["loss"]
     with store.metrics.open("ab") as file:
         file.write(json.dumps(step(0, 600, loss=1.0, score=0.5) | {"attempt": 1}).encode() + b"\n")
-    qtbot.waitUntil(lambda: panel.cards.shown == ["loss", "score"], timeout=5000)
+    qtbot.waitUntil(lambda: panel.cards.shown == ["loss", "score"])
 
 
 def test_a_chart_says_that_not_all_devices_are_drawn(tmp_path: Path, make_panel: Make) -> None:

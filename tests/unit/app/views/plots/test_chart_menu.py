@@ -34,12 +34,13 @@ def by_text(menu: QMenu) -> dict[str, QAction]:
 
 def test_a_picture_has_what_the_chart_shows(panel: PlotsPanel, tmp_path: Path) -> None:
     chart = panel.loss.chart
+    area = chart.plot_area()
     chart_export.save_picture(chart, "Loss", tmp_path / "loss.png")
     saved = QImage(str(tmp_path / "loss.png"))
     assert saved.width() == 2 * chart.width()
     seen = {saved.pixel(x, y) for x in range(0, saved.width(), 3) for y in range(0, saved.height(), 2)}
     assert len(seen) > 20
-    assert chart.plotItem.titleLabel.maximumHeight() == 0, "on the screen the title stands over the chart"
+    assert chart.plot_area() == area, "on the screen the title stands over the chart"
 
 
 def test_a_drawing_is_made_of_lines(panel: PlotsPanel, tmp_path: Path) -> None:

@@ -139,6 +139,27 @@ def test_a_device_that_is_held_down_says_why(make: Make) -> None:
     assert second.warning.text() == "", "what a card does now is not the run's any more"
 
 
+def test_a_device_that_waits_for_another_says_so_unless_it_is_itself_held_down(make: Make) -> None:
+    card = make(2)
+    card.show_waits({"GPU-0": "Waits 38 % of each step for GPU 1."})
+    first, second = card.rows
+    assert first.warning.text() == "Waits 38 % of each step for GPU 1." and second.warning.text() == ""
+    assert "⚠" in first.figures.text() and first.figures.text().count("color:") == 1, "it is not its temperature"
+    assert "Waits" in first.strip.accessibleDescription()
+    card.show_samples([DeviceSample("GPU-0", 1.0, throttle_reasons=(HOT,))])
+    assert first.warning.text() == "Hot: the driver lowers the clock."
+    for second_s in range(12):
+        card.show_samples([DeviceSample("GPU-0", 2.0 + second_s)])
+    assert first.warning.text() == "Waits 38 % of each step for GPU 1."
+    card.show_waits({})
+    assert first.warning.text() == ""
+    card.show_waits({"GPU-0": "Waits."})
+    card.options.is_over = True
+    card.show_samples([DeviceSample("GPU-0", 20.0)])
+    card.show_waits({"GPU-0": "Waits."})
+    assert first.warning.text() == "", "a run that is over waits for nothing"
+
+
 def test_a_strip_zooms_and_moves_the_time_of_all_plots(make: Make) -> None:
     card = make(2)
     strip = card.rows[0].strip

@@ -14,6 +14,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.run_data.metrics_batch import MetricsBatch
+from app.views.plots import redraw_pace
 from app.views.plots.chart import Chart
 from app.views.plots.curve_options import MOST_RANKS
 from app.views.plots.drawing import Line, Points
@@ -41,7 +42,7 @@ def run(tmp_path: Path) -> RunStore:
     return write_lines(tmp_path / "run", Shape(steps=400), state="training", host=identity.own())
 
 
-def append(store: RunStore, first: int, last: int, **values: float) -> None:
+def append(store: RunStore, first: int, last: int, **values: float | None) -> None:
     lines = [
         {"ts": START_S + 0.05 * s, "event": "step", "rank": r, "attempt": 1, "step": s, "loss": 1.0} | values
         for s in range(first, last + 1)
@@ -301,6 +302,22 @@ def test_quantities_of_devices_can_be_chosen(make: Make, run: RunStore) -> None:
     assert image(row) != before
 
 
+def test_another_run_is_drawn_at_once(
+    make: Make, run: RunStore, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    panel = make(run)
+    for limit in ("LIVE_S", "SLOWEST_S"):
+        monkeypatch.setattr(redraw_pace, limit, 3600.0)
+    append(run, 401, 500)
+    qtbot.waitUntil(lambda: panel._timer.isActive())
+    assert panel._timer.interval() > 0, "new points wait for their turn"
+    pauses: list[int] = []
+    panel._data.changed.connect(lambda _: pauses.append(panel._timer.interval()))
+    panel._data.open(write_lines(tmp_path / "other", Shape(steps=100)).dir)
+    qtbot.waitUntil(lambda: panel._data.is_caught_up)
+    assert pauses[0] == 0
+
+
 def test_nothing_is_drawn_while_hidden(make: Make, run: RunStore, qtbot: QtBot) -> None:
     panel = make(run)
     drawn: list[int] = []
@@ -373,6 +390,78 @@ def test_charts_of_an_earlier_part_are_not_drawn_for_steps_after_it(make: Make, 
     assert [reading.text for reading in panel.loss.chart.readings()][:2] == ["1.00", "1.00"]
     panel.time_axis.show_range(380, 440)
     assert panel.loss.chart.layers[0].x[-1] == 440, "the new points are there as soon as they are looked at"
+
+
+def test_points_within_a_pixel_are_read_at_once_and_drawn_with_the_next_ones(
+    make: Make, run: RunStore, qtbot: QtBot
+) -> None:
+    panel = make(run)
+    panel.resize(320, 560)  # fewer pixels than the run has steps
+    settle(qtbot, panel)
+    painted = paints_from_now_on(panel, qtbot)
+    drawn = Drawn(panel)
+    append(run, 401, 401)
+    qtbot.waitUntil(lambda: drawn.times == 1)
+    QApplication.processEvents()
+    assert [counts.total for counts in painted] == [0] * len(painted) != []
+    assert panel.time_axis.high == 400
+    assert [reading.text for reading in panel.loss.chart.readings()][:2] == ["1.00", "1.00"]
+    append(run, 402, 404)
+    qtbot.waitUntil(lambda: drawn.times == 2)
+    assert panel.time_axis.high == 404 == panel.loss.chart.layers[0].x[-1]
+    append(run, 405, 405)
+    qtbot.waitUntil(lambda: drawn.times == 3)
+    assert panel.time_axis.high == 404
+    run.write_state(run.stored_state().replace(state="finished"))
+    qtbot.waitUntil(lambda: panel.time_axis.high == 405)
+
+
+@pytest.mark.parametrize(("axis", "drawn_as"), [("step", "smoothed"), ("step", "log"), ("ts", "raw")])
+def test_a_run_that_was_followed_has_the_same_picture_as_one_that_is_opened(
+    make: Make, run: RunStore, qtbot: QtBot, axis: str, drawn_as: str
+) -> None:
+    def choose(panel: PlotsPanel) -> None:
+        panel.set_axis(axis)
+        panel.smoothing.set_strength(0 if drawn_as == "raw" else 30)
+        panel.log_box.setChecked(drawn_as == "log")
+        panel.devices_button._rank_actions[0].trigger()  # hidden
+
+    followed = make(run)
+    choose(followed)
+    for last, loss in ((401, 1.0), (402, 1.2), (820, 0.4), (900, 40.0), (930, None), (990, 0.2), (1100, 0.3)):
+        first = followed._data.series.rank(0).rows + 1
+        append(run, first, last, loss=loss)
+        if last == 990:  # a scale that shrinks, and steps that are trained again after a pause
+            start = START_S + 0.05 * 850.5
+            resumed_from = {"0": 850, "1": 850}
+            launch = {"ts": start, "event": "launch", "rank": -1, "attempt": 2, "resumed_from": resumed_from}
+            evaluated = {"ts": start, "event": "eval", "rank": 0, "attempt": 2, "step": 850, "val_loss": 0.7}
+            with run.metrics.open("ab") as file:
+                file.write(b"".join(json.dumps(line).encode() + b"\n" for line in (launch, evaluated)))
+            last = 850
+        qtbot.waitUntil(lambda last=last: followed._data.series.rank(0).rows == last)
+        settle(qtbot, followed)
+    run.write_state(run.stored_state().replace(state="finished"))
+    qtbot.waitUntil(lambda: followed._data.state is not None and followed._data.state.state == "finished")
+    settle(qtbot, followed)
+    opened = make(run)
+    choose(opened)
+    settle(qtbot, opened)
+    assert followed.cards.shown == opened.cards.shown
+    for one, other in zip(followed.cards.charts(), opened.cards.charts(), strict=True):
+        assert one.scale == other.scale
+        assert image(one) == image(other), one.accessibleName()
+
+
+def test_a_state_that_only_says_how_far_the_run_is_draws_nothing(make: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make(run)
+    painted = paints_from_now_on(panel, qtbot)
+    drawn = Drawn(panel)
+    run.write_state(run.stored_state().replace(step=397))
+    qtbot.waitUntil(lambda: panel._data.state is not None and panel._data.state.step == 397)
+    assert not panel._timer.isActive() and drawn.times == 0
+    QApplication.processEvents()
+    assert [counts.total for counts in painted] == [0] * len(painted) != []
 
 
 @pytest.mark.parametrize(("devices", "sparing"), [(("cpu:0", "cpu:1"), True), (("GPU-1",), False)])
@@ -489,7 +578,7 @@ def test_every_metric_that_a_run_reports_has_a_card(make: Make, run: RunStore, q
     assert texts["eval/my_score"] == ["0.700"]
     assert panel.cards.frame("eval/my_score").chart.accessibleName() == "My score (evaluation) plot"
     panel._data.open(write_lines(run.dir.parent / "other", Shape(steps=40)).dir)
-    qtbot.waitUntil(lambda: panel.cards.shown == usual, timeout=5000)
+    qtbot.waitUntil(lambda: panel.cards.shown == usual)
     assert "my_score" not in panel.cards.frames
 
 

@@ -7,6 +7,7 @@ import pytest
 from app.views.plots.redraw_pace import (
     LARGEST_SHARE,
     LIVE_S,
+    LONGEST_UNSEEN_S,
     SLOWEST_S,
     SPARING_SHARE,
     SPARING_SLOWEST_S,
@@ -36,3 +37,11 @@ def test_one_picture_alone_changes_little() -> None:
     for number in range(200):  # a clock that ticks every 15.6 ms, and pictures of 24 ms
         pace.learn(0.0156 * (number * 3 % 2 + 1))
     assert pace.pause_s(sparing=True) == pytest.approx(0.0234 / SPARING_SHARE, rel=0.25)
+
+
+def test_points_within_a_pixel_wait_for_others_but_not_for_long() -> None:
+    pace = RedrawPace()
+    assert not pace.is_worth_drawing(0.4, since_s=3.0)
+    assert pace.is_worth_drawing(1.0, since_s=3.0)
+    assert pace.is_worth_drawing(-0.1, since_s=3.0), "another axis, or steps that were taken back"
+    assert pace.is_worth_drawing(0.0, since_s=LONGEST_UNSEEN_S)

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
     QComboBox,
+    QFrame,
     QGridLayout,
     QLineEdit,
     QListWidget,
@@ -25,6 +26,8 @@ from PySide6.QtWidgets import (
     QStyle,
     QStyleOptionSlider,
     QTabBar,
+    QTableWidget,
+    QTableWidgetItem,
     QToolButton,
     QWidget,
 )
@@ -230,3 +233,21 @@ def test_a_text_area_with_the_keyboard_has_the_line_of_a_field(
     area.setFocus()
     qtbot.waitUntil(area.hasFocus)
     assert near(area.grab().toImage(), accent)
+
+
+@pytest.mark.usefixtures("theme")
+def test_a_columns_title_stands_over_the_text_of_its_cells(qtbot: QtBot) -> None:
+    table = QTableWidget(1, 1)
+    table.setHorizontalHeaderLabels(["Device"])
+    table.horizontalHeader().setDefaultAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+    table.setItem(0, 0, QTableWidgetItem("Device"))
+    table.setShowGrid(False)
+    table.setFrameShape(QFrame.Shape.NoFrame)
+    table.verticalHeader().hide()
+    image = painted(table, qtbot)
+    head, width = table.horizontalHeader().height(), table.columnWidth(0) - 4
+    left = []
+    for top, bottom in ((2, head - 3), (head + 2, head + table.rowHeight(0) - 2)):
+        ground = image.pixel(1, top)
+        left.append(next(x for x in range(1, width) if any(image.pixel(x, y) != ground for y in range(top, bottom))))
+    assert left[0] == left[1]

@@ -122,3 +122,48 @@ def test_lines_that_come_one_after_the_other_are_told_together(tmp_path: Path, m
     asyncio.run(write())
     assert told[-1] == 30, "the newest size is told, also when nothing comes after it"
     assert told == sorted(told) and len(told) == asked < 30
+
+
+def test_progress_does_not_tell_new_lines_before_it_is_time_and_the_end_does(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(status, "TICK_S", 0.001)
+    monkeypatch.setattr(status, "QUIET_S", 0.001)
+    monkeypatch.setattr(status, "TELL_S", 3600.0)
+    store = RunStore.create(tmp_path, RunConfig(dataset_file="text.txt"))
+    heard: list[Message] = []
+
+    class Listening:
+        unread_bytes = 0
+
+        def send(self, message: Message) -> None:
+            heard.append(message)
+
+    connection = cast(Connection, cast(Any, Listening()))
+
+    def told() -> list[int]:
+        return [message.size_bytes for message in heard if isinstance(message, Appended)]
+
+    def steps() -> list[int]:
+        return [int(message.state["step"]) for message in heard if isinstance(message, RunStatus)]
+
+    async def write() -> list[int]:
+        with ThreadPoolExecutor(1) as disk:
+            publisher = StatusPublisher(store, store.stored_state(), disk, lambda: [connection])
+            running = asyncio.ensure_future(publisher.run())
+            for size in (0, 1, 2):  # at first the state alone, which is told at once
+                if size and publisher.appended(size):
+                    publisher.tell()
+                publisher.progress(step=size)
+                deadline = asyncio.get_running_loop().time() + 10.0
+                while steps()[-1:] != [size] or (size == 1 and not told()):
+                    assert asyncio.get_running_loop().time() < deadline
+                    await asyncio.sleep(0.001)
+            before = told()
+            running.cancel()
+            publisher.change(state="finished")
+            await publisher.flush()
+            return before
+
+    assert asyncio.run(write()) == [1]
+    assert steps()[-1] == 2 and told() == [1, 2]

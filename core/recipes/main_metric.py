@@ -1,15 +1,16 @@
-"""Main metric of a recipe: what the list of runs shows at a glance."""
+"""Main metric of a recipe: what lists of runs and the command line show at a glance."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from core.errors import RankdeckError
 from core.formatting import number
-from core.metrics.curve import MetricCurve
+from core.metrics.curve import MetricCurve, read_curve
 from core.recipes.heroes import CHECKPOINT, MEMORY, Hero
-from core.run_folder.state import RunState
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,43 +19,57 @@ class MainMetric:
 
     Attributes:
         title: Within a sentence.
+        eval_title: The same for its evaluations.
         names: Of its columns, the preferred one first.
         eval_names: Of those of its evaluations.
         is_higher_better: Its best value is the highest.
     """
 
     title: str
+    eval_title: str
     names: tuple[str, ...]
     eval_names: tuple[str, ...]
     is_higher_better: bool = False
 
-    def last(self, state: RunState | None, curve: MetricCurve) -> float | None:
-        """The newest value: for a loss the state's, which is there before the curve was read."""
-        if state is not None and state.loss is not None and "loss" in self.names:
-            return state.loss
-        return curve.last
+    def last(self, loss: float | None, curve: MetricCurve) -> float | None:
+        """The newest value: for a loss the one that the run's state says, which is there before the curve was read."""
+        return loss if loss is not None and "loss" in self.names else curve.last
 
     def best(self, curve: MetricCurve) -> float | None:
         """The best value of the evaluations."""
         return curve.best_high if self.is_higher_better else curve.best_low
 
-    def text(self, state: RunState | None, curve: MetricCurve) -> str:
+    def text(self, loss: float | None, curve: MetricCurve) -> str:
         """ "loss 1.83, best evaluation 1.79"; empty while nothing is known."""
-        last, best = self.last(state, curve), self.best(curve)
+        last, best = self.last(loss, curve), self.best(curve)
         parts = ["" if last is None else f"{self.title} {number(last)}"]
         parts.append("" if best is None else f"best evaluation {number(best)}")
         return ", ".join(part for part in parts if part)
 
+    def read(self, loss: float | None, columns: Path, metrics: Path) -> MetricCurve:
+        """Its curve from a run's files; they are not looked at for a loss that the run's state says."""
+        known = loss is not None and "loss" in self.names
+        return MetricCurve() if known else read_curve(columns, metrics, self.names, self.eval_names)
 
-LOSS: Final = MainMetric("loss", ("loss",), ("val_loss", "loss"))
+
+LOSS: Final = MainMetric("loss", "validation loss", ("loss",), ("val_loss", "loss"))
 MAX_RECIPES: Final = 32
 """Looked up at most; a look-up reads every manifest, and damaged runs may name any recipe."""
 
 
-def metric_of(hero: Hero) -> MainMetric:
-    """The main metric that a recipe's first hero names."""
-    evals = (f"val_{hero.metric}", hero.metric)
-    return MainMetric(hero.label[:1].lower() + hero.label[1:], (hero.metric,), evals, hero.better == "higher")
+def metric_of(heroes: Sequence[Hero]) -> MainMetric:
+    """The main metric that a recipe's first hero names, and how its evaluations are called."""
+    hero = heroes[0]
+    title, evals = _inside(hero.label), (f"val_{hero.metric}", hero.metric)
+    also = (other for other in heroes if other.metric.startswith("val_") and other.better == hero.better)
+    evaluated = next(also, Hero(evals[0], f"validation {title}"))
+    names = tuple(dict.fromkeys((evaluated.metric, *evals)))
+    return MainMetric(title, _inside(evaluated.label), (hero.metric,), names, hero.better == "higher")
+
+
+def _inside(label: str) -> str:
+    """A label within a sentence."""
+    return label[:1].lower() + label[1:]
 
 
 class MainMetrics:
@@ -78,4 +93,4 @@ def _looked_up(recipe: str) -> MainMetric:
         heroes = get_recipe(recipe).heroes
     except RankdeckError:
         return LOSS
-    return metric_of(heroes[0]) if heroes and heroes[0].metric not in (MEMORY, CHECKPOINT) else LOSS
+    return metric_of(heroes) if heroes and heroes[0].metric not in (MEMORY, CHECKPOINT) else LOSS

@@ -34,6 +34,11 @@ class CheckpointEntry:
         return f"{self.number} ({', '.join([f'step {self.step:,}', *marks])})"
 
 
+def entry_of(checkpoint: Checkpoint, *, aside: bool = False) -> CheckpointEntry:
+    """A checkpoint as an entry of a list."""
+    return CheckpointEntry(checkpoint.number, checkpoint.step, checkpoint.val_loss, bool(checkpoint.diverged), aside)
+
+
 def list_checkpoints(folder: Path) -> tuple[CheckpointEntry, ...]:
     """The checkpoints in a run's `checkpoints` folder, oldest first; what cannot be read is left out."""
     kept = CheckpointStore(folder)
@@ -44,10 +49,7 @@ def list_checkpoints(folder: Path) -> tuple[CheckpointEntry, ...]:
             found.append(kept.load(number))
         except StateFileError:
             continue
-    return tuple(
-        CheckpointEntry(item.number, item.step, item.val_loss, bool(item.diverged), item.number in aside)
-        for item in sorted(found, key=lambda item: item.number)
-    )
+    return tuple(entry_of(item, aside=item.number in aside) for item in sorted(found, key=lambda item: item.number))
 
 
 def choose_checkpoint(folder: Path, text: str, run: str) -> Checkpoint:

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.metrics.column_group import EVAL_GROUP, rank_group
 from core.metrics.column_index import GroupIndex, read_index, read_rows
 from core.recipes.heroes import DEFAULT_HEROES, Hero
-from core.resume.checkpoint_choice import CheckpointEntry
 
 RECENT_ROWS: Final = 20
 """Steps before a checkpoint whose mean is its value: one step of a small batch, or one episode, jumps."""
 
 
 def best_checkpoint(columns: Path, heroes: Sequence[Hero], entries: Sequence[CheckpointEntry]) -> int | None:
-    """The number of the best checkpoint; None where none has a value.
+    """The number of the best checkpoint, of equal ones the newest; None where none has a value.
 
     Where the figure is evaluated (`val_loss` for `loss`), only checkpoints of an evaluated step have a value: the
     evaluation's. Else it is what the steps before the checkpoint reported.
@@ -32,7 +32,7 @@ def best_checkpoint(columns: Path, heroes: Sequence[Hero], entries: Sequence[Che
     values = {entry.number: _value(columns, hero.metric, entry) for entry in entries if not entry.diverged}
     known = {number: value for number, value in values.items() if value is not None and math.isfinite(value)}
     pick = max if hero.better == "higher" else min
-    return pick(known, key=known.__getitem__, default=None)
+    return pick(sorted(known, reverse=True), key=known.__getitem__, default=None)
 
 
 def _value(columns: Path, metric: str, entry: CheckpointEntry) -> float | None:

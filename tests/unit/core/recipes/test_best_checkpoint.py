@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
+from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.metrics import columns
+from core.recipes.best_checkpoint import best_checkpoint
 from core.recipes.catalog import get_recipe
 from core.recipes.heroes import Hero
-from core.resume.best_checkpoint import best_checkpoint
-from core.resume.checkpoint_choice import CheckpointEntry
 from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import make_run
 
@@ -38,6 +38,8 @@ def test_a_loss_is_that_of_the_manifest(tmp_path: Path) -> None:
     assert best_checkpoint(tmp_path, get_recipe("minigpt").heroes, entries) == 1
     assert best_checkpoint(tmp_path, (), [CheckpointEntry(1, 20, 1.0, True, False)]) is None, "it is diverged"
     assert best_checkpoint(tmp_path, (), []) is None
+    equal = [entry(1, 20, 2.0), entry(2, 30, 2.0), entry(3, 40, float("-inf"))]
+    assert best_checkpoint(tmp_path, (), equal) == 2, "the newest of equal ones"
 
 
 def test_a_return_that_only_steps_report_is_best_at_its_highest(tmp_path: Path) -> None:

@@ -9,8 +9,15 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
-from core.config.batch import Batch
-from core.host.micro_batch_memory import FILE, as_remembered, remember
+from core.config.batch import Batch, resolve_batch
+from core.launch.micro_batch_memory import (
+    FILE,
+    RememberedBatch,
+    as_remembered,
+    in_micro_batches,
+    remember,
+    remembered_batch,
+)
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import Device
 from tests.helpers.resolved_run import resolved_run
@@ -34,7 +41,28 @@ def test_the_same_model_on_the_same_device_begins_with_what_fitted(tmp_path: Pat
     assert as_remembered(file, run()).batch.micro == 2
     fits = run(batch_size=2, grad_accum_steps=4)
     assert as_remembered(file, fits) == fits
-    assert as_remembered(file, run(batch_size=6)).batch == Batch(1, 2, 6, 12), "never more than what fitted"
+    whole = run(batch_size=None, global_batch_size=24)
+    assert as_remembered(file, whole).batch == Batch(1, 2, 12, 24), "the micro-batch was not chosen"
+
+
+def test_a_micro_batch_that_a_person_chose_is_kept_with_a_note(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    remember(file, run(), 4, [1])
+    chosen = run(batch_size=16)
+    kept = as_remembered(file, chosen)
+    assert (kept.batch, kept.config) == (chosen.batch, chosen.config)
+    assert kept.device_notes[-1].startswith("Memory ran out with more than micro-batch 4 when this model")
+    assert "Micro-batch 4 × accumulation 4 fitted" in kept.device_notes[-1]
+    assert remembered_batch(file, chosen) == RememberedBatch(Batch(4, 2, 4, 32), chosen.batch, is_chosen=True)
+    assert remembered_batch(file, run(batch_size=4)) is None and as_remembered(file, run(batch_size=3)) == run(
+        batch_size=3
+    )
+
+
+def test_smaller_micro_batches_leave_the_global_batch_as_it_was() -> None:
+    for config in (RunConfig(batch_size=8, grad_accum_steps=3), RunConfig(global_batch_size=48)):
+        smaller = in_micro_batches(config, resolve_batch(config, 2), 4)
+        assert resolve_batch(smaller, 2) == Batch(4, 2, 6, 48)
 
 
 @pytest.mark.parametrize("other", [run(seq_len=64), run(precision="fp32"), run("single", 1), run("zero")])

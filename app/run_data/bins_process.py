@@ -1,0 +1,75 @@
+"""Process that bins a run's long columns while the window is still imported.
+
+A thread would give up Python's lock with each slice that it reads, and get it back 5 ms later while something else is
+imported: 1.1 GB of a run of 10,000,000 steps are some five thousand such slices. No NumPy: the process is started
+before that is imported.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import threading
+from typing import Final
+
+from core.metrics.column_index import read_index
+from core.paths import PACKAGE_FOLDER
+from core.run_folder.store import RunStore
+
+PLOTTED_NAMES: Final = ("step", "ts", "loss", "tokens_per_s", "step_time_s", "data_wait_s", "sync_wait_s", "lr")
+"""Columns of the charts that nearly every run has; those of others are binned when they are in sight."""
+LONG_ROWS: Final = 1 << 21
+"""Shorter columns are binned in less time than a process needs to start."""
+
+
+class BinsProcess:
+    """Writes what `app.run_data.column_bins` makes of the columns into a file that has no name.
+
+    Args:
+        store: The run.
+        rows: Of the shortest column that is binned.
+    """
+
+    def __init__(self, store: RunStore, rows: int) -> None:
+        self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # `result` or `close` closes it
+        command = [sys.executable, "-m", "app.run_data.column_bins", str(store.columns), str(rows), *PLOTTED_NAMES]
+        self._process = subprocess.Popen(
+            command, cwd=PACKAGE_FOLDER, creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    @classmethod
+    def for_long(cls, store: RunStore) -> BinsProcess | None:
+        """A process, if the run has long columns and one can be started."""
+        index = read_index(store.columns)
+        if index is None or all(group.rows < LONG_ROWS for group in index.groups.values()):
+            return None
+        try:
+            return cls(store, LONG_ROWS)
+        except OSError:
+            return None  # the thread that reads the run makes them
+
+    def result(self, stopping: threading.Event) -> bytes:
+        """Waits for all that it writes; nothing if it failed, or was ended because `stopping` was set."""
+        watcher = threading.Thread(target=self._end_with, args=(stopping,), daemon=True)
+        watcher.start()
+        code = self._process.wait()
+        watcher.join()
+        with self._output:
+            if code:
+                return b""
+            self._output.seek(0)
+            return self._output.read()
+
+    def close(self) -> None:
+        """Ends it, whatever it does."""
+        self._process.kill()
+        self._process.wait()
+        self._output.close()
+
+    def _end_with(self, stopping: threading.Event) -> None:
+        while self._process.poll() is None:
+            if stopping.wait(0.1):
+                self._process.kill()
+                return

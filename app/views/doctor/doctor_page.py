@@ -1,0 +1,222 @@
+"""Page that checks this machine: what works, what does not and what to do; self-tests, and diagnostics to report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
+
+from app.state.doctor_text import CHECKING, GROUPS, SELF_TESTS_IDLE, summary_text, worst
+from app.views.doctor.check_row import CheckRow
+from app.views.widgets.action_buttons import OutlinedButton
+from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named
+from app.views.widgets.buttons import PrimaryButton
+from app.views.widgets.card import Card
+from app.views.widgets.elided_label import ElidedLabel
+from app.views.widgets.tab_order import chain_tabs
+from core.doctor.finding import SELF_TESTS, Finding
+
+TITLE_SCALE: Final = 1.3
+LEAST_WIDTH: Final = 560
+BESIDE_BAR: Final = 20
+"""Room for the scroll bar and its gap, so that all cards have the same right edge."""
+MOST_WIDTH: Final = 1080
+"""Lines longer than this are hard to read."""
+
+
+class DoctorPage(QWidget):
+    """A card for each group of checks. It checks nothing itself.
+
+    Signals:
+        close_requested: Back to what was shown before.
+        check_requested: The quick checks, again.
+        self_tests_requested: The self-tests.
+        cancel_requested: End the self-tests.
+        diagnostics_requested: Show what a report would hold.
+        fix_requested: The finding whose button was pressed.
+    """
+
+    close_requested = Signal()
+    check_requested = Signal()
+    self_tests_requested = Signal()
+    cancel_requested = Signal()
+    diagnostics_requested = Signal()
+    fix_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Check this machine")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.findings: list[Finding] = []
+        self.rows: dict[str, CheckRow] = {}
+        self._is_checking = self._is_testing = False
+        self._make_head()
+        self._make_cards()
+        self._lay_out()
+        self.show_checking()
+
+    # --- from outside ------------------------------------------------------------------------------------
+
+    def show_checking(self) -> None:
+        """The quick checks run."""
+        self._is_checking = True
+        self.about.set_full_text(CHECKING)
+        self._show_buttons()
+
+    def show_findings(self, findings: Sequence[Finding], *, complete: bool = True) -> None:
+        """Shows results: all there are by now.
+
+        Args:
+            findings: In their order.
+            complete: The quick checks are over.
+        """
+        self.findings = list(findings)
+        self._is_checking = self._is_checking and not complete
+        for finding in findings:
+            row = self.rows.get(finding.topic.id)
+            if row is None:
+                self._add(finding)
+            else:
+                row.show_finding(finding)
+        for topic in self.rows.keys() - {finding.topic.id for finding in findings}:
+            row = self.rows.pop(topic)
+            row.hide()
+            row.deleteLater()
+        for group, card in self._cards.items():
+            own = [finding for finding in findings if finding.topic.group == group]
+            card.set_edge(worst(own))
+            card.setVisible(bool(own) or group == SELF_TESTS)
+        self._idle.setVisible(not any(finding.topic.group == SELF_TESTS for finding in findings))
+        if not self._is_checking:
+            self.about.set_full_text(summary_text(findings))
+        chain_tabs(self)
+        self._show_buttons()
+
+    def show_testing(self, name: str, number: int, count: int) -> None:
+        """Which self-test runs, the `number`th (from 1) of `count`; they begin with the first."""
+        if not self._is_testing:
+            self._is_testing = True
+            self._scroll.verticalScrollBar().setValue(max(0, self._cards[SELF_TESTS].y() - 8))
+            had_focus = self.run_tests.hasFocus()
+            self._show_buttons()
+            if had_focus:
+                self.cancel.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.doing.set_full_text(f"{name} ({number} of {count})" if count else name)
+        self.bar.setRange(0, max(1, count) if count else 0)
+        self.bar.setValue(number - 1)
+
+    def show_tested(self) -> None:
+        """The self-tests are over."""
+        had_focus = self.cancel.hasFocus()
+        self._is_testing = False
+        self._show_buttons()
+        if had_focus:
+            self.run_tests.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    # --- building ----------------------------------------------------------------------------------------
+
+    def _make_head(self) -> None:
+        self.title = bold_label("Check this machine")
+        font = self.title.font()
+        font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
+        self.title.setFont(font)
+        self.about = ElidedLabel()
+        self.about.setAccessibleName("Summary")
+        self.run_tests = PrimaryButton("Run self-&tests")
+        self.run_tests.clicked.connect(self.self_tests_requested)
+        self.check = OutlinedButton("Check a&gain")
+        self.check.setToolTip("Check this machine again (F5)")
+        self.check.clicked.connect(self.check_requested)
+        self.diagnostics = OutlinedButton("Save &diagnostics…")
+        self.diagnostics.setToolTip("Show what a report of a problem would hold, and save it")
+        self.diagnostics.clicked.connect(self.diagnostics_requested)
+        self.close_button = icon_button("close", "Close the check (Esc)", self.close_requested.emit, "Close")
+        self.close_button.setAutoRaise(True)
+        self.doing = ElidedLabel()
+        self.bar = named(QProgressBar(textVisible=False), "Progress of the self-tests")
+        self.bar.setFixedWidth(160)
+        self.cancel = OutlinedButton("&Cancel")
+        self.cancel.clicked.connect(self._on_cancel_clicked)
+
+    def _make_cards(self) -> None:
+        self._cards = {group: Card() for group in GROUPS}
+        self._columns: dict[str, QVBoxLayout] = {}
+        self._idle = muted_label(SELF_TESTS_IDLE)
+        for group, card in self._cards.items():
+            first: list[QLabel] = [self._idle] if group == SELF_TESTS else []
+            title = bold_label(group)
+            self._columns[group] = lay_column(card, title, *first, spacing=2, margins=(16, 10, 12, 8))
+
+    def _lay_out(self) -> None:
+        head = Card()
+        row = lay_row(None, self.title, None, self.close_button, spacing=8)
+        buttons = lay_row(None, self.run_tests, self.check, self.diagnostics, None, spacing=8)
+        self._going = QWidget()
+        going = (self.bar, self.doing, self.cancel)
+        lay_row(self._going, *going, spacing=12, margins=(0, 2, 0, 2), grow=self.doing)
+        lay_column(head, row, self.about, buttons, self._going, spacing=6, margins=(16, 8, 8, 10))
+        body = QWidget()
+        body.setMaximumWidth(MOST_WIDTH)
+        lay_column(body, *self._cards.values(), None, spacing=8, margins=(0, 0, 8, 8))
+        middle = QWidget()
+        lay_row(middle, body, spacing=0)
+        self._scroll = named(QScrollArea(), "Checks")
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setWidget(middle)
+        for see_through in (body, middle, self._scroll.viewport()):
+            see_through.setAutoFillBackground(False)
+        head.setMaximumWidth(MOST_WIDTH - 8)  # as the cards, which have a gap beside them
+        over = lay_row(None, head, margins=(0, 0, BESIDE_BAR, 0))
+        lay_column(self, over, self._scroll, spacing=8, margins=(8, 8, 0, 0), grow=self._scroll)
+
+    def _add(self, finding: Finding) -> None:
+        row = CheckRow(finding)
+        row.fix_requested.connect(self.fix_requested)
+        self.rows[finding.topic.id] = row
+        self._columns[finding.topic.group].addWidget(row)
+
+    def _show_buttons(self) -> None:
+        is_busy = self._is_checking or self._is_testing
+        self.run_tests.setEnabled(not is_busy)
+        self.check.setEnabled(not is_busy)
+        self.diagnostics.setEnabled(not is_busy and bool(self.findings))
+        self._going.setVisible(self._is_testing)
+        self.cancel.setEnabled(self._is_testing)
+
+    # --- what the user does ------------------------------------------------------------------------------
+
+    def _on_cancel_clicked(self) -> None:
+        self.cancel.setEnabled(False)  # until what runs has ended
+        self.doing.set_full_text("Ending…")
+        self.cancel_requested.emit()
+
+    def event(self, event: QEvent) -> bool:
+        """While the page is shown, F5 is its own: in the window it replays a run."""
+        is_override = event.type() == QEvent.Type.ShortcutOverride
+        if isinstance(event, QKeyEvent) and is_override and event.key() == Qt.Key.Key_F5:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape closes the page, F5 checks again."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_requested.emit()
+        elif event.key() == Qt.Key.Key_F5 and self.check.isEnabled():
+            self.check_requested.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Takes the keys."""
+        super().showEvent(event)
+        self.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def minimumSizeHint(self) -> QSize:
+        """What is left beside the runs in the smallest window."""
+        return QSize(LEAST_WIDTH, 200)

@@ -1,0 +1,118 @@
+"""`Finding`: one line of the doctor: what was checked, the result, what it means, and what to do about a problem."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from core.errors import RankdeckError
+
+Level = Literal["ok", "warn", "fail", "not_tried"]
+Fix = Literal[
+    "", "install_cuda", "install_deepspeed", "copy_command", "create_runs_folder", "choose_runs_folder",
+    "end_leftovers", "open_page_file", "open_long_paths", "open_sleep", "open_firewall", "open_storage",
+]  # fmt: skip
+"""What the window can do about a problem; empty: nothing."""
+MODES: Final = "Modes"
+SOFTWARE: Final = "Software"
+DEVICES: Final = "Devices"
+MACHINE: Final = "This machine"
+FOLDERS: Final = "Folders"
+SELF_TESTS: Final = "Self-tests"
+GROUPS: Final = (MODES, DEVICES, SOFTWARE, MACHINE, FOLDERS, SELF_TESTS)
+"""In the order in which they are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """Something that is checked.
+
+    Attributes:
+        id: For programs.
+        name: For people.
+        group: One of `GROUPS`.
+        meaning: Why it matters, as a sentence.
+    """
+
+    id: str
+    name: str
+    group: str
+    meaning: str
+
+    def ok(self, text: str) -> Finding:
+        """It is well."""
+        return Finding(self, "ok", text)
+
+    def warn(self, text: str, next_step: str, fix: Fix = "", command: str = "") -> Finding:
+        """It works, but less well than it could; or some runs cannot be started."""
+        return Finding(self, "warn", text, next_step, fix, command)
+
+    def fail(self, text: str, next_step: str, fix: Fix = "", command: str = "") -> Finding:
+        """It does not work."""
+        return Finding(self, "fail", text, next_step, fix, command)
+
+    def not_tried(self, text: str, next_step: str = "", fix: Fix = "", command: str = "") -> Finding:
+        """Nothing is known of it, and why."""
+        return Finding(self, "not_tried", text, next_step, fix, command)
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """The result of one check.
+
+    Attributes:
+        topic: What was checked.
+        level: ``ok``, ``warn`` (degraded), ``fail``, or ``not_tried``.
+        text: The result.
+        next_step: What to do about a problem; empty where there is none.
+        fix: What the window can do about it.
+        command: For `fix` ``copy_command``.
+    """
+
+    topic: Topic
+    level: Level
+    text: str
+    next_step: str = ""
+    fix: Fix = ""
+    command: str = ""
+
+    @property
+    def name(self) -> str:
+        """What was checked, for people."""
+        return self.topic.name
+
+    @property
+    def stops_runs(self) -> bool:
+        """No run can start. One mode that does not work leaves the others."""
+        return self.level == "fail" and self.topic.group != MODES
+
+    def as_dict(self) -> dict[str, str]:
+        """As ``rankdeck doctor --json`` prints it."""
+        topic = self.topic
+        return {
+            "id": topic.id,
+            "name": topic.name,
+            "group": topic.group,
+            "level": self.level,
+            "text": self.text,
+            "meaning": topic.meaning,
+            "next_step": self.next_step,
+            "fix": self.fix,
+            "command": self.command,
+        }
+
+
+def merged(findings: Sequence[Finding], newer: Sequence[Finding]) -> list[Finding]:
+    """Findings of which the newer ones take the place of those on the same topic, or follow."""
+    return list({finding.topic.id: finding for finding in (*findings, *newer)}.values())
+
+
+def answered(topic: Topic, check: Callable[[], Finding]) -> Finding:
+    """A check's finding; a check that fails is a finding too, and the others continue."""
+    try:
+        return check()
+    except RankdeckError as error:
+        return topic.warn(error.cause, error.next_step)
+    except (OSError, RuntimeError, ValueError) as error:
+        return topic.warn(f"could not be checked ({error})", "The other checks are valid.")

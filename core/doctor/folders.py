@@ -1,0 +1,120 @@
+"""Checks of folders: whether runs can be written, room on their disk, cloud folders, what a killed run left behind."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path, PureWindowsPath
+from typing import Final
+
+from core.client import find_leftovers
+from core.doctor.finding import FOLDERS, Finding, Topic
+from core.errors import RankdeckError
+from core.files.atomic import explain, write_atomic
+from core.formatting import byte_size
+from core.launch.preflight import check_folder
+from core.run_folder.store import RunStore, list_runs
+
+RUNS: Final = Topic("runs_folder", "Runs folder", FOLDERS, "Runs write checkpoints here; a full disk stops training.")
+WRITING: Final = Topic(
+    "writing",
+    "Write permission",
+    FOLDERS,
+    "Each run makes its folder here and replaces files in it; security software may refuse that.",
+)
+TEMPORARY: Final = Topic("temporary", "Temporary folder", FOLDERS, "Ranks find each other through a file in it.")
+CLOUD: Final = Topic(
+    "cloud",
+    "Cloud folder",
+    FOLDERS,
+    "OneDrive uploads each checkpoint as it is written, and may hold files open that a run replaces.",
+)
+LEFTOVERS: Final = Topic(
+    "leftovers", "Leftovers", FOLDERS, "Processes of a run that was killed still hold memory of the devices."
+)
+_LOW_DISK_BYTES: Final = 5 * 10**9
+_CLOUD_VARIABLES: Final = ("OneDrive", "OneDriveConsumer", "OneDriveCommercial")
+
+
+def check_disk(runs_dir: Path) -> Finding:
+    """Whether there can be runs, and how much space there is."""
+    try:
+        check_folder(runs_dir)
+    except RankdeckError as error:
+        return RUNS.fail(error.cause, error.next_step, "choose_runs_folder")
+    existing = next(path for path in (runs_dir.absolute(), *runs_dir.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    text = f"{runs_dir}, {byte_size(free)} free"
+    if free < _LOW_DISK_BYTES:
+        step = "Free some space, or set RANKDECK_HOME to another drive."
+        return RUNS.warn(text, step, "open_storage" if sys.platform == "win32" else "choose_runs_folder")
+    return RUNS.ok(text)
+
+
+def check_writing(runs_dir: Path) -> Finding:
+    """Whether a file can be written, replaced and removed in the folder of runs, as a run does it."""
+    if not runs_dir.is_dir():
+        if runs_dir.exists():
+            return WRITING.fail(f"{runs_dir} is a file", "Choose another folder.", "choose_runs_folder")
+        step = "It is made with the first run, or now."
+        return WRITING.not_tried(f"{runs_dir} does not exist yet", step, "create_runs_folder")
+    path = runs_dir / f".doctor-{secrets.token_hex(4)}"
+    try:
+        for text in ("first", "second"):
+            write_atomic(path, text)
+        if path.read_text(encoding="utf-8") != "second":
+            return WRITING.fail(f"{runs_dir} keeps an old file where a new one was written", "Choose another folder.")
+    except RankdeckError as error:
+        return WRITING.fail(error.cause, error.next_step, "choose_runs_folder")
+    except OSError as error:
+        refusal = explain(error, f"{path} could not be read")
+        return WRITING.fail(refusal.cause, refusal.next_step, "choose_runs_folder")
+    finally:
+        path.unlink(missing_ok=True)
+    return WRITING.ok("files are written, replaced and removed")
+
+
+def check_temporary() -> Finding:
+    """Whether temporary files can be written."""
+    try:
+        folder = Path(tempfile.gettempdir())
+        check_folder(folder)
+    except RankdeckError as error:
+        return TEMPORARY.fail(error.cause, "Set the variable TEMP (TMPDIR on Linux) to a folder that can be written.")
+    except OSError as error:
+        return TEMPORARY.fail(f"there is none ({error})", "Set the variable TEMP (TMPDIR on Linux) to a folder.")
+    return TEMPORARY.ok(str(folder))
+
+
+def check_cloud(runs_dir: Path, environment: Mapping[str, str] = os.environ) -> Finding:
+    """Windows: whether runs are in a folder that OneDrive uploads.
+
+    Args:
+        runs_dir: The folder of runs.
+        environment: OneDrive puts its folders into variables.
+    """
+    runs = PureWindowsPath(str(runs_dir))
+    for name in _CLOUD_VARIABLES:
+        folder = environment.get(name, "")
+        if folder and runs.is_relative_to(PureWindowsPath(folder)):
+            step = "Choose a folder outside of OneDrive for runs."
+            return CLOUD.warn(f"{runs_dir} is in OneDrive", step, "choose_runs_folder")
+    return CLOUD.ok("runs are not in OneDrive")
+
+
+def check_leftovers(runs_dir: Path) -> Finding:
+    """Whether a run whose host and watcher were killed has left processes behind; ends none."""
+    try:
+        entries = list_runs(runs_dir)
+    except RankdeckError as error:
+        return LEFTOVERS.warn(error.cause, error.next_step)
+    found = find_leftovers([RunStore(entry.path) for entry in entries])
+    if not found:
+        return LEFTOVERS.ok("no leftover processes of ended runs")
+    runs = ", ".join(f"{folder.name} (pid {', '.join(map(str, pids))})" for folder, pids in found.items())
+    step = " ".join(f"Run: rankdeck stop {folder.name}" for folder in found)
+    return LEFTOVERS.warn(f"leftover processes of ended runs: {runs}", step, "end_leftovers")

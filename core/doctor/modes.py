@@ -1,0 +1,115 @@
+"""Verdict on each mode: works, works less well than it could, or why not. From facts and self-tests alone; pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from core.config import RunConfig
+from core.config.mode import Mode
+from core.doctor.finding import MODES, Finding, Topic
+from core.errors import RankdeckError
+from core.formatting import listed
+from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, why_no_cuda
+from core.launch.preflight import check_torch
+from core.launch.resolved import mode_choice
+from core.machine.devices.device import Device
+from core.machine.devices.names import device_label
+from core.machine.packages import MissingPackageError
+from core.machine.platform import Platform
+
+
+def _topic(name: str, label: str, meaning: str) -> Topic:
+    return Topic(f"mode_{name}", label, MODES, meaning)
+
+
+_SETTINGS: Final = (
+    (_topic("single", "One device", "One rank, nothing to exchange."), {"mode": Mode.SINGLE}),
+    (_topic("ddp", "DDP", "Each device holds the model; gradients are averaged at each step."), {"mode": Mode.DDP}),
+    (
+        _topic("zero1", "ZeRO 1", "As DDP; the optimizer's state is shared out."),
+        {"mode": Mode.ZERO, "zero_stage": 1, "zero_engine": TORCH},
+    ),
+    (
+        _topic("zero2", "ZeRO 2", "Optimizer state and gradients are shared out."),
+        {"mode": Mode.ZERO, "zero_stage": 2, "zero_engine": TORCH},
+    ),
+    (
+        _topic("zero3", "ZeRO 3", "Weights are shared out too: for models too large for one device."),
+        {"mode": Mode.ZERO, "zero_stage": 3, "zero_engine": TORCH},
+    ),
+    (_topic("fsdp", "FSDP", "PyTorch's own way to share out weights."), {"mode": Mode.FSDP}),
+    (
+        _topic("independent", "Parallel-independent", "Each device trains a model of its own; merged at the end."),
+        {"mode": Mode.INDEPENDENT},
+    ),
+    (
+        _topic("deepspeed", "ZeRO with DeepSpeed", "DeepSpeed shares out the state instead of PyTorch."),
+        {"mode": Mode.ZERO, "zero_stage": 2, "zero_engine": DEEPSPEED},
+    ),
+)
+"""Each mode's settings; ZeRO by PyTorch's engine, so that DeepSpeed's line is about DeepSpeed."""
+GLOO_TEST: Final = "gloo"
+NCCL_TEST: Final = "nccl"
+
+
+def check_modes(
+    available: Sequence[Device], cpus: Sequence[Device], platform: Platform, links: Mapping[str, Finding]
+) -> list[Finding]:
+    """One finding a mode, on the devices that a run would take by itself.
+
+    Args:
+        available: This machine's devices.
+        cpus: Its CPU devices.
+        platform: This machine.
+        links: Findings of the self-tests of the links, by backend; empty before they have run.
+    """
+    gpus = [device for device in available if device.kind == "cuda" and not device.hidden_by]
+    why_cpu = why_no_cuda(gpus, platform) or ""
+    devices = list(cpus[:2]) if why_cpu or not gpus else gpus
+    return [_verdict(topic, settings, devices, platform, why_cpu, links) for topic, settings in _SETTINGS]
+
+
+def _verdict(
+    topic: Topic,
+    settings: Mapping[str, object],
+    devices: Sequence[Device],
+    platform: Platform,
+    why_cpu: str,
+    links: Mapping[str, Finding],
+) -> Finding:
+    is_single = settings["mode"] == Mode.SINGLE
+    chosen = devices[:1] if is_single else devices
+    names = listed([device_label(device) for device in chosen])
+    if not is_single and len(chosen) < 2:
+        step = "It can be tried on two CPU devices: choose CPU 0 and CPU 1."
+        return topic.not_tried(f"needs at least two devices, and there is one: {names}", step)
+    try:
+        check_torch(platform)
+        choice = mode_choice(RunConfig().replace(**settings), chosen, platform)
+    except MissingPackageError as error:
+        return topic.not_tried(error.cause, error.next_step, "install_deepspeed")
+    except RankdeckError as error:
+        return topic.fail(error.cause, error.next_step)
+    broken = _broken_link(choice, links)
+    if broken is not None:
+        step = broken.next_step or "Choose parallel-independent, which needs no connection."
+        return topic.fail(f"its self-test failed, {broken.name}: {broken.text}", step)
+    return _how_well(topic, choice, chosen, names, why_cpu)
+
+
+def _broken_link(choice: ModeChoice, links: Mapping[str, Finding]) -> Finding | None:
+    """The link that this mode needs, if its self-test failed; flags go over gloo beside NCCL."""
+    needed = [choice.backend, GLOO_TEST] if choice.backend else []
+    return next((links[name] for name in needed if name in links and links[name].level == "fail"), None)
+
+
+def _how_well(topic: Topic, choice: ModeChoice, chosen: Sequence[Device], names: str, why_cpu: str) -> Finding:
+    over = f" over {'NCCL' if choice.backend == NCCL_TEST else choice.backend}" if choice.backend else ""
+    text = f"works on {names}{over}"
+    if why_cpu:
+        return topic.warn(f"{text}, not on the GPU. {why_cpu}", "Install PyTorch's CUDA build.", "install_cuda")
+    if choice.backend == GLOO_TEST and chosen[0].kind == "cuda":
+        step = "Use larger micro-batches or a sync interval; NCCL, which is faster, is part of PyTorch for Linux."
+        return topic.warn(f"{text}: tensors go through the machine's memory", step)
+    return topic.ok(text)

@@ -1,0 +1,53 @@
+"""Shape of a run: all that its figures depend on, as a key under which they are kept and found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from core.estimate.estimate import mode_name
+from core.estimate.speed import StepKey, step_key
+from core.launch.resolved import ResolvedRun
+from core.recipes.manifest import Recipe
+
+_VERSION: Final = 1
+
+
+def model_shape(run: ResolvedRun) -> str:
+    """The recipe's model with its settings on this kind of device; neither micro-batch nor mode."""
+    return _hash(_model(run))
+
+
+def steps_shape(run: ResolvedRun, key: StepKey) -> str:
+    """A step of that model on one device with a number of threads."""
+    return _hash([*_model(run), "steps", *key, run.batch.micro, run.batch.accumulation])
+
+
+def run_shape(run: ResolvedRun) -> str:
+    """The whole run: two of the same shape take as long for a step."""
+    config, devices = run.config, [step_key(device, run) for device in run.devices]
+    facts = ["run", mode_name(run), run.choice.engine, run.backend, run.batch.micro, run.batch.accumulation, devices]
+    facts += [config.sync_every, config.sync_method, config.gradient_exchange, config.balance]
+    return _hash([*_model(run), *facts])
+
+
+def _model(run: ResolvedRun) -> list[Any]:
+    """Everything that a model's figures depend on, the recipe's own files among it."""
+    config, recipe = run.config, run.recipe
+    facts: list[Any] = [_VERSION, run.platform.torch_version, run.devices[0].kind, recipe.name, _files(recipe)]
+    facts += [config.seq_len, config.model, config.precision, config.dataset_file]
+    facts += [sorted((name, str(value)) for name, value in config.options.items())]
+    if recipe.own_samples:
+        facts += [config.samples_per_block, config.dataset_chunk_size, run.batch.global_]
+    return facts
+
+
+def _files(recipe: Recipe) -> Sequence[tuple[str, int, int]]:
+    stats = [(path.name, path.stat()) for path in sorted(recipe.folder.glob("*.py"))]
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+
+
+def _hash(facts: Sequence[Any]) -> str:
+    return hashlib.sha256(json.dumps(facts).encode("utf-8")).hexdigest()[:32]

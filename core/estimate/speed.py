@@ -1,0 +1,225 @@
+"""Time, speed-up and cost of a run in every mode side by side, made of measured figures. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, Literal
+
+from core.config.mode import Mode
+from core.config.sync import resolve_synchronisation
+from core.estimate.estimate import ModeRun, mode_name, mode_runs, run_layout
+from core.estimate.figures import ModelFigures
+from core.estimate.prices import Prices
+from core.estimate.step_figures import StepFigures
+from core.estimate.traffic import step_traffic
+from core.launch.environment import cpu_threads
+from core.launch.resolved import ResolvedRun
+from core.machine.devices.device import Device
+from core.probes.sync_cost import Link
+
+Gain = Literal["faster", "same", "slower", "unknown"]
+
+WORTH: Final = 0.05
+"""A speed-up of less than this, up or down, is within the error of a prediction."""
+NO_STEP: Final = "No step was timed on this device, so the time is not known."
+NO_LINK: Final = "The link between the devices was not measured, so the time is not known."
+NO_RATE: Final = "PowerSGD's compression is not measured, so the time is not known."
+
+StepKey = tuple[str, int]
+"""A device's model and its processor threads (`step_key`)."""
+
+
+@dataclass(frozen=True, slots=True)
+class PastRun:
+    """What an earlier run of the same shape achieved.
+
+    Attributes:
+        step_s: Mean seconds of a step.
+        samples_per_s: Of all its ranks together.
+        power_w: Mean power of its GPUs, by their energy counters.
+    """
+
+    step_s: float
+    samples_per_s: float
+    power_w: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimeFigures:
+    """What a prediction of time is made of.
+
+    Attributes:
+        steps: Of one device by itself.
+        link: Between all devices of the run.
+        past: The newest run of the same shape in each mode, by the mode's name.
+        note: Why something was not measured, as a sentence.
+    """
+
+    steps: Mapping[StepKey, StepFigures] = field(default_factory=dict)
+    link: Link | None = None
+    past: Mapping[str, PastRun] = field(default_factory=dict)
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TimeEstimate:
+    """How long a run takes in one mode; None is not known.
+
+    Attributes:
+        name: As in `ModeEstimate`.
+        source: "probe", or "runs" where an earlier run of the same shape had this speed; empty where nothing is known.
+        step_s: Seconds of a step, exchange included.
+        exchange_s: Of that, spent in the exchange.
+        sent_bytes: By each rank in a step.
+        samples_per_s, tokens_per_s: Of all ranks together; tokens None where the recipe has none.
+        speedup: Samples a second ÷ those of one device.
+        hours: Of training on as many samples as the run in its own mode.
+        kwh: Used by GPUs in these hours; None without an energy counter.
+        cost: Of energy and GPU hours, as far as their prices and the energy are known.
+        reason: Why the time is not known.
+    """
+
+    name: str
+    source: str = ""
+    step_s: float | None = None
+    exchange_s: float | None = None
+    sent_bytes: float | None = None
+    samples_per_s: float | None = None
+    tokens_per_s: float | None = None
+    speedup: float | None = None
+    hours: float | None = None
+    kwh: float | None = None
+    cost: float | None = None
+    reason: str = ""
+
+    @property
+    def gain(self) -> Gain:
+        """Against one device."""
+        if self.speedup is None:
+            return "unknown"
+        return "faster" if self.speedup >= 1 + WORTH else "slower" if self.speedup <= 1 - WORTH else "same"
+
+
+@dataclass(frozen=True, slots=True)
+class _Speed:
+    step_s: float
+    samples_per_s: float
+    exchange_s: float | None
+    sent_bytes: float | None
+    power_w: float | None
+    source: str
+
+
+def estimate_times(
+    run: ResolvedRun, figures: ModelFigures, found: TimeFigures, prices: Prices
+) -> tuple[TimeEstimate, ...]:
+    """A run's time in every mode, in the order of `core.estimate.estimate.estimate_modes`."""
+    runs = mode_runs(run)
+    speeds = {other.name: _speed(other.run, figures, found) for other in runs if other.run is not None}
+    one = speeds.get("single")
+    samples = _samples(run)
+    tokens = next((steps.tokens_per_sample for steps in found.steps.values()), 0)
+    return tuple(_estimate(other, speeds.get(other.name), one, samples, tokens, prices) for other in runs)
+
+
+def time_of(times: tuple[TimeEstimate, ...], run: ResolvedRun) -> TimeEstimate:
+    """That of the mode which a run was resolved to."""
+    name = mode_name(run)
+    return next(time for time in times if time.name == name)
+
+
+def step_key(device: Device, run: ResolvedRun) -> StepKey:
+    """Under which a device's steps are found in a run: CPU devices share the machine's cores."""
+    return (device.name, 0) if device.kind == "cuda" else ("cpu", cpu_threads(run.platform, run.world_size))
+
+
+def _estimate(
+    other: ModeRun,
+    speed: _Speed | str | None,
+    one: _Speed | str | None,
+    samples: int | None,
+    tokens: int,
+    prices: Prices,
+) -> TimeEstimate:
+    if other.run is None or speed is None:
+        return TimeEstimate(other.name, reason=other.reason)
+    if isinstance(speed, str):
+        return TimeEstimate(other.name, reason=speed)
+    hours = None if samples is None else samples / speed.samples_per_s / 3600
+    kwh = None if hours is None or speed.power_w is None else speed.power_w * hours / 1000
+    return TimeEstimate(
+        other.name,
+        speed.source,
+        speed.step_s,
+        speed.exchange_s,
+        speed.sent_bytes,
+        speed.samples_per_s,
+        speed.samples_per_s * tokens if tokens else None,
+        speed.samples_per_s / one.samples_per_s if isinstance(one, _Speed) else None,
+        hours,
+        kwh,
+        _cost(other.run, hours, kwh, prices),
+    )
+
+
+def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Speed | str:
+    """A run's speed, or why it is not known."""
+    past = found.past.get(mode_name(run))
+    steps = [found.steps.get(step_key(device, run)) for device in run.devices]
+    known = [one for one in steps if one is not None]
+    power_w = _power_w(run, known, past)
+    if past is not None:
+        return _Speed(past.step_s, past.samples_per_s, None, None, power_w, "runs")
+    if len(known) < len(steps):
+        return NO_STEP
+    layout = run_layout(run, figures)
+    if run.config.gradient_exchange == "powersgd" and run.mode.is_connected:
+        return NO_RATE
+    rule = resolve_synchronisation(run.config) if run.mode == Mode.INDEPENDENT else None
+    every = None if rule is None else rule.every
+    traffic = step_traffic(figures, layout, by_nccl=run.backend == "nccl", sync_every=every)
+    exchange_s = 0.0
+    if traffic.collectives:
+        if found.link is None:
+            return NO_LINK
+        exchange_s = traffic.seconds(found.link, shared_memory=layout.shared_memory)
+    sent = traffic.sent_bytes(run.world_size)
+    share = 1 / run.world_size if run.mode.is_sharded else 1.0
+    times = [one.step_s(run.batch, share) + exchange_s for one in known]
+    if run.mode == Mode.INDEPENDENT and every is None:
+        rate = sum(run.batch.global_ / time_s for time_s in times)
+        return _Speed(sum(times) / len(times), rate, exchange_s, sent, power_w, "probe")
+    step_s = _balanced_s(run, known) + exchange_s if run.config.balance == "measured" else max(times)
+    samples = run.batch.global_ * run.replica_groups
+    return _Speed(step_s, samples / step_s, exchange_s, sent, power_w, "probe")
+
+
+def _balanced_s(run: ResolvedRun, steps: list[StepFigures]) -> float:
+    """Seconds of a step whose samples are shared out so that all devices finish together, without exchange."""
+    rate = sum(1 / one.samples_s(1) for one in steps)
+    return run.batch.global_ / rate + max(one.update_s for one in steps)
+
+
+def _power_w(run: ResolvedRun, steps: list[StepFigures], past: PastRun | None) -> float | None:
+    """Of all GPUs; None where one of them has no counter, or there is none."""
+    if past is not None and past.power_w is not None:
+        return past.power_w
+    powers = [one.power_w for one in steps if one.power_w is not None]
+    return sum(powers) if run.devices[0].kind == "cuda" and len(powers) == run.world_size else None
+
+
+def _cost(run: ResolvedRun, hours: float | None, kwh: float | None, prices: Prices) -> float | None:
+    parts = []
+    if kwh is not None and prices.kwh is not None:
+        parts.append(kwh * prices.kwh)
+    gpus = sum(device.kind == "cuda" for device in run.devices)
+    if hours is not None and gpus and prices.gpu_hour is not None:
+        parts.append(hours * gpus * prices.gpu_hour)
+    return sum(parts) if parts else None
+
+
+def _samples(run: ResolvedRun) -> int | None:
+    """How many samples the run trains on; None where epochs or a goal decide."""
+    steps = run.config.steps
+    return None if steps is None else steps * run.batch.global_ * run.replica_groups

@@ -1,0 +1,18 @@
+"""A `QtBot` whose waits are bounds for a hang, not measures of speed: a busy machine does not fail them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from pytestqt.qtbot import QtBot
+
+HANG_MS: Final = 30_000
+
+
+class PatientBot(QtBot):
+    """Waits up to `HANG_MS` where a test names no limit of its own."""
+
+    def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = HANG_MS) -> None:
+        """Waits until `callback` is true, or raises what it raised last."""
+        super().waitUntil(callback, timeout=timeout)

@@ -1,0 +1,119 @@
+"""The check of this machine in the whole window: opened, self-tests with real processes, fixes, diagnostics."""
+
+from __future__ import annotations
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import psutil
+import pytest
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from app.views.doctor.doctor_page import DoctorPage
+from core.doctor.finding import SELF_TESTS, Finding, Topic
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows, pytest.mark.timeout(300)]
+SOON_MS = 30_000
+TESTED_MS = 200_000
+OTHER = Topic("x", "X", "Software", "It matters.")
+
+
+def opened(rankdeck: Rankdeck, qtbot: QtBot) -> DoctorPage:
+    """The page, once its quick checks are over."""
+    rankdeck.window.actions_.doctor.trigger()
+    page = rankdeck.machine_check.page
+    assert page is not None
+    qtbot.waitUntil(page.run_tests.isEnabled, timeout=SOON_MS)
+    assert len(page.findings) > 15
+    return page
+
+
+def test_the_page_opens_closes_and_is_let_go(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    window = rankdeck.window
+    window.welcome.doctor.click()
+    page = rankdeck.machine_check.page
+    assert page is not None and window.pages.currentWidget() is page
+    page.close_requested.emit()
+    assert window.pages.currentWidget() is window.welcome and window.doctor_page is None
+    assert any(entry.title == "Check this machine" for entry in rankdeck.palette.entries())
+    assert opened(rankdeck, qtbot) is not page
+
+
+def test_a_folder_that_is_missing_is_made_by_its_button(open_window: OpenWindow, runs_dir: Path, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    shutil.rmtree(runs_dir)
+    page = opened(rankdeck, qtbot)
+    assert page.rows["writing"].finding.level == "not_tried"
+    page.rows["writing"].fix.click()
+    qtbot.waitUntil(lambda: page.rows["writing"].finding.level == "ok", timeout=SOON_MS)
+    assert runs_dir.is_dir()
+
+
+def test_a_command_is_copied(open_window: OpenWindow, qtbot: QtBot) -> None:
+    page = opened(open_window(), qtbot)
+    page.fix_requested.emit(OTHER.warn("old", "Update.", "copy_command", "pip install x"))
+    assert QApplication.clipboard().text() == "pip install x"
+
+
+def test_the_other_fixes_open_their_windows(open_window: OpenWindow, qtbot: QtBot) -> None:
+    from app.views.dialogs.install_dialog import InstallDialog
+    from app.views.dialogs.settings_dialog import SettingsDialog
+
+    rankdeck = open_window()
+    page, window = opened(rankdeck, qtbot), rankdeck.window
+    page.fix_requested.emit(OTHER.warn("full", "Choose.", "choose_runs_folder"))
+    settings = window.findChild(SettingsDialog)
+    assert settings is not None and settings.isVisible()
+    settings.close()
+    page.fix_requested.emit(OTHER.warn("no", "Install.", "install_deepspeed"))
+    qtbot.waitUntil(lambda: window.findChild(InstallDialog) is not None, timeout=SOON_MS)
+    install = window.findChild(InstallDialog)
+    assert install is not None and "deepspeed" in " ".join(install.offer.argv)
+    install.close()
+
+
+@pytest.mark.slow
+def test_self_tests_run_beside_the_window(open_window: OpenWindow, qtbot: QtBot) -> None:
+    pytest.importorskip("torch", reason="computes for real")
+    rankdeck = open_window()
+    page = opened(rankdeck, qtbot)
+    page.run_tests.click()
+    assert page.cancel.isVisible() and page.cancel.isEnabled()
+    qtbot.waitUntil(lambda: "compute_cpu:0" in page.rows, timeout=TESTED_MS)
+    page.cancel.click()
+    qtbot.waitUntil(page.run_tests.isEnabled, timeout=SOON_MS)
+    tested: dict[str, Finding] = {f.topic.id: f for f in page.findings if f.topic.group == SELF_TESTS}
+    assert tested["compute_cpu:0"].level == "ok"
+    assert tested["link_shared"].level == "not_tried" and "cancelled" in tested["link_shared"].text
+    assert page.rows["mode_ddp"].finding.level == "ok", "what was cancelled has not failed"
+    assert not any("self_test_main" in " ".join(child.cmdline()) for child in psutil.Process().children(recursive=True))
+
+
+def test_leaving_the_page_ends_the_self_tests(open_window: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    page = opened(rankdeck, qtbot)
+    page.run_tests.click()
+    page.close_requested.emit()
+    assert rankdeck.machine_check.page is None and not rankdeck.machine_check.testing.is_open
+
+
+def test_diagnostics_are_shown_and_saved(open_window: OpenWindow, tmp_path: Path, qtbot: QtBot) -> None:
+    rankdeck = open_window()
+    page = opened(rankdeck, qtbot)
+    page.diagnostics.click()
+    qtbot.waitUntil(lambda: rankdeck.machine_check.dialog is not None, timeout=SOON_MS)
+    dialog = rankdeck.machine_check.dialog
+    assert dialog is not None and dialog.list.topLevelItemCount() >= 4
+    dialog.save_requested.emit(tmp_path / "missing" / "d.zip")
+    qtbot.waitUntil(lambda: dialog.notice.kind == "error" and not dialog.notice.isHidden(), timeout=SOON_MS)
+    dialog.save_requested.emit(tmp_path / "d.zip")
+    qtbot.waitUntil(lambda: dialog.notice.kind == "success", timeout=SOON_MS)
+    with zipfile.ZipFile(tmp_path / "d.zip") as archive:
+        assert "doctor.json" in archive.namelist()
+    dialog.close()
+    assert rankdeck.machine_check.dialog is None

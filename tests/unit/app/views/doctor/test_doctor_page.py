@@ -1,0 +1,109 @@
+"""The page that checks this machine: rows, buttons, keyboard, names for screen readers."""
+
+from __future__ import annotations
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QApplication, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.views.dialogs.diagnostics_dialog import DiagnosticsDialog
+from app.views.doctor.doctor_page import DoctorPage
+from core.doctor.diagnostics import DiagnosticsFile
+from core.doctor.finding import FOLDERS, MACHINE, SELF_TESTS, Finding, Topic
+from core.errors import PreflightError
+from tests.helpers.window_fixture import OFFSCREEN_NOISE
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+SLEEP = Topic("sleep", "Sleep", MACHINE, "A computer that sleeps trains nothing.")
+RUNS = Topic("runs_folder", "Runs folder", FOLDERS, "Runs write checkpoints here.")
+TEST = Topic("link_gloo", "gloo between two processes", SELF_TESTS, "DDP needs it.")
+
+
+@pytest.fixture
+def page(qtbot: QtBot) -> DoctorPage:
+    """A page that is shown."""
+    page = DoctorPage()
+    qtbot.addWidget(page)
+    page.resize(640, 480)
+    page.show()
+    qtbot.waitExposed(page)
+    return page
+
+
+def findings() -> list[Finding]:
+    """One that is well, and one to mend."""
+    return [SLEEP.ok("never"), RUNS.fail("/x cannot be written", "Choose another folder.", "choose_runs_folder")]
+
+
+def test_lines_say_what_they_mean_and_what_to_do(page: DoctorPage, qtbot: QtBot) -> None:
+    assert not page.run_tests.isEnabled() and "Checking" in page.about.full_text
+    page.show_findings(findings())
+    assert page.about.full_text == "1 works · 1 failed" and page.run_tests.isEnabled()
+    well, wrong = page.rows["sleep"], page.rows["runs_folder"]
+    assert well.fix.isHidden() and well.next_step.isHidden() and well.text.text() == "Never"
+    assert "Choose another folder." in wrong.next_step.text()
+    assert wrong.accessibleName().startswith("Runs folder: failed. /x cannot be written.")
+    assert wrong.fix.accessibleName() == "Choose folder… (Runs folder)"
+    with qtbot.waitSignal(page.fix_requested) as asked:
+        wrong.fix.click()
+    assert asked.args[0].fix == "choose_runs_folder"
+
+
+def test_newer_results_take_the_place_of_older_ones(page: DoctorPage, qtbot: QtBot) -> None:
+    page.show_findings(findings())
+    row = page.rows["runs_folder"]
+    page.show_findings([SLEEP.ok("never"), RUNS.ok("/x, 9 GiB free"), TEST.ok("900 MB/s")])
+    assert page.rows["runs_folder"] is row and row.fix.isHidden() and row.next_step.isHidden()
+    qtbot.waitUntil(page.rows["link_gloo"].isVisible)
+    assert page._idle.isHidden()
+    page.show_findings([SLEEP.ok("never")])
+    assert list(page.rows) == ["sleep"] and page._idle.isVisibleTo(page)
+
+
+def test_self_tests_show_their_progress_and_can_be_cancelled(page: DoctorPage, qtbot: QtBot) -> None:
+    page.show_findings(findings())
+    page.run_tests.setFocus()
+    with qtbot.waitSignal(page.self_tests_requested):
+        page.run_tests.click()
+    page.show_testing("gloo between two processes", 2, 5)
+    assert "(2 of 5)" in page.doing.full_text and (page.bar.value(), page.bar.maximum()) == (1, 5)
+    assert page.cancel.hasFocus() and not page.run_tests.isEnabled() and not page.diagnostics.isEnabled()
+    with qtbot.waitSignal(page.cancel_requested):
+        page.cancel.click()
+    assert not page.cancel.isEnabled() and "Ending" in page.doing.full_text
+    page.show_tested()
+    assert page.run_tests.isEnabled() and not page.cancel.isVisible()
+
+
+def test_keys(page: DoctorPage, qtbot: QtBot) -> None:
+    page.show_findings(findings())
+    with qtbot.waitSignal(page.check_requested):
+        qtbot.keyClick(page, Qt.Key.Key_F5)
+    with qtbot.waitSignal(page.close_requested):
+        qtbot.keyClick(page, Qt.Key.Key_Escape)
+    qtbot.waitUntil(page.rows["runs_folder"].fix.isVisible)
+    order: list[QWidget] = []
+    page.setFocus()
+    for _ in range(6):
+        page.focusNextChild()
+        focused = QApplication.focusWidget()
+        assert focused is not None
+        order.append(focused)
+    expected = [page.close_button, page.run_tests, page.check, page.diagnostics]
+    places = [order.index(button) for button in expected if button in order]
+    assert len(places) == len(expected) and places == sorted(places), order
+    assert page.rows["runs_folder"].fix in order and page.rows["sleep"].fix not in order
+
+
+def test_the_dialog_shows_each_file_before_it_is_saved(qtbot: QtBot) -> None:
+    dialog = DiagnosticsDialog([DiagnosticsFile("about.txt", "about"), DiagnosticsFile("runs/1/run.toml", "x = 1")])
+    qtbot.addWidget(dialog)
+    dialog.show()
+    assert dialog.text.toPlainText() == "about"
+    qtbot.keyClick(dialog.list, Qt.Key.Key_Down)
+    assert dialog.text.toPlainText() == "x = 1"
+    dialog.save.setEnabled(False)
+    dialog.show_error(PreflightError("The disk is full.", "Free some space."))
+    assert dialog.save.isEnabled() and "Free some space." in dialog.notice.text
+    dialog.close()

@@ -1,0 +1,75 @@
+"""Verdicts on modes, for machines of all kinds."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.doctor.finding import Finding
+from core.doctor.modes import check_modes
+from core.doctor.self_tests import GLOO, NCCL
+from core.machine.devices import Device
+from core.machine.platform import Platform
+
+CPUS = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(3)]
+GPUS = [Device(f"GPU-{number}", "cuda", number, "NVIDIA RTX 4090", 24 << 30, (8, 9)) for number in range(2)]
+LINUX = Platform("linux", "2.13.0+cu130", "13.0", 8, "0.19.8")
+WINDOWS = Platform("windows", "2.13.0+cu130", "13.0", 8)
+CPU_ONLY = Platform("linux", "2.13.0+cpu", None, 8)
+ALONE, TOGETHER = {"single", "independent"}, {"ddp", "zero1", "zero2", "zero3", "fsdp"}
+
+
+def verdicts(
+    devices: list[Device], platform: Platform, links: dict[str, Finding] | None = None
+) -> dict[str, tuple[str, str]]:
+    """Mode → level and text."""
+    found = check_modes(devices, CPUS, platform, links or {})
+    assert all(finding.next_step for finding in found if finding.level in ("warn", "fail"))
+    return {finding.topic.id.removeprefix("mode_"): (finding.level, finding.text) for finding in found}
+
+
+def test_two_gpus_under_linux_do_everything() -> None:
+    found = verdicts(GPUS, LINUX)
+    assert {level for level, _ in found.values()} == {"ok"} and len(found) == 8
+    assert "NCCL" in found["ddp"][1] and "GPU 0" in found["single"][1]
+
+
+def test_under_windows_gpus_exchange_through_memory() -> None:
+    found = verdicts(GPUS, WINDOWS)
+    assert {found[mode][0] for mode in ALONE} == {"ok"}
+    assert {found[mode][0] for mode in TOGETHER} == {"warn"} and "memory" in found["ddp"][1]
+    assert found["deepspeed"][0] == "not_tried" and "deepspeed" in found["deepspeed"][1]
+
+
+def test_a_torch_without_gloo_leaves_the_modes_that_need_none() -> None:
+    found = verdicts(GPUS, Platform("windows", "2.9.1+cu130", "13.0", 8, "0.16.5"))
+    assert {found[mode][0] for mode in ALONE} == {"ok"}
+    assert {found[mode][0] for mode in TOGETHER | {"deepspeed"}} == {"fail"}
+
+
+def test_one_gpu_has_nothing_to_share_with() -> None:
+    found = verdicts(GPUS[:1], LINUX)
+    assert found["single"][0] == "ok"
+    assert {found[mode][0] for mode in found if mode != "single"} == {"not_tried"}
+
+
+def test_a_gpu_that_torch_cannot_use_is_a_degradation() -> None:
+    found = verdicts(GPUS, CPU_ONLY)
+    assert {found[mode][0] for mode in ALONE | TOGETHER} == {"warn"}
+    assert "CPU 0" in found["ddp"][1] and "not on the GPU" in found["ddp"][1]
+
+
+def test_without_torch_nothing_trains() -> None:
+    assert {level for level, _ in verdicts(CPUS, Platform("linux", None, None, 2)).values()} == {"fail"}
+
+
+@pytest.mark.parametrize(("way", "devices"), [("gloo", CPUS), ("gloo", GPUS), ("nccl", GPUS)])
+def test_a_link_that_failed_in_its_test_takes_its_modes_along(way: str, devices: list[Device]) -> None:
+    topic = GLOO if way == "gloo" else NCCL
+    found = verdicts(devices, LINUX, {way: topic.fail("the process crashed", "Restart.")})
+    assert {found[mode][0] for mode in TOGETHER} == {"fail"} and "crashed" in found["ddp"][1]
+    assert {found[mode][0] for mode in ALONE} == {"ok"}
+
+
+def test_a_link_that_was_not_tried_changes_nothing() -> None:
+    found = verdicts(CPUS, CPU_ONLY, {"gloo": GLOO.not_tried("cancelled"), "nccl": NCCL.fail("x", "y")})
+    assert {found[mode][0] for mode in ALONE | TOGETHER} == {"ok"}

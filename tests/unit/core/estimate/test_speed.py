@@ -1,0 +1,107 @@
+"""Time, speed-up and cost, against values computed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from core.config.mode import Mode
+from core.estimate.prices import NO_PRICES, Prices
+from core.estimate.speed import (
+    NO_LINK,
+    NO_RATE,
+    NO_STEP,
+    PastRun,
+    TimeEstimate,
+    TimeFigures,
+    estimate_times,
+    step_key,
+    time_of,
+)
+from core.estimate.step_figures import StepFigures
+from core.launch.resolved import ResolvedRun
+from core.machine.devices.device import Device
+from core.probes.sync_cost import Link
+from tests.helpers.resolved_run import resolved_run
+from tests.unit.core.estimate.made import CONFIG, FIGURES, FOUND, MB, RUN
+
+
+def times(run: ResolvedRun = RUN, found: TimeFigures = FOUND, prices: Prices = NO_PRICES) -> dict[str, TimeEstimate]:
+    return {time.name: time for time in estimate_times(run, FIGURES, found, prices)}
+
+
+def test_every_mode_has_its_time_and_speedup() -> None:
+    found = times()
+    one, ddp = found["single"], found["ddp"]
+    assert (one.step_s, one.samples_per_s, one.tokens_per_s) == (1.0, 8.0, 800.0)
+    assert (one.speedup, one.gain, one.exchange_s) == (1.0, "same", 0.0)
+    # 100 MB of gradients through shared memory: 0.02 s.
+    assert ddp.step_s == pytest.approx(1.18 + 0.02)
+    assert ddp.samples_per_s == pytest.approx(16 / 1.2)
+    assert ddp.speedup == pytest.approx(1.667, abs=1e-3)
+    assert (ddp.source, ddp.gain, ddp.sent_bytes) == ("probe", "faster", 100 * MB)
+    # 3600 steps of 16 samples; one device needs as many samples, not as many steps.
+    assert ddp.hours == pytest.approx(1.2)
+    assert one.hours == pytest.approx(2.0)
+    # Half the update each, and 150 or 200 MB over gloo: 0.3 and 0.4 s.
+    assert found["zero2"].step_s == pytest.approx(1.13 + 0.3)
+    assert found["fsdp"].step_s == pytest.approx(1.13 + 0.4)
+    independent = found["independent"]
+    assert independent.step_s == pytest.approx(1.18)
+    assert independent.samples_per_s == pytest.approx(2 * 8 / 1.18)
+    assert time_of(tuple(found.values()), RUN) == ddp
+    assert {time.kwh for time in found.values()} == {time.cost for time in found.values()} == {None}
+
+
+def test_the_sync_interval_divides_what_is_waited() -> None:
+    run = resolved_run(CONFIG.replace(sync_every=8), Mode.INDEPENDENT, 2)
+    every = times(run)["independent"]
+    assert every.exchange_s == pytest.approx(0.2 / 8)
+    assert every.step_s == pytest.approx(1.18 + 0.025)
+
+
+def test_unequal_devices_wait_for_the_slowest_unless_their_shares_are_balanced() -> None:
+    cards = (Device("GPU-a", "cuda", 0, "Fast"), Device("GPU-b", "cuda", 1, "Slow"))
+    run = replace(RUN, devices=cards)
+    fast = StepFigures(0, 8, pass_s=0.4, update_s=0.1, power_w=300.0)
+    slow = StepFigures(0, 8, pass_s=1.2, update_s=0.1, power_w=100.0)
+    assert step_key(cards[0], run) == ("Fast", 0)
+    found = TimeFigures({("Fast", 0): fast, ("Slow", 0): slow}, Link(1e6, 0.0, 2, "gloo"))
+    assert times(run, found)["ddp"].step_s == pytest.approx(1.3, abs=1e-3)
+    assert times(run, found)["independent"].samples_per_s == pytest.approx(8 / 0.5 + 8 / 1.3)
+    balanced = replace(run, config=run.config.replace(balance="measured"))
+    # 0.05 and 0.15 s a sample: 26.7 samples a second together, 16 of them in 0.6 s.
+    assert times(balanced, found)["ddp"].step_s == pytest.approx(0.7, abs=1e-3)
+
+    kwh = times(run, found)["ddp"].kwh
+    assert kwh == pytest.approx(0.4 * 1.3, abs=1e-3)  # 400 W for 1.3 h
+    cost = times(run, found, Prices(kwh=0.5))["ddp"].cost
+    assert cost == pytest.approx(0.26, abs=1e-3)
+    rented = times(run, found, Prices(gpu_hour=2.0))
+    assert rented["ddp"].cost == pytest.approx(2 * 1.3 * 2.0, abs=5e-3)
+    assert rented["single"].cost == pytest.approx(16 * 3600 / 16 / 3600 * 2.0)  # 57,600 samples at 16 a second
+    uncounted = TimeFigures({**found.steps, ("Slow", 0): replace(slow, power_w=None)}, found.link)
+    assert times(run, uncounted, Prices(kwh=0.5))["ddp"].cost is None, "without a counter no cost is claimed"
+
+
+def test_an_earlier_run_of_the_same_shape_is_believed() -> None:
+    found = replace(FOUND, past={"ddp": PastRun(1.3, 12.0, power_w=50.0)})
+    ddp = times(found=found, prices=Prices(kwh=1.0))["ddp"]
+    assert (ddp.source, ddp.step_s, ddp.samples_per_s, ddp.speedup) == ("runs", 1.3, 12.0, 1.5)
+    assert ddp.cost == pytest.approx(0.05 * 57_600 / 12 / 3600)
+    assert times(found=found)["fsdp"].source == "probe"
+
+
+def test_what_was_not_measured_is_not_guessed() -> None:
+    nothing = times(found=TimeFigures())
+    assert {time.reason for time in nothing.values()} == {NO_STEP}
+    assert {time.speedup for time in nothing.values()} == {None}
+    assert {time.gain for time in nothing.values()} == {"unknown"}
+    linkless = times(found=replace(FOUND, link=None))
+    assert (linkless["ddp"].reason, linkless["ddp"].step_s) == (NO_LINK, None)
+    assert linkless["independent"].speedup is not None, "it sends nothing"
+    compressed = resolved_run(CONFIG.replace(gradient_exchange="powersgd"), Mode.DDP, 2)
+    assert times(compressed)["ddp"].reason == NO_RATE
+    epochs = resolved_run(CONFIG.replace(steps=None, epochs=2), Mode.DDP, 2)
+    assert times(epochs)["ddp"].hours is None and times(epochs)["ddp"].speedup is not None
