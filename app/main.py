@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import gc
 import importlib
 import linecache
 import logging
@@ -32,6 +31,7 @@ from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
 from app.controllers.run_operations import Launching
 from app.controllers.shown_run import Showing
+from app.garbage import GarbageCollection
 from app.models.device_table import DeviceTable, monitor_for
 from app.models.ledger_data import LedgerData
 from app.models.rank_log import RankLog
@@ -236,12 +236,6 @@ def main(argv: Sequence[str]) -> int:
     rankdeck = Rankdeck(settings, default_runs_dir())
     sys.excepthook = rankdeck.on_defect
     signal.signal(signal.SIGINT, lambda *_: rankdeck.window.close_now())  # Ctrl+C in the terminal; runs continue
-    rankdeck.deferred.due.connect(collect_garbage)
+    rankdeck.deferred.due.connect(GarbageCollection(rankdeck).start)
     rankdeck.open()
     return application.exec()
-
-
-def collect_garbage() -> None:
-    """Looks for garbage from now on, but not in what is there by now and stays as long as the window."""
-    gc.freeze()
-    gc.enable()
