@@ -181,7 +181,7 @@ def test_cards_are_made_one_in_each_turn(tmp_path: Path, qtbot: QtBot) -> None:
     found = compare_runs(stores)
     page.show_runs(found, [OverlaidRun(s.dir.name, RunReader(s).open()) for s in stores])
     assert happened[-1:] == ["card"] and happened.count("card") == 1
-    page.resize(1120, 900)  # it is laid out anew meanwhile
+    page.resize(1120, 900)  # it is laid out again meanwhile
     assert happened.count("card") == 1
     last = page.cards.shown[-1]
     page.cards.scroll_to(last)
