@@ -66,7 +66,12 @@ def tag(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Moves runs to the bin."""
     runs_dir = chosen_runs_dir(arguments)
-    stores = [find_run(runs_dir, text) for text in arguments.runs]  # all are there before the first is moved
+    if bool(arguments.runs) == arguments.all:
+        raise UsageError("Runs and --all exclude each other; one of them is needed.", "rankdeck runs lists the runs.")
+    if arguments.all:
+        stores = [RunStore(entry.path) for entry in list_runs(runs_dir)]
+    else:
+        stores = [find_run(runs_dir, text) for text in arguments.runs]  # all are there before the first is moved
     for store in stores:
         require_ended(store)
     for store in stores:

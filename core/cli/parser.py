@@ -133,6 +133,11 @@ def _add_export(export: Parser) -> None:
     _add_json(export)
 
 
+def _add_runs(runs: Parser) -> None:
+    runs.add_argument("--live", action="store_true", help="Only runs that are running.")
+    _add_list(runs)
+
+
 def _add_list(runs: Parser) -> None:
     _add_runs_dir(runs)
     _add_json(runs)
@@ -177,7 +182,8 @@ def _add_tag(tag: Parser) -> None:
 
 
 def _add_rm(rm: Parser) -> None:
-    rm.add_argument("runs", metavar="RUN", nargs="+", help=_RUN_HELP)
+    rm.add_argument("runs", metavar="RUN", nargs="*", help=_RUN_HELP)
+    rm.add_argument("--all", action="store_true", help="All runs of the folder.")
     _add_runs_dir(rm)
 
 
@@ -336,7 +342,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("attach", "Watch a run; Ctrl+C leaves it running.", _add_attach),
     ("show", "Show one run's state.", _add_show),
     ("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.", _add_export),
-    ("runs", "List all runs.", _add_list),
+    ("runs", "List all runs.", _add_runs),
     ("find", "List the runs that match a filter, for example: lr>1e-4 tag:night state:failed", _add_find),
     ("compare", "Compare runs: results, and the settings and environment that differ.", _add_compare),
     ("rename", "Give a run another name.", _add_rename),
