@@ -84,7 +84,7 @@ def test_other_commands_are_ours() -> None:
 
 OF_RANKDECK = {"--config", "--devices", "--set", "--run-dir", "--runs-dir", "--json", "--detach", "--dry-run", "--now"}
 OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", "--stop-signal", "--stop-deadline-s"}
-OF_RUNS = {"--remove"}
+OF_RUNS = {"--remove", "--live"}
 OF_EXPORT = {"--to", "--out", "--overwrite", "--checkpoint", "--allow-diverged", "--samples", "--step", "--folder"}
 OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}

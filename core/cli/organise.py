@@ -66,8 +66,10 @@ def tag(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Moves runs to the bin."""
     runs_dir = chosen_runs_dir(arguments)
-    if bool(arguments.runs) == arguments.all:
-        raise UsageError("Runs and --all exclude each other; one of them is needed.", "rankdeck runs lists the runs.")
+    if arguments.runs and arguments.all:
+        raise UsageError("With --all no runs are named.", "Leave out one of them.")
+    if not arguments.runs and not arguments.all:
+        raise UsageError("No run was given.", "Give one or more, or --all. To list them: rankdeck runs")
     if arguments.all:
         stores = [RunStore(entry.path) for entry in list_runs(runs_dir)]
     else:

@@ -22,8 +22,7 @@ from typing import Final
 ROOT: Final = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
-from installer.windows.errors import BuildError  # noqa: E402
-from installer.windows.inputs import WINDOW_PACKAGES, check_python, read_inputs, sha256  # noqa: E402
+from installer.windows.inputs import WINDOW_PACKAGES, BuildError, check_python, read_inputs, sha256  # noqa: E402
 from installer.windows.launchers import LAUNCHERS, launcher_bytes  # noqa: E402
 from installer.windows.nsis import ICON, make_installer  # noqa: E402
 from installer.windows.payload import install_wheels, payload_id, unpack_python  # noqa: E402
@@ -39,8 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         installer = build(options)
     except BuildError as error:
-        sys.stderr.write(f"The installer was not built\n{error}\n")
-        return 1
+        sys.stderr.write(f"{error}\n")
+        return error.exit_code
     print(f"{installer} ({installer.stat().st_size / 1e6:.1f} MB)\nSHA-256 {sha256(installer)}")
     return 0
 
@@ -59,10 +58,10 @@ def build(options: argparse.Namespace) -> Path:
         python = payload / "python"
         unpack_python(options.python, python, inputs.left_out_of_python)
         _download(wheels, python_version(python), options.wheels)
-        _build_wheel(wheels, options.wheels)
+        _build_wheel(options.source, wheels, options.wheels)
         install_wheels(wheels.glob("*.whl"), python, inputs.left_out_of_packages)
         launcher = _download_launcher(work / "launcher", inputs.launcher, inputs.launcher_sha256, options.wheels)
-        version = options.version or rankdeck_version()
+        version = rankdeck_version(options.source)
         folder = f"{version}-{payload_id(payload)}"
         for each in LAUNCHERS:
             path = payload.joinpath("launchers", *each.path.split("\\"))
@@ -106,9 +105,9 @@ def _download(target: Path, version: str, folder: Path | None) -> None:
     )  # fmt: skip
 
 
-def _build_wheel(target: Path, folder: Path | None) -> None:
+def _build_wheel(source: Path, target: Path, folder: Path | None) -> None:
     """Rankdeck itself."""
-    _pip("wheel", "--no-deps", "-w", str(target), str(ROOT), folder=folder)
+    _pip("wheel", "--no-deps", "-w", str(target), str(source), folder=folder)
 
 
 def _download_launcher(target: Path, requirement: str, expected: str, folder: Path | None) -> Path:
@@ -145,7 +144,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--makensis", default="makensis", metavar="PROGRAM", help="NSIS's compiler. Default: the one on the path.")
     add("--fast", action="store_true", help="Compress less. For tests.")
-    add("--version", help="Another version than this checkout's. For tests of upgrades.")
+    add("--source", type=Path, default=ROOT, metavar="DIR", help="Another checkout than this one.")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""What the installer is built from: reads `inputs.toml`, and checks files against the hashes in it."""
+"""Inputs of the installer: reads `inputs.toml`, and checks files against the hashes in it."""
 
 from __future__ import annotations
 
@@ -8,11 +8,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from installer.windows.errors import BuildError
+from installer.console import SetupError
 
 HERE: Final = Path(__file__).resolve().parent
 WINDOW_PACKAGES: Final = HERE / "window-packages.txt"
 _CHUNK: Final = 1 << 20
+
+
+class BuildError(SetupError):
+    """The installer for Windows cannot be built.
+
+    Args:
+        cause: One sentence.
+        next_step: One sentence.
+    """
+
+    def __init__(self, cause: str, next_step: str) -> None:
+        super().__init__("The installer was not built", cause, next_step)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,7 @@ import subprocess
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from installer.windows.errors import BuildError
-from installer.windows.inputs import HERE
+from installer.windows.inputs import HERE, BuildError
 from installer.windows.payload import payload_files
 
 SCRIPT: Final = HERE / "rankdeck.nsi"
@@ -52,10 +51,10 @@ def make_installer(
         **({"FAST": "1"} if fast else {}),
         **({"SIGN": sign} if sign else {}),
     }
+    options = ("-V2", "-WX", "-INPUTCHARSET", "UTF8", *(f"-D{name}={value}" for name, value in defines.items()))
     answer = subprocess.run(
-        [program, "-V2", "-WX", "-INPUTCHARSET", "UTF8", *(f"-D{name}={value}" for name, value in defines.items()), str(SCRIPT)],
-        capture_output=True, encoding="utf-8", errors="replace", check=False,
-    )  # fmt: skip
+        [program, *options, str(SCRIPT)], capture_output=True, encoding="utf-8", errors="replace", check=False
+    )
     if answer.returncode:
         tail = "\n".join(answer.stdout.strip().splitlines()[-12:])
         raise BuildError(f"makensis ended with code {answer.returncode}:\n{tail}", "See the lines above.")

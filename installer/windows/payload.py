@@ -12,8 +12,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path, PurePosixPath
 from typing import Final
 
-from installer.windows.errors import BuildError
-from installer.windows.inputs import sha256
+from installer.windows.inputs import BuildError, sha256
 
 SITE_PACKAGES: Final = PurePosixPath("Lib/site-packages")
 _ROOTS: Final = ("python", "tools")

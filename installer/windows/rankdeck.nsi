@@ -1,4 +1,4 @@
-; The installer for Windows; build.py compiles it. Decision 41 says why it looks like this.
+; The installer for Windows; build.py compiles it. Why it looks like this: docs/decisions/0038.
 ;
 ; Layout of the program's folder:
 ;   Rankdeck.exe, bin\rankdeck.exe   start the version that they name
