@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,6 +28,7 @@ from core.machine.platform import Platform, rendezvous_folder
 from core.parsing import parse_json
 from core.processes import Child, ProcessTree
 from core.processes.ask import read_answer, wait_until_ended
+from core.training_python import training_python
 
 LIMIT_S: Final = 60.0
 """For each test; one on an idle machine takes about five seconds, of which the import of PyTorch takes most."""
@@ -154,7 +154,12 @@ def _run_ranks(test: SelfTest, platform: Platform, limit_s: float, cancelled: Ca
         folder = Path(name)
         rendezvous = rendezvous_folder(folder) / f".rendezvous-{secrets.token_hex(4)}"
         commands = plan_bare_ranks(
-            test.devices, platform, folder, rendezvous, (sys.executable, *_PROGRAM, *arguments), backend
+            test.devices,
+            platform,
+            folder,
+            rendezvous,
+            (str(training_python().executable), *_PROGRAM, *arguments),
+            backend,
         )
         with ProcessTree() as tree:
             children = [

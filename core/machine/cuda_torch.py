@@ -7,12 +7,12 @@ https://github.com/pytorch/pytorch/blob/main/RELEASE.md
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from typing import Final
 
 from core.machine.devices.device import Device
 from core.machine.packages import Offer
+from core.training_python import training_python
 
 GOOD_TORCH: Final = "2.13.0"
 INDEX: Final = "https://download.pytorch.org/whl"
@@ -44,5 +44,5 @@ def cuda_torch_offer(driver: str | None, devices: Iterable[Device]) -> Offer:
         devices: As in `cuda_tag`.
     """
     tag = cuda_tag(driver, devices)
-    pip = (sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
+    pip = (str(training_python().executable), "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
     return Offer(("torch",), (), (*pip, f"torch=={GOOD_TORCH}+{tag}", "--index-url", f"{INDEX}/{tag}"))

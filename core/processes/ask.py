@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from typing import Any, Final
 from core.parsing import parse_json
 from core.processes.program_environment import program_environment
 from core.processes.tree import Child, ProcessTree
+from core.training_python import training_python
 
 _POLL_S: Final = 0.02
 
@@ -61,7 +61,7 @@ def ask_program(
         folder = Path(name)
         path = folder / "request.json"
         path.write_text(json.dumps(request), encoding="utf-8")
-        argv = (sys.executable, *program, str(path))
+        argv = (str(training_python().executable), *program, str(path))
         with ProcessTree() as tree:
             child = tree.spawn(argv, program_environment(os.environ, env), folder, folder / "output.log")
             wait_until_ended([child], limit_s, lambda: waiting(folder))

@@ -88,11 +88,10 @@ def python_version(python: Path) -> str:
     raise BuildError(f"There is no python3xx.dll in {python}.", "Give a complete Python for 64-bit Windows.")
 
 
-def rankdeck_version() -> str:
-    """The version of this checkout."""
-    found = re.search(
-        r'^__version__ = "([^"]+)"', (ROOT / "core/__init__.py").read_text(encoding="utf-8"), re.MULTILINE
-    )
+def rankdeck_version(source: Path) -> str:
+    """The version of a checkout."""
+    text = (source / "core" / "__init__.py").read_text(encoding="utf-8")
+    found = re.search(r'^__version__ = "([^"]+)"', text, re.MULTILINE)
     assert found is not None
     return found[1]
 

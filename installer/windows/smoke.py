@@ -77,6 +77,7 @@ class Program:
     @contextlib.contextmanager
     def opened(self) -> Iterator[int]:
         """Opens the window, gives its handle, and closes it."""
+        assert sys.platform == "win32"
         process = subprocess.Popen([str(self.window)])
         try:
             window = wait_for(lambda: find_window("Rankdeck"), COMMAND_LIMIT_S, "the window")
@@ -224,7 +225,8 @@ def version_of(setup: Path) -> str:
 
 def entry(name: str) -> str:
     """A value of the list of installed programs; empty when there is none."""
-    import winreg  # here: this module can be read on any system
+    assert sys.platform == "win32"
+    import winreg
 
     try:
         with winreg.OpenKey(winreg.HKEY_CURRENT_USER, KEY) as key:
@@ -252,6 +254,7 @@ def wait_for(condition: Callable[[], T], limit_s: float, what: str) -> T:
 
 def find_window(start: str) -> int:
     """A visible top-level window whose title starts so; 0 when there is none."""
+    assert sys.platform == "win32"
     found: list[int] = []
 
     @ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.HWND, wintypes.LPARAM)
@@ -266,6 +269,7 @@ def find_window(start: str) -> int:
 
 def window_title(window: int) -> str:
     """A window's title."""
+    assert sys.platform == "win32"
     text = ctypes.create_unicode_buffer(256)
     ctypes.windll.user32.GetWindowTextW(window, text, len(text))
     return text.value
