@@ -92,13 +92,14 @@ OF_OTHERS = {
     "--self-test", "--zip", "--history", "--price-kwh", "--price-gpu-hour", "--save", "--help", "--logdir", "--csv",
     "--strict",
 }  # fmt: skip
+OF_SETUP = {"--wheels", "--sign"}
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 
 def test_flags_in_the_text_exist() -> None:
     """Inline code such as `--steps` names a flag of some command."""
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
-    known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_AIOS
+    known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
     wrong = []
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
