@@ -62,6 +62,9 @@ def test_a_command_is_understood(page: str, words: str) -> None:
         pytest.fail(f"{page}: rankdeck {words}\n{error}")
 
 
+SETUP_PROGRAMS = ("installer/windows/build.py", "installer/windows/smoke.py")
+
+
 def test_other_commands_are_ours() -> None:
     unknown = []
     for page in PAGES:
@@ -75,6 +78,9 @@ def test_other_commands_are_ours() -> None:
                 known = (ROOT / (words[2].replace(".", "/") + ".py")).is_file()
                 asked = [word for word in words[3:] if not word.startswith("-") and not word.endswith(".csv")]
                 known = known and len(run_all.benchmarks(asked)) >= len(asked)
+            elif words[0] == "python" and words[1] in SETUP_PROGRAMS:
+                source = (ROOT / words[1]).read_text(encoding="utf-8")
+                known = all(f'"{word}"' in source for word in words[2:] if word.startswith("--"))
             else:
                 known = line.startswith("../shared/tools/")
             if not known:

@@ -36,7 +36,7 @@ def test_a_run_is_started_without_torch_and_trained_with_it(tmp_path: Path, wind
     text, runs_dir = write_text(tmp_path / "text.txt"), tmp_path / "runs"
     env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(window_packages)]), "PYTHONNOUSERSITE": "1"}
     train = ("-m", "core", "train", "--devices", "cpux2", "--mode", "ddp", "--steps", "4", "--dataset-file", str(text))
-    small = ("--set", "n_layer=1", "--set", "n_head=2", "--set", "n_embd=16", "--set", "context=32")
+    small = ("--set", "n_layer=1", "--set", "n_head=2", "--set", "n_embd=16", "--seq-len", "16")
     # -S: no site-packages, so torch cannot be imported.
     command = [sys.executable, "-S", *train, *small, "--runs-dir", str(runs_dir)]
     env.pop(VARIABLE, None)
