@@ -41,6 +41,7 @@ _COMMANDS: Final = {
     "recipes": "core.cli.machine",
     "export": "core.cli.export",
     "doctor": "core.cli.doctor",
+    "environment": "core.cli.environment",
     "measure": "core.cli.measure",
     "estimate": "core.cli.estimate",
     "preview": "core.cli.preview",

@@ -200,6 +200,23 @@ def _add_bin(binned: Parser) -> None:
     _add_list(binned)
 
 
+def _add_environment(environment: Parser) -> None:
+    environment.add_argument(
+        "action",
+        nargs="?",
+        choices=("list", "make", "use", "remove"),
+        default="list",
+        metavar="ACTION",
+        help="make completes one that was interrupted, use trains with it from now on. Default: list.",
+    )
+    environment.add_argument("name", metavar="NAME", nargs="?", help="The environment. make: by default after PyTorch.")
+    environment.add_argument("--build", metavar="BUILD", help="Of PyTorch: auto, cpu, cu126, cu130. Default: auto.")
+    environment.add_argument("--extra", metavar="NAME", action="append", help="bpe, data, hf, rl or deepspeed.")
+    environment.add_argument("--wheels", metavar="PATH", help="A folder of wheels; nothing is downloaded.")
+    environment.add_argument("--folder", metavar="PATH", help="Where environments are kept.")
+    _add_json(environment)
+
+
 def _add_measure(measure: Parser) -> None:
     measure.add_argument("--devices", metavar="LIST", help="Two or more devices, for example cpux2. Default: all.")
     measure.add_argument("--parameters", metavar="N", type=float, help="The model's trainable parameters.")
@@ -354,6 +371,11 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
         "doctor",
         "Check this machine: modes, GPUs, PyTorch, memory, disk; --self-test: try devices and links.",
         _add_doctor,
+    ),
+    (
+        "environment",
+        "List, make, use or remove environments for training, with PyTorch.",
+        _add_environment,
     ),
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
     (

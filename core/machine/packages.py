@@ -120,6 +120,18 @@ def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
     return parse_requires(installed_requires(DISTRIBUTION, own_python()))
 
 
+def find_dependencies(checkout: Path = CHECKOUT) -> tuple[str, ...]:
+    """What Rankdeck itself needs, as pip takes it; empty where neither a checkout nor its metadata says so."""
+    try:
+        project = parse_toml((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        if project["name"] == DISTRIBUTION:
+            return tuple(project["dependencies"])
+    except (OSError, ValueError, KeyError):
+        pass  # no checkout
+    lines = installed_requires(DISTRIBUTION, own_python())
+    return tuple(line for line in lines if _EXTRA.search(line.partition(";")[2]) is None)
+
+
 def parse_requires(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
     """A package's ``Requires-Dist`` lines that belong to extras, as `find_extras` gives them.
 
