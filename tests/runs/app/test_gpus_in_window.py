@@ -27,7 +27,7 @@ from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.new_run.device_row import DeviceRow
 from core.cli.entry import main
-from core.machine.devices.gpu_processes import plain_name
+from core.machine.process_reading import plain_name
 from core.run_folder.naming import label
 from core.run_folder.record import notes_of
 from tests.helpers.host_fixture import FakeRun
