@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 import threading
 
+import pytest
 from PySide6.QtWidgets import QWidget
-from pytestqt.qtbot import QtBot
 
 _collected_on = list[threading.Thread]()
 
@@ -21,7 +21,8 @@ class Cycle:
         _collected_on.append(threading.current_thread())
 
 
-def test_another_thread_that_allocates_collects_nothing(qtbot: QtBot) -> None:
+@pytest.mark.usefixtures("qtbot")
+def test_another_thread_that_allocates_collects_nothing() -> None:
     assert not gc.isenabled()
     Cycle()
     worker = threading.Thread(target=lambda: [[number] for number in range(100_000)])
