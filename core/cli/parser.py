@@ -352,7 +352,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
     (
         "estimate",
-        "Estimate a run's memory, time and cost in every mode before it starts; --history: how true that was.",
+        "Estimate a run's memory, time and cost in every mode before it starts; --history: how accurate that was.",
         _add_estimate,
     ),
     (

@@ -14,7 +14,7 @@ from core.metrics.column_index import GroupIndex, read_index, read_rows
 from core.recipes.heroes import DEFAULT_HEROES, Hero
 
 MOST_UNDECIDED: Final = 8
-"""So many are kept that may be the best, however long the columns are not written: a full disk is worse."""
+"""Up to this many are kept that may be the best, however long the columns are not written: a full disk is worse."""
 RECENT_ROWS: Final = 20
 """Steps before a checkpoint whose mean is its value: one step of a small batch, or one episode, jumps."""
 
