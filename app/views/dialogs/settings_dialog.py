@@ -164,6 +164,7 @@ class SettingsDialog(QDialog):
 
     def _show_price_problem(self, error: RankdeckError | None) -> None:
         """In the place of the note, which says what a price looks like too."""
+        self.price_note.setVisible(error is None and self.price_problem.isHidden())  # never both: the dialog would grow
         self.price_problem.set_problem(error)
         self.price_note.setVisible(error is None)
         self._fit()
