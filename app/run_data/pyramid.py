@@ -12,7 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-BIN: Final = 256
+from app.run_data.kept_bins import BIN_ROWS
+
+BIN: Final = BIN_ROWS
 NARROW: Final = 32
 LEAST_ROOM: Final = 64
 LEAST_BITS: Final = 10
