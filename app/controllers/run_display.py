@@ -241,8 +241,8 @@ class RunDisplay(QObject):
         self.status_shown.emit(state)
 
     def _show_figures_soon(self) -> None:
-        """Not while the window is minimised: `uncovered` asks for them again."""
-        if not self._figures_due.isActive() and not self._window.isMinimized():
+        """Not while the window cannot be seen: `uncovered` asks for them again."""
+        if not self._figures_due.isActive() and self._window.is_seen:
             self._figures_due.start()
 
     def _on_data_changed(self, change: ChangeSet | None = None) -> None:

@@ -15,8 +15,8 @@ import threading
 from pathlib import Path
 from typing import Final
 
-from app.run_data.kept_bins import KeptBins, keep, read_kept
-from core.metrics.column_index import read_index
+from app.run_data.kept_bins import KeptBins, are_of, keep, read_kept
+from core.metrics.column_index import ColumnsIndex, read_index
 from core.paths import PACKAGE_FOLDER
 from core.run_folder.store import RunStore
 
@@ -72,12 +72,14 @@ class LongBins:
 
     Args:
         folder: The `columns` folder.
-        kept: Those that are kept.
+        index: Of its columns.
+        kept: Those that are kept of them.
         process: What makes them; None: the kept ones are enough.
     """
 
-    def __init__(self, folder: Path, kept: KeptBins | None, process: BinsProcess | None) -> None:
+    def __init__(self, folder: Path, index: ColumnsIndex, kept: KeptBins | None, process: BinsProcess | None) -> None:
         self._folder = folder
+        self._index = index
         self._kept = kept
         self._process = process
         self._written = b""
@@ -92,25 +94,36 @@ class LongBins:
         if any(group.rows - (kept.rows(group.name) if kept else 0) >= LONG_ROWS for group in index.groups.values()):
             with contextlib.suppress(OSError):  # the thread that reads the run makes them
                 process = BinsProcess(store, LONG_ROWS)
-        return cls(store.columns, kept, process)
+        return cls(store.columns, index, kept, process)
 
     @property
     def has_process(self) -> bool:
         """Whether rows are still being read."""
         return self._process is not None
 
-    def result(self, stopping: threading.Event) -> KeptBins | None:
-        """Waits for the process, if there is one; None if it failed, or was ended because `stopping` was set."""
-        process, self._process = self._process, None
-        if process is None:
-            return self._kept
-        self._written = process.result(stopping)
-        return KeptBins.parse(self._written)
+    def take(self, stopping: threading.Event, index: ColumnsIndex) -> KeptBins | None:
+        """The bins, once; waits for the process, if there is one.
+
+        Args:
+            stopping: Ends the process.
+            index: Of the columns that they are for.
+
+        Returns:
+            None if there are none for these columns, or none any more.
+        """
+        process, kept, self._process, self._kept = self._process, self._kept, None, None
+        if process is not None:
+            self._written = process.result(stopping)
+            kept = KeptBins.parse(self._written)
+        elif index == self._index:
+            return kept
+        return kept if kept is not None and are_of(kept, self._folder, index) else None
 
     def keep(self) -> None:
         """Writes what a process made beside the columns, for the next time."""
         if self._written:
             keep(self._folder, self._written)
+            self._written = b""
 
     def close(self) -> None:
         """Ends the process, whatever it does."""

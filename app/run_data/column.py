@@ -141,8 +141,11 @@ class Column:
         if self._has_bins:
             return
         made.truncate(self.rows // BIN)
+        if made.bins < self._kept // BIN:
+            made = self.file_bins(made)
         self._pyramid, self._has_bins = made, True
-        self._pyramid.extend(self.read(made.bins * BIN, self.rows // BIN * BIN))
+        if made.bins < self.rows // BIN:
+            self._pyramid.extend(self.read(made.bins * BIN, self.rows // BIN * BIN))
 
     @property
     def rows(self) -> int:

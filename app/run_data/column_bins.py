@@ -46,15 +46,16 @@ def write_bins(folder: Path, rows: int, names: Collection[str], output: BinaryIO
 
 
 def take_bins(kept: KeptBins, groups: dict[str, Series]) -> None:
-    """Gives a run's columns their bins; rows that came since are binned now."""
+    """Gives a run's columns their bins; rows that came since are binned now.
+
+    Without much ado: each call of the system, and each sum over many numbers, gives Python's lock up to a thread that
+    imports, and gets it back 5 ms later.
+    """
     for (group, name), bins in _pyramids(kept).items():
-        column = groups[group].columns[name]
-        column.take_bins(column.file_bins(bins))
+        groups[group].columns[name].take_bins(bins)
 
 
-def _made(
-    folder: Path, group: GroupIndex, said: GroupBins, begun: dict[tuple[str, str], Pyramid]
-) -> list[Floats]:
+def _made(folder: Path, group: GroupIndex, said: GroupBins, begun: dict[tuple[str, str], Pyramid]) -> list[Floats]:
     series, found = Series.of_files(folder, group, BlockCache()), []
     for name in said.names:
         bins = series.columns[name].file_bins(begun.get((group.name, name)))
@@ -65,13 +66,13 @@ def _made(
 def _pyramids(kept: KeptBins) -> dict[tuple[str, str], Pyramid]:
     """By group and column."""
     found: dict[tuple[str, str], Pyramid] = {}
+    values = np.frombuffer(kept.values, VALUE).astype(np.float64)  # its own: bins are added behind them
     at = 0
     for group in kept.groups:
+        size = group.column_bytes // values.itemsize
         for name in group.names:
-            part = kept.values[at : at + group.column_bytes]
-            at += group.column_bytes
-            found[group.name, name] = bins = Pyramid()
-            bins.extend_summary(np.frombuffer(part, VALUE).reshape(VALUES, -1))
+            found[group.name, name] = Pyramid.of_summary(values[at : at + size].reshape(VALUES, -1))
+            at += size
     return found
 
 

@@ -31,7 +31,7 @@ BIN_ROWS: Final = 256
 VALUES: Final = 3
 """Of each bin: minimum, maximum and mean."""
 CLOCK: Final = "ts"
-"""A step that is trained again has another time, also where all else is the same."""
+"""The one column that is looked at: a step that is trained again has another time, also where all else is the same."""
 LARGEST_BYTES: Final = 256 << 20
 _REPLACE_LIMIT_S: Final = 0.5
 """Another window may have the file open just now; whichever keeps its bins, they are the same."""
@@ -45,13 +45,13 @@ class GroupBins:
         name: The group.
         rows: Rows that are binned, from the first on: whole bins.
         names: Its columns, in the order of their bins.
-        last_rows_sha256: Of the rows of the last bin of these columns, one column after the other.
+        last_times_sha256: Of the rows of the last bin in the column of times.
     """
 
     name: str
     rows: Whole
     names: tuple[str, ...]
-    last_rows_sha256: str
+    last_times_sha256: str
 
     @property
     def column_bytes(self) -> int:
@@ -114,12 +114,12 @@ def group_bins(folder: Path, group: GroupIndex, names: Sequence[str]) -> GroupBi
     Before: rows that are replaced meanwhile, because the run is resumed, then do not fit what was said.
 
     Raises:
-        OSError: A column cannot be read.
+        OSError: The times cannot be read.
     """
     rows = group.rows // BIN_ROWS * BIN_ROWS
     if not rows or CLOCK not in names:
         return None
-    return GroupBins(group.name, rows, tuple(names), _last_rows_sha256(folder, group, names, rows))
+    return GroupBins(group.name, rows, tuple(names), _last_times_sha256(folder, group, rows))
 
 
 def read_kept(folder: Path, index: ColumnsIndex) -> KeptBins | None:
@@ -140,9 +140,9 @@ def are_of(kept: KeptBins, folder: Path, index: ColumnsIndex) -> bool:
 
 
 def _is_of(bins: GroupBins, folder: Path, group: GroupIndex | None) -> bool:
-    if group is None or group.rows < bins.rows or not set(bins.names) <= set(group.names):
+    if group is None or group.rows < bins.rows or not set(bins.names) <= set(group.names) or CLOCK not in group.names:
         return False
-    return _last_rows_sha256(folder, group, bins.names, bins.rows) == bins.last_rows_sha256
+    return _last_times_sha256(folder, group, bins.rows) == bins.last_times_sha256
 
 
 def keep(folder: Path, written: bytes) -> None:
@@ -155,10 +155,7 @@ def keep(folder: Path, written: bytes) -> None:
         write_atomic(folder / NAME, written, durable=False, timeout_s=_REPLACE_LIMIT_S)
 
 
-def _last_rows_sha256(folder: Path, group: GroupIndex, names: Sequence[str], rows: int) -> str:
-    found = hashlib.sha256()
-    for name in names:
-        with group.path(folder, name).open("rb") as file:
-            file.seek((rows - BIN_ROWS) * VALUE_BYTES)
-            found.update(file.read(BIN_ROWS * VALUE_BYTES))
-    return found.hexdigest()
+def _last_times_sha256(folder: Path, group: GroupIndex, rows: int) -> str:
+    with group.path(folder, CLOCK).open("rb") as file:
+        file.seek((rows - BIN_ROWS) * VALUE_BYTES)
+        return hashlib.sha256(file.read(BIN_ROWS * VALUE_BYTES)).hexdigest()

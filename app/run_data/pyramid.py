@@ -95,6 +95,13 @@ class Pyramid:
         self._levels = {0: _Level()}
         self._rising: Floats | None = None
 
+    @classmethod
+    def of_summary(cls, summary: Floats) -> Pyramid:
+        """The levels over bins that are summarised already: shape ``(3, n)``, an array that is taken over."""
+        made = cls()
+        made._levels[0].data, made._levels[0].count = summary, summary.shape[1]
+        return made
+
     @property
     def bins(self) -> int:
         """Whole bins at level 0."""

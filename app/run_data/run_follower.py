@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from app.run_data.bins_process import PLOTTED_NAMES
 from app.run_data.column_bins import take_bins
-from app.run_data.kept_bins import are_of
 from app.run_data.metrics_batch import Event, Rewound, parse_lines
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
@@ -150,8 +149,8 @@ class RunFollower:
         if index is not None:
             series = RunSeries.of_columns(self.store.columns, index)
             if bins is not None:
-                made = bins.result(self.stopping)
-                if made is not None and are_of(made, self.store.columns, index):
+                made = bins.take(self.stopping, index)
+                if made is not None:
                     take_bins(made, series.groups)
             series.make_bins(PLOTTED_NAMES)
         self._tail = MetricsTail(self.store.metrics, index.source_bytes if index is not None else 0)

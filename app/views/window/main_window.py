@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QEvent, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 
@@ -17,6 +17,7 @@ from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
 from app.views.style.icons import app_icon, icon
 from app.views.widgets.build import lay_column
+from app.views.widgets.exposure import Exposure
 from app.views.widgets.floating_notice import FloatingNotice
 from app.views.widgets.ruled_splitter import RuledSplitter
 from app.views.window.actions import Actions, explain
@@ -61,7 +62,7 @@ class MainWindow(QMainWindow):
         plot_drawn: The first plot was drawn.
         new_run_wanted: New run is to be shown, and its sheet is not made yet.
         new_run_made: The sheet is there, and not shown yet.
-        uncovered: It was minimised, and is seen again.
+        uncovered: It was minimised or covered, and can be seen again.
 
     Attributes:
         compare_page: The page of a comparison; None while there is none.
@@ -106,6 +107,7 @@ class MainWindow(QMainWindow):
         self._names = RankNames()
         self.compare_page: QWidget | None = None
         self.doctor_page: QWidget | None = None
+        self._exposure = Exposure(self)
         self._make_parts(log)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
@@ -174,6 +176,7 @@ class MainWindow(QMainWindow):
         self.outcome.folder_requested.connect(actions.folder.trigger)
         self.outcome.dismissed.connect(self._on_outcome_dismissed)
         self.run_page.plots_place.painted.connect(self.plots_wanted)
+        self._exposure.uncovered.connect(self.uncovered)
 
     def _restore(self) -> None:
         self.restoreGeometry(self._settings.layout("window/geometry"))
@@ -221,6 +224,11 @@ class MainWindow(QMainWindow):
         self.tabs.show_log(name or None)
 
     # --- parts that are made once they are wanted: their imports would hold the window up ---------------------
+
+    @property
+    def is_seen(self) -> bool:
+        """A person can see it, as far as the system tells."""
+        return self._exposure.is_seen
 
     @property
     def has_new_run(self) -> bool:
@@ -416,14 +424,6 @@ class MainWindow(QMainWindow):
             event.accept()
             return
         super().keyPressEvent(event)
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Shows what was not drawn while the window was minimised."""
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.WindowStateChange and not self.isMinimized():
-            if self._plots is not None:
-                self._plots.catch_up()
-            self.uncovered.emit()
 
     # --- closing -----------------------------------------------------------------------------------------
 
