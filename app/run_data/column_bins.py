@@ -33,10 +33,10 @@ def write_bins(folder: Path, rows: int, names: Collection[str], output: BinaryIO
     values: list[Floats] = []
     for group in index.groups.values():
         if group.rows >= rows:
-            said = group_bins(folder, group, [name for name in group.names if name in names])
-            if said is not None:
-                groups.append(said)
-                values += _made(folder, group, said, begun)
+            head = group_bins(folder, group, [name for name in group.names if name in names])
+            if head is not None:
+                groups.append(head)
+                values += _made(folder, group, head, begun)
     crc32 = 0
     for bins in values:
         crc32 = zlib.crc32(bins.data, crc32)
@@ -55,11 +55,11 @@ def take_bins(kept: KeptBins, groups: dict[str, Series]) -> None:
         groups[group].columns[name].take_bins(bins)
 
 
-def _made(folder: Path, group: GroupIndex, said: GroupBins, begun: dict[tuple[str, str], Pyramid]) -> list[Floats]:
+def _made(folder: Path, group: GroupIndex, head: GroupBins, begun: dict[tuple[str, str], Pyramid]) -> list[Floats]:
     series, found = Series.of_files(folder, group, BlockCache()), []
-    for name in said.names:
+    for name in head.names:
         bins = series.columns[name].file_bins(begun.get((group.name, name)))
-        found.append(np.ascontiguousarray(bins.level(0)[:, : said.rows // BIN_ROWS], VALUE))
+        found.append(np.ascontiguousarray(bins.level(0)[:, : head.rows // BIN_ROWS], VALUE))
     return found
 
 

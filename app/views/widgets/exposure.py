@@ -1,4 +1,4 @@
-"""Whether a person can see a window: it is shown, not minimised, and the system does not say that it is covered."""
+"""Exposure of a window: it is shown, not minimised, and the system does not say that it is covered."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ class MainWindow(QMainWindow):
         return self._new_run is not None
 
     def prepare_new_run(self) -> None:
-        """Makes the first half of New run, for which nobody waits; `new_run` makes the rest."""
+        """Makes the first half of New run ahead, as a turn by itself; `new_run` makes the rest."""
         if self._new_run is None and self._unfilled is None:
             self._unfilled = self._make_sheet()
 
