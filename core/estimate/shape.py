@@ -13,11 +13,12 @@ from core.launch.resolved import ResolvedRun
 from core.recipes.manifest import Recipe
 
 _VERSION: Final = 1
+_FIGURES_VERSION: Final = 3
 
 
 def model_shape(run: ResolvedRun) -> str:
     """The recipe's model with its settings on this kind of device; neither micro-batch nor mode."""
-    return _hash(_model(run))
+    return _hash([*_model(run), "figures", _FIGURES_VERSION])
 
 
 def steps_shape(run: ResolvedRun, key: StepKey) -> str:

@@ -10,6 +10,7 @@ import contextlib
 import gc
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,8 +27,9 @@ from workers.data.reading.corpus import open_corpus
 from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import TokenizerSpec
 from workers.estimate.live_bytes import LiveBytes, lines_through, peak_of
+from workers.estimate.mapped_bytes import mapped_bytes
 from workers.estimate.step_times import StepTimes
-from workers.host_link.peak_memory import peak_rss_bytes
+from workers.host_link.peak_memory import peak_rss_bytes, restart_peak
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.recipe_api.run import Run
@@ -132,6 +134,8 @@ def probe(
     before = _rss_bytes()
 
     def measured(task: Task) -> None:
+        restart_peak()  # before, text was made into tokens
+        found["mapped_bytes"] = mapped_bytes(task.model)
         passes = _Passes(task, config, device)
         found.update(_small_passes(passes, batch))
         say(found)
@@ -247,13 +251,17 @@ def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before
     samples = max(1, min(batch.micro, int(LIMIT_S / (_STEPS * found["seconds_per_sample"]))))
     if not _has_room(found, samples):
         return {"note": "Whole steps would take too much memory beside what is running, so none was made."}
-    tensor_peak = passes.whole_steps(samples)
-    # With a smaller micro-batch the process had its peak before, in the small passes.
-    weights = found["parameter_bytes"] + found["buffer_bytes"]
-    before_that = weights + found["trainable_bytes"] + peak_of(found["added_lines"], max(_SMALL))
+    before += found["data_bytes"]
+    steps = passes.whole_steps(samples)
+    # With a smaller micro-batch the process had its peak before, in the small passes, beside gradients.
+    small = peak_of(found["added_lines"], max(_SMALL)) + found["trainable_bytes"]
+    pass_peak = max(steps.passes, small)
+    gap = max(0, steps.process_peak - before - steps.held - pass_peak)
+    tensor_peak = steps.held + max(pass_peak + gap, steps.copied)
     return {
-        "tensor_peak_bytes": max(tensor_peak, before_that),
-        "process_peak_bytes": peak_rss_bytes() - before - found["data_bytes"],
+        "pass_peak_bytes": pass_peak,
+        "pass_gap_bytes": gap,
+        "copy_gap_bytes": max(0, peak_rss_bytes() - before - tensor_peak),
     }
 
 
@@ -291,8 +299,8 @@ class _Passes:
             del loss
         return live.timeline
 
-    def whole_steps(self, samples: int) -> int:
-        """Makes steps of one micro-batch and a checkpoint's copy; the most bytes of all tensors at once."""
+    def whole_steps(self, samples: int) -> _Steps:
+        """Makes steps of one micro-batch and a checkpoint's copy."""
         replica = Replica(
             self.model, self._task.optimization.optimizer(self.model, 1e-6), self._task.optimization, self._precision
         )
@@ -300,11 +308,23 @@ class _Passes:
         for _ in range(_STEPS):
             peak = max(peak, max(self.make(samples), default=0))
             replica.update()
+        process_peak = peak_rss_bytes()
         copies = [snapshot(bare(part.tensors)) for part in replica.parts()]
         copied = sum(tensor.nbytes for copy in copies for tensor in copy.values())
         states = (value for state in replica.optimizer.state.values() for value in state.values())
         held = sum(p.nbytes for p in self.model.parameters()) + sum(b.nbytes for b in self.model.buffers())
-        return held + sum(value.nbytes for value in states if isinstance(value, Tensor)) + max(peak, copied)
+        held += sum(value.nbytes for value in states if isinstance(value, Tensor))
+        return _Steps(held, peak, process_peak, copied)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Bytes in whole steps: what is held between them, what a pass makes, the process, and a checkpoint's copy."""
+
+    held: int
+    passes: int
+    process_peak: int
+    copied: int
 
 
 def _rss_bytes() -> int:

@@ -28,8 +28,7 @@ FIGURES = ModelFigures(
     step_lines=((100 * MB, 2 * MB), (0, 40 * MB)),
     added_lines=((0, 40 * MB),),
     seconds_per_sample=0.1,
-    tensor_peak_bytes=100 * MB,
-    process_peak_bytes=100 * MB,
+    pass_peak_bytes=100 * MB,
 )
 BASELINES = Baselines(dict.fromkeys(("single", "ddp", "zero1", "fsdp", "deepspeed"), 10 * MB))
 
