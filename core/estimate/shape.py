@@ -22,13 +22,14 @@ def model_shape(run: ResolvedRun) -> str:
 
 
 def steps_shape(run: ResolvedRun, key: StepKey) -> str:
-    """A step of that model on one device with a number of threads."""
-    return _hash([*_model(run), "steps", *key, run.batch.micro, run.batch.accumulation])
+    """A step of that model on one device with a number of threads, beside the other devices of the run or alone."""
+    beside = sorted(device.name for device in run.devices) if key[2] > 1 and run.devices[0].kind == "cuda" else []
+    return _hash([*_model(run), "steps", *key, beside, run.batch.micro, run.batch.accumulation])
 
 
 def run_shape(run: ResolvedRun) -> str:
     """The whole run: two of the same shape take as long for a step."""
-    config, devices = run.config, [step_key(device, run) for device in run.devices]
+    config, devices = run.config, [step_key(device, run)[:2] for device in run.devices]
     facts = ["run", mode_name(run), run.choice.engine, run.backend, run.batch.micro, run.batch.accumulation, devices]
     facts += [config.sync_every, config.sync_method, config.gradient_exchange, config.balance]
     return _hash([*_model(run), *facts])

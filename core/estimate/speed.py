@@ -26,8 +26,8 @@ NO_STEP: Final = "No step was timed on this device, so the time is not known."
 NO_LINK: Final = "The link between the devices was not measured, so the time is not known."
 NO_RATE: Final = "PowerSGD's compression is not measured, so the time is not known."
 
-StepKey = tuple[str, int]
-"""A device's model and its processor threads (`step_key`)."""
+StepKey = tuple[str, int, int]
+"""A device's model, its processor threads, and how many devices make their steps at the same time (`step_key`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class TimeFigures:
     """What a prediction of time is made of.
 
     Attributes:
-        steps: Of one device by itself.
+        steps: Of one device by itself, and of one beside all others.
         link: Between all devices of the run.
         past: The newest run of the same shape in each mode, by the mode's name.
         note: Why something was not measured, as a sentence.
@@ -131,7 +131,8 @@ def time_of(times: tuple[TimeEstimate, ...], run: ResolvedRun) -> TimeEstimate:
 
 def step_key(device: Device, run: ResolvedRun) -> StepKey:
     """Under which a device's steps are found in a run: CPU devices share the machine's cores."""
-    return (device.name, 0) if device.kind == "cuda" else ("cpu", cpu_threads(run.platform, run.world_size))
+    name, threads = (device.name, 0) if device.kind == "cuda" else ("cpu", cpu_threads(run.platform, run.world_size))
+    return name, threads, run.world_size
 
 
 def _estimate(
@@ -190,7 +191,10 @@ def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Spee
     if run.mode == Mode.INDEPENDENT and every is None:
         rate = sum(run.batch.global_ / time_s for time_s in times)
         return _Speed(sum(times) / len(times), rate, exchange_s, sent, power_w, "probe")
-    step_s = _balanced_s(run, known) + exchange_s if run.config.balance == "measured" else max(times)
+    if run.config.balance == "measured":
+        step_s = _balanced_s(run, known) + exchange_s
+    else:
+        step_s = max(times) + (max(one.wait_s for one in known) if run.mode.is_connected else 0.0)
     samples = run.batch.global_ * run.replica_groups
     return _Speed(step_s, samples / step_s, exchange_s, sent, power_w, "probe")
 

@@ -6,10 +6,9 @@ allocator's gaps). Passes of two and three samples show how live bytes grow with
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +27,7 @@ from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import TokenizerSpec
 from workers.estimate.live_bytes import LiveBytes, lines_through, peak_of
 from workers.estimate.mapped_bytes import mapped_bytes
+from workers.estimate.meeting import Meeting
 from workers.estimate.step_times import StepTimes
 from workers.host_link.peak_memory import peak_rss_bytes, restart_peak
 from workers.optim.optimizer import Optimization
@@ -52,6 +52,22 @@ _STEPS: Final = 2
 _META: Final = torch.device("meta")
 
 Say = Callable[[dict[str, Any]], None]
+
+
+@dataclass(frozen=True, slots=True)
+class TimedRank:
+    """A rank that times steps.
+
+    Attributes:
+        number, of: Which of how many that do so at the same time.
+        threads: Its processor threads beside the others; 0 on a GPU.
+        alone_threads: Those of the first rank while the others do nothing; None: it has no such turns.
+    """
+
+    number: int
+    of: int
+    threads: int
+    alone_threads: int | None
 
 
 class _NoHost:
@@ -108,12 +124,10 @@ def probe(
     folder: Path,
     device: torch.device,
     say: Say,
-    threads: Sequence[int] = (),
 ) -> dict[str, Any]:
     """All figures that depend on the model and not on the mode, as `core.estimate.figures.ModelFigures` reads them.
 
-    `say` is told what is known so far, for the case that the rest takes too long. Steps are timed with each number of
-    `threads`, and stand under "times".
+    `say` is told what is known so far, for the case that the rest takes too long.
     """
     at_first = _rss_bytes()
     tasks: list[Task] = []
@@ -141,10 +155,6 @@ def probe(
         say(found)
         if device.type == "cpu":
             found.update(_whole_steps(passes, found, batch, before))
-        if threads and "note" not in found and _has_room(found, batch.micro):
-            say(found)
-            with contextlib.suppress(Exception):  # a recipe's own; its sizes and passes are known
-                found["times"] = _step_times(task, config, device, batch, threads)
 
     _run(config, main, batch, folder, device, measured)
     return found
@@ -156,22 +166,19 @@ def probe_times(
     batch: Batch,
     folder: Path,
     device: torch.device,
-    threads: Sequence[int],
+    rank: TimedRank,
 ) -> dict[str, Any]:
-    """The times of steps alone, of a model whose sizes are known."""
+    """One rank's times of steps (`core.estimate.step_figures.RankTimes`); the others are met in the folder above."""
     found: dict[str, Any] = {}
+    torch.set_num_threads(max(1, rank.threads, rank.alone_threads or 0))  # the recipe may want fewer
 
     def measured(task: Task) -> None:
-        found["times"] = _step_times(task, config, device, batch, threads)
+        with Meeting(rank.number, rank.of, folder.parent) as meeting:
+            times = StepTimes(task, _precision(config, device), device, batch, config.dataset_chunk_size, meeting)
+            found.update(times.measure(rank.threads, rank.alone_threads, is_first=rank.number == 0))
 
     _run(config, main, batch, folder, device, measured)
     return found
-
-
-def _step_times(
-    task: Task, config: RunConfig, device: torch.device, batch: Batch, threads: Sequence[int]
-) -> list[dict[str, Any]]:
-    return StepTimes(task, _precision(config, device), device, batch).measure(threads)
 
 
 def _precision(config: RunConfig, device: torch.device) -> Precision:

@@ -66,8 +66,8 @@ def test_unequal_devices_wait_for_the_slowest_unless_their_shares_are_balanced()
     run = replace(RUN, devices=cards)
     fast = StepFigures(0, 8, pass_s=0.4, update_s=0.1, power_w=300.0)
     slow = StepFigures(0, 8, pass_s=1.2, update_s=0.1, power_w=100.0)
-    assert step_key(cards[0], run) == ("Fast", 0)
-    found = TimeFigures({("Fast", 0): fast, ("Slow", 0): slow}, Link(1e6, 0.0, 2, "gloo"))
+    assert step_key(cards[0], run) == ("Fast", 0, 2)
+    found = TimeFigures({("Fast", 0, 2): fast, ("Slow", 0, 2): slow, ("Fast", 0, 1): fast}, Link(1e6, 0.0, 2, "gloo"))
     assert times(run, found)["ddp"].step_s == pytest.approx(1.3, abs=1e-3)
     assert times(run, found)["independent"].samples_per_s == pytest.approx(8 / 0.5 + 8 / 1.3)
     balanced = replace(run, config=run.config.replace(balance="measured"))
@@ -81,7 +81,7 @@ def test_unequal_devices_wait_for_the_slowest_unless_their_shares_are_balanced()
     rented = times(run, found, Prices(gpu_hour=2.0))
     assert rented["ddp"].cost == pytest.approx(2 * 1.3 * 2.0, abs=5e-3)
     assert rented["single"].cost == pytest.approx(16 * 3600 / 16 / 3600 * 2.0)  # 57,600 samples at 16 a second
-    uncounted = TimeFigures({**found.steps, ("Slow", 0): replace(slow, power_w=None)}, found.link)
+    uncounted = TimeFigures({**found.steps, ("Slow", 0, 2): replace(slow, power_w=None)}, found.link)
     assert times(run, uncounted, Prices(kwh=0.5))["ddp"].cost is None, "without a counter no cost is claimed"
 
 
