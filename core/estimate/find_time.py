@@ -10,7 +10,7 @@ import psutil
 
 from core.errors import RankdeckError
 from core.estimate.figures import ModelFigures
-from core.estimate.past_runs import past_runs
+from core.estimate.past_runs import past_error, past_runs
 from core.estimate.probe import CancelledError
 from core.estimate.speed import TimeFigures
 from core.estimate.timed_steps import find_steps, known_steps, steps_are_known
@@ -24,7 +24,8 @@ ROOM: Final = 0.5
 
 def known_time(run: ResolvedRun, runs_dir: Path) -> TimeFigures:
     """What was measured earlier; starts nothing."""
-    return TimeFigures(known_steps(run), _known_link(run, runs_dir), past_runs(run, runs_dir))
+    past = past_runs(run, runs_dir), "", past_error(runs_dir)
+    return TimeFigures(known_steps(run), _known_link(run, runs_dir), *past)
 
 
 def time_is_known(run: ResolvedRun, runs_dir: Path) -> bool:
@@ -71,7 +72,7 @@ def find_time(
             if cancelled():
                 raise CancelledError from None
             notes.append(error.cause)
-    return TimeFigures(steps, link, past_runs(run, runs_dir), " ".join(notes))
+    return TimeFigures(steps, link, past_runs(run, runs_dir), " ".join(notes), past_error(runs_dir))
 
 
 def _known_link(run: ResolvedRun, runs_dir: Path) -> Link | None:

@@ -21,7 +21,9 @@ from core.probes.sync_cost import Link
 Gain = Literal["faster", "same", "slower", "unknown"]
 
 WORTH: Final = 0.05
-"""A speed-up of less than this, up or down, is within the error of a prediction."""
+"""A speed-up of less than this, up or down, is none, however well it is known."""
+USUAL_ERROR: Final = 0.15
+"""Error of a prediction where no run has shown it yet: what most rows of docs/estimate.md's table reach."""
 NO_STEP: Final = "No step was timed on this device, so the time is not known."
 NO_LINK: Final = "The link between the devices was not measured, so the time is not known."
 NO_RATE: Final = "PowerSGD's compression is not measured, so the time is not known."
@@ -54,12 +56,14 @@ class TimeFigures:
         link: Between all devices of the run.
         past: The newest run of the same shape in each mode, by the mode's name.
         note: Why something was not measured, as a sentence.
+        error: How far off predictions for earlier runs were, as a share; None: too few can tell.
     """
 
     steps: Mapping[StepKey, StepFigures] = field(default_factory=dict)
     link: Link | None = None
     past: Mapping[str, PastRun] = field(default_factory=dict)
     note: str = ""
+    error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class TimeEstimate:
         kwh: Used by GPUs in these hours; None without an energy counter.
         cost: Of energy and GPU hours, as far as their prices and the energy are known.
         reason: Why the time is not known.
+        error: A speed-up that is no more than this, up or down, may be none.
     """
 
     name: str
@@ -92,13 +97,14 @@ class TimeEstimate:
     kwh: float | None = None
     cost: float | None = None
     reason: str = ""
+    error: float = WORTH
 
     @property
     def gain(self) -> Gain:
-        """Against one device."""
+        """Against one device, where it is more than the error."""
         if self.speedup is None:
             return "unknown"
-        return "faster" if self.speedup >= 1 + WORTH else "slower" if self.speedup <= 1 - WORTH else "same"
+        return "faster" if self.speedup >= 1 + self.error else "slower" if self.speedup <= 1 - self.error else "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,8 @@ def estimate_times(
     one = speeds.get("single")
     samples = _samples(run)
     tokens = next((steps.tokens_per_sample for steps in found.steps.values()), 0)
-    return tuple(_estimate(other, speeds.get(other.name), one, samples, tokens, prices) for other in runs)
+    error = max(WORTH, USUAL_ERROR if found.error is None else found.error)
+    return tuple(_estimate(other, speeds.get(other.name), one, samples, tokens, prices, error) for other in runs)
 
 
 def time_of(times: tuple[TimeEstimate, ...], run: ResolvedRun) -> TimeEstimate:
@@ -142,6 +149,7 @@ def _estimate(
     samples: int | None,
     tokens: int,
     prices: Prices,
+    error: float,
 ) -> TimeEstimate:
     if other.run is None or speed is None:
         return TimeEstimate(other.name, reason=other.reason)
@@ -161,6 +169,7 @@ def _estimate(
         hours,
         kwh,
         _cost(other.run, hours, kwh, prices),
+        error=WORTH if isinstance(one, _Speed) and {one.source, speed.source} == {"runs"} else error,
     )
 
 

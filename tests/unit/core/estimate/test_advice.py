@@ -28,6 +28,10 @@ def test_advice_is_made_of_the_figures() -> None:
     assert advised(resolved_run(CONFIG, Mode.SINGLE, 1)) == ""
     past = replace(FOUND, past={"fsdp": PastRun(0.9, 18.0)})
     assert advised(found=past).startswith("Use both devices in FSDP: 2.2 × as in an earlier run")
+    near = replace(FOUND, link=Link(500.0, 0.0, 2, "gloo", 500.0), error=0.5)
+    assert advised(found=near) == (
+        "Use one device: both devices in DDP are about as fast (1.4 × predicted, give or take 50\N{NO-BREAK SPACE}%)."
+    )
     slow = replace(FOUND, link=Link(50.0, 0.0, 2, "gloo"))
     assert advised(found=slow) == "Use one device: both devices in DDP are not faster (0.63 × predicted)."
     run = resolved_run(CONFIG, Mode.INDEPENDENT, 2)

@@ -93,6 +93,26 @@ def test_an_earlier_run_of_the_same_shape_is_believed() -> None:
     assert times(found=found)["fsdp"].source == "probe"
 
 
+def test_a_gain_is_one_only_beyond_the_error() -> None:
+    nearly = {**FOUND.steps, ("cpu", 4, 2): replace(FOUND.steps["cpu", 4, 2], pass_s=1.6)}
+    assert times(found=replace(FOUND, steps=nearly))["ddp"].speedup == pytest.approx(2 / 1.72)
+    gains = {
+        error: times(found=replace(FOUND, steps=nearly, error=error))["ddp"].gain for error in (None, 0.01, 0.1, 0.2)
+    }
+    assert gains == {None: "faster", 0.01: "faster", 0.1: "faster", 0.2: "same"}
+    hardly = {**FOUND.steps, ("cpu", 4, 2): replace(FOUND.steps["cpu", 4, 2], pass_s=1.7)}
+    assert times(found=replace(FOUND, steps=hardly))["ddp"].gain == "same", "1.10 ×, and no run has shown the error"
+    seen = {"ddp": PastRun(1.8, 16 / 1.8), "single": PastRun(1.0, 8.0)}
+    assert times(found=replace(FOUND, past=seen))["ddp"].gain == "faster", "both were achieved"
+
+
+def test_ranks_in_step_wait_for_whichever_is_slowest() -> None:
+    waits = {**FOUND.steps, ("cpu", 4, 2): replace(FOUND.steps["cpu", 4, 2], wait_s=0.1)}
+    found = times(found=replace(FOUND, steps=waits))
+    assert found["ddp"].step_s == pytest.approx(1.3)
+    assert found["independent"].step_s == pytest.approx(1.18), "each goes on by itself"
+
+
 def test_what_was_not_measured_is_not_guessed() -> None:
     nothing = times(found=TimeFigures())
     assert {time.reason for time in nothing.values()} == {NO_STEP}
