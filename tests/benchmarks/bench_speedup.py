@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import secrets
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -82,7 +83,7 @@ def _error(predicted: float, achieved: float) -> str:
 
 def take_turn(bench: Bench, case: str, mode: str) -> Row:
     """Predicts and trains a mode and one device."""
-    runs = bench.folder / case / mode.replace(" ", "-")
+    runs = bench.folder / case / f"{mode.replace(' ', '-')}-{secrets.token_hex(2)}"
     for kept in (bench.folder / "home").rglob("steps-*.json"):
         kept.unlink()
     arguments = ["--recipe", case, *CASES[case], "--runs-dir", str(runs)]
@@ -137,11 +138,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--modes", nargs="*", default=None)
+    parser.add_argument("--folder", type=Path, help="keeps the models' sizes for the next call")
     asked: Any = parser.parse_args(argv)
     print(HEAD)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as made:
+        bench = Bench(asked.folder or Path(made))
+        bench.folder.mkdir(parents=True, exist_ok=True)
         for case in asked.cases:
-            measure(Bench(Path(folder)), case, asked.modes or MODES_OF.get(case, list(MODES)[1:]))
+            measure(bench, case, asked.modes or MODES_OF.get(case, list(MODES)[1:]))
 
 
 if __name__ == "__main__":

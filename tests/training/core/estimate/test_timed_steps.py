@@ -94,7 +94,7 @@ def test_a_rank_that_is_killed_ends_the_others(tmp_path: Path) -> None:
 def test_a_cancelled_probe_leaves_no_process(tmp_path: Path) -> None:
     with pytest.raises(EstimateError, match="cancelled"):
         find_steps(made(tmp_path), cancelled=lambda: len(probes()) > 1)
-    with pytest.raises(EstimateError, match="did not finish within 0.1 s"):
+    with pytest.raises(EstimateError, match="did not finish"):
         find_steps(made(tmp_path), limit_s=0.1)
     assert probes() == []
     assert known_steps(made(tmp_path)) == {}
