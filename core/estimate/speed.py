@@ -193,7 +193,8 @@ def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Spee
     if traffic.collectives:
         if found.link is None:
             return NO_LINK
-        exchange_s = traffic.seconds(found.link, shared_memory=layout.shared_memory)
+        by_fsdp = run.mode.is_sharded and layout.stage > 1 and not layout.by_deepspeed
+        exchange_s = traffic.seconds(found.link, shared_memory=layout.shared_memory, by_fsdp=by_fsdp)
     sent = traffic.sent_bytes(run.world_size)
     share = 1 / run.world_size if run.mode.is_sharded else 1.0
     times = [one.step_s(run.batch, share) + exchange_s for one in known]

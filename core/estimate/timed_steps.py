@@ -86,9 +86,9 @@ def _figures(run: ResolvedRun, times: Sequence[RankTimes]) -> dict[StepKey, Step
 def _check(answers: Sequence[Answer], limit_s: float) -> None:
     """Raises what the first rank that failed has said; ranks that waited for it fail after it."""
     errors = [error_in(answer.values or {}, EstimateError) for answer in answers]
-    told = [error for error in errors if error is not None]
-    if told:
-        raise next((error for error in told if not isinstance(error, EstimateError)), told[0])
+    explained = [error for error in errors if error is not None]
+    if explained:
+        raise next((error for error in explained if not isinstance(error, EstimateError)), explained[0])
     if not all(answer.in_time for answer in answers) and all(answer.code in (None, 0) for answer in answers):
         cause = f"The time of a step could not be measured: the ranks did not finish within {limit_s:g} s."
         raise EstimateError(cause, _DOCTOR, title=_TITLE)

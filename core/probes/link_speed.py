@@ -81,7 +81,8 @@ def measure_link(
             wait_until_ended(children, limit_s, waiting)
             values = _result(children, commands, limit_s)
         rendezvous.unlink(missing_ok=True)
-    return Link(values["mb_per_s"], values["latency_s"], len(devices), backend, values.get("shared_mb_per_s"))
+    more = [values.get(name) for name in ("shared_mb_per_s", "sharded_mb_per_s", "sharded_latency_s")]
+    return Link(values["mb_per_s"], values["latency_s"], len(devices), backend, *more)
 
 
 def known_link(devices: Sequence[Device], platform: Platform, folder: Path) -> Link | None:

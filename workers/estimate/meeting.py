@@ -38,7 +38,7 @@ class Meeting:
     """Connects ranks through rank 0; a context manager.
 
     Args:
-        rank, ranks: This one's number, and how many there are. One alone waits for nobody.
+        rank, ranks: This one's number, and how many there are. One alone waits for none.
         folder: That all share; rank 0 writes there where it listens.
         limit_s: How long to wait for the others.
 

@@ -88,7 +88,7 @@ def test_ranks_that_do_not_come_are_not_waited_for_long(tmp_path: Path) -> None:
         Meeting(1, 2, tmp_path / "empty", 0.1)
 
 
-def test_one_alone_waits_for_nobody(tmp_path: Path) -> None:
+def test_one_alone_does_not_wait(tmp_path: Path) -> None:
     with Meeting(0, 1, tmp_path) as meeting:
         assert meeting.highest(3.0) == 3.0
     assert not (tmp_path / "meeting.json").exists()

@@ -24,7 +24,7 @@ from core.launch.resolved import ResolvedRun
 from core.machine.devices.device import Device
 from core.probes.sync_cost import Link
 from tests.helpers.resolved_run import resolved_run
-from tests.unit.core.estimate.made import CONFIG, FIGURES, FOUND, MB, RUN
+from tests.unit.core.estimate.made import CONFIG, FIGURES, FOUND, LINK, MB, RUN
 
 
 def times(run: ResolvedRun = RUN, found: TimeFigures = FOUND, prices: Prices = NO_PRICES) -> dict[str, TimeEstimate]:
@@ -104,6 +104,16 @@ def test_a_gain_is_one_only_beyond_the_error() -> None:
     assert times(found=replace(FOUND, steps=hardly))["ddp"].gain == "same", "1.10 ×, and no run has shown the error"
     seen = {"ddp": PastRun(1.8, 16 / 1.8), "single": PastRun(1.0, 8.0)}
     assert times(found=replace(FOUND, past=seen))["ddp"].gain == "faster", "both were achieved"
+
+
+def test_fsdps_own_copies_are_in_the_exchange_where_they_were_timed() -> None:
+    link = replace(LINK, sharded_mb_per_s=100.0, sharded_latency_s=0.001)
+    found = times(found=replace(FOUND, link=link))
+    # 100 MB of gradients, and 100 or 200 MB of weights, which count half; 9 parts, each 2 or 3 times.
+    assert found["zero2"].exchange_s == pytest.approx(1.5 + 0.018)
+    assert found["fsdp"].exchange_s == pytest.approx(2.0 + 0.027)
+    assert found["ddp"].exchange_s == pytest.approx(0.02), "it does not shard"
+    assert found["zero1"].exchange_s == times()["zero1"].exchange_s, "nor does stage 1 by FSDP"
 
 
 def test_ranks_in_step_wait_for_whichever_is_slowest() -> None:
