@@ -126,7 +126,7 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
     copy = max(0, max(kept.copied, merged) - room) if layout.on_cpu else 0
     # Gradients lie in what trained weights leave, and so do gaps between them; weights without gradients leave holes.
     holes = max(gaps, kept.dropped) + kept.dropped_frozen if layout.on_cpu else 0
-    copy_gap = figures.copy_gap_bytes if copy else 0
+    copy_gap = _copy_gap(figures, kept.copied) if layout.on_cpu else 0
     framework = baselines.of(layout.engine) + figures.recipe_bytes + figures.data_bytes if layout.on_cpu else 0
     return RankMemory(
         kept.parameters,
@@ -138,6 +138,12 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
         framework,
         left + holes + copy_gap,
     )
+
+
+def _copy_gap(figures: ModelFigures, copied: int) -> int:
+    """What a copy of so many bytes leaves unused between its tensors; measured with one of all there is to copy."""
+    whole = figures.parameter_bytes + figures.buffer_bytes + figures.optimizer_ratio * figures.trainable_bytes
+    return round(figures.copy_gap_bytes * min(1.0, copied / max(1.0, whole)))
 
 
 def host_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, rank: int = 0) -> int:

@@ -90,10 +90,11 @@ def test_gaps_grow_with_a_pass() -> None:
     assert narrow.allocator == 23 * MB
 
 
-def test_a_copy_leaves_gaps_only_where_it_finds_no_room() -> None:
-    crumbs = figures(copy_gap_bytes=7 * MB)
-    assert rank_memory(crumbs, BASELINES, DDP).allocator == 107 * MB
+def test_a_copy_leaves_gaps_as_far_as_a_rank_makes_one() -> None:
+    crumbs = figures(copy_gap_bytes=6 * MB)
+    assert rank_memory(crumbs, BASELINES, DDP).allocator == 106 * MB
     assert rank_memory(crumbs, BASELINES, DDP, rank=1).allocator == 100 * MB  # it copies nothing
+    assert rank_memory(crumbs, BASELINES, FSDP).allocator == 203 * MB  # it copies half
 
 
 def test_weights_that_are_dropped_leave_holes() -> None:
