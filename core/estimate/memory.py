@@ -141,7 +141,7 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
 
 
 def _copy_gap(figures: ModelFigures, copied: int) -> int:
-    """What a copy of so many bytes leaves unused between its tensors; measured with one of all there is to copy."""
+    """What a copy of this size leaves unused between its tensors; measured with one of all there is to copy."""
     whole = figures.parameter_bytes + figures.buffer_bytes + figures.optimizer_ratio * figures.trainable_bytes
     return round(figures.copy_gap_bytes * min(1.0, copied / max(1.0, whole)))
 
