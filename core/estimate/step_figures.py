@@ -169,7 +169,8 @@ def _wait_s(ranks: Sequence[RankTimes]) -> float:
     """How much longer the slowest rank of each step takes than the rank that is slowest in the middle."""
     lengths = [[step.pass_s + step.update_s for step in _counted(rank.together)] for rank in ranks]
     slowest = [max(step) for step in zip(*lengths, strict=False)]
-    return max(0.0, statistics.median(slowest) - max(statistics.median(length) for length in lengths))
+    middle_s: float = statistics.median(slowest) - max(statistics.median(length) for length in lengths)
+    return max(0.0, middle_s)
 
 
 def _counted(turns: TimedTurns) -> Sequence[TimedStep]:
