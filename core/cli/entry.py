@@ -43,6 +43,7 @@ _COMMANDS: Final = {
     "doctor": "core.cli.doctor",
     "measure": "core.cli.measure",
     "estimate": "core.cli.estimate",
+    "tune": "core.cli.tune",
     "preview": "core.cli.preview",
 }
 INTERRUPTED: Final = 130

@@ -220,6 +220,12 @@ def _add_estimate(estimate: Parser) -> None:
     _add_json(estimate)
 
 
+def _add_tune(tune: Parser) -> None:
+    add_train_flags(tune)
+    tune.add_argument("--seconds", metavar="S", type=float, help="How long settings are tried. Default: 60.")
+    _add_json(tune)
+
+
 def _add_doctor(doctor: Parser) -> None:
     add_train_flags(doctor)
     doctor.add_argument(
@@ -354,6 +360,11 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
         "estimate",
         "Estimate a run's memory, time and cost in every mode before it starts; --history: how true that was.",
         _add_estimate,
+    ),
+    (
+        "tune",
+        "Try settings with real steps on all devices, and show those with which a run trains fastest.",
+        _add_tune,
     ),
     (
         "preview",

@@ -20,12 +20,8 @@ from torch import Tensor, nn
 
 from core.config import RunConfig
 from core.config.batch import Batch
-from core.paths import token_cache_dir
-from core.protocol.messages import DataReady
-from workers.data.reading.corpus import open_corpus
-from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
-from workers.data.tokens.tokenizer_spec import TokenizerSpec
 from workers.estimate.live_bytes import LiveBytes, lines_through, peak_of
+from workers.estimate.measured_run import MeasuredRun, NoHost
 from workers.estimate.step_times import StepTimes
 from workers.host_link.peak_memory import peak_rss_bytes
 from workers.optim.optimizer import Optimization
@@ -38,8 +34,6 @@ from workers.training.evaluation import to_device
 from workers.training.session import Session
 from workers.training.task import LossAndMetrics, StepSamples, Task
 
-SAMPLE_BYTES: Final = 1 << 20
-"""Of a dataset without cached tokens so much text is tokenised; what is in it does not matter."""
 ROOM: Final = 0.5
 """Share of the free memory that whole steps may take."""
 LIMIT_S: Final = 10.0
@@ -52,51 +46,17 @@ _META: Final = torch.device("meta")
 Say = Callable[[dict[str, Any]], None]
 
 
-class _NoHost:
-    """A session's reporter and inbox without a host: what was prepared comes back from it."""
-
-    def __init__(self) -> None:
-        self._data = DataReady(0, 0)
-
-    def send(self, message: object) -> None:
-        if isinstance(message, DataReady):
-            self._data = message
-
-    def event(self, name: str, /, **fields: object) -> None:
-        del name, fields
-
-    def wait_for_data(self, timeout_s: float) -> DataReady:
-        del timeout_s
-        return self._data
-
-
-class _ProbedRun(Run):
-    """A recipe's run on a part of its data, whose training is a measurement."""
+class _ProbedRun(MeasuredRun):
+    """A recipe's run for which no second rank is needed."""
 
     def __init__(self, session: Session, measure: Callable[[Task], None], *, alone: bool) -> None:
-        super().__init__(session)
-        self._measure = measure
+        super().__init__(session, measure)
         self._alone = alone
 
     @property
     def rank(self) -> int:
         """The first one; without weights, the second once the data is there: the first may try what it has built."""
         return 0 if self._alone or not self.samples else 1
-
-    def tokenize(self, tokenizer: TokenizerSpec) -> TokenData:
-        """The cached tokens of the dataset, or those of its first text."""
-        found = found_tokens(self._open_corpus(), tokenizer, token_cache_dir())
-        if found is not None:
-            return found
-        wanted = max(SAMPLE_BYTES, 64 * self.config.seq_len)
-        text = "".join(self.texts(wanted)) or "\n"
-        sample = self._session.run_dir / "sample.txt"
-        sample.write_text(text * -(-wanted // len(text)), encoding="utf-8")
-        return tokenise(open_corpus(str(sample), {}), tokenizer, self._session.run_dir / "tokens")
-
-    def fit(self, task: Task) -> None:
-        """Measures instead of training."""
-        self._measure(task)
 
 
 def probe(
@@ -183,7 +143,7 @@ def _run(
     device: torch.device,
     measure: Callable[[Task], None],
 ) -> None:
-    no_host: Any = _NoHost()
+    no_host: Any = NoHost()
     strategy = SingleStrategy(RankPlace(0, 1, torch.device("cpu") if device == _META else device))
     main(_ProbedRun(Session(config, folder, strategy, batch, no_host, no_host), measure, alone=device != _META))
 
