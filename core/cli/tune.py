@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Final
 
 from core.cli.device_request import with_devices
@@ -18,9 +20,11 @@ from core.launch.resolved import ResolvedRun, resolve
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
 from core.recipes.check import check_by_recipe
+from core.tune.ranks import CancelledError
+from core.tune.remembered import FILE, remember
 from core.tune.result import OUTCOMES, Result
 from core.tune.tuned import Tuned
-from core.tune.tuner import SECONDS, Progress, check_tunable
+from core.tune.tuner import SECONDS, Progress, Tell, check_tunable, find_room
 from core.tune.tuner import tune as find
 
 _LEAST_S: Final = 10.0
@@ -38,13 +42,22 @@ def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.progress(f"{progress.doing} ({100 * progress.share:.0f} % of the time)")
 
     with counted_interrupts() as interrupts:
-        found = find(run, runs_dir, seconds=seconds, told=told, cancelled=lambda: interrupts.count > 0)
+        found = _found(run, runs_dir, seconds, told, lambda: interrupts.count > 0)
     terminal.end_progress()
+    remember(runs_dir / FILE, found)
     if arguments.json:
         terminal.json(found.as_dict())
     else:
         _show(terminal, found)
     return INTERRUPTED_TWICE if interrupts.count else 0
+
+
+def _found(run: ResolvedRun, runs_dir: Path, seconds: float, told: Tell, cancelled: Callable[[], bool]) -> Tuned:
+    try:
+        room = find_room(run, runs_dir, told=told, cancelled=cancelled)
+    except CancelledError:
+        return Tuned(run, (), is_stopped=True)
+    return find(run, room, seconds=seconds, told=told, cancelled=cancelled)
 
 
 def _run(arguments: argparse.Namespace) -> ResolvedRun:

@@ -28,7 +28,11 @@ from core.tune.answers import Answered, Death, RankAnswer, judge
 GRACE_S: Final = 3.0
 """So long the other ranks may take to notice that one of them failed."""
 START_S: Final = 60.0
-"""Of a set's first trial beyond its own time: torch is imported, data prepared."""
+"""So long a set may take to import torch."""
+PREPARE_S: Final = 60.0
+"""So much longer its first trial may take: it prepares the data."""
+END_S: Final = 5.0
+"""So long killed processes may take to be gone."""
 _POLL_S: Final = 0.02
 
 
@@ -50,7 +54,7 @@ class TrialRanks:
 
     Attributes:
         is_usable: Whether all ranks wait for the next trial; else a fresh set is needed.
-        is_fresh: No trial was asked for yet.
+        took_s: Seconds of the newest trial, without the start of the processes.
     """
 
     def __init__(self, run: ResolvedRun, cancelled: Callable[[], bool] = lambda: False) -> None:
@@ -60,18 +64,14 @@ class TrialRanks:
         self._tree = ProcessTree()
         self._number = 0
         self._rendezvous: list[Path] = []
-        self.is_usable = True
+        self._children: list[Child] = []
+        self.is_usable, self.took_s = True, 0.0
         try:
-            self._commands = plan_trials(run, self._folder, sys.executable)
-            self._children = [self._start(command) for command in self._commands]
+            for command in plan_trials(run, self._folder, sys.executable):
+                self._children.append(self._start(command))
         except BaseException:
             self.close()
             raise
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether the first trial is still to come."""
-        return self._number == 0
 
     def make(self, run: ResolvedRun, seconds: float, limit_s: float) -> Answered:
         """Makes a trial. Blocks.
@@ -84,24 +84,15 @@ class TrialRanks:
         Raises:
             CancelledError: `cancelled` said so; the set cannot be used any more.
         """
-        deadline = time.monotonic() + limit_s + (START_S if self.is_fresh else 0.0)
+        is_first = self._number == 0
         self._number += 1
-        self._ask(run, seconds)
         self.is_usable = False
-        noticed: float | None = None
-        while True:
-            if self._cancelled():
-                raise CancelledError
-            ended = [child.poll() for child in self._children]
-            answers = [self._answer(rank) for rank in range(len(self._children))]
-            if all(answer is not None for answer in answers):
-                break
-            trouble = any(code is not None for code in ended) or any(_failed(answer) for answer in answers)
-            now = time.monotonic()
-            noticed = noticed or (now if trouble else None)
-            if now >= deadline or (noticed is not None and now >= noticed + GRACE_S):
-                break
-            time.sleep(_POLL_S)
+        if is_first:
+            self._wait(lambda: self._are_there("ready"), START_S)
+        self._ask(run, seconds)
+        began = time.monotonic()
+        answers = self._answers(limit_s + (PREPARE_S if is_first else 0.0))
+        self.took_s = time.monotonic() - began
         deaths = {
             rank: Death(read_answer(child).failure, ended_by_force(code))
             for rank, child in enumerate(self._children)
@@ -114,9 +105,45 @@ class TrialRanks:
 
     def close(self) -> None:
         """Ends the ranks and removes what they wrote."""
+        deadline = time.monotonic() + END_S
+        self._tree.kill(deadline)
+        # A killed process counts as gone while its threads are still ending; its exit code comes a moment later.
+        while any(child.poll() is None for child in self._children) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
         self._tree.close()
         self._forget_rendezvous()
         self._temporary.cleanup()
+
+    def _answers(self, limit_s: float) -> list[RankAnswer | None]:
+        """Each rank's answer, as far as they come in time."""
+        noticed: float | None = None
+
+        def is_over() -> bool:
+            nonlocal noticed
+            answers = [self._answer(rank) for rank in range(len(self._children))]
+            now = time.monotonic()
+            if noticed is None and (self._has_ended() or any(_failed(answer) for answer in answers)):
+                noticed = now
+            late = noticed is not None and now >= noticed + GRACE_S
+            return late or all(answer is not None for answer in answers)
+
+        self._wait(is_over, limit_s)
+        return [self._answer(rank) for rank in range(len(self._children))]
+
+    def _wait(self, is_over: Callable[[], bool], limit_s: float) -> None:
+        deadline = time.monotonic() + limit_s
+        while not is_over() and time.monotonic() < deadline:
+            if self._cancelled():
+                raise CancelledError
+            time.sleep(_POLL_S)
+
+    def _are_there(self, name: str) -> bool:
+        """Whether every rank has left such a file, or one has ended."""
+        ranks = range(len(self._children))
+        return self._has_ended() or all((self._folder / f"rank{rank}" / name).exists() for rank in ranks)
+
+    def _has_ended(self) -> bool:
+        return any(child.poll() is not None for child in self._children)
 
     def _start(self, command: RankCommand) -> Child:
         return self._tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)

@@ -87,8 +87,8 @@ class Tuned:
             text = changes_text(self.changes)
             if self.comparison is None:
                 return f"Your settings don't work here: {self.results[0].cause} The fastest that do: {text}."
-            speed = f"{self.comparison.gain:.2f} × as fast as your settings"
-            return f"{text[0].upper()}{text[1:]}: {speed} ({self.comparison.range} in {len(self.comparison.ratios)} turns)."
+            turns = f"{self.comparison.range} in {len(self.comparison.ratios)} pairs of turns"
+            return f"{text[0].upper()}{text[1:]}: {self.comparison.gain:.2f} × as fast as your settings ({turns})."
         if self.is_stopped:
             return self._stopped()
         if self.comparison is None:

@@ -27,14 +27,24 @@ from core.tune.tuned import Tuned
 
 SECONDS: Final = 60.0
 """For all trials and the comparison. What an estimate needs is measured before that, once for each model."""
-STEPS_S: Final = 1.5
-"""How long the steps of a trial are timed."""
-TURN_S: Final = 2.0
-"""The same in the comparison."""
-LIMIT_S: Final = 20.0
-"""For one trial, unless an earlier one says that it takes longer."""
 _PATIENCE: Final = 4.0
 """So many times as long as expected may a trial take."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds of trials.
+
+    Attributes:
+        steps_s: How long the steps of a trial are timed.
+        turn_s: The same in the comparison.
+        limit_s: For one trial, unless an earlier one says that it takes longer. A set of processes gets more for its
+            first one (`core.tune.ranks`).
+    """
+
+    steps_s: float = 1.5
+    turn_s: float = 2.0
+    limit_s: float = 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,11 +88,41 @@ def check_tunable(run: ResolvedRun) -> None:
         )
 
 
+def find_room(
+    run: ResolvedRun, runs_dir: Path, *, told: Tell = lambda _: None, cancelled: Callable[[], bool] = lambda: False
+) -> Room:
+    """What trials of a run may take: its model is measured where it is not known, in about twenty seconds. Blocks.
+
+    Args:
+        run: What would be trained.
+        runs_dir: Where runs are kept.
+        told: Called with what is measured.
+        cancelled: Asked now and then; True ends it.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+        RankdeckError: What the recipe itself would raise; or the model could not be measured.
+    """
+    start = Choice.of(run)
+    told(Progress("Measuring the model"))
+    try:
+        figures, baselines = find_figures(run, cancelled=cancelled), find_baselines(run, cancelled=cancelled)
+        stored = None
+        if start.checkpointing:
+            stored = find_figures(replace(start, checkpointing=False).applied(run), cancelled=cancelled)
+    except ProbeCancelledError:
+        raise CancelledError from None
+    with DeviceMonitor() as monitor:
+        free = free_now(monitor.sample(), runs_dir)
+    return Room(figures, baselines, free, stored)
+
+
 def tune(
     run: ResolvedRun,
-    runs_dir: Path,
+    room: Room,
     *,
     seconds: float = SECONDS,
+    pace: Pace = Pace(),
     told: Tell = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Tuned:
@@ -92,38 +132,21 @@ def tune(
 
     Args:
         run: What would be trained; its global batch stays.
-        runs_dir: Where runs are kept.
+        room: What a trial may take.
         seconds: For trials and comparison.
+        pace: Of a trial.
         told: Called with each step of it.
         cancelled: Asked now and then; True ends it, with what was found so far.
 
     Raises:
         ConfigError: See `check_tunable`.
-        RankdeckError: What the recipe itself would raise; or the model could not be measured.
     """
     check_tunable(run)
-    try:
-        room = _room(run, runs_dir, told, cancelled)
-    except ProbeCancelledError:
-        return Tuned(run, (), is_stopped=True)
-    tuner = _Tuner(run, room, time.monotonic() + seconds, seconds, told, cancelled)
+    tuner = _Tuner(run, room, time.monotonic() + seconds, seconds, pace, told, cancelled)
     try:
         return tuner.tune()
     finally:
         tuner.close()
-
-
-def _room(run: ResolvedRun, runs_dir: Path, told: Tell, cancelled: Callable[[], bool]) -> Room:
-    told(Progress("Measuring the model"))
-    figures = find_figures(run, cancelled=cancelled)
-    baselines = find_baselines(run, cancelled=cancelled)
-    stored = None
-    start = Choice.of(run)
-    if start.checkpointing:
-        stored = find_figures(replace(start, checkpointing=False).applied(run), cancelled=cancelled)
-    with DeviceMonitor() as monitor:
-        free = free_now(monitor.sample(), runs_dir)
-    return Room(figures, baselines, free, stored)
 
 
 @dataclass(slots=True)
@@ -134,6 +157,7 @@ class _Tuner:
     room: Room
     deadline: float
     seconds: float
+    pace: Pace
     told: Tell
     cancelled: Callable[[], bool]
     results: list[Result] = field(default_factory=list)
@@ -159,7 +183,7 @@ class _Tuner:
             if self.results and self._left_s() < self._comparison_s() + self._expected_s(choice):
                 return
             self._tell(f"Trying {_name(choice)}")
-            self.results.append(self._tried(choice, STEPS_S))
+            self.results.append(self._tried(choice, self.pace.steps_s))
 
     def _compared(self) -> Tuned:
         """The best settings and the run's own in turns, if they are not the same."""
@@ -168,11 +192,11 @@ class _Tuner:
             return Tuned(self.run, tuple(self.results))
         speeds = list[float]()
         for number, turn in enumerate(TURNS, 1):
-            one_s = max(own.took_s, best.took_s) - STEPS_S + TURN_S
+            one_s = max(own.took_s, best.took_s) - self.pace.steps_s + self.pace.turn_s
             if number > 4 and self._left_s() < one_s:
                 break
             self._tell(f"Comparing with your settings, turn {number} of {len(TURNS)}")
-            result = self._tried((own, best)[turn].choice, TURN_S)
+            result = self._tried((own, best)[turn].choice, self.pace.turn_s)
             if not result.is_measured:
                 break
             speeds.append(result.samples_per_s)
@@ -187,9 +211,8 @@ class _Tuner:
         need = self.room.need_bytes(self.run, run)
         if shortage := self.room.shortage(self.run, run):
             return Result(choice, "too_large", need_bytes=need, cause=shortage)
-        began = time.monotonic()
-        answered = self._answered(run, seconds, max(LIMIT_S, _PATIENCE * self._expected_s(choice)))
-        took_s = time.monotonic() - began
+        answered = self._answered(run, seconds, max(self.pace.limit_s, _PATIENCE * self._expected_s(choice)))
+        took_s = 0.0 if self._ranks is None else self._ranks.took_s
         if answered.outcome != "measured":
             return Result(choice, answered.outcome, took_s=took_s, need_bytes=need, cause=answered.cause)
         return Result(
@@ -220,7 +243,7 @@ class _Tuner:
         """Seconds of a trial, from that of the nearest micro-batch; its steps grow with it."""
         made = [result for result in self.results if result.is_measured]
         if not made:
-            return LIMIT_S / _PATIENCE
+            return self.pace.limit_s / _PATIENCE
         near = min(made, key=lambda result: abs(result.choice.micro_batch - choice.micro_batch))
         return near.took_s * max(1.0, choice.micro_batch / near.choice.micro_batch)
 
@@ -228,7 +251,7 @@ class _Tuner:
         best = fastest(self.results)
         if best is None or best.choice == self.results[0].choice:
             return 0.0
-        return len(TURNS) / 2 * (self.results[0].took_s + best.took_s + 2 * (TURN_S - STEPS_S))
+        return len(TURNS) * (min(self.results[0].took_s, best.took_s) + self.pace.turn_s - self.pace.steps_s)
 
     def _left_s(self) -> float:
         return self.deadline - time.monotonic()

@@ -48,6 +48,7 @@ def main() -> None:
         torch.set_float32_matmul_precision("high")
         torch.backends.cudnn.allow_tf32 = True
     recipe_main = load_function(get_recipe(str(context.recipe_dir)), "main")
+    (own / "ready").touch()
     number = 1
     while True:
         asked = _wait_for(folder / f"trial-{number}.json")
