@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import time
 from dataclasses import replace
+from time import time as now
 
 from core.cli.device_request import with_devices
 from core.cli.runs import chosen_runs_dir
@@ -58,17 +58,17 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.progress("Measuring bare processes (once for each PyTorch)")
     baselines = find_baselines(run)
     terminal.progress("Timing steps and the link between the devices")
-    times = find_time(run, figures, chosen_runs_dir(arguments))
+    time = find_time(run, figures, chosen_runs_dir(arguments))
     terminal.end_progress()
     kept = remembered_batch(chosen_runs_dir(arguments) / FILE, run)
-    made = overview(run, figures, baselines, free, times, prices, kept)
+    made = overview(run, figures, baselines, free, time, prices, kept)
     tuned = earlier_tuning(chosen_runs_dir(arguments) / TUNED_FILE, run)
     if arguments.json:
         terminal.json({**made.as_dict(), "tuned": None if tuned is None else tuned.changes})
     else:
         _show(terminal, made)
         if tuned is not None:
-            terminal.say(" ".join([tuned.text(time.time()), *changes_flags(tuned.changes)]))
+            terminal.say(" ".join([tuned.text(now()), *changes_flags(tuned.changes)]))
     return 0
 
 
