@@ -13,18 +13,20 @@ from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import counted_interrupts
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
-from core.errors import UsageError
+from core.errors import PreflightError, UsageError
 from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.command_line import request_from_arguments
 from core.launch.resolved import ResolvedRun, resolve
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
 from core.recipes.check import check_by_recipe
+from core.run_folder.store import list_runs
 from core.tune.ranks import CancelledError
 from core.tune.remembered import FILE, remember
 from core.tune.result import OUTCOMES, Result
+from core.tune.tunable import check_tunable
 from core.tune.tuned import Tuned
-from core.tune.tuner import SECONDS, Progress, Tell, check_tunable, find_room
+from core.tune.tuner import SECONDS, Progress, Tell, find_room
 from core.tune.tuner import tune as find
 
 _LEAST_S: Final = 10.0
@@ -36,7 +38,9 @@ def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
     seconds = SECONDS if arguments.seconds is None else arguments.seconds
     if not _LEAST_S <= seconds < 1e6:
         raise UsageError(f"--seconds is {seconds:g}.", f"Give {_LEAST_S:g} or more.")
-    runs_dir, run = chosen_runs_dir(arguments), _run(arguments)
+    runs_dir = chosen_runs_dir(arguments)
+    _refuse_beside_a_run(runs_dir)
+    run = _run(arguments)
 
     def told(progress: Progress) -> None:
         terminal.progress(f"{progress.doing} ({100 * progress.share:.0f} % of the time)")
@@ -50,6 +54,15 @@ def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
     else:
         _show(terminal, found)
     return INTERRUPTED_TWICE if interrupts.count else 0
+
+
+def _refuse_beside_a_run(runs_dir: Path) -> None:
+    live = [entry for entry in list_runs(runs_dir) if entry.state is not None and entry.state.is_live]
+    if live:
+        raise PreflightError(
+            f"{live[0].path.name} is training. Trials would slow it down, and it would slow them down.",
+            "Tune when it has ended.",
+        )
 
 
 def _found(run: ResolvedRun, runs_dir: Path, seconds: float, told: Tell, cancelled: Callable[[], bool]) -> Tuned:

@@ -12,7 +12,6 @@ from core.errors import ConfigError, PreflightError, RankdeckError
 from core.estimate.free import free_now
 from core.estimate.probe import CancelledError as ProbeCancelledError
 from core.estimate.probe import find_baselines, find_figures
-from core.launch.mode import DEEPSPEED
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.monitor import DeviceMonitor
 from core.tune.answers import Answered
@@ -23,6 +22,7 @@ from core.tune.result import Result
 from core.tune.room import Room
 from core.tune.search import Space, fastest, next_trial
 from core.tune.speed import samples_per_s, step_seconds
+from core.tune.tunable import check_tunable
 from core.tune.tuned import Tuned
 
 SECONDS: Final = 60.0
@@ -63,29 +63,6 @@ class Progress:
 
 
 Tell = Callable[[Progress], None]
-
-
-def check_tunable(run: ResolvedRun) -> None:
-    """Refuses runs that cannot be tuned.
-
-    Raises:
-        ConfigError: A program of the person's own, or DeepSpeed.
-    """
-    if run.recipe.self_contained:
-        raise ConfigError(
-            "recipe",
-            f"{run.recipe.title} has steps and batches that only it knows, so nothing can be tried with it.",
-            "Choose a recipe with a train.py.",
-            title="This cannot be tuned",
-        )
-    if run.choice.engine == DEEPSPEED:
-        raise ConfigError(
-            "zero_engine",
-            "DeepSpeed counts micro-batches itself, so trials with it are not made.",
-            "Choose PyTorch as ZeRO engine to tune; both engines train the same model.",
-            title="This cannot be tuned",
-            option="--zero-engine torch",
-        )
 
 
 def find_room(
@@ -139,7 +116,7 @@ def tune(
         cancelled: Asked now and then; True ends it, with what was found so far.
 
     Raises:
-        ConfigError: See `check_tunable`.
+        ConfigError: See `core.tune.tunable.check_tunable`.
     """
     check_tunable(run)
     tuner = _Tuner(run, room, time.monotonic() + seconds, seconds, pace, told, cancelled)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator
@@ -38,8 +39,12 @@ def no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "home"))
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     yield
-    left = [child for child in psutil.Process().children(recursive=True) if child.pid not in before]
-    assert not [child.cmdline() for child in left if "tune_main" in " ".join(child.cmdline())]
+    left = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if child.pid not in before and "workers.programs.tune_main" in child.cmdline():
+                left.append(child.pid)
+    assert not left
 
 
 def made(mode: Mode = Mode.DDP, ranks: int = 2, what: str = "", **changes: object) -> ResolvedRun:
