@@ -61,11 +61,11 @@ class EarlierTuning:
     when: float
 
     def text(self, now: float) -> str:
-        """For a person: "Tuned before: micro-batch 16, accumulation 1 (1.31 × as fast, yesterday)"."""
+        """For a person: "Tuned before: micro-batch 16, accumulation 1 (1.31 × as fast, Mon 12:17)."."""
         at = day_time(self.when, now)
         if not self.changes:
             return f"Tuned before: these settings were the fastest ({at})."
-        return f"Tuned before: {changes_text(self.changes)} ({self.gain:.2f} × as fast as the settings then, {at})."
+        return f"Tuned before: {changes_text(self.changes)} ({self.gain:.2f} × as fast, {at})."
 
 
 def remember(file: Path, found: Tuned, now: float | None = None) -> None:

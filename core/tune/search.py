@@ -22,6 +22,10 @@ from core.tune.result import Result
 SLOWER: Final = 0.95
 """A trial with less than this share of the best speed is slower; twice in a row end the doubling."""
 
+MICRO_BATCH_GAIN: Final = 1.02
+OTHER_GAIN: Final = 1.05
+"""So much faster must a trial be to be preferred: speeds of single trials differ by a few per cent by chance."""
+
 _Steps = Generator[Choice, Result, None]
 _Found = Generator[Choice, Result, Result]
 
@@ -60,11 +64,16 @@ def next_trial(space: Space, results: Sequence[Result]) -> Choice | None:
 
 
 def fastest(results: Sequence[Result]) -> Result | None:
-    """The fastest trial that trains the same model as the first one; None if none was measured."""
-    own = results[0].choice.exchange if results else ""
-    alike = [result for result in results if result.choice.is_lossless or result.choice.exchange == own]
-    measured = [result for result in alike if result.is_measured]
-    return max(measured, key=lambda result: result.samples_per_s, default=None)
+    """The fastest trial that trains the same model as the first one; None if none was measured.
+
+    Among trials that differ by no more than noise, the one that came first: it changes less.
+    """
+    best: Result | None = None
+    for result in results:
+        alike = result.choice.is_lossless or result.choice.exchange == results[0].choice.exchange
+        if result.is_measured and alike:
+            best = result if best is None else _faster(best, result)
+    return best
 
 
 def _search(space: Space) -> _Steps:
@@ -166,7 +175,11 @@ def _checkpointing(space: Space, best: Result, results: Sequence[Result]) -> _Fo
 def _faster(best: Result, tried: Result) -> Result:
     if not tried.is_measured:
         return best
-    return tried if not best.is_measured or tried.samples_per_s > best.samples_per_s else best
+    if not best.is_measured:
+        return tried
+    same = replace(tried.choice, micro_batch=0, accumulation=0) == replace(best.choice, micro_batch=0, accumulation=0)
+    least = MICRO_BATCH_GAIN if same else OTHER_GAIN
+    return tried if tried.samples_per_s > least * best.samples_per_s else best
 
 
 def _doubled(size: int, sizes: Sequence[int]) -> int | None:

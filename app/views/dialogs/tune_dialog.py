@@ -70,7 +70,7 @@ class TuneDialog(QDialog):
         text = QLabel(about, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         parts = (self.notice, text, self.table, self.bar, self.doing, self.result, buttons)
         lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.table)
-        set_first_size(self, 760, 480)
+        set_first_size(self, 840, 480)
         self.stop.setFocus()
 
     @property
