@@ -16,7 +16,7 @@ from core.launch.resolved import ResolvedRun
 from core.machine.devices.monitor import DeviceMonitor
 from core.tune.answers import Answered
 from core.tune.choice import Choice
-from core.tune.comparison import TURNS, compare
+from core.tune.comparison import LEAST_PAIRS, TURNS, compare
 from core.tune.ranks import CancelledError, TrialRanks
 from core.tune.result import Result
 from core.tune.room import Room
@@ -170,7 +170,7 @@ class _Tuner:
         speeds = list[float]()
         for number, turn in enumerate(TURNS, 1):
             one_s = max(own.took_s, best.took_s) - self.pace.steps_s + self.pace.turn_s
-            if number > 4 and self._left_s() < one_s:
+            if number > 2 * LEAST_PAIRS and self._left_s() < one_s:
                 break
             self._tell(f"Comparing with your settings, turn {number} of {len(TURNS)}")
             result = self._tried((own, best)[turn].choice, self.pace.turn_s)
@@ -228,7 +228,7 @@ class _Tuner:
         best = fastest(self.results)
         if best is None or best.choice == self.results[0].choice:
             return 0.0
-        return len(TURNS) * (min(self.results[0].took_s, best.took_s) + self.pace.turn_s - self.pace.steps_s)
+        return 2 * LEAST_PAIRS * (min(self.results[0].took_s, best.took_s) + self.pace.turn_s - self.pace.steps_s)
 
     def _left_s(self) -> float:
         return self.deadline - time.monotonic()

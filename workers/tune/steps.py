@@ -18,7 +18,7 @@ from workers.training.batches import Indices
 from workers.training.evaluation import to_device
 from workers.training.task import LossAndMetrics, StepSamples, Task
 
-MOST_MICRO_BATCHES: Final = 3
+MOST_MICRO_BATCHES: Final = 2
 """Of a step that is timed. In a step with more of them the others take as long as the first ones."""
 LEAST_STEPS: Final = 2
 MOST_STEPS: Final = 200
@@ -53,16 +53,17 @@ class Steps:
         self._number = 0
 
     def warm_up(self) -> None:
-        """Untimed steps: memory is taken, DDP orders its buckets, the optimizer makes its state."""
+        """Untimed steps of one micro-batch: memory is taken, DDP orders its buckets, the optimizer makes its state."""
         for _ in range(self._replica.passes_to_settle + 1):
-            self._step()
+            self._pass(self._own_samples()[-self._batch.micro :], last=True)
+            self._replica.update()
 
     def measure(self, seconds: float) -> float:
         """Seconds of a whole step, from steps of about so many seconds in all."""
-        first_s = self._step()[0]
+        first_s, whole_s = self._step()
         mean_s = self._strategy.total([first_s])[0] / self._strategy.group_size
-        count = min(MOST_STEPS, max(LEAST_STEPS, round(seconds / max(1e-6, mean_s)) - 1))
-        return statistics.median(self._step()[1] for _ in range(count))
+        count = min(MOST_STEPS, max(LEAST_STEPS, round(seconds / max(1e-6, mean_s))))
+        return statistics.median([whole_s, *(self._step()[1] for _ in range(count - 1))])
 
     def measure_round(self, barrier: Callable[[], None]) -> float | None:
         """Seconds of a round that synchronises independent ranks, none of them late; None without rounds."""
