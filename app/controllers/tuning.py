@@ -41,7 +41,7 @@ class Tuning(QObject):
     found = Signal(object)
     failed = Signal(object)
     earlier_found = Signal(object)
-    _told = Signal(object)
+    _reported = Signal(object)
 
     def __init__(self, runner: OperationRunner, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -49,7 +49,7 @@ class Tuning(QObject):
         self._own = OperationRunner(self)  # a minute of trials must not hold up what else is to be looked at
         self.seconds = SECONDS
         self._stop: threading.Event | None = None
-        self._told.connect(self.progressed, Qt.ConnectionType.QueuedConnection)
+        self._reported.connect(self.progressed, Qt.ConnectionType.QueuedConnection)
 
     @property
     def is_going(self) -> bool:
@@ -61,17 +61,17 @@ class Tuning(QObject):
         if self._stop is not None:
             return
         self._stop = stop = threading.Event()
-        told: Callable[[Progress], None] = self._told.emit
+        on_progress: Callable[[Progress], None] = self._reported.emit
         folder, seconds = self._runs_dir, self.seconds
 
         def work() -> Tuned:
             config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
             fitted = replace(run, config=config)
             try:
-                room = find_room(fitted, folder, told=told, cancelled=stop.is_set)
+                room = find_room(fitted, folder, on_progress=on_progress, cancelled=stop.is_set)
             except CancelledError:
                 return Tuned(fitted, (), is_stopped=True)
-            made = tune(fitted, room, seconds=seconds, told=told, cancelled=stop.is_set)
+            made = tune(fitted, room, seconds=seconds, on_progress=on_progress, cancelled=stop.is_set)
             remember(folder / FILE, made)
             return made
 

@@ -42,11 +42,11 @@ def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
     _refuse_beside_a_run(runs_dir)
     run = _run(arguments)
 
-    def told(progress: Progress) -> None:
+    def on_progress(progress: Progress) -> None:
         terminal.progress(f"{progress.doing} ({100 * progress.share:.0f} % of the time)")
 
     with counted_interrupts() as interrupts:
-        found = _found(run, runs_dir, seconds, told, lambda: interrupts.count > 0)
+        found = _found(run, runs_dir, seconds, on_progress, lambda: interrupts.count > 0)
     terminal.end_progress()
     remember(runs_dir / FILE, found)
     if arguments.json:
@@ -65,12 +65,12 @@ def _refuse_beside_a_run(runs_dir: Path) -> None:
         )
 
 
-def _found(run: ResolvedRun, runs_dir: Path, seconds: float, told: Tell, cancelled: Callable[[], bool]) -> Tuned:
+def _found(run: ResolvedRun, runs_dir: Path, seconds: float, on_progress: Tell, cancelled: Callable[[], bool]) -> Tuned:
     try:
-        room = find_room(run, runs_dir, told=told, cancelled=cancelled)
+        room = find_room(run, runs_dir, on_progress=on_progress, cancelled=cancelled)
     except CancelledError:
         return Tuned(run, (), is_stopped=True)
-    return find(run, room, seconds=seconds, told=told, cancelled=cancelled)
+    return find(run, room, seconds=seconds, on_progress=on_progress, cancelled=cancelled)
 
 
 def _run(arguments: argparse.Namespace) -> ResolvedRun:

@@ -1,4 +1,4 @@
-"""What the ranks of a trial answered, and what came of it. Pure."""
+"""Answers of the ranks of a trial, and the one outcome that they come to. Pure."""
 
 from __future__ import annotations
 

@@ -58,8 +58,9 @@ class Room:
                 return _sentence(need.memory.total, need.free_bytes, f"on {device_label(need.device)}")
         if self.free.ram is not None and needs.host_bytes > SHARE * self.free.ram:
             return _sentence(needs.host_bytes, self.free.ram, "in this machine's memory")
-        if None not in (needs.commit_bytes, self.free.commit) and needs.commit_bytes > SHARE * self.free.commit:
-            return _sentence(needs.commit_bytes, self.free.commit, "in memory and page file")
+        commit, free_commit = needs.commit_bytes, self.free.commit
+        if commit is not None and free_commit is not None and commit > SHARE * free_commit:
+            return _sentence(commit, free_commit, "in memory and page file")
         return ""
 
     def _figures(self, start: ResolvedRun, run: ResolvedRun) -> ModelFigures | None:

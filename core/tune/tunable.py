@@ -1,4 +1,4 @@
-"""Which runs can be tuned. Pure."""
+"""Runs that can be tuned, and why others cannot. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tuning found, as a value with its sentences. Pure."""
+"""`Tuned`: what tuning found, as a value with its sentences. Pure."""
 
 from __future__ import annotations
 

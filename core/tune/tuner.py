@@ -28,7 +28,7 @@ from core.tune.tuned import Tuned
 SECONDS: Final = 60.0
 """For all trials and the comparison. What an estimate needs is measured before that, once for each model."""
 _PATIENCE: Final = 4.0
-"""So many times as long as expected may a trial take."""
+"""A trial may take this many times as long as expected."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +66,18 @@ Tell = Callable[[Progress], None]
 
 
 def find_room(
-    run: ResolvedRun, runs_dir: Path, *, told: Tell = lambda _: None, cancelled: Callable[[], bool] = lambda: False
+    run: ResolvedRun,
+    runs_dir: Path,
+    *,
+    on_progress: Tell = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
 ) -> Room:
     """What trials of a run may take: its model is measured where it is not known, in about twenty seconds. Blocks.
 
     Args:
         run: What would be trained.
         runs_dir: Where runs are kept.
-        told: Called with what is measured.
+        on_progress: Called with what is measured.
         cancelled: Asked now and then; True ends it.
 
     Raises:
@@ -81,7 +85,7 @@ def find_room(
         RankdeckError: What the recipe itself would raise; or the model could not be measured.
     """
     start = Choice.of(run)
-    told(Progress("Measuring the model"))
+    on_progress(Progress("Measuring the model"))
     try:
         figures, baselines = find_figures(run, cancelled=cancelled), find_baselines(run, cancelled=cancelled)
         stored = None
@@ -100,7 +104,7 @@ def tune(
     *,
     seconds: float = SECONDS,
     pace: Pace = Pace(),
-    told: Tell = lambda _: None,
+    on_progress: Tell = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Tuned:
     """Finds the settings with which a run trains fastest. Blocks for about `seconds`; may be called from any thread.
@@ -112,14 +116,14 @@ def tune(
         room: What a trial may take.
         seconds: For trials and comparison.
         pace: Of a trial.
-        told: Called with each step of it.
+        on_progress: Called with each step of it.
         cancelled: Asked now and then; True ends it, with what was found so far.
 
     Raises:
         ConfigError: See `core.tune.tunable.check_tunable`.
     """
     check_tunable(run)
-    tuner = _Tuner(run, room, time.monotonic() + seconds, seconds, pace, told, cancelled)
+    tuner = _Tuner(run, room, time.monotonic() + seconds, seconds, pace, on_progress, cancelled)
     try:
         return tuner.tune()
     finally:
@@ -135,7 +139,7 @@ class _Tuner:
     deadline: float
     seconds: float
     pace: Pace
-    told: Tell
+    on_progress: Tell
     cancelled: Callable[[], bool]
     results: list[Result] = field(default_factory=list)
     _ranks: TrialRanks | None = None
@@ -235,7 +239,7 @@ class _Tuner:
 
     def _tell(self, doing: str) -> None:
         share = 1 - self._left_s() / self.seconds
-        self.told(Progress(doing, tuple(self.results), min(1.0, max(0.0, share))))
+        self.on_progress(Progress(doing, tuple(self.results), min(1.0, max(0.0, share))))
 
 
 def space_of(run: ResolvedRun) -> Space:

@@ -59,7 +59,7 @@ class Steps:
             self._replica.update()
 
     def measure(self, seconds: float) -> float:
-        """Seconds of a whole step, from steps of about so many seconds in all."""
+        """Seconds of a whole step, the median of steps that last about `seconds` in all."""
         first_s, whole_s = self._step()
         mean_s = self._strategy.total([first_s])[0] / self._strategy.group_size
         count = min(MOST_STEPS, max(LEAST_STEPS, round(seconds / max(1e-6, mean_s))))

@@ -124,11 +124,11 @@ def _measured(session: Session, task: Task, seconds: float, barrier: Callable[[]
 
 
 def _failure(error: Exception, device: torch.device) -> dict[str, Any]:
-    told = explain(error, str(device))
+    failure = explain(error, str(device))
     if is_out_of_memory(error):
-        return {"outcome": "out_of_memory", "cause": told.cause}
-    secondary = told.peer_lost or isinstance(error, PeerLostError)
-    return {"outcome": "failed", "cause": told.cause, "secondary": secondary}
+        return {"outcome": "out_of_memory", "cause": failure.cause}
+    secondary = failure.peer_lost or isinstance(error, PeerLostError)
+    return {"outcome": "failed", "cause": failure.cause, "secondary": secondary}
 
 
 def _close(strategy: Strategy) -> None:

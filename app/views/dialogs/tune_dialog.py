@@ -55,9 +55,9 @@ class TuneDialog(QDialog):
         self.table = _make_table()
         self.bar = named(QProgressBar(minimum=0, maximum=_STEPS, textVisible=False), "Time that is over")
         self.doing = muted_label("Starting…")
-        self.result = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        self.result.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.result.hide()
+        self.sentence = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.sentence.hide()
         buttons = QDialogButtonBox()
         self.use = primary_button("&Use these settings")
         self.use.hide()
@@ -68,7 +68,7 @@ class TuneDialog(QDialog):
         self.use.clicked.connect(self._on_use_clicked)
         self.stop.clicked.connect(self._on_stop_clicked)
         text = QLabel(about, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        parts = (self.notice, text, self.table, self.bar, self.doing, self.result, buttons)
+        parts = (self.notice, text, self.table, self.bar, self.doing, self.sentence, buttons)
         lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.table)
         set_first_size(self, 840, 480)
         self.stop.setFocus()
@@ -92,7 +92,7 @@ class TuneDialog(QDialog):
         for number, line in enumerate(lines):
             self._show_line(self.table.topLevelItem(number), line)
         if lines:
-            self.table.scrollToItem(self.table.topLevelItem(len(lines) - 1))
+            self.table.scrollToBottom()
 
     def _show_line(self, item: QTreeWidgetItem | None, line: TrialLine) -> None:
         assert item is not None
@@ -111,8 +111,8 @@ class TuneDialog(QDialog):
         """What was found; `can_use`: it is better than what the form holds."""
         self._end()
         self.show_lines(lines)
-        self.result.setText(text)
-        self.result.show()
+        self.sentence.setText(text)
+        self.sentence.show()
         self.use.setVisible(can_use)
         if can_use:
             self.use.setDefault(True)

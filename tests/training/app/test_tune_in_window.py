@@ -72,7 +72,7 @@ def test_settings_that_are_found_fill_the_form_and_are_offered_again(
     assert dialog.is_going and dialog.bar.isVisible() and dialog.stop.text() == "&Stop"
     qtbot.waitUntil(lambda: not dialog.is_going, timeout=FOUND_MS)
     assert not ranks_alive()
-    assert "as fast as your settings" in dialog.result.text()
+    assert "as fast as your settings" in dialog.sentence.text()
     assert dialog.use.isVisible()
     qtbot.mouseClick(dialog.use, Qt.MouseButton.LeftButton)
     found = earlier(rankdeck, runs_dir)
@@ -97,7 +97,7 @@ def test_stop_and_a_closed_window_leave_no_process(open_sheet: OpenWindow, qtbot
     qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not dialog.is_going, timeout=SOON_MS)
     assert not ranks_alive()
-    assert dialog.result.text().startswith("Stopped early") and not dialog.use.isVisible()
+    assert dialog.sentence.text().startswith("Stopped early") and not dialog.use.isVisible()
     qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: rankdeck.new_run.tune_control.dialog is None, timeout=SOON_MS)
 

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -48,7 +49,7 @@ def no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
 
 
 def made(mode: Mode = Mode.DDP, ranks: int = 2, what: str = "", **changes: object) -> ResolvedRun:
-    options = {"what": what, "most": 4, "bad_rank": ranks - 1}
+    options: dict[str, Any] = {"what": what, "most": 4, "bad_rank": ranks - 1}
     config = RunConfig(recipe=str(RECIPE), mode=mode, batch_size=2, global_batch_size=16 * ranks, options=options)
     return resolve_on(config.replace(**changes), get_recipe(str(RECIPE)), DEVICES[:ranks], this_platform())
 
@@ -60,8 +61,8 @@ def outcomes(found: Tuned) -> dict[int, str]:
 
 @pytest.mark.windows
 def test_a_larger_micro_batch_is_found_and_compared() -> None:
-    told: list[Progress] = []
-    found = tune(made(), ROOM, pace=QUICK, told=told.append)
+    on_progress: list[Progress] = []
+    found = tune(made(), ROOM, pace=QUICK, on_progress=on_progress.append)
     assert found.results[0].choice.micro_batch == 2
     assert {2, 4, 8, 16} <= outcomes(found).keys()
     assert set(outcomes(found).values()) == {"measured"}
@@ -71,7 +72,7 @@ def test_a_larger_micro_batch_is_found_and_compared() -> None:
     assert found.comparison is not None and found.comparison.gain > 1.5  # eight passes of 20 ms against one
     assert found.flags[:4] == ["--batch-size", "16", "--grad-accum-steps", "1"]
     assert "as fast as your settings" in found.sentence
-    assert told[-1].doing.startswith("Comparing") and len(told[-1].results) == len(found.results)
+    assert on_progress[-1].doing.startswith("Comparing") and len(on_progress[-1].results) == len(found.results)
 
 
 @pytest.mark.windows
@@ -139,12 +140,14 @@ def test_what_the_estimate_says_is_too_large_is_never_tried() -> None:
 def test_stopping_leaves_no_process_and_keeps_what_was_found() -> None:
     stop = threading.Event()
 
-    def told(progress: Progress) -> None:
+    def on_progress(progress: Progress) -> None:
         if len(progress.results) == 2:
             threading.Timer(0.5, stop.set).start()
 
     began = time.monotonic()
-    found = tune(made(what="hang"), ROOM, seconds=300, pace=Pace(0.2, 0.2, 300), told=told, cancelled=stop.is_set)
+    found = tune(
+        made(what="hang"), ROOM, seconds=300, pace=Pace(0.2, 0.2, 300), on_progress=on_progress, cancelled=stop.is_set
+    )
     assert found.is_stopped
     assert [result.choice.micro_batch for result in found.results] == [2, 4]
     assert found.changes == {}
