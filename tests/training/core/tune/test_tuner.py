@@ -113,7 +113,6 @@ def test_a_recipe_that_cannot_is_said_and_ends_the_search() -> None:
         (Mode.INDEPENDENT, 2, {"sync_every": 2}),
         (Mode.ZERO, 2, {"zero_stage": 1, "zero_engine": "torch"}),
         (Mode.ZERO, 2, {"zero_stage": 2, "zero_engine": "torch"}),
-        (Mode.ZERO, 2, {"zero_stage": 3, "zero_engine": "torch"}),
         (Mode.FSDP, 2, {}),
     ],
 )
