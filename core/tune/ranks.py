@@ -54,7 +54,8 @@ class TrialRanks:
 
     Attributes:
         is_usable: Whether all ranks wait for the next trial; else a fresh set is needed.
-        took_s: Seconds of the newest trial, without the start of the processes.
+        start_s: Seconds that the processes took to start.
+        took_s: Seconds of the newest trial, without that.
     """
 
     def __init__(self, run: ResolvedRun, cancelled: Callable[[], bool] = lambda: False) -> None:
@@ -65,7 +66,7 @@ class TrialRanks:
         self._number = 0
         self._rendezvous: list[Path] = []
         self._children: list[Child] = []
-        self.is_usable, self.took_s = True, 0.0
+        self.is_usable, self.start_s, self.took_s = True, 0.0, 0.0
         try:
             for command in plan_trials(run, self._folder, sys.executable):
                 self._children.append(self._start(command))
@@ -88,7 +89,9 @@ class TrialRanks:
         self._number += 1
         self.is_usable = False
         if is_first:
+            began = time.monotonic()
             self._wait(lambda: self._are_there("ready"), START_S)
+            self.start_s = time.monotonic() - began
         self._ask(run, seconds)
         began = time.monotonic()
         answers = self._answers(limit_s + (PREPARE_S if is_first else 0.0))

@@ -114,7 +114,7 @@ def tune(
     Args:
         run: What would be trained; its global batch stays.
         room: What a trial may take.
-        seconds: For trials and comparison.
+        seconds: For trials and comparison, from when the processes have started.
         pace: Of a trial.
         on_progress: Called with each step of it.
         cancelled: Asked now and then; True ends it, with what was found so far.
@@ -213,7 +213,10 @@ class _Tuner:
         try:
             if self._ranks is None:
                 self._ranks = TrialRanks(self.run, self.cancelled)
-            return self._ranks.make(run, seconds, limit_s)
+            answered = self._ranks.make(run, seconds, limit_s)
+            if not self.results:  # the time begins once the processes are there
+                self.deadline += self._ranks.start_s
+            return answered
         except CancelledError:
             raise
         except RankdeckError as error:  # no process, no folder

@@ -62,7 +62,7 @@ def outcomes(found: Tuned) -> dict[int, str]:
 @pytest.mark.windows
 def test_a_larger_micro_batch_is_found_and_compared() -> None:
     on_progress: list[Progress] = []
-    found = tune(made(), ROOM, pace=QUICK, on_progress=on_progress.append)
+    found = tune(made(), ROOM, seconds=200, pace=QUICK, on_progress=on_progress.append)
     assert found.results[0].choice.micro_batch == 2
     assert {2, 4, 8, 16} <= outcomes(found).keys()
     assert set(outcomes(found).values()) == {"measured"}
@@ -81,7 +81,7 @@ def test_a_larger_micro_batch_is_found_and_compared() -> None:
     [("memory", "out_of_memory", "Rank 1: "), ("kill", "killed", "The process of rank 1 "), ("hang", "timed_out", "")],
 )
 def test_what_fails_on_one_rank_is_a_row_and_the_search_goes_on(what: str, outcome: str, cause: str) -> None:
-    found = tune(made(what=what), ROOM, pace=QUICK)
+    found = tune(made(what=what), ROOM, seconds=200, pace=QUICK)
     assert outcomes(found)[8] == outcome
     failed = next(result for result in found.results if result.outcome == outcome)
     assert failed.cause.startswith(cause or "Rank ")
@@ -92,14 +92,14 @@ def test_what_fails_on_one_rank_is_a_row_and_the_search_goes_on(what: str, outco
 
 
 def test_settings_that_fail_themselves_give_way_to_smaller_ones() -> None:
-    found = tune(made(what="memory", batch_size=8), ROOM, pace=QUICK)
+    found = tune(made(what="memory", batch_size=8), ROOM, seconds=200, pace=QUICK)
     assert found.results[0].outcome == "out_of_memory"
     assert (found.changes["batch_size"], found.changes["grad_accum_steps"]) == (4, 4)
     assert "don't work here" in found.sentence
 
 
 def test_a_recipe_that_cannot_is_said_and_ends_the_search() -> None:
-    found = tune(made(what="error", batch_size=8), ROOM, pace=QUICK)
+    found = tune(made(what="error", batch_size=8), ROOM, seconds=200, pace=QUICK)
     (only,) = found.results
     assert only.outcome == "failed"
     assert "this recipe cannot" in found.sentence
@@ -118,7 +118,7 @@ def test_a_recipe_that_cannot_is_said_and_ends_the_search() -> None:
 )
 def test_every_mode_is_tuned_and_goes_on_after_a_shortage(mode: Mode, ranks: int, changes: dict[str, object]) -> None:
     share = 16 if mode == Mode.INDEPENDENT else 16 * ranks
-    found = tune(made(mode, ranks, "memory", global_batch_size=share, **changes), ROOM, pace=QUICK)
+    found = tune(made(mode, ranks, "memory", global_batch_size=share, **changes), ROOM, seconds=200, pace=QUICK)
     assert outcomes(found)[8] == "out_of_memory"
     assert outcomes(found)[4] == outcomes(found)[2] == "measured"
     assert found.recommended is not None and found.recommended.micro_batch == 4
@@ -129,7 +129,7 @@ def test_every_mode_is_tuned_and_goes_on_after_a_shortage(mode: Mode, ranks: int
 @pytest.mark.windows
 def test_what_the_estimate_says_is_too_large_is_never_tried() -> None:
     tight = Room(FIGURES, Baselines({"single": MB}), Free(ram=16 * MB))
-    found = tune(made(what="kill"), tight, pace=QUICK)  # would be killed, if it were tried
+    found = tune(made(what="kill"), tight, seconds=200, pace=QUICK)  # would be killed, if it were tried
     assert outcomes(found)[8] == "too_large"
     assert "more than 80 % of the" in next(result.cause for result in found.results if result.outcome == "too_large")
     assert "killed" not in outcomes(found).values()
