@@ -27,8 +27,8 @@ from core.tune.answers import Answered, Death, RankAnswer, judge
 
 GRACE_S: Final = 3.0
 """So long the other ranks may take to notice that one of them failed."""
-START_S: Final = 60.0
-"""So long a set may take to import torch."""
+START_S: Final = 180.0
+"""So long a set may take to import torch: seconds, on a busy Windows machine a minute."""
 PREPARE_S: Final = 60.0
 """So much longer its first trial may take: it prepares the data."""
 END_S: Final = 5.0
