@@ -60,10 +60,10 @@ class TuneDialog(QDialog):
         self.sentence.hide()
         buttons = QDialogButtonBox()
         self.use = primary_button("&Use these settings")
-        self.use.hide()
         self.stop = QPushButton("&Stop")
         self.stop.setIcon(QIcon())
         buttons.addButton(self.use, QDialogButtonBox.ButtonRole.ActionRole)
+        self.use.hide()  # after it was added, which shows it
         buttons.addButton(self.stop, QDialogButtonBox.ButtonRole.RejectRole)
         self.use.clicked.connect(self._on_use_clicked)
         self.stop.clicked.connect(self._on_stop_clicked)

@@ -70,6 +70,7 @@ def test_settings_that_are_found_fill_the_form_and_are_offered_again(
     dialog = clicked(rankdeck, qtbot)
     qtbot.waitUntil(lambda: dialog.table.topLevelItemCount() >= 2, timeout=FOUND_MS)
     assert dialog.is_going and dialog.bar.isVisible() and dialog.stop.text() == "&Stop"
+    assert not dialog.use.isVisible()
     qtbot.waitUntil(lambda: not dialog.is_going, timeout=FOUND_MS)
     assert not ranks_alive()
     assert "as fast as your settings" in dialog.sentence.text()
