@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject
+from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import Operation, OperationRunner, unexpected
@@ -79,6 +79,7 @@ class Rankdeck(QObject):
         self.window = MainWindow(self.data, self.runs.model, self.log, self.recipes, settings)
         self._new_run: NewRunControl | None = None
         self._draft_saving: DraftSaving | None = None
+        self.window.new_run_wanted.connect(lambda: self._import_then(NEW_RUN, self._make_sheet))
         self.window.new_run_made.connect(self._make_new_run)
         self.window.plots_wanted.connect(lambda: self._import_then(PLOTS, lambda: self.window.plots))
         self._make_controllers()
@@ -183,15 +184,29 @@ class Rankdeck(QObject):
         self.deferred.start()
         self.runs.open(self.runs_dir)
 
+    def _make_sheet(self) -> None:
+        """In two turns; where it is wanted at once, `new_run` makes what is missing."""
+        self._in_turns(self.window.prepare_new_run, lambda: self.window.new_run)
+
     def _open_the_rest(self) -> None:
-        new_run = self.new_run
-        self.drafting.open()
-        self.recipes.open()
-        self.table.open()
-        new_run.check_draft()
-        self.beginning.open()
-        self.control.show_actions()
-        self._import_then(COMPARE, lambda: None)
+        def look() -> None:
+            self.drafting.open()
+            self.recipes.open()
+            self.table.open()
+
+        def show() -> None:
+            self.new_run.check_draft()
+            self.beginning.open()
+            self.control.show_actions()
+            self._import_then(COMPARE, lambda: None)
+
+        self._in_turns(self.window.prepare_new_run, lambda: self.new_run, look, show)
+
+    def _in_turns(self, *steps: Callable[[], object]) -> None:
+        """Does one step in each turn of the event loop, so that the window answers between them."""
+        if steps and not self.showing.is_closed:
+            steps[0]()
+            QTimer.singleShot(0, self, lambda: self._in_turns(*steps[1:]))
 
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs continue."""

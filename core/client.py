@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import socket
-import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,6 +31,7 @@ from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.state import RunState
 from core.run_folder.store import HostInfo, RunStore
 from core.run_folder.waiting_host import WaitingHost, host_environment
+from core.training_python import training_python
 
 CONNECT_TIMEOUT_S: Final = 10.0
 STOP_ANSWER_S: Final = 5.0
@@ -330,7 +330,7 @@ def _spawn_host(store: RunStore, waiting: WaitingHost | None = None) -> None:
     attempt = store.stored_state().attempt  # read before: then the state is the host's
     process = None if waiting is None else waiting.take(store.dir)
     if process is None:
-        argv = [sys.executable, "-m", "core.host", str(store.dir)]
+        argv = [str(training_python().executable), "-m", "core.host", str(store.dir)]
         try:
             process = spawn_detached(argv, PACKAGE_FOLDER, host_environment(), store.logs / "host.log")
         except RankdeckError as error:

@@ -17,8 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from core.machine.torch_builds import has_nvidia_driver
 from installer.console import ProgressLine, SetupError
-from installer.torch_build import has_nvidia_driver
 
 LAYOUT: Final = 1
 LOCK_LIMIT_S: Final = 1800.0

@@ -13,10 +13,16 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from core.machine.torch_builds import (
+    ENV_TORCH_INDEX,
+    has_nvidia_driver,
+    pinned_torch_version,
+    read_driver,
+    torch_sources,
+)
 from installer.console import ProgressLine, SetupError
 from installer.pip_run import Pip, PipError
 from installer.qt_libraries import apt_command, apt_install, is_debian, is_root
-from installer.torch_build import ENV_TORCH_INDEX, has_nvidia_driver, pinned_torch_version, read_driver, torch_sources
 
 if TYPE_CHECKING:
     from installer.environment import Environment

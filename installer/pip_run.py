@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core.environments.pip_failures import explain_pip
 from installer.console import ProgressLine, SetupError
 
 _REFRESH_S: Final = 0.5
@@ -29,25 +30,6 @@ _UNWANTED: Final = (
     "PYTHONPATH",
     "PYTHONHOME",
 )
-
-_NETWORK: Final = (
-    "name resolution", "getaddrinfo failed", "new connection", "network is unreachable", "connection refused",
-    "proxyerror", "read timed out", "connect timeout", "connection aborted", "connection reset", "sslerror",
-    "certificate verify failed", "max retries exceeded", "connection broken",
-)  # fmt: skip
-_DISK: Final = ("no space left on device", "errno 28", "not enough space on the disk", "winerror 112", "quota exceeded")
-_NO_BUILD: Final = ("no matching distribution found", "could not find a version")
-_PERMISSION: Final = ("permission denied", "winerror 5]", "winerror 32]", "read-only file system")
-_FAILURES: Final = (
-    (_DISK, False, "The disk is full.", "Free some space, then run the same command again."),
-    (_NETWORK, True, "The package index could not be reached.",
-     "Check the network (and pip's proxy settings), then run the same command again; downloads so far are kept."),
-    (_NO_BUILD, True, "pip found no build of a package for this Python and platform.",
-     "Try Python 3.11, 3.12 or 3.13: packages often do not support the newest Python yet."),
-    (_PERMISSION, False, "A file could not be written.",
-     "Close programs that use this checkout's .venv, check that the folder can be written, and try again."),
-)  # fmt: skip
-"""What pip printed, whether another index may have what is missing, the cause and the next step."""
 
 
 class PipError(SetupError):
@@ -192,10 +174,9 @@ class PipActivity:
 
 def explain_failure(lines: list[str], log: Path) -> PipError:
     """Finds the cause in pip's output: no network, no such version, disk, permission, or something else."""
-    text = "\n".join(lines).lower()
     shown = "\n".join(f"    {line}" for line in lines[-_SHOWN_LINES:])
     shown_lines = f"The last lines of {log}:\n{shown}"
-    for signs, missing, cause, step in _FAILURES:
-        if any(sign in text for sign in signs):
-            return PipError(f"{cause} {shown_lines}", step, missing=missing)
+    failure = explain_pip("\n".join(lines))
+    if failure.cause:
+        return PipError(f"{failure.cause} {shown_lines}", failure.next_step, missing=failure.missing)
     return PipError(f"pip ended with an error. {shown_lines}", f"Read the full output in {log}.", missing=False)

@@ -62,6 +62,9 @@ def test_a_command_is_understood(page: str, words: str) -> None:
         pytest.fail(f"{page}: rankdeck {words}\n{error}")
 
 
+SETUP_PROGRAMS = ("installer/windows/build.py", "installer/windows/smoke.py")
+
+
 def test_other_commands_are_ours() -> None:
     unknown = []
     for page in PAGES:
@@ -75,6 +78,9 @@ def test_other_commands_are_ours() -> None:
                 known = (ROOT / (words[2].replace(".", "/") + ".py")).is_file()
                 asked = [word for word in words[3:] if not word.startswith("-") and not word.endswith(".csv")]
                 known = known and len(run_all.benchmarks(asked)) >= len(asked)
+            elif words[0] == "python" and words[1] in SETUP_PROGRAMS:
+                source = (ROOT / words[1]).read_text(encoding="utf-8")
+                known = all(f'"{word}"' in source for word in words[2:] if word.startswith("--"))
             else:
                 known = line.startswith("../shared/tools/")
             if not known:
@@ -84,21 +90,22 @@ def test_other_commands_are_ours() -> None:
 
 OF_RANKDECK = {"--config", "--devices", "--set", "--run-dir", "--runs-dir", "--json", "--detach", "--dry-run", "--now"}
 OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", "--stop-signal", "--stop-deadline-s"}
-OF_RUNS = {"--remove"}
+OF_RUNS = {"--remove", "--live"}
 OF_EXPORT = {"--to", "--out", "--overwrite", "--checkpoint", "--allow-diverged", "--samples", "--step", "--folder"}
 OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}
 OF_OTHERS = {
     "--self-test", "--zip", "--history", "--price-kwh", "--price-gpu-hour", "--save", "--help", "--logdir", "--csv",
-    "--strict",
+    "--strict", "--seconds",
 }  # fmt: skip
+OF_SETUP = {"--wheels", "--sign"}
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 
 def test_flags_in_the_text_exist() -> None:
     """Inline code such as `--steps` names a flag of some command."""
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
-    known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_AIOS
+    known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
     wrong = []
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):

@@ -14,6 +14,7 @@ from app.controllers.install import Installing
 from app.controllers.preview import Previewing
 from app.controllers.script_lookup import Scripting
 from app.controllers.sync_pricing import Pricing
+from app.controllers.tune_control import TuneControl
 from app.models.device_table import DeviceTable
 from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
@@ -68,6 +69,7 @@ class NewRunControl(QObject):
         self.preview: PreviewDialog | None = None
         self.installing = Installing(runner, self)
         self.install_dialog: InstallDialog | None = None
+        self.tune_control = TuneControl(self._sheet, drafting, table, runner, self)
         self._requires: tuple[str, ...] | None = None
         self._sheet.set_remedies(self.remedies)
         recipes.listed.connect(self._sheet.set_recipes)
@@ -103,13 +105,15 @@ class NewRunControl(QObject):
         self._data.reset.connect(self._on_data_changed)
 
     def _on_sampled(self, samples: Sequence[DeviceSample]) -> None:
-        self._drafting.memory.take_samples(samples, is_training=self._table.has_live_runs)
+        self._drafting.memory.take_samples(samples, is_training=self._table.has_live_runs or self.tune_control.is_going)
+        self.tune_control.update()
 
     def close(self) -> None:
         """Ends what is going on."""
         self.scripting.close()
         self.previewing.close()
         self.installing.close()
+        self.tune_control.close()
 
     # --- the draft ---------------------------------------------------------------------------------------
 

@@ -187,13 +187,14 @@ class RunDisplay(QObject):
     def _show_outcome(self, state: RunState, heroes: Sequence[Hero]) -> None:
         from app.state.run_outcome import run_outcome
 
-        if state.state == "finished" and not self._data.is_caught_up:
+        has_ended_well = state.state == "finished" or (state.state == "stopped" and bool(state.stopped_by))
+        if has_ended_well and not self._data.is_caught_up:
             return  # what was best is not known yet
-        run_dir = self._showing.run_dir
-        if state.state == "finished" and run_dir is not None and self._model_of != (run_dir, state.updated):
+        outcome = run_outcome(state, self._data.series, heroes, self._notes.pressing, self._notes.stopping)
+        run_dir, has_model = self._showing.run_dir, outcome is not None and outcome.kind == "success"
+        if has_model and run_dir is not None and self._model_of != (run_dir, state.updated):
             self._model_of = (run_dir, state.updated)
             self._find_model(run_dir, is_script=state.recipe == USER_SCRIPT)
-        outcome = run_outcome(state, self._data.series, heroes, self._notes.slowed)
         self._window.show_outcome(outcome, state.state)
 
     def _find_model(self, run_dir: Path, *, is_script: bool) -> None:
@@ -241,8 +242,8 @@ class RunDisplay(QObject):
         self.status_shown.emit(state)
 
     def _show_figures_soon(self) -> None:
-        """Not while the window is minimised: `uncovered` asks for them again."""
-        if not self._figures_due.isActive() and not self._window.isMinimized():
+        """Not while the window cannot be seen: `uncovered` asks for them again."""
+        if not self._figures_due.isActive() and self._window.is_seen:
             self._figures_due.start()
 
     def _on_data_changed(self, change: ChangeSet | None = None) -> None:

@@ -73,10 +73,10 @@ class RunData(Feed):
         connect = self._connect
 
         def work(stopping: threading.Event, send: Send) -> None:
-            from app.run_data.bins_process import BinsProcess
+            from app.run_data.bins_process import LongBins
 
-            bins = BinsProcess.for_long(store)
-            from app.run_data.run_follower import RunFollower  # NumPy comes with it, while the process reads
+            bins = LongBins.find(store)
+            from app.run_data.run_follower import RunFollower  # NumPy comes with it, while a process reads
 
             RunFollower(store, send, connect, stopping, bins).run()
 

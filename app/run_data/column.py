@@ -117,13 +117,19 @@ class Column:
         """Whether `pyramid` is at hand without reading the file."""
         return self._has_bins
 
-    def file_bins(self) -> Pyramid:
-        """The bins of the rows that lie in the file, for `take_bins`. It changes nothing, so any thread may ask."""
-        made, whole = Pyramid(), self._kept // BIN * BIN
+    def file_bins(self, begun: Pyramid | None = None) -> Pyramid:
+        """The bins of the rows that lie in the file, for `take_bins`. It changes nothing, so any thread may ask.
+
+        Args:
+            begun: Those of the first rows, where they are known: it is continued.
+        """
+        made, whole = begun or Pyramid(), self._kept // BIN * BIN
         # Each slice lies where the one before it lay: to be given new memory takes longer than to read the file.
-        memory: Floats = np.empty(min(SLICE_ROWS, whole))
+        first = made.bins * BIN
+        memory: Floats = np.empty(max(0, min(SLICE_ROWS, whole - first)))
         with self._open_file() as file:
-            for start in range(0, whole, SLICE_ROWS):
+            file.seek(first * memory.itemsize)
+            for start in range(first, whole, SLICE_ROWS):
                 rows = memory[: whole - start]
                 _fill(rows, file)
                 made.extend(rows)
@@ -135,8 +141,11 @@ class Column:
         if self._has_bins:
             return
         made.truncate(self.rows // BIN)
+        if made.bins < self._kept // BIN:
+            made = self.file_bins(made)
         self._pyramid, self._has_bins = made, True
-        self._pyramid.extend(self.read(made.bins * BIN, self.rows // BIN * BIN))
+        if made.bins < self.rows // BIN:
+            self._pyramid.extend(self.read(made.bins * BIN, self.rows // BIN * BIN))
 
     @property
     def rows(self) -> int:

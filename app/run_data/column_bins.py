@@ -1,64 +1,82 @@
-"""Bins of a run's long columns as bytes, and the program that makes them: see `bins_process`.
-
-One line of JSON says which run and which columns, the bins of one after the other follow it.
-"""
+"""Makes bins of a run's long columns, and gives them to its columns: see `bins_process`, which runs it as a program."""
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Collection, Sequence
+import zlib
+from collections.abc import Collection
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO, Final
 
 import numpy as np
 
-from app.run_data.column import BlockCache, Column
-from app.run_data.pyramid import Pyramid
-from core.metrics.column_index import ColumnsIndex, read_index
+from app.run_data.column import BlockCache
+from app.run_data.kept_bins import BIN_ROWS, VALUES, GroupBins, KeptBins, group_bins, head_line, read_kept
+from app.run_data.pyramid import Floats, Pyramid
+from app.run_data.series import Series
+from core.metrics.column_index import GroupIndex, read_index
 
-if TYPE_CHECKING:
-    from app.run_data.run_series import RunSeries
+VALUE: Final = "<f8"
 
 
 def write_bins(folder: Path, rows: int, names: Collection[str], output: BinaryIO) -> None:
-    """Writes the bins of the columns of these names with `rows` rows or more."""
-    index, cache = read_index(folder), BlockCache()
+    """Writes the bins of the columns of these names in groups of `rows` rows or more, as `KeptBins` reads them.
+
+    Those that are kept already are continued.
+    """
+    index = read_index(folder)
     if index is None:
         return
-    made: list[tuple[str, str, Pyramid]] = []
+    kept = read_kept(folder, index)
+    begun = {} if kept is None else _pyramids(kept)
+    groups: list[GroupBins] = []
+    values: list[Floats] = []
     for group in index.groups.values():
-        for name in group.names if group.rows >= rows else ():
-            if name in names:
-                bins = Column.of_file(group.path(folder, name), group.rows, cache).file_bins()
-                made.append((group.name, name, bins))
-    columns = [(group, name, bins.bins) for group, name, bins in made]
-    output.write(json.dumps({"of": _identity(index), "columns": columns}).encode() + b"\n")
-    for _, _, bins in made:
-        output.write(np.ascontiguousarray(bins.level(0), "<f8").data)
+        if group.rows >= rows:
+            head = group_bins(folder, group, [name for name in group.names if name in names])
+            if head is not None:
+                groups.append(head)
+                values += _made(folder, group, head, begun)
+    crc32 = 0
+    for bins in values:
+        crc32 = zlib.crc32(bins.data, crc32)
+    output.write(head_line(groups, crc32))
+    for bins in values:
+        output.write(bins.data)
 
 
-def take_bins(written: bytes, run: RunSeries, index: ColumnsIndex) -> None:
-    """Gives a run's columns what `write_bins` wrote, if that was of the same columns."""
-    end = written.find(b"\n")
-    head = json.loads(written[:end]) if end > 0 else {}
-    if head.get("of") != _identity(index):
-        return
-    at = end + 1
-    for group, name, count in head["columns"]:
-        values = np.frombuffer(written, "<f8", 3 * count, at).reshape(3, count)
-        at += values.nbytes
-        bins = Pyramid()
-        bins.extend_summary(values)
-        run.groups[group].columns[name].take_bins(bins)
+def take_bins(kept: KeptBins, groups: dict[str, Series]) -> None:
+    """Gives a run's columns their bins; rows that came since are binned now.
+
+    Without much ado: each call of the system, and each sum over many numbers, gives Python's lock up to a thread that
+    imports, and gets it back 5 ms later.
+    """
+    for (group, name), bins in _pyramids(kept).items():
+        groups[group].columns[name].take_bins(bins)
 
 
-def _identity(index: ColumnsIndex) -> list[object]:
-    """A run that was resumed from an earlier step meanwhile has other rows in the same files."""
-    return [index.source_bytes, index.source_tail_sha256]
+def _made(folder: Path, group: GroupIndex, head: GroupBins, begun: dict[tuple[str, str], Pyramid]) -> list[Floats]:
+    series, found = Series.of_files(folder, group, BlockCache()), []
+    for name in head.names:
+        bins = series.columns[name].file_bins(begun.get((group.name, name)))
+        found.append(np.ascontiguousarray(bins.level(0)[:, : head.rows // BIN_ROWS], VALUE))
+    return found
 
 
-def main(arguments: Sequence[str]) -> int:
+def _pyramids(kept: KeptBins) -> dict[tuple[str, str], Pyramid]:
+    """By group and column."""
+    found: dict[tuple[str, str], Pyramid] = {}
+    values = np.frombuffer(kept.values, VALUE).astype(np.float64)  # its own: bins are added behind them
+    at = 0
+    for group in kept.groups:
+        size = group.column_bytes // values.itemsize
+        for name in group.names:
+            found[group.name, name] = Pyramid.of_summary(values[at : at + size].reshape(VALUES, -1))
+            at += size
+    return found
+
+
+def main(arguments: list[str]) -> int:
     """Writes the bins to the standard output."""
     folder, rows, *names = arguments
     write_bins(Path(folder), int(rows), names, sys.stdout.buffer)

@@ -12,7 +12,9 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-BIN: Final = 256
+from app.run_data.kept_bins import BIN_ROWS
+
+BIN: Final = BIN_ROWS
 NARROW: Final = 32
 LEAST_ROOM: Final = 64
 LEAST_BITS: Final = 10
@@ -92,6 +94,13 @@ class Pyramid:
     def __init__(self) -> None:
         self._levels = {0: _Level()}
         self._rising: Floats | None = None
+
+    @classmethod
+    def of_summary(cls, summary: Floats) -> Pyramid:
+        """The levels over bins that are summarised already: shape ``(3, n)``, an array that is taken over."""
+        made = cls()
+        made._levels[0].data, made._levels[0].count = summary, summary.shape[1]
+        return made
 
     @property
     def bins(self) -> int:

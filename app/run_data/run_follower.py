@@ -24,7 +24,7 @@ from core.paths import PACKAGE_FOLDER
 from core.run_folder.state import RunState
 
 if TYPE_CHECKING:
-    from app.run_data.bins_process import BinsProcess
+    from app.run_data.bins_process import LongBins
     from core.run_folder.store import RunStore
 
 SLICE_BYTES: Final = 1 << 20
@@ -100,14 +100,14 @@ class RunFollower:
         send: Takes an item and says whether it was taken (`app.bridge.Mailbox.put`).
         connect: Opens a connection to the run's host, or raises `RankdeckError` / `OSError`; None: never connect.
         stopping: Set when the thread should end.
-        bins: What bins the run's long columns, where it has some.
+        bins: Those of the run's long columns, where it has some.
     """
 
     store: RunStore
     send: Callable[[Any], bool]
     connect: Callable[[RunStore, float], Connection] | None
     stopping: threading.Event
-    bins: BinsProcess | None = None
+    bins: LongBins | None = None
     _tail: MetricsTail = field(init=False)
     _seen_state: tuple[int, RunState] | None = None
     _sent_state: RunState | None = None
@@ -145,12 +145,13 @@ class RunFollower:
 
     def _open(self, live: bool) -> None:
         index = self._usable_columns(live)
-        series = RunSeries()
+        bins, series = self.bins, RunSeries()
         if index is not None:
             series = RunSeries.of_columns(self.store.columns, index)
-            if self.bins is not None:
-                take_bins(self.bins.result(self.stopping), series, index)
-                self.bins = None
+            if bins is not None:
+                made = bins.take(self.stopping, index)
+                if made is not None:
+                    take_bins(made, series.groups)
             series.make_bins(PLOTTED_NAMES)
         self._tail = MetricsTail(self.store.metrics, index.source_bytes if index is not None else 0)
         self._rewound_at = self._adopted_at = self._tail.offset
@@ -159,6 +160,10 @@ class RunFollower:
             self._put(OldEvents(_read_events(self.store.columns / EVENTS_NAME, index.events_bytes)))
         self._read_on(progress=True)
         self._put(CaughtUp())
+        if bins is not None:
+            bins.keep()  # last: the picture does not wait for it
+            bins.close()
+            self.bins = None
 
     def _usable_columns(self, live: bool) -> ColumnsIndex | None:
         """The columns folder's index; one that is missing or stale is rebuilt first when that is the faster way."""

@@ -7,6 +7,7 @@ from typing import Final
 
 from core import __version__
 from core.machine.packages import installed_version
+from core.training_python import own_python
 
 GAP: Final = "&nbsp;" * 3
 LICENCE: Final = "https://www.apache.org/licenses/LICENSE-2.0"
@@ -39,5 +40,10 @@ def about_text() -> str:
 
 
 def _installed() -> list[tuple[str, str, str, str]]:
-    found = [(name, installed_version(package), licence, page) for name, package, licence, page in PARTS]
+    found = [(name, _version(package), licence, page) for name, package, licence, page in PARTS]
     return [(name, version, licence, page) for name, version, licence, page in found if version is not None]
+
+
+def _version(package: str) -> str | None:
+    """Of the window's own packages, else of those that training uses."""
+    return installed_version(package, own_python()) or installed_version(package)

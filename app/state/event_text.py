@@ -48,7 +48,9 @@ def alert_lines(event: Event, names: RankNames) -> tuple[str, ...]:
     error = event.get("error")
     source: Event = error if isinstance(error, Mapping) else event
     step = "window_step" if source.get("window_step") else "next_step"
-    parts = [str(source[key]) for key in ("title", "message", "reason", "cause", step) if source.get(key)]
+    has_cause = bool(source.get("cause"))  # then the reason is a word for programs ("slower")
+    keys = ("title", "message", *(() if has_cause else ("reason",)), "cause", step)
+    parts = [str(source[key]) for key in keys if source.get(key)]
     if event.get("kind") == NOT_CHARTED and event.get("names"):
         parts.append("To chart them, open Charts in New run")
     if parts:
@@ -174,6 +176,7 @@ _TEXTS: Final[Mapping[str, Callable[[Event, RankNames], str]]] = {
     "restart": _restart,
     "stop_requested": _stop,
     "finished": _finished,
+    "alert_over": _own,
 }
 
 

@@ -19,6 +19,10 @@ if TYPE_CHECKING:
 
 NEWEST: Final = 256
 """The mean time is that of up to 256 newest steps."""
+PRESSING: Final = ("hang", "disk_low")
+"""Kinds of alerts about what a person should do while the run goes, the worse ones first."""
+STOPPING: Final = ("early_stop", "disk_full")
+"""Kinds of alerts that say why a run ends by itself."""
 KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised", "straggler")
 
 
@@ -27,7 +31,7 @@ class RunNotes:
 
     def __init__(self) -> None:
         self._newest: dict[str, Event] = {}
-        self._slowed: Event = {}
+        self._alerts: dict[str, Event] = {}
         self._peak = 0
         self._seen = 0
         self._first: Event | None = None
@@ -37,7 +41,7 @@ class RunNotes:
         events = run.events
         first = events[0] if events else None
         if first is not self._first or len(events) < self._seen:  # another run, or its older events came afterwards
-            self._newest, self._slowed, self._peak, self._seen, self._first = {}, {}, 0, 0, first
+            self._newest, self._alerts, self._peak, self._seen, self._first = {}, {}, 0, 0, first
         for event in events[self._seen :]:
             self._take(event)
         self._seen = len(events)
@@ -60,7 +64,17 @@ class RunNotes:
     @property
     def slowed(self) -> Event:
         """The alert about a device that the others wait for now; empty where there is none."""
-        return self._slowed if self._newest.get("straggler", {}).get("ranks") else {}
+        return self._alerts.get("straggler", {}) if self._newest.get("straggler", {}).get("ranks") else {}
+
+    @property
+    def pressing(self) -> Event:
+        """The alert about what keeps the run from its work now, or soon will; empty where there is none."""
+        return next((self._alerts[kind] for kind in PRESSING if kind in self._alerts), self.slowed)
+
+    @property
+    def stopping(self) -> Event:
+        """The alert that says why the run ends by itself; empty where it does not."""
+        return next((self._alerts[kind] for kind in STOPPING if kind in self._alerts), {})
 
     def waits(self, names: RankNames) -> dict[str, str]:
         """For which device the others wait now and how long, by the UUID of those that wait."""
@@ -79,9 +93,12 @@ class RunNotes:
         kind = str(event.get("event"))
         if kind == "launch":
             self._newest = {name: self._newest[name] for name in self._newest if name == "model"}
-            self._peak = 0
-        if kind == "alert" and event.get("kind") == "straggler":
-            self._slowed = event
+            self._alerts, self._peak = {}, 0
+        about = str(event.get("kind"))
+        if kind == "alert":
+            self._alerts[about] = event
+        elif kind == "alert_over":
+            self._alerts.pop(about, None)
         if kind == MEMORY:
             self._peak = max(self._peak, device_peak(event) or 0)
         if kind in KINDS:

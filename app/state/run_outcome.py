@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from core.recipes.heroes import DEFAULT_HEROES, Hero
 if TYPE_CHECKING:
     from app.run_data.run_series import RunSeries
     from core.run_folder.state import RunState
+
+
+NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +78,17 @@ def run_outcome(
     state: RunState,
     series: RunSeries,
     heroes: Sequence[Hero] = DEFAULT_HEROES,
-    slowed: Mapping[str, Any] = MappingProxyType({}),
+    pressing: Mapping[str, Any] = NOTHING,
+    stopping: Mapping[str, Any] = NOTHING,
 ) -> RunOutcome | None:
-    """How a run ended, or that it fell back, is slowed down or cannot be saved; None when there is nothing to tell.
+    """How a run ended, or what a person must know of a live one; None when there is nothing to tell.
 
     Args:
         state: Of the run.
         series: What it reported.
         heroes: Its figures: the first of them that evaluations measure says what was best.
-        slowed: The alert about a device that the others wait for; empty where there is none.
+        pressing: The alert about what is wrong with a live run now; empty where nothing is.
+        stopping: The alert that says why it ended by itself; empty where it did not.
     """
     error = state.error or {}
     text, step = cause_and_step(error), _saved_step(state, series)
@@ -105,11 +110,32 @@ def run_outcome(
         title, what = _fallen_back(state)
         text = sentences(state.fallback, f"To try {what} again, {again}.")
         return RunOutcome("warning", title, text, _log_in(state.fallback))
-    if state.is_live and slowed:
-        text = cause_and_step({name: str(slowed.get(name) or "") for name in ("cause", "next_step", "window_step")})
-        balances = state.mode == Mode.DDP and bool(slowed.get("gain"))
-        return RunOutcome("warning", str(slowed.get("title")), text, has_log=False, balances=balances)
+    if state.is_live and pressing:
+        return _pressed(state, pressing)
+    if state.state == "stopped" and state.stopped_by:
+        return _stopped_by_itself(state, series, heroes, stopping, step)
     return None
+
+
+def _pressed(state: RunState, alert: Mapping[str, Any]) -> RunOutcome:
+    """What an alert about a live run says."""
+    text = cause_and_step({name: str(alert.get(name) or "") for name in ("cause", "next_step", "window_step")})
+    balances = state.mode == Mode.DDP and bool(alert.get("gain"))
+    hangs = alert.get("kind") == "hang"
+    ranks = alert.get("ranks")
+    log = f"rank{ranks[0]}.log" if hangs and isinstance(ranks, list) and ranks else None
+    return RunOutcome("warning", str(alert.get("title")), text, log, has_log=hangs, balances=balances)
+
+
+def _stopped_by_itself(
+    state: RunState, series: RunSeries, heroes: Sequence[Hero], alert: Mapping[str, Any], step: int | None
+) -> RunOutcome:
+    """A rule has stopped the run: that it is good enough or has used its time, or that the disk is nearly full."""
+    if str(alert.get("kind", "")).startswith("disk"):
+        text = sentences(state.stopped_by, alert.get("next_step"))
+        return RunOutcome("warning", "Stopped before the disk was full", text, None, True, False, step)
+    title = sentences("Stopped early.", best_text(series, heroes))
+    return RunOutcome("success", title, state.stopped_by, has_log=False, resume_step=step)
 
 
 def finished_title(series: RunSeries, heroes: Sequence[Hero]) -> str:

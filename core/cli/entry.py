@@ -41,8 +41,10 @@ _COMMANDS: Final = {
     "recipes": "core.cli.machine",
     "export": "core.cli.export",
     "doctor": "core.cli.doctor",
+    "environment": "core.cli.environment",
     "measure": "core.cli.measure",
     "estimate": "core.cli.estimate",
+    "tune": "core.cli.tune",
     "preview": "core.cli.preview",
 }
 INTERRUPTED: Final = 130

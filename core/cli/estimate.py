@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from dataclasses import replace
+from time import time as now
 
 from core.cli.device_request import with_devices
 from core.cli.runs import chosen_runs_dir
@@ -24,6 +25,9 @@ from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import device_label
 from core.machine.platform import this_platform
 from core.recipes.check import check_by_recipe
+from core.tune.choice import changes_flags
+from core.tune.remembered import FILE as TUNED_FILE
+from core.tune.remembered import earlier_tuning
 
 VERDICTS = {"fits": "fits", "tight": "tight", "too_large": "does not fit", "unknown": UNKNOWN}
 GAINS = {"faster": "faster", "same": "no gain", "slower": "slower", "unknown": UNKNOWN}
@@ -58,10 +62,13 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.end_progress()
     kept = remembered_batch(chosen_runs_dir(arguments) / FILE, run)
     made = overview(run, figures, baselines, free, time, prices, kept)
+    tuned = earlier_tuning(chosen_runs_dir(arguments) / TUNED_FILE, run)
     if arguments.json:
-        terminal.json(made.as_dict())
+        terminal.json({**made.as_dict(), "tuned": None if tuned is None else tuned.changes})
     else:
         _show(terminal, made)
+        if tuned is not None:
+            terminal.say(" ".join([tuned.text(now()), *changes_flags(tuned.changes)]))
     return 0
 
 

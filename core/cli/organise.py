@@ -66,7 +66,14 @@ def tag(arguments: argparse.Namespace, terminal: Terminal) -> int:
 def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Moves runs to the bin."""
     runs_dir = chosen_runs_dir(arguments)
-    stores = [find_run(runs_dir, text) for text in arguments.runs]  # all are there before the first is moved
+    if arguments.runs and arguments.all:
+        raise UsageError("With --all no runs are named.", "Leave out one of them.")
+    if not arguments.runs and not arguments.all:
+        raise UsageError("No run was given.", "Give one or more, or --all. To list them: rankdeck runs")
+    if arguments.all:
+        stores = [RunStore(entry.path) for entry in list_runs(runs_dir)]
+    else:
+        stores = [find_run(runs_dir, text) for text in arguments.runs]  # all are there before the first is moved
     for store in stores:
         require_ended(store)
     for store in stores:

@@ -133,6 +133,11 @@ def _add_export(export: Parser) -> None:
     _add_json(export)
 
 
+def _add_runs(runs: Parser) -> None:
+    runs.add_argument("--live", action="store_true", help="Only runs that are running.")
+    _add_list(runs)
+
+
 def _add_list(runs: Parser) -> None:
     _add_runs_dir(runs)
     _add_json(runs)
@@ -177,7 +182,8 @@ def _add_tag(tag: Parser) -> None:
 
 
 def _add_rm(rm: Parser) -> None:
-    rm.add_argument("runs", metavar="RUN", nargs="+", help=_RUN_HELP)
+    rm.add_argument("runs", metavar="RUN", nargs="*", help=_RUN_HELP)
+    rm.add_argument("--all", action="store_true", help="All runs of the folder.")
     _add_runs_dir(rm)
 
 
@@ -192,6 +198,23 @@ def _add_bin(binned: Parser) -> None:
     )
     binned.add_argument("runs", metavar="RUN", nargs="*", help="The id or the name of a run in the bin.")
     _add_list(binned)
+
+
+def _add_environment(environment: Parser) -> None:
+    environment.add_argument(
+        "action",
+        nargs="?",
+        choices=("list", "make", "use", "remove"),
+        default="list",
+        metavar="ACTION",
+        help="make completes one that was interrupted, use trains with it from now on. Default: list.",
+    )
+    environment.add_argument("name", metavar="NAME", nargs="?", help="The environment. make: by default after PyTorch.")
+    environment.add_argument("--build", metavar="BUILD", help="Of PyTorch: auto, cpu, cu126, cu130. Default: auto.")
+    environment.add_argument("--extra", metavar="NAME", action="append", help="bpe, data, hf, rl or deepspeed.")
+    environment.add_argument("--wheels", metavar="PATH", help="A folder of wheels; nothing is downloaded.")
+    environment.add_argument("--folder", metavar="PATH", help="Where environments are kept.")
+    _add_json(environment)
 
 
 def _add_measure(measure: Parser) -> None:
@@ -218,6 +241,12 @@ def _add_estimate(estimate: Parser) -> None:
         help="What an hour of one GPU costs, for example '$2.50'. It is remembered.",
     )
     _add_json(estimate)
+
+
+def _add_tune(tune: Parser) -> None:
+    add_train_flags(tune)
+    tune.add_argument("--seconds", metavar="S", type=float, help="How long settings are tried. Default: 60.")
+    _add_json(tune)
 
 
 def _add_doctor(doctor: Parser) -> None:
@@ -336,7 +365,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("attach", "Watch a run; Ctrl+C leaves it running.", _add_attach),
     ("show", "Show one run's state.", _add_show),
     ("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.", _add_export),
-    ("runs", "List all runs.", _add_list),
+    ("runs", "List all runs.", _add_runs),
     ("find", "List the runs that match a filter, for example: lr>1e-4 tag:night state:failed", _add_find),
     ("compare", "Compare runs: results, and the settings and environment that differ.", _add_compare),
     ("rename", "Give a run another name.", _add_rename),
@@ -349,11 +378,21 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
         "Check this machine: modes, GPUs, PyTorch, memory, disk; --self-test: try devices and links.",
         _add_doctor,
     ),
+    (
+        "environment",
+        "List, make, use or remove environments for training, with PyTorch.",
+        _add_environment,
+    ),
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
     (
         "estimate",
-        "Estimate a run's memory, time and cost in every mode before it starts; --history: how true that was.",
+        "Estimate a run's memory, time and cost in every mode before it starts; --history: how accurate that was.",
         _add_estimate,
+    ),
+    (
+        "tune",
+        "Try settings with real steps on all devices, and show those with which a run trains fastest.",
+        _add_tune,
     ),
     (
         "preview",

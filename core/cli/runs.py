@@ -36,10 +36,14 @@ def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Lists the runs, newest first."""
     runs_dir = chosen_runs_dir(arguments)
     entries = list_runs(runs_dir)
+    if arguments.live:
+        entries = [entry for entry in entries if entry.state is not None and entry.state.is_live]
     left = find_leftovers([RunStore(entry.path) for entry in entries])
     notes = {entry.path: notes_of(entry.path) for entry in entries}
     if arguments.json:
         terminal.json([entry_values(entry, left.get(entry.path, []), notes[entry.path]) for entry in entries])
+    elif not entries and arguments.live:
+        terminal.say(f"No run in {runs_dir} is running.")
     elif not entries:
         terminal.say(f"There are no runs yet in {runs_dir}. Start one: rankdeck train")
     else:

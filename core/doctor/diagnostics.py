@@ -18,6 +18,7 @@ from core.files.atomic import write_atomic
 from core.machine.packages import installed_version
 from core.machine.platform import Platform
 from core.parsing import ParseError, parse_json
+from core.run_folder.record import RunRecord, notes_of
 from core.run_folder.store import RunStore, list_runs
 
 RUNS: Final = 5
@@ -55,10 +56,12 @@ class DiagnosticsFile:
     Attributes:
         name: With its folder, as in the ZIP.
         text: As it is saved.
+        run: What the run is called that it belongs to; empty where it belongs to none.
     """
 
     name: str
     text: str
+    run: str = ""
 
     @property
     def size(self) -> int:
@@ -79,13 +82,12 @@ def gather(
         redactor: Takes names out, of the files' names too.
     """
     found = [
-        ("doctor.json", _json([finding.as_dict() for finding in findings])),
-        ("versions.json", _json(_versions(platform))),
-        ("settings.json", _json(settings)),
+        ("doctor.json", _json([finding.as_dict() for finding in findings]), ""),
+        ("versions.json", _json(_versions(platform)), ""),
+        ("settings.json", _json(settings), ""),
         *_of_runs(runs_dir),
     ]
-    named = ((redactor.redact(name), redactor.redact(text)) for name, text in found)
-    return (DiagnosticsFile("about.txt", ABOUT), *(DiagnosticsFile(name, text) for name, text in named))
+    return (DiagnosticsFile("about.txt", ABOUT), *(DiagnosticsFile(*map(redactor.redact, file)) for file in found))
 
 
 def write_zip(files: Sequence[DiagnosticsFile], path: Path) -> None:
@@ -121,24 +123,26 @@ def _versions(platform: Platform) -> dict[str, Any]:
     }
 
 
-def _of_runs(runs_dir: Path) -> Iterator[tuple[str, str]]:
+def _of_runs(runs_dir: Path) -> Iterator[tuple[str, str, str]]:
+    """Name, text and run of each file."""
     try:
         entries = list_runs(runs_dir)[:RUNS]
     except (RankdeckError, OSError) as error:
-        yield "runs/unreadable.txt", f"{error}\n"
+        yield "runs/unreadable.txt", f"{error}\n", ""
         return
     for number, entry in enumerate(entries, 1):
         store, folder = RunStore(entry.path), f"runs/{number}-{entry.path.name}"
+        run = RunRecord(entry, notes_of(entry.path)).label
         for path in (store.state_json, store.run_toml, store.environment):
             if path.is_file():
-                yield f"{folder}/{path.name}", tail(path, _WHOLE_BYTES)
-        yield f"{folder}/events.jsonl", "".join(f"{line}\n" for line in _events(store.metrics))
+                yield f"{folder}/{path.name}", tail(path, _WHOLE_BYTES), run
+        yield f"{folder}/events.jsonl", "".join(f"{line}\n" for line in _events(store.metrics)), run
         try:
             logs = sorted(store.logs.glob("*.log"))[:MOST_LOGS]
         except OSError:
             continue
         for log in logs:
-            yield f"{folder}/logs/{log.name}", tail(log, TAIL_BYTES)
+            yield f"{folder}/logs/{log.name}", tail(log, TAIL_BYTES), run
 
 
 def tail(path: Path, limit: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
@@ -74,7 +75,8 @@ def check_writing(runs_dir: Path) -> Finding:
         refusal = explain(error, f"{path} could not be read")
         return WRITING.fail(refusal.cause, refusal.next_step, "choose_runs_folder")
     finally:
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a drive that cannot be written refuses this too
+            path.unlink(missing_ok=True)
     return WRITING.ok("files are written, replaced and removed")
 
 

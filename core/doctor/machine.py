@@ -146,7 +146,8 @@ def check_sleep_on_linux() -> Finding:
     """Linux: whether systemd can be told to keep the machine awake."""
     if SYSTEMD_RUNS.is_dir() and shutil.which("systemd-inhibit") is not None:
         return SLEEP.ok("systemd keeps it awake while a run trains")
-    return SLEEP.not_tried("there is no systemd to keep it awake", "Turn off sleep in the system's power settings.")
+    step = "Turn off sleep in the system's power settings."
+    return SLEEP.not_tried("Rankdeck cannot keep it awake: systemd was not found", step)
 
 
 def _ask_powercfg() -> str:

@@ -93,8 +93,7 @@ def _verdict(
         return topic.fail(error.cause, error.next_step)
     broken = _broken_link(choice, links)
     if broken is not None:
-        step = broken.next_step or "Choose parallel-independent, which needs no connection."
-        return topic.fail(f"its self-test failed, {broken.name}: {broken.text}", step)
+        return topic.fail(f"needs {broken.name}, whose self-test failed", "")  # which says why, and what to do
     return _how_well(topic, choice, chosen, names, why_cpu)
 
 

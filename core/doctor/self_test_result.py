@@ -70,13 +70,16 @@ _PARTS: Final = {
 }
 
 
+def compute_topic(device: Device) -> Topic:
+    """What the first line of a device's test is about."""
+    name = f"Kernel and matmul on {device_label(device)}"
+    return Topic(f"compute_{device.uuid}", name, SELF_TESTS, "What each training step is made of.")
+
+
 def compute_findings(device: Device, ended: Ended) -> list[Finding]:
     """Findings of a device's test: kernel and matmul in one line, bf16 and fp16 in one each."""
     where = device_label(device)
-    topic = Topic(
-        f"compute_{device.uuid}", f"Kernel and matmul on {where}", SELF_TESTS, "What each training step is made of."
-    )
-    found = [_compute_finding(topic, device, ended)]
+    found = [_compute_finding(compute_topic(device), device, ended)]
     for name in ("bf16", "fp16"):
         half = Topic(
             f"{name}_{device.uuid}",

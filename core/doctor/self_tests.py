@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 import secrets
-import sys
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from typing import Any, Final
 from core.doctor.finding import SELF_TESTS, Finding, Topic
 from core.doctor.fit import FIT, check_fit
 from core.doctor.modes import check_modes
-from core.doctor.self_test_result import Ended, compute_findings, link_finding
+from core.doctor.self_test_result import Ended, compute_findings, compute_topic, link_finding
 from core.errors import RankdeckError
 from core.launch.mode import why_no_cuda, why_no_nccl
 from core.launch.plan import plan_bare_ranks
@@ -29,9 +29,12 @@ from core.machine.platform import Platform, rendezvous_folder
 from core.parsing import parse_json
 from core.processes import Child, ProcessTree
 from core.processes.ask import read_answer, wait_until_ended
+from core.training_python import training_python
 
 LIMIT_S: Final = 60.0
 """For each test; one on an idle machine takes about five seconds, of which the import of PyTorch takes most."""
+LEAST_BYTES: Final = 1 << 20
+"""For the processes' output and the file by which they find each other."""
 _PROGRAM: Final = ("-m", "workers.programs.self_test_main")
 GLOO: Final = Topic(
     "link_gloo",
@@ -131,6 +134,10 @@ def run_self_test(
         return [topic.not_tried(f"not tried: {test.why_not}")]
     if test.way == "fit" and test.run is not None:
         return [check_fit(test.run, runs_dir, cancelled)]
+    if full := _full_folder():
+        text = f"the disk of the temporary folder is full ({full})"
+        topic = compute_topic(test.devices[0]) if test.way == "compute" else topic
+        return [topic.fail(text, "Free some space on it, or set the variable TEMP (TMPDIR on Linux) to a folder.")]
     try:
         ended = [_NEVER_BEGUN] if cancelled() else _run_ranks(test, platform, limit_s, cancelled)
     except (RankdeckError, OSError) as error:  # no temporary folder, no process
@@ -139,6 +146,15 @@ def run_self_test(
     if test.way == "compute":
         return compute_findings(test.devices[0], ended[0])
     return [link_finding(topic, ended, instead=_INSTEAD[test.way], needed=test.way != "shared")]
+
+
+def _full_folder() -> str:
+    """The temporary folder if its disk has no room for a test; empty where it has, or does not say."""
+    try:
+        folder = tempfile.gettempdir()
+        return folder if shutil.disk_usage(folder).free < LEAST_BYTES else ""
+    except OSError:
+        return ""
 
 
 def _run_ranks(test: SelfTest, platform: Platform, limit_s: float, cancelled: Callable[[], bool]) -> list[Ended]:
@@ -154,7 +170,12 @@ def _run_ranks(test: SelfTest, platform: Platform, limit_s: float, cancelled: Ca
         folder = Path(name)
         rendezvous = rendezvous_folder(folder) / f".rendezvous-{secrets.token_hex(4)}"
         commands = plan_bare_ranks(
-            test.devices, platform, folder, rendezvous, (sys.executable, *_PROGRAM, *arguments), backend
+            test.devices,
+            platform,
+            folder,
+            rendezvous,
+            (str(training_python().executable), *_PROGRAM, *arguments),
+            backend,
         )
         with ProcessTree() as tree:
             children = [

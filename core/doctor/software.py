@@ -14,6 +14,7 @@ from core.machine.cuda_torch import GOOD_TORCH
 from core.machine.packages import installed_requires, installed_version
 from core.machine.platform import Platform
 from core.recipes.catalog import find_recipes
+from core.training_python import own_python, training_python
 
 OLDEST_PYTHON: Final = (3, 11)
 PYTHON: Final = Topic("python", "Python", SOFTWARE, "Rankdeck and its ranks run in this interpreter.")
@@ -79,14 +80,14 @@ def check_torchvision(platform: Platform) -> Finding:
             f"version {version} doesn't match torch {platform.torch_version}; importing transformers may fail",
             "Remove it (pip uninstall torchvision) or install the matching version from the same index as torch.",
             "copy_command",
-            f'"{sys.executable}" -m pip uninstall torchvision',
+            f'"{training_python().executable}" -m pip uninstall torchvision',
         )
     return TORCHVISION.ok(f"version {version}")
 
 
 def check_window(python: tuple[int, ...] = sys.version_info[:2]) -> Finding:
     """Whether Qt is installed, and not the version that crashes on Python 3.11."""
-    version = installed_version("PySide6-Essentials") or installed_version("PySide6")
+    version = installed_version("PySide6-Essentials", own_python()) or installed_version("PySide6", own_python())
     pip = f'"{sys.executable}" -m pip install PySide6-Essentials'
     if version is None:
         step = "Install it: pip install PySide6-Essentials"
@@ -112,4 +113,4 @@ def check_recipes() -> Finding:
 
 def good_torch_command() -> str:
     """The command that installs a PyTorch that works, in place of this one."""
-    return f'"{sys.executable}" -m pip install --force-reinstall torch=={GOOD_TORCH}'
+    return f'"{training_python().executable}" -m pip install --force-reinstall torch=={GOOD_TORCH}'

@@ -37,7 +37,10 @@ def advice(run: ResolvedRun, modes: Sequence[ModeEstimate], times: Sequence[Time
     speedup = f"{number(time.speedup, 2)} × {'as in an earlier run' if time.source == 'runs' else 'predicted'}"
     if modes[0].verdict == "too_large":
         return f"Use {devices} in {mode.label}, since the model does not fit one: {speedup}."
-    if time.gain != "faster":
+    if time.gain == "same":
+        error = f"{100 * time.error:.0f}\N{NO-BREAK SPACE}%"
+        return f"Use one device: {devices} in {mode.label} are about as fast ({speedup}, give or take {error})."
+    if time.gain == "slower":
         return f"Use one device: {devices} in {mode.label} are not faster ({speedup})."
     return f"Use {devices} in {mode.label}: {', '.join([speedup, *_differences(one, time, prices)])}."
 

@@ -8,9 +8,11 @@ from typing import Annotated, Final
 
 from core.records import Finite, Limits, Whole
 
-USUAL_GAPS: Final = 1.12
-"""Memory of a CPU process ÷ bytes of its tensors where no whole step could be measured: what the recipes here have."""
+USUAL_GAPS: Final = 0.12
+"""Gaps of a CPU process, in bytes for each byte of its tensors, where no whole step could be measured: what the recipes
+here have."""
 _MOST_GAPS: Final = 2.0
+"""For each byte of a pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +31,10 @@ class ModelFigures:
             no pass was measured.
         added_lines: The same for a pass that adds to gradients which are there.
         seconds_per_sample: Of a pass.
-        tensor_peak_bytes, process_peak_bytes: The most that tensors had in whole steps, and that the process took.
+        pass_peak_bytes: The most that a pass of whole steps made; 0: none were made.
+        pass_gap_bytes: What the process took beyond that and what it held.
+        copy_gap_bytes: What a checkpoint's copy then took beyond its size.
+        mapped_bytes: Of the weights, what lies in the file that they were opened from, mapped into memory.
         note: Why something is not known, as a sentence.
     """
 
@@ -47,8 +52,10 @@ class ModelFigures:
     step_lines: tuple[tuple[int, ...], ...] | None = None
     added_lines: tuple[tuple[int, ...], ...] | None = None
     seconds_per_sample: Finite | None = None
-    tensor_peak_bytes: Whole = 0
-    process_peak_bytes: int = 0
+    pass_peak_bytes: Whole = 0
+    pass_gap_bytes: Whole = 0
+    copy_gap_bytes: Whole = 0
+    mapped_bytes: Whole = 0
     note: str = ""
 
     @property
@@ -56,12 +63,19 @@ class ModelFigures:
         """Whether the activations are known."""
         return self.step_lines is not None and self.added_lines is not None
 
-    @property
-    def gaps(self) -> float:
-        """Memory of a CPU process ÷ bytes of its tensors: what the allocator leaves unused between them."""
-        if not self.tensor_peak_bytes:
-            return USUAL_GAPS
-        return min(_MOST_GAPS, max(1.0, self.process_peak_bytes / self.tensor_peak_bytes))
+    def gap_bytes(self, passes: int, tensors: int) -> int:
+        """What the allocator of a CPU process leaves unused between tensors.
+
+        Gaps come from a pass: what it makes is freed again in another order, and large tensors begin at multiples of
+        2 MiB (docs/decisions/0025). So they grow with the micro-batch, and not with what an engine keeps.
+
+        Args:
+            passes: The most that a pass's new tensors have.
+            tensors: Of all tensors, for where no whole step could be measured.
+        """
+        if not self.pass_peak_bytes:
+            return round(USUAL_GAPS * tensors)
+        return round(min(_MOST_GAPS, self.pass_gap_bytes / self.pass_peak_bytes) * passes)
 
     def pass_bytes(self, samples: int, *, adds: bool) -> int:
         """The most that a pass's new tensors have at a micro-batch; its new gradients among them unless it `adds`."""

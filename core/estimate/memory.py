@@ -11,6 +11,8 @@ from core.estimate.figures import Baselines, ModelFigures
 
 DEEPSPEED_BUCKET_BYTES: Final = 25_000_000 * 4
 """`reduce_bucket_size` and the prefetch bucket in resources/deepspeed_zero*.json, in fp32."""
+DEEPSPEED_LIVE_BYTES: Final = 100_000_000 * 4
+"""`stage3_max_live_parameters` there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +96,8 @@ class _Kept:
     Attributes:
         left: Memory that was used before training and is not given back: room for later copies.
         copied: Bytes of a checkpoint that this rank copies.
-        dropped: Weights that are gathered and dropped between a pass's activations. The holes that they leave in the
-            heap are not filled by what is gathered next.
+        dropped, dropped_frozen: Weights that are gathered and dropped between a pass's activations, trained ones and
+            others. The holes that they leave in the heap are not filled by what is gathered next.
     """
 
     parameters: int
@@ -105,6 +107,7 @@ class _Kept:
     left: int
     copied: int
     dropped: int = 0
+    dropped_frozen: int = 0
 
 
 def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, rank: int = 0) -> RankMemory:
@@ -115,12 +118,15 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
     passes = figures.pass_bytes(layout.micro_batch, adds=adds)
     activations = passes if adds else max(0, passes - kept.gradients)
     left = kept.left if layout.on_cpu else 0
+    tensors = kept.parameters + kept.gradients + kept.optimizer + activations + kept.communication + left
+    gaps = figures.gap_bytes(passes, tensors) if layout.on_cpu else 0
     # Gradients that stay from step to step are no room for the copy; all else that a step used is, once it is over.
-    room = left + (0 if layout.saves_beside else activations + (0 if keeps_gradients else kept.gradients))
+    room = left + (0 if layout.saves_beside else activations + gaps + (0 if keeps_gradients else kept.gradients))
     merged, mapped = _merged(figures, layout, rank)
     copy = max(0, max(kept.copied, merged) - room) if layout.on_cpu else 0
-    tensors = kept.parameters + kept.gradients + kept.optimizer + activations + kept.communication + copy + left
-    gaps = max(round((figures.gaps - 1.0) * tensors), kept.dropped) if layout.on_cpu else 0
+    # Gradients lie in what trained weights leave, and so do gaps between them; weights without gradients leave holes.
+    holes = max(gaps, kept.dropped) + kept.dropped_frozen if layout.on_cpu else 0
+    copy_gap = _copy_gap(figures, kept.copied) if layout.on_cpu else 0
     framework = baselines.of(layout.engine) + figures.recipe_bytes + figures.data_bytes if layout.on_cpu else 0
     return RankMemory(
         kept.parameters,
@@ -130,8 +136,14 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
         kept.communication,
         copy + (mapped if layout.on_cpu else 0),
         framework,
-        left + gaps,
+        left + holes + copy_gap,
     )
+
+
+def _copy_gap(figures: ModelFigures, copied: int) -> int:
+    """What a copy of this size leaves unused between its tensors; measured with one of all there is to copy."""
+    whole = figures.parameter_bytes + figures.buffer_bytes + figures.optimizer_ratio * figures.trainable_bytes
+    return round(figures.copy_gap_bytes * min(1.0, copied / max(1.0, whole)))
 
 
 def host_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, rank: int = 0) -> int:
@@ -188,7 +200,7 @@ def _fsdp(figures: ModelFigures, layout: Layout) -> _Kept:
     Stage 3 holds what is in no block and two blocks (one in use, one on its way), stage 2 the whole model from a step's
     first micro-batch to its last. Besides, for the largest part that travels at once: what was gathered before it is
     sorted into tensors, its whole gradient, and the copy of it that is summed. The whole model was there before it was
-    cut.
+    cut; only weights that lay in a mapped file leave nothing behind.
     """
     ranks, scale = layout.ranks, 0.5 if layout.narrow else 1.0
     weights, trained, block = figures.parameter_bytes, figures.trainable_bytes, figures.block_bytes
@@ -196,17 +208,20 @@ def _fsdp(figures: ModelFigures, layout: Layout) -> _Kept:
     in_use = weights if layout.stage == 2 else weights - figures.blocks_bytes + 2 * block
     largest = max(block, weights - figures.blocks_bytes)
     moving = round(scale * (in_use + 3 * largest))
-    dropped = round(scale * weights)
-    return _Kept(own + figures.buffer_bytes, trained // ranks, state, moving, weights, own + state, dropped)
+    dropped, frozen = round(scale * trained), round(scale * (weights - trained))
+    left = max(0, weights - figures.mapped_bytes)
+    return _Kept(own + figures.buffer_bytes, trained // ranks, state, moving, left, own + state, dropped, frozen)
 
 
 def _deepspeed(figures: ModelFigures, layout: Layout) -> _Kept:
     """DeepSpeed copies weights into flat buffers, and each rank's share of them as fp32 masters.
 
     Stage 1 keeps whole gradients, 2 and 3 a share. Gradients are gathered in a bucket. Stage 3 holds the weights in
-    use, up to its limit of live parameters, which small models do not reach; and to sum a bucket it makes another for
-    the sum and one for its share. What it gathers arrives in a bucket and is copied out of it, so both are dropped. The
-    recipe's own weights were there before, and leave their place.
+    use, up to its limit of live parameters. As soon as it knows their order it asks for all of them, and until they are
+    needed each lies in the buffer in which it arrives; gloo makes another of that size. Later, to sum a bucket, it
+    makes one for the sum and one for this rank's share. Such large buffers go back to the system at once. The
+    recipe's own weights were there before and leave their place, unless they lay in a mapped file; stages 1 and 2 let
+    those that are not trained stay where they are.
     """
     ranks, scale = layout.ranks, 0.5 if layout.narrow else 1.0
     weights, trained = figures.parameter_bytes, figures.trainable_bytes
@@ -214,13 +229,17 @@ def _deepspeed(figures: ModelFigures, layout: Layout) -> _Kept:
     bucket = min(DEEPSPEED_BUCKET_BYTES, round(scale * trained))
     flat = round(scale * weights) if layout.stage < 3 else round(scale * weights / ranks)
     gradients = round(scale * trained) if layout.stage == 1 else trained // ranks
-    moving, dropped = bucket, 0
+    moving, dropped, frozen = bucket, 0, 0
     if layout.stage == 3:
-        gathered = round(scale * weights)
-        moving += gathered + bucket + bucket // ranks
-        dropped = gathered + min(DEEPSPEED_BUCKET_BYTES, gathered)
+        gathered = round(scale * min(weights, DEEPSPEED_LIVE_BYTES))
+        moving = gathered + max(2 * gathered, 2 * bucket + bucket // ranks)
+        frozen = round(gathered * (weights - trained) / weights)
+        dropped = gathered - frozen
+    left = max(0, weights - figures.mapped_bytes)
+    if layout.stage < 3:
+        left = min(left, trained)
     parameters = flat + masters + figures.buffer_bytes
-    return _Kept(parameters, gradients, state, moving, weights, masters + state, dropped)
+    return _Kept(parameters, gradients, state, moving, left, masters + state, dropped, frozen)
 
 
 def _merged(figures: ModelFigures, layout: Layout, rank: int) -> tuple[int, int]:

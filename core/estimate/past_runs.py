@@ -10,7 +10,7 @@ from typing import Final
 from core.estimate.estimate import mode_runs
 from core.estimate.shape import run_shape
 from core.estimate.speed import PastRun
-from core.estimate.time_history import TIME, read_time
+from core.estimate.time_history import TIME, known_error, read_time
 from core.launch.resolved import ResolvedRun
 from core.run_folder.store import RunEntry, read_entry
 
@@ -31,6 +31,12 @@ def past_runs(run: ResolvedRun, runs_dir: Path) -> dict[str, PastRun]:
         if entry is not None and entry.state is not None and not entry.state.is_live:
             found[name] = PastRun(time.step_s, time.samples_per_s, _power_w(entry))
     return found
+
+
+def past_error(runs_dir: Path) -> float | None:
+    """How far off predictions of time were in earlier runs (`core.estimate.time_history.known_error`)."""
+    times = (read_time(folder) for folder in _newest(runs_dir))
+    return known_error(time for time in times if time is not None)
 
 
 def _newest(runs_dir: Path) -> list[Path]:

@@ -13,21 +13,23 @@ from core.launch.resolved import ResolvedRun
 from core.recipes.manifest import Recipe
 
 _VERSION: Final = 1
+_FIGURES_VERSION: Final = 3
 
 
 def model_shape(run: ResolvedRun) -> str:
     """The recipe's model with its settings on this kind of device; neither micro-batch nor mode."""
-    return _hash(_model(run))
+    return _hash([*_model(run), "figures", _FIGURES_VERSION])
 
 
 def steps_shape(run: ResolvedRun, key: StepKey) -> str:
-    """A step of that model on one device with a number of threads."""
-    return _hash([*_model(run), "steps", *key, run.batch.micro, run.batch.accumulation])
+    """A step of that model on one device with a number of threads, beside the other devices of the run or alone."""
+    beside = sorted(device.name for device in run.devices) if key[2] > 1 and run.devices[0].kind == "cuda" else []
+    return _hash([*_model(run), "steps", *key, beside, run.batch.micro, run.batch.accumulation])
 
 
 def run_shape(run: ResolvedRun) -> str:
     """The whole run: two of the same shape take as long for a step."""
-    config, devices = run.config, [step_key(device, run) for device in run.devices]
+    config, devices = run.config, [step_key(device, run)[:2] for device in run.devices]
     facts = ["run", mode_name(run), run.choice.engine, run.backend, run.batch.micro, run.batch.accumulation, devices]
     facts += [config.sync_every, config.sync_method, config.gradient_exchange, config.balance]
     return _hash([*_model(run), *facts])

@@ -21,13 +21,15 @@ from core.probes.sync_cost import Link
 Gain = Literal["faster", "same", "slower", "unknown"]
 
 WORTH: Final = 0.05
-"""A speed-up of less than this, up or down, is within the error of a prediction."""
+"""A speed-up of less than this, up or down, is none, however well it is known."""
+USUAL_ERROR: Final = 0.15
+"""Error of a prediction where no run has shown it yet: what most rows of docs/estimate.md's table reach."""
 NO_STEP: Final = "No step was timed on this device, so the time is not known."
 NO_LINK: Final = "The link between the devices was not measured, so the time is not known."
 NO_RATE: Final = "PowerSGD's compression is not measured, so the time is not known."
 
-StepKey = tuple[str, int]
-"""A device's model and its processor threads (`step_key`)."""
+StepKey = tuple[str, int, int]
+"""A device's model, its processor threads, and how many devices make their steps at the same time (`step_key`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,16 +52,18 @@ class TimeFigures:
     """What a prediction of time is made of.
 
     Attributes:
-        steps: Of one device by itself.
+        steps: Of one device by itself, and of one beside all others.
         link: Between all devices of the run.
         past: The newest run of the same shape in each mode, by the mode's name.
         note: Why something was not measured, as a sentence.
+        error: How far off predictions for earlier runs were, as a share; None: too few can tell.
     """
 
     steps: Mapping[StepKey, StepFigures] = field(default_factory=dict)
     link: Link | None = None
     past: Mapping[str, PastRun] = field(default_factory=dict)
     note: str = ""
+    error: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +82,7 @@ class TimeEstimate:
         kwh: Used by GPUs in these hours; None without an energy counter.
         cost: Of energy and GPU hours, as far as their prices and the energy are known.
         reason: Why the time is not known.
+        error: A speed-up that is no more than this, up or down, may be none.
     """
 
     name: str
@@ -92,13 +97,14 @@ class TimeEstimate:
     kwh: float | None = None
     cost: float | None = None
     reason: str = ""
+    error: float = WORTH
 
     @property
     def gain(self) -> Gain:
-        """Against one device."""
+        """Against one device, where it is more than the error."""
         if self.speedup is None:
             return "unknown"
-        return "faster" if self.speedup >= 1 + WORTH else "slower" if self.speedup <= 1 - WORTH else "same"
+        return "faster" if self.speedup >= 1 + self.error else "slower" if self.speedup <= 1 - self.error else "same"
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +126,8 @@ def estimate_times(
     one = speeds.get("single")
     samples = _samples(run)
     tokens = next((steps.tokens_per_sample for steps in found.steps.values()), 0)
-    return tuple(_estimate(other, speeds.get(other.name), one, samples, tokens, prices) for other in runs)
+    error = max(WORTH, USUAL_ERROR if found.error is None else found.error)
+    return tuple(_estimate(other, speeds.get(other.name), one, samples, tokens, prices, error) for other in runs)
 
 
 def time_of(times: tuple[TimeEstimate, ...], run: ResolvedRun) -> TimeEstimate:
@@ -131,7 +138,8 @@ def time_of(times: tuple[TimeEstimate, ...], run: ResolvedRun) -> TimeEstimate:
 
 def step_key(device: Device, run: ResolvedRun) -> StepKey:
     """Under which a device's steps are found in a run: CPU devices share the machine's cores."""
-    return (device.name, 0) if device.kind == "cuda" else ("cpu", cpu_threads(run.platform, run.world_size))
+    name, threads = (device.name, 0) if device.kind == "cuda" else ("cpu", cpu_threads(run.platform, run.world_size))
+    return name, threads, run.world_size
 
 
 def _estimate(
@@ -141,6 +149,7 @@ def _estimate(
     samples: int | None,
     tokens: int,
     prices: Prices,
+    error: float,
 ) -> TimeEstimate:
     if other.run is None or speed is None:
         return TimeEstimate(other.name, reason=other.reason)
@@ -160,6 +169,7 @@ def _estimate(
         hours,
         kwh,
         _cost(other.run, hours, kwh, prices),
+        error=WORTH if isinstance(one, _Speed) and {one.source, speed.source} == {"runs"} else error,
     )
 
 
@@ -183,14 +193,18 @@ def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Spee
     if traffic.collectives:
         if found.link is None:
             return NO_LINK
-        exchange_s = traffic.seconds(found.link, shared_memory=layout.shared_memory)
+        by_fsdp = run.mode.is_sharded and layout.stage > 1 and not layout.by_deepspeed
+        exchange_s = traffic.seconds(found.link, shared_memory=layout.shared_memory, by_fsdp=by_fsdp)
     sent = traffic.sent_bytes(run.world_size)
     share = 1 / run.world_size if run.mode.is_sharded else 1.0
     times = [one.step_s(run.batch, share) + exchange_s for one in known]
     if run.mode == Mode.INDEPENDENT and every is None:
         rate = sum(run.batch.global_ / time_s for time_s in times)
         return _Speed(sum(times) / len(times), rate, exchange_s, sent, power_w, "probe")
-    step_s = _balanced_s(run, known) + exchange_s if run.config.balance == "measured" else max(times)
+    if run.config.balance == "measured":
+        step_s = _balanced_s(run, known) + exchange_s
+    else:
+        step_s = max(times) + (max(one.wait_s for one in known) if run.mode.is_connected else 0.0)
     samples = run.batch.global_ * run.replica_groups
     return _Speed(step_s, samples / step_s, exchange_s, sent, power_w, "probe")
 

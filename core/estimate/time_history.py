@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -18,6 +18,8 @@ SETTLING: Final = 3
 """A rank's first steps, in which buffers are made and caches fill, do not count."""
 ENOUGH: Final = 5
 """Counted steps that make a run's speed."""
+TELLING: Final = 3
+"""Runs whose predictions show how true predictions are."""
 _FORMAT: Final = "rankdeck-time"
 _LIMIT_BYTES: Final = 1 << 20
 _LARGEST: Final = 1e15
@@ -111,6 +113,12 @@ class RunTime:
             write_atomic(folder / TIME, json.dumps(document, indent=1) + "\n", durable=False)
         except (OSError, RankdeckError):
             return
+
+
+def known_error(times: Iterable[RunTime]) -> float | None:
+    """How far off predictions from timed steps were, up or down, on average; None where too few runs can tell."""
+    errors = [abs(time.error) for time in times if time.source == "probe" and time.error is not None]
+    return sum(errors) / len(errors) if len(errors) >= TELLING else None
 
 
 def read_time(folder: Path) -> RunTime | None:

@@ -38,8 +38,17 @@ class Traffic:
         """What each rank sends."""
         return (2 * self.reduced_bytes + self.moved_bytes) * (ranks - 1) / ranks if ranks > 1 else 0.0
 
-    def seconds(self, link: Link, *, shared_memory: bool = False) -> float:
-        """How long this takes where nothing of it overlaps with computing."""
+    def seconds(self, link: Link, *, shared_memory: bool = False, by_fsdp: bool = False) -> float:
+        """How long this takes where nothing of it overlaps with computing.
+
+        Args:
+            link: Between the ranks.
+            shared_memory: What is summed goes through it.
+            by_fsdp: PyTorch's FSDP exchanges it, which copies everything several times.
+        """
+        if by_fsdp and link.sharded_mb_per_s is not None and link.sharded_latency_s is not None:
+            moved_s = (self.reduced_bytes + self.moved_bytes / 2) / (link.sharded_mb_per_s * 1e6)
+            return self.collectives * link.sharded_latency_s + moved_s
         rate = link.mb_per_s * 1e6
         shared = link.shared_mb_per_s if shared_memory else None
         reduce_rate = rate if shared is None else max(rate, shared * 1e6)

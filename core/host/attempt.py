@@ -54,7 +54,7 @@ from core.protocol.messages import (
     Stop,
 )
 from core.protocol.server import Connection
-from core.recipes.best_checkpoint import best_checkpoint
+from core.recipes.best_checkpoint import worth_keeping
 
 log = logging.getLogger(__name__)
 
@@ -329,8 +329,8 @@ class Attempt:
     def _protected(self, checkpoints: Sequence[Checkpoint]) -> Collection[int]:
         """Checkpoints that are never removed: the best by the run's stop rules, and by the recipe's own figure."""
         entries = [entry_of(checkpoint) for checkpoint in checkpoints]
-        best = best_checkpoint(self._services.store.columns, self._launch.run.recipe.heroes, entries)
-        return {*self._stop_watch.pinned(checkpoints), *([] if best is None else [best])}
+        best = worth_keeping(self._services.store.columns, self._launch.run.recipe.heroes, entries)
+        return {*self._stop_watch.pinned(checkpoints), *best}
 
     @property
     def _is_calm(self) -> bool:

@@ -67,10 +67,18 @@ class DiskSpace:
         """Recent checkpoints to keep at this level."""
         return self.keep if self.level is DiskLevel.AMPLE else 1
 
+    def stopped_by(self, folder: str) -> str:
+        """Why the run in `folder` was stopped, as it stands in its state afterwards."""
+        room = "The run was saved and stopped while there was room for its last checkpoint and its model."
+        return f"{self._free('had', folder)} {room}"
+
+    def _free(self, verb: str, folder: str) -> str:
+        size = f", and a checkpoint takes {byte_size(self.checkpoint)}" if self.checkpoint else ""
+        return f"The drive of {folder} {verb} {byte_size(self.free)} free{size}."
+
     def alert(self, folder: str) -> dict[str, Any]:
         """The fields of the alert about this level, whose folder is `folder`."""
-        size = f", and a checkpoint takes {byte_size(self.checkpoint)}" if self.checkpoint else ""
-        free = f"The drive of {folder} has {byte_size(self.free)} free{size}."
+        free = self._free("has", folder)
         stop = byte_size(self.limit(DiskLevel.FULL))
         title, what, step, setting = {
             DiskLevel.TIGHT: (

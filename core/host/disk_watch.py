@@ -40,7 +40,7 @@ class DiskWatch:
         stop: Callable[[StopReason], None],
     ) -> None:
         self._folder = services.store.dir
-        self._emit = services.stream.emit
+        self._services = services
         self._commits = commits
         self._space = DiskSpace(int(reserve_gib * GIB), commits.keep, checkpoint)
         self._stop = stop
@@ -72,9 +72,11 @@ class DiskWatch:
             self._commits.prune()
             if space.level > DiskLevel.TIGHT or space.checkpoint:
                 alert = space.alert(str(self._folder))
-                self._emit("alert", **alert)
+                self._services.stream.emit("alert", step=self._services.status.state.step, **alert)
             if space.level is DiskLevel.FULL:
-                self._stop(StopReason("disk_reserve", alert["cause"]))
+                self._stop(StopReason("disk_reserve", space.stopped_by(str(self._folder))))
+        elif before.level >= DiskLevel.LOW:
+            self._services.stream.emit("alert_over", kind="disk_low", text="The disk has space again.")
 
 
 def _free(folder: Path) -> int | None:

@@ -116,10 +116,8 @@ def stop_after_evaluation(rules: StopRules, progress: StopProgress) -> StopReaso
     """Whether the newest evaluation ends the run."""
     target, reached = rules.target, progress.reached
     if target is not None and reached is not None and not rules.is_better(target.value, reached[0]):
-        asked = f"{target.value:g} or {target.better}"
-        return StopReason(
-            "stop_at", f"{target.metric} has reached {number(reached[0], 4)} at step {reached[1]:,} (target: {asked})."
-        )
+        at = f"{number(reached[0], 4)} at step {reached[1]:,} (target: {target.value:g} or {target.better})"
+        return StopReason("stop_at", f"{rules.label or rules.metric} has reached {at}.")
     stale, patience = progress.stale(rules), rules.patience
     if patience is None or stale < patience:
         return None
@@ -127,7 +125,7 @@ def stop_after_evaluation(rules: StopRules, progress: StopProgress) -> StopReaso
     found = f"; best {number(best.value, 4)} at step {best.step:,}" if best is not None else ""
     return StopReason(
         "early_stop_patience",
-        f"{rules.metric} has not improved by more than {rules.min_delta:g} in {many}{found}.",
+        f"{rules.label or rules.metric} has not improved by more than {rules.min_delta:g} in {many}{found}.",
     )
 
 

@@ -60,6 +60,7 @@ class HangResponse:
         if self._reported:
             self._reported = False
             self._services.status.change_phase("")
+            self._services.stream.emit("alert_over", kind="hang", text="All devices report again.")
 
     def cancel(self) -> None:
         """Ends what is under way: the run is being stopped, which has a time limit and an outcome of its own."""
@@ -151,6 +152,7 @@ class HangResponse:
         self._services.stream.emit(
             "alert",
             kind="hang",
+            step=self._services.status.state.step,
             ranks=list(diagnosis.culprits),
             certain=diagnosis.certain,
             policy=self._config.hang_policy,

@@ -134,6 +134,7 @@ class StopWatch:
         self._services.stream.emit(
             "alert",
             kind="early_stop",
+            step=self._services.status.state.step,
             rule=reason.rule,
             title="Stopping early",
             cause=reason.cause,

@@ -15,10 +15,9 @@ from core.host.ranks import Ranks
 from core.host.services import HostServices
 from core.host.straggler import ENOUGH, Judgement, RankStep, Straggler, find_straggler, rank_step
 from core.host.straggler_reason import DeviceConditions, straggler_reason
+from core.machine.competition import find_competition
 from core.machine.devices.device import Device
-from core.machine.devices.gpu_processes import plain_name
 from core.machine.devices.monitor import DeviceMonitor
-from core.processes.competition import find_competition
 
 log = logging.getLogger(__name__)
 
@@ -151,7 +150,7 @@ class StragglerWatch:
             device = rank.command.device
             readings = list(self._readings.get(device.uuid, ()))
             newest = readings[-1] if readings else {}
-            programs = tuple(f"{plain_name(program.name)} (process {program.pid})" for program in competition.programs)
+            programs = tuple(f"{program.name} (process {program.pid})" for program in competition.programs)
             kept_off = competition.kept_off
             if device.kind == "cuda":  # how long a kernel waits for another program's cannot be asked
                 programs = on_gpu if rank.number == slowest else ()

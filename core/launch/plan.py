@@ -84,6 +84,24 @@ class RankCommand:
 
 def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
     """What to start in an attempt of `run`."""
+    recipe = run.recipe
+    program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.programs.rank_main")
+    return _ranks_of(run, site, program)
+
+
+def plan_trials(run: ResolvedRun, folder: Path, python: str) -> tuple[RankCommand, ...]:
+    """Ranks without a host that make trials of `run` (`workers.programs.tune_main`), in the environment of its ranks.
+
+    Args:
+        run: What is tuned.
+        folder: Where the ranks find what they are asked, and leave their answers and logs.
+        python: The interpreter.
+    """
+    site = LaunchSite(folder, attempt=0, rendezvous=folder, port=0, token="", checkpoint=None, python=python)
+    return _ranks_of(run, site, ("-m", "workers.programs.tune_main"))
+
+
+def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...]) -> tuple[RankCommand, ...]:
     config, devices, platform, recipe = run.config, run.devices, run.platform, run.recipe
 
     def environment(rank: int) -> dict[str, str]:
@@ -97,7 +115,6 @@ def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
     def default(device: Device) -> dict[str, str]:
         return defaults_of_rank(config, device, platform, own_program=not recipe.self_contained)
 
-    program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.programs.rank_main")
     return _commands(devices, (site.python, *program), environment, site.run_dir, site.run_dir / "logs", default)
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from core.config.run_config import RunConfig
 from core.config.stop_target import StopTarget, read_stop_target
 from core.errors import ConfigError
-from core.recipes.heroes import direction, evaluated_metric
+from core.recipes.heroes import DEFAULT_HEROES, direction, evaluated_metric
 from core.recipes.manifest import Recipe
 
 
@@ -19,6 +19,7 @@ class StopRules:
         patience: Evaluations without an improvement; None: any number.
         min_delta: A smaller change is not an improvement.
         metric: The metric by which evaluations are compared.
+        label: What that metric is called in a sentence; empty: its own name.
         is_higher_better: Whether its higher values are the better ones.
         target: The value to reach, with its direction; None where none is set.
         max_s: Seconds of training.
@@ -29,6 +30,7 @@ class StopRules:
     patience: int | None = None
     min_delta: float = 1e-3
     metric: str = "val_loss"
+    label: str = ""
     is_higher_better: bool = False
     target: StopTarget | None = None
     max_s: float | None = None
@@ -63,12 +65,19 @@ def stop_rules(config: RunConfig, recipe: Recipe) -> StopRules:
         patience=config.early_stop_patience,
         min_delta=config.early_stop_min_delta,
         metric=metric,
+        label=_label(metric, recipe),
         is_higher_better=better == "higher",
         target=target,
         max_s=None if config.max_hours is None else config.max_hours * 3600,
         max_j=None if config.max_kwh is None else config.max_kwh * 3.6e6,
         in_steps=recipe.self_contained,
     )
+
+
+def _label(metric: str, recipe: Recipe) -> str:
+    """ "The validation loss", or the metric's own name where the recipe has no other."""
+    label = next((hero.label for hero in recipe.heroes or DEFAULT_HEROES if hero.metric == metric), "")
+    return f"The {label if label[:2].isupper() else label[:1].lower() + label[1:]}" if label else metric
 
 
 def _with_direction(target: StopTarget, recipe: Recipe) -> StopTarget:

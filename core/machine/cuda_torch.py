@@ -1,23 +1,18 @@
-"""CUDA build of PyTorch for this machine's GPUs, as a command for pip. Nothing is installed here.
-
-torch 2.13 is built for CUDA 12.6 (Maxwell to Hopper) and 13.0 (Turing to Blackwell); 13.0 needs driver 580:
-https://github.com/pytorch/pytorch/blob/main/RELEASE.md
-"""
+"""CUDA build of PyTorch for this machine's GPUs, as a command for pip. Nothing is installed here."""
 
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Iterable
 from typing import Final
 
+from core.machine import torch_builds
 from core.machine.devices.device import Device
 from core.machine.packages import Offer
+from core.machine.torch_builds import PYTORCH_INDEX, NvidiaDriver
+from core.training_python import training_python
 
 GOOD_TORCH: Final = "2.13.0"
-INDEX: Final = "https://download.pytorch.org/whl"
-_CUDA_13_DRIVER: Final = 580
-_TURING: Final = (7, 5)
 
 
 def cuda_tag(driver: str | None, devices: Iterable[Device]) -> str:
@@ -28,9 +23,9 @@ def cuda_tag(driver: str | None, devices: Iterable[Device]) -> str:
         devices: The GPUs that are to train.
     """
     major = re.match(r"\d+", driver or "")
-    is_old_driver = major is not None and int(major[0]) < _CUDA_13_DRIVER
     capabilities = [device.compute_capability for device in devices if device.compute_capability is not None]
-    return "cu126" if is_old_driver or min(capabilities, default=_TURING) < _TURING else "cu130"
+    lowest = min(capabilities, default=None)
+    return torch_builds.cuda_tag(NvidiaDriver(None if major is None else int(major[0]), lowest))
 
 
 def cuda_torch_offer(driver: str | None, devices: Iterable[Device]) -> Offer:
@@ -44,5 +39,5 @@ def cuda_torch_offer(driver: str | None, devices: Iterable[Device]) -> Offer:
         devices: As in `cuda_tag`.
     """
     tag = cuda_tag(driver, devices)
-    pip = (sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
-    return Offer(("torch",), (), (*pip, f"torch=={GOOD_TORCH}+{tag}", "--index-url", f"{INDEX}/{tag}"))
+    pip = (str(training_python().executable), "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
+    return Offer(("torch",), (), (*pip, f"torch=={GOOD_TORCH}+{tag}", "--index-url", f"{PYTORCH_INDEX}/{tag}"))

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from core.parsing import parse_json
+from core.training_python import training_python
 
 Kind = Literal["this", "active", "project", "conda", "installed"]
 
@@ -69,7 +70,7 @@ def find_interpreters(script: Path | None = None, environ: Mapping[str, str] | N
     for path, kind, name in _candidates(script, environ):
         key = os.path.normcase(os.path.abspath(path))  # noqa: PTH100 - a link is what makes it another environment
         if key not in found:
-            kind = "this" if path == Path(sys.executable) else kind
+            kind = "this" if path == training_python().executable else kind
             with contextlib.suppress(OSError):
                 found[key] = describe(path, kind, name)
     return list(found.values())
@@ -85,7 +86,7 @@ def describe(path: Path, kind: Kind = "installed", name: str = "") -> Interprete
 def _candidates(script: Path | None, environ: Mapping[str, str]) -> Iterator[tuple[Path, Kind, str]]:
     if script is not None:
         yield from _beside(script)
-    yield Path(sys.executable), "this", "Rankdeck's own"
+    yield training_python().executable, "this", "Rankdeck's own"
     for variable in ("VIRTUAL_ENV", "CONDA_PREFIX"):
         folder = environ.get(variable, "").strip()
         if folder and (program := program_in(Path(folder))) is not None:

@@ -6,9 +6,8 @@ of it, the metadata of its package. Nothing is imported, and nothing is installe
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import re
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from core.errors import PreflightError
 from core.formatting import listed
 from core.parsing import parse_toml
 from core.paths import PACKAGE_FOLDER
+from core.training_python import TrainingPython, own_python, training_python
 
 DISTRIBUTION: Final = "rankdeck"
 CHECKOUT: Final = PACKAGE_FOLDER
@@ -70,9 +70,10 @@ class Offer:
 
 
 def missing_packages(packages: Iterable[str]) -> tuple[str, ...]:
-    """Those names that this Python cannot import. They are looked for again at every call, and not imported."""
+    """Those names that the training Python cannot import. They are looked for again at every call, and not imported."""
     importlib.invalidate_caches()  # a package may have come since this process began
-    return tuple(name for name in packages if not _is_here(name))
+    python = training_python()
+    return tuple(name for name in packages if not _is_in(python, name))
 
 
 def check_packages(packages: Iterable[str], what: str) -> None:
@@ -86,24 +87,26 @@ def check_packages(packages: Iterable[str], what: str) -> None:
         raise MissingPackageError(missing, what)
 
 
-def installed_version(package: str) -> str | None:
-    """The version of an installed package; None where it is not installed, or lies there as a bare folder."""
-    import importlib.metadata  # brings an e-mail parser along; the window asks after its first picture
+def installed_version(package: str, python: TrainingPython | None = None) -> str | None:
+    """The version of a package; None where it is not installed, or lies there as a bare folder.
 
-    try:
-        return importlib.metadata.version(package)
-    except importlib.metadata.PackageNotFoundError:
-        return None
+    Args:
+        package: Its name.
+        python: Whose packages; None: the training Python's.
+    """
+    found = (python or training_python()).distribution(package)
+    return None if found is None else found.version
 
 
-def installed_requires(package: str) -> tuple[str, ...]:
-    """A package's ``Requires-Dist`` lines; none where it is not installed."""
-    import importlib.metadata
+def installed_requires(package: str, python: TrainingPython | None = None) -> tuple[str, ...]:
+    """A package's ``Requires-Dist`` lines; none where it is not installed.
 
-    try:
-        return tuple(importlib.metadata.requires(package) or ())
-    except importlib.metadata.PackageNotFoundError:
-        return ()
+    Args:
+        package: Its name.
+        python: As in `installed_version`.
+    """
+    found = (python or training_python()).distribution(package)
+    return () if found is None else tuple(found.requires or ())
 
 
 def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
@@ -114,7 +117,19 @@ def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
             return {name: tuple(held) for name, held in project["optional-dependencies"].items()}
     except (OSError, ValueError, KeyError):
         pass  # no checkout
-    return parse_requires(installed_requires(DISTRIBUTION))
+    return parse_requires(installed_requires(DISTRIBUTION, own_python()))
+
+
+def find_dependencies(checkout: Path = CHECKOUT) -> tuple[str, ...]:
+    """What Rankdeck itself needs, as pip takes it; empty where neither a checkout nor its metadata says so."""
+    try:
+        project = parse_toml((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        if project["name"] == DISTRIBUTION:
+            return tuple(project["dependencies"])
+    except (OSError, ValueError, KeyError):
+        pass  # no checkout
+    lines = installed_requires(DISTRIBUTION, own_python())
+    return tuple(line for line in lines if _EXTRA.search(line.partition(";")[2]) is None)
 
 
 def parse_requires(lines: Iterable[str]) -> dict[str, tuple[str, ...]]:
@@ -183,13 +198,13 @@ def offer_for(packages: Iterable[str], checkout: Path = CHECKOUT) -> Offer:
     wanted = dict.fromkeys([line.replace("'", '"') for name in extras for line in held[name]] + list(others))
     constraints = checkout / "constraints.txt"
     pins = ("-c", str(constraints)) if constraints.is_file() else ()
-    pip = (sys.executable, "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
+    pip = (str(training_python().executable), "-m", "pip", "install", "--no-input", "--disable-pip-version-check")
     return Offer(packages, extras, (*pip, *pins, *wanted))
 
 
-def _is_here(name: str) -> bool:
+def _is_in(python: TrainingPython, name: str) -> bool:
     try:
-        return importlib.util.find_spec(name) is not None
+        return python.find_module(name) is not None
     except (ImportError, ValueError):  # a parent that is missing; a module that was made by hand
         return False
 

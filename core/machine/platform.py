@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import socket
 import sys
@@ -15,6 +14,7 @@ import psutil
 
 from core.errors import PreflightError
 from core.machine.packages import installed_version
+from core.training_python import training_python
 
 PlatformName = Literal["windows", "linux", "macos"]
 _TEXT_CONSTANT: Final = re.compile(r"""^(\w+)(?: *:[^=\n]*)? *= *(["'])([^"'\n]*)\2""", re.MULTILINE)
@@ -50,7 +50,7 @@ class Platform:
 
 
 def this_platform() -> Platform:
-    """The machine and the Python environment we run in."""
+    """The machine and the Python environment that ranks run in."""
     name: PlatformName = "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
     version, cuda = _torch_build()
     return Platform(name, version, cuda, physical_cores(), deepspeed_version())
@@ -58,9 +58,10 @@ def this_platform() -> Platform:
 
 def deepspeed_version() -> str | None:
     """DeepSpeed's version, found without importing it; None where it is not installed."""
-    if importlib.util.find_spec("deepspeed") is None:
+    python = training_python()
+    if python.find_module("deepspeed") is None:
         return None
-    return installed_version("deepspeed") or "unknown"  # a folder on the path: it can be imported
+    return installed_version("deepspeed", python) or "unknown"  # a folder on the path: it can be imported
 
 
 def free_port() -> int:
@@ -117,10 +118,11 @@ if sys.platform == "win32":
 
 def _torch_build() -> tuple[str | None, str | None]:
     """Version and CUDA version as torch's own `version.py` gives them."""
-    version = installed_version("torch")
+    python = training_python()
+    version = installed_version("torch", python)
     if version is None:
         return None, None
-    spec = importlib.util.find_spec("torch")  # finds, does not import
+    spec = python.find_module("torch")
     if spec is None or spec.origin is None:
         return None, None
     try:

@@ -10,7 +10,6 @@ import dataclasses
 import json
 import os
 import secrets
-import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -27,6 +26,7 @@ from core.processes import Child, ProcessTree
 from core.processes.ask import read_answer, wait_until_ended
 from core.recipes.check import error_in
 from core.records import RecordError, read_record
+from core.training_python import training_python
 
 SECONDS: Final = 3.0
 """Of measuring; with starting Python and importing torch about five in all."""
@@ -71,7 +71,12 @@ def measure_link(
         folder = Path(name)
         rendezvous = rendezvous_folder(folder) / f".rendezvous-{secrets.token_hex(4)}"
         backend, commands = plan_link_test(
-            devices, platform, folder, rendezvous, sys.executable, SECONDS if seconds is None else seconds
+            devices,
+            platform,
+            folder,
+            rendezvous,
+            str(training_python().executable),
+            SECONDS if seconds is None else seconds,
         )
         with ProcessTree() as tree:
             children = [
@@ -81,7 +86,8 @@ def measure_link(
             wait_until_ended(children, limit_s, waiting)
             values = _result(children, commands, limit_s)
         rendezvous.unlink(missing_ok=True)
-    return Link(values["mb_per_s"], values["latency_s"], len(devices), backend, values.get("shared_mb_per_s"))
+    more = [values.get(name) for name in ("shared_mb_per_s", "sharded_mb_per_s", "sharded_latency_s")]
+    return Link(values["mb_per_s"], values["latency_s"], len(devices), backend, *more)
 
 
 def known_link(devices: Sequence[Device], platform: Platform, folder: Path) -> Link | None:

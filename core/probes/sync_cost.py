@@ -25,6 +25,8 @@ class Link:
         backend: "gloo" or "nccl".
         shared_mb_per_s: The same through shared memory, as DDP sums gradients between CPU devices; None where that is
             not possible.
+        sharded_mb_per_s, sharded_latency_s: The same in passes of PyTorch's FSDP, with its copies; None where they
+            were not timed.
     """
 
     mb_per_s: Rate
@@ -32,6 +34,8 @@ class Link:
     ranks: Whole
     backend: Text
     shared_mb_per_s: Rate | None = None
+    sharded_mb_per_s: Rate | None = None
+    sharded_latency_s: Annotated[float, Limits(0, 1e6)] | None = None
 
     def all_reduce_s(self, size_bytes: float) -> float:
         """Seconds to sum a tensor of this size over the devices."""

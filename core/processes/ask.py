@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +15,7 @@ from typing import Any, Final
 from core.parsing import parse_json
 from core.processes.program_environment import program_environment
 from core.processes.tree import Child, ProcessTree
+from core.training_python import training_python
 
 _POLL_S: Final = 0.02
 
@@ -28,12 +29,14 @@ class Answer:
         last_line: The last line of its output.
         outcome: How it ended: "exited normally", …; "is running" if it took too long.
         in_time: Whether it ended by itself.
+        code: Its exit code; None if it did not end.
     """
 
     values: dict[str, Any] | None
     last_line: str
     outcome: str
     in_time: bool
+    code: int | None = None
 
     @property
     def failure(self) -> str:
@@ -57,15 +60,53 @@ def ask_program(
         limit_s: After that the program is ended; None: never.
         waiting: Called now and then with the program's temporary folder. What it raises ends the program.
     """
+    with _folder() as folder, ProcessTree() as tree:
+        child = _spawn(tree, program, request, env, folder)
+        wait_until_ended([child], limit_s, lambda: waiting(folder))
+        return read_answer(child)
+
+
+def ask_programs(
+    program: Sequence[str],
+    requests: Sequence[Mapping[str, Any]],
+    envs: Sequence[Mapping[str, str]],
+    limit_s: float | None,
+    waiting: Callable[[Path], None] = lambda _: None,
+) -> list[Answer]:
+    """As `ask_program`, several processes at the same time, which may meet in the folder above their own.
+
+    They run until all have ended, one has failed, or the time is over.
+
+    Args:
+        program: As there.
+        requests: One for each process.
+        envs: Each one's variables.
+        limit_s: As there.
+        waiting: As there; the folder is the one above the processes' own.
+    """
+    with _folder() as folder, ProcessTree() as tree:
+        children = [
+            _spawn(tree, program, request, env, folder / str(number))
+            for number, (request, env) in enumerate(zip(requests, envs, strict=True))
+        ]
+        wait_until_ended(children, limit_s, lambda: waiting(folder))
+        return [read_answer(child) for child in children]
+
+
+@contextmanager
+def _folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        path = folder / "request.json"
-        path.write_text(json.dumps(request), encoding="utf-8")
-        argv = (sys.executable, *program, str(path))
-        with ProcessTree() as tree:
-            child = tree.spawn(argv, program_environment(os.environ, env), folder, folder / "output.log")
-            wait_until_ended([child], limit_s, lambda: waiting(folder))
-            return read_answer(child)
+        yield Path(name)
+
+
+def _spawn(
+    tree: ProcessTree, program: Sequence[str], request: Mapping[str, Any], env: Mapping[str, str], folder: Path
+) -> Child:
+    folder.mkdir(exist_ok=True)
+    path = folder / "request.json"
+    path.write_text(json.dumps(request), encoding="utf-8")
+    argv = (str(training_python().executable), *program, str(path))
+    return tree.spawn(argv, program_environment(os.environ, env), folder, folder / "output.log")
 
 
 def wait_until_ended(children: Sequence[Child], limit_s: float | None, waiting: Callable[[], None]) -> None:
@@ -87,7 +128,7 @@ def read_answer(child: Child) -> Answer:
     values = next((values for line in reversed(lines) if isinstance(values := _json(line), dict)), None)
     if values is not None and code != 0 and not values.get("cause"):
         values = None
-    return Answer(values, lines[-1].strip() if lines else "", child.outcome, code is not None)
+    return Answer(values, lines[-1].strip() if lines else "", child.outcome, code is not None, code)
 
 
 def _json(line: str) -> object:

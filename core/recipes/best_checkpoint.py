@@ -13,8 +13,30 @@ from core.metrics.column_group import EVAL_GROUP, rank_group
 from core.metrics.column_index import GroupIndex, read_index, read_rows
 from core.recipes.heroes import DEFAULT_HEROES, Hero
 
+MOST_UNDECIDED: Final = 8
+"""Up to this many are kept that may be the best, however long the columns are not written: a full disk is worse."""
 RECENT_ROWS: Final = 20
 """Steps before a checkpoint whose mean is its value: one step of a small batch, or one episode, jumps."""
+
+
+def worth_keeping(columns: Path, heroes: Sequence[Hero], entries: Sequence[CheckpointEntry]) -> set[int]:
+    """Numbers of the checkpoints that are not to be removed: the best one, and those that may be.
+
+    The columns are written some time after the steps that they hold; in a run's first moments there are none yet. A
+    checkpoint that they do not reach may turn out to be the best, so it stays until they do: of such, the newest
+    `MOST_UNDECIDED`.
+
+    Args:
+        columns: The folder of the run's columns.
+        heroes: The recipe's; empty: the default ones.
+        entries: The checkpoints to choose from, oldest first.
+    """
+    best = best_checkpoint(columns, heroes, entries)
+    undecided: list[int] = []
+    if _hero(heroes).metric != "loss":
+        reached = _steps_in(columns)
+        undecided = [entry.number for entry in entries if entry.step > reached and not (entry.diverged or entry.aside)]
+    return {*undecided[-MOST_UNDECIDED:], *([] if best is None else [best])}
 
 
 def best_checkpoint(columns: Path, heroes: Sequence[Hero], entries: Sequence[CheckpointEntry]) -> int | None:
@@ -28,11 +50,27 @@ def best_checkpoint(columns: Path, heroes: Sequence[Hero], entries: Sequence[Che
         heroes: The recipe's; empty: the default ones.
         entries: The checkpoints to choose from.
     """
-    hero = next((hero for hero in heroes if hero.better), DEFAULT_HEROES[0])
+    hero = _hero(heroes)
     values = {entry.number: _value(columns, hero.metric, entry) for entry in entries if not entry.diverged}
     known = {number: value for number, value in values.items() if value is not None and math.isfinite(value)}
     pick = max if hero.better == "higher" else min
     return pick(sorted(known, reverse=True), key=known.__getitem__, default=None)
+
+
+def _hero(heroes: Sequence[Hero]) -> Hero:
+    return next((hero for hero in heroes if hero.better), DEFAULT_HEROES[0])
+
+
+def _steps_in(columns: Path) -> int:
+    """The newest step that the columns hold; -1 before they hold any."""
+    index = read_index(columns)
+    steps = None if index is None else index.groups.get(rank_group(0))
+    if steps is None or not steps.rows:
+        return -1
+    try:
+        return int(_rows(columns, steps, "step", steps.rows - 1, steps.rows)[0])
+    except (OSError, ValueError, IndexError):
+        return -1
 
 
 def _value(columns: Path, metric: str, entry: CheckpointEntry) -> float | None:

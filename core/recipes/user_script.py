@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Final
 from core.config.arguments import split_arguments
 from core.config.fields import FieldValue
 from core.errors import ConfigError
+from core.training_python import training_python
 
 RECIPE: Final = "script"
 DROP: Final = "-"
@@ -145,7 +145,7 @@ def _check_script(path: Path) -> None:
 def _interpreter(text: str) -> str:
     """The interpreter's path; a venv's is kept as it is, since following its link would leave the environment."""
     if not text:
-        return sys.executable
+        return str(training_python().executable)
     found = shutil.which(text) if not re.search(r"[/\\]", text) else text
     path = Path(found) if found else None
     if path is not None and path.is_dir():  # an environment's folder

@@ -105,16 +105,16 @@ class ResumePlan:
         done = self.progress
         if done is None:
             return ["Data: from the beginning."]
-        of_epochs = f" of {done.epochs}" if done.epochs else ""
+        of_epochs = f" of {done.epochs:,}" if done.epochs else ""
         return [
-            f"Data: epoch {done.epoch + 1}{of_epochs}; {done.samples_done:,} of its {done.samples_total:,} samples are "
-            "trained. None is trained twice."
+            f"Data: epoch {done.epoch + 1:,}{of_epochs}; {done.samples_done:,} of its {done.samples_total:,} samples "
+            "are trained. None is trained twice."
         ]
 
     def _target(self) -> str:
         steps, epochs = self.config.steps, self.config.epoch_limit
         limits = [f"step {steps:,}"] if steps is not None else []
-        limits += [f"the end of epoch {epochs}"] if epochs is not None else []
+        limits += [f"the end of epoch {epochs:,}"] if epochs is not None else []
         return f"Trains until {' or '.join(limits)}."
 
     def _on_devices(self, mode: str, devices: Sequence[str]) -> str:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from pathlib import Path
 from typing import IO
 
@@ -21,6 +20,7 @@ from core.processes import spawn_listening
 from core.processes.identity import ProcessId, is_alive
 from core.processes.program_environment import program_environment
 from core.protocol.rank_context import ENV_RANK, ENV_RUN_MARK
+from core.training_python import training_python
 
 
 class WaitingHost:
@@ -37,7 +37,7 @@ class WaitingHost:
         self._stdin: IO[bytes] | None = None
 
     def __enter__(self) -> WaitingHost:
-        argv = [sys.executable, "-m", "core.host.waiting"]
+        argv = [str(training_python().executable), "-m", "core.host.waiting"]
         with contextlib.suppress(RankdeckError):
             self.process, self._stdin = spawn_listening(argv, PACKAGE_FOLDER, host_environment())
         return self

@@ -38,7 +38,8 @@ gc.disable()  # as app.__main__ does
 import sys
 from pathlib import Path
 from PySide6.QtWidgets import QApplication
-from app.main import Rankdeck, collect_garbage
+from app.garbage import GarbageCollection
+from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.style.theme import Theme
 app = QApplication([])
@@ -46,7 +47,7 @@ Theme(app)
 place = Path(sys.argv[1])
 rankdeck = Rankdeck(settings_in(place / "settings.ini"), place / "runs")
 rankdeck.settings.set_text("last_run", sys.argv[2])
-rankdeck.deferred.due.connect(collect_garbage)
+rankdeck.deferred.due.connect(GarbageCollection(rankdeck).start)
 rankdeck.open()
 app.exec()
 """

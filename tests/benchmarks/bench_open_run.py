@@ -61,7 +61,8 @@ from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 marks["Qt"] = time.time()
 import psutil
-from app.main import Rankdeck, collect_garbage
+from app.garbage import GarbageCollection
+from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.style.theme import Theme
 marks["imports"] = time.time()
@@ -121,7 +122,7 @@ def watch():
         for chart in charts:
             chart.viewport().installEventFilter(painted)
 window.plot_drawn.connect(watch)
-rankdeck.deferred.due.connect(collect_garbage)
+rankdeck.deferred.due.connect(GarbageCollection(rankdeck).start)
 rankdeck.open()
 marks["opened"] = time.time()
 app.exec()

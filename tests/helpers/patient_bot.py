@@ -11,8 +11,8 @@ HANG_MS: Final = 30_000
 
 
 class PatientBot(QtBot):
-    """Waits up to `HANG_MS` where a test names no limit of its own."""
+    """Waits at least `HANG_MS` for a state, whatever limit a test names."""
 
     def waitUntil(self, callback: Callable[[], bool | None], *, timeout: int = HANG_MS) -> None:
         """Waits until `callback` is true, or raises what it raised last."""
-        super().waitUntil(callback, timeout=timeout)
+        super().waitUntil(callback, timeout=max(timeout, HANG_MS))

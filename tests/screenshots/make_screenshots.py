@@ -10,6 +10,7 @@ script starts itself again with `QT_SCALE_FACTOR=1.5`, because Qt reads that at 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import subprocess
 import sys
@@ -26,6 +27,7 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
+from app.garbage import GarbageCollection
 from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.new_run.sync_interval import STOPS
@@ -53,6 +55,8 @@ class Studio:
         self.theme = Theme(application)
         self.folder = folder
         self.rankdeck = Rankdeck(settings_in(home / "settings.ini"), home / "runs")
+        gc.disable()
+        GarbageCollection(self.rankdeck).start()
         self.window = self.rankdeck.window
         self.window.resize(1320, 840)
 

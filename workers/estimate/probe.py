@@ -6,10 +6,10 @@ allocator's gaps). Passes of two and three samples show how live bytes grow with
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,14 +20,12 @@ from torch import Tensor, nn
 
 from core.config import RunConfig
 from core.config.batch import Batch
-from core.paths import token_cache_dir
-from core.protocol.messages import DataReady
-from workers.data.reading.corpus import open_corpus
-from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
-from workers.data.tokens.tokenizer_spec import TokenizerSpec
 from workers.estimate.live_bytes import LiveBytes, lines_through, peak_of
+from workers.estimate.mapped_bytes import mapped_bytes
+from workers.estimate.measured_run import MeasuredRun, NoHost
+from workers.estimate.meeting import Meeting
 from workers.estimate.step_times import StepTimes
-from workers.host_link.peak_memory import peak_rss_bytes
+from workers.host_link.peak_memory import peak_rss_bytes, restart_peak
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.recipe_api.run import Run
@@ -38,8 +36,6 @@ from workers.training.evaluation import to_device
 from workers.training.session import Session
 from workers.training.task import LossAndMetrics, StepSamples, Task
 
-SAMPLE_BYTES: Final = 1 << 20
-"""Of a dataset without cached tokens so much text is tokenised; what is in it does not matter."""
 ROOM: Final = 0.5
 """Share of the free memory that whole steps may take."""
 LIMIT_S: Final = 10.0
@@ -52,51 +48,33 @@ _META: Final = torch.device("meta")
 Say = Callable[[dict[str, Any]], None]
 
 
-class _NoHost:
-    """A session's reporter and inbox without a host: what was prepared comes back from it."""
+@dataclass(frozen=True, slots=True)
+class TimedRank:
+    """A rank that times steps.
 
-    def __init__(self) -> None:
-        self._data = DataReady(0, 0)
+    Attributes:
+        number, of: Which of how many that do so at the same time.
+        threads: Its processor threads beside the others; 0 on a GPU.
+        alone_threads: Those of the first rank while the others do nothing; None: it has no such turns.
+    """
 
-    def send(self, message: object) -> None:
-        if isinstance(message, DataReady):
-            self._data = message
-
-    def event(self, name: str, /, **fields: object) -> None:
-        del name, fields
-
-    def wait_for_data(self, timeout_s: float) -> DataReady:
-        del timeout_s
-        return self._data
+    number: int
+    of: int
+    threads: int
+    alone_threads: int | None
 
 
-class _ProbedRun(Run):
-    """A recipe's run on a part of its data, whose training is a measurement."""
+class _ProbedRun(MeasuredRun):
+    """A recipe's run for which no second rank is needed."""
 
     def __init__(self, session: Session, measure: Callable[[Task], None], *, alone: bool) -> None:
-        super().__init__(session)
-        self._measure = measure
+        super().__init__(session, measure)
         self._alone = alone
 
     @property
     def rank(self) -> int:
         """The first one; without weights, the second once the data is there: the first may try what it has built."""
         return 0 if self._alone or not self.samples else 1
-
-    def tokenize(self, tokenizer: TokenizerSpec) -> TokenData:
-        """The cached tokens of the dataset, or those of its first text."""
-        found = found_tokens(self._open_corpus(), tokenizer, token_cache_dir())
-        if found is not None:
-            return found
-        wanted = max(SAMPLE_BYTES, 64 * self.config.seq_len)
-        text = "".join(self.texts(wanted)) or "\n"
-        sample = self._session.run_dir / "sample.txt"
-        sample.write_text(text * -(-wanted // len(text)), encoding="utf-8")
-        return tokenise(open_corpus(str(sample), {}), tokenizer, self._session.run_dir / "tokens")
-
-    def fit(self, task: Task) -> None:
-        """Measures instead of training."""
-        self._measure(task)
 
 
 def probe(
@@ -106,12 +84,10 @@ def probe(
     folder: Path,
     device: torch.device,
     say: Say,
-    threads: Sequence[int] = (),
 ) -> dict[str, Any]:
     """All figures that depend on the model and not on the mode, as `core.estimate.figures.ModelFigures` reads them.
 
-    `say` is told what is known so far, for the case that the rest takes too long. Steps are timed with each number of
-    `threads`, and stand under "times".
+    `say` is told what is known so far, for the case that the rest takes too long.
     """
     at_first = _rss_bytes()
     tasks: list[Task] = []
@@ -132,15 +108,13 @@ def probe(
     before = _rss_bytes()
 
     def measured(task: Task) -> None:
+        restart_peak()  # before, text was made into tokens
+        found["mapped_bytes"] = mapped_bytes(task.model)
         passes = _Passes(task, config, device)
         found.update(_small_passes(passes, batch))
         say(found)
         if device.type == "cpu":
             found.update(_whole_steps(passes, found, batch, before))
-        if threads and "note" not in found and _has_room(found, batch.micro):
-            say(found)
-            with contextlib.suppress(Exception):  # a recipe's own; its sizes and passes are known
-                found["times"] = _step_times(task, config, device, batch, threads)
 
     _run(config, main, batch, folder, device, measured)
     return found
@@ -152,22 +126,19 @@ def probe_times(
     batch: Batch,
     folder: Path,
     device: torch.device,
-    threads: Sequence[int],
+    rank: TimedRank,
 ) -> dict[str, Any]:
-    """The times of steps alone, of a model whose sizes are known."""
+    """One rank's times of steps (`core.estimate.step_figures.RankTimes`); the others are met in the folder above."""
     found: dict[str, Any] = {}
+    torch.set_num_threads(max(1, rank.threads, rank.alone_threads or 0))  # the recipe may want fewer
 
     def measured(task: Task) -> None:
-        found["times"] = _step_times(task, config, device, batch, threads)
+        with Meeting(rank.number, rank.of, folder.parent) as meeting:
+            times = StepTimes(task, _precision(config, device), device, batch, config.dataset_chunk_size, meeting)
+            found.update(times.measure(rank.threads, rank.alone_threads, is_first=rank.number == 0))
 
     _run(config, main, batch, folder, device, measured)
     return found
-
-
-def _step_times(
-    task: Task, config: RunConfig, device: torch.device, batch: Batch, threads: Sequence[int]
-) -> list[dict[str, Any]]:
-    return StepTimes(task, _precision(config, device), device, batch).measure(threads)
 
 
 def _precision(config: RunConfig, device: torch.device) -> Precision:
@@ -183,7 +154,7 @@ def _run(
     device: torch.device,
     measure: Callable[[Task], None],
 ) -> None:
-    no_host: Any = _NoHost()
+    no_host: Any = NoHost()
     strategy = SingleStrategy(RankPlace(0, 1, torch.device("cpu") if device == _META else device))
     main(_ProbedRun(Session(config, folder, strategy, batch, no_host, no_host), measure, alone=device != _META))
 
@@ -247,13 +218,17 @@ def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before
     samples = max(1, min(batch.micro, int(LIMIT_S / (_STEPS * found["seconds_per_sample"]))))
     if not _has_room(found, samples):
         return {"note": "Whole steps would take too much memory beside what is running, so none was made."}
-    tensor_peak = passes.whole_steps(samples)
-    # With a smaller micro-batch the process had its peak before, in the small passes.
-    weights = found["parameter_bytes"] + found["buffer_bytes"]
-    before_that = weights + found["trainable_bytes"] + peak_of(found["added_lines"], max(_SMALL))
+    before += found["data_bytes"]
+    steps = passes.whole_steps(samples)
+    # With a smaller micro-batch the process had its peak before, in the small passes, beside gradients.
+    small = peak_of(found["added_lines"], max(_SMALL)) + found["trainable_bytes"]
+    pass_peak = max(steps.passes, small)
+    gap = max(0, steps.process_peak - before - steps.held - pass_peak)
+    tensor_peak = steps.held + max(pass_peak + gap, steps.copied)
     return {
-        "tensor_peak_bytes": max(tensor_peak, before_that),
-        "process_peak_bytes": peak_rss_bytes() - before - found["data_bytes"],
+        "pass_peak_bytes": pass_peak,
+        "pass_gap_bytes": gap,
+        "copy_gap_bytes": max(0, peak_rss_bytes() - before - tensor_peak),
     }
 
 
@@ -291,8 +266,8 @@ class _Passes:
             del loss
         return live.timeline
 
-    def whole_steps(self, samples: int) -> int:
-        """Makes steps of one micro-batch and a checkpoint's copy; the most bytes of all tensors at once."""
+    def whole_steps(self, samples: int) -> _Steps:
+        """Makes steps of one micro-batch and a checkpoint's copy."""
         replica = Replica(
             self.model, self._task.optimization.optimizer(self.model, 1e-6), self._task.optimization, self._precision
         )
@@ -300,11 +275,23 @@ class _Passes:
         for _ in range(_STEPS):
             peak = max(peak, max(self.make(samples), default=0))
             replica.update()
+        process_peak = peak_rss_bytes()
         copies = [snapshot(bare(part.tensors)) for part in replica.parts()]
         copied = sum(tensor.nbytes for copy in copies for tensor in copy.values())
         states = (value for state in replica.optimizer.state.values() for value in state.values())
         held = sum(p.nbytes for p in self.model.parameters()) + sum(b.nbytes for b in self.model.buffers())
-        return held + sum(value.nbytes for value in states if isinstance(value, Tensor)) + max(peak, copied)
+        held += sum(value.nbytes for value in states if isinstance(value, Tensor))
+        return _Steps(held, peak, process_peak, copied)
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """Bytes in whole steps: what is held between them, what a pass makes, the process, and a checkpoint's copy."""
+
+    held: int
+    passes: int
+    process_peak: int
+    copied: int
 
 
 def _rss_bytes() -> int:

@@ -1,29 +1,52 @@
-"""Times real optimizer steps of a recipe on one device: data, forward and backward pass, update."""
+"""Times real optimizer steps of a recipe on one device: data, forward and backward pass, update.
+
+All ranks of a run make their steps at the same time, as in the run: CPU devices share memory and caches, GPUs the
+processor that feeds them. In between, the first rank makes the same steps alone, with all threads that one device has.
+The two take turns, so that a machine which becomes faster or slower does so for both.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-import statistics
 import time
-from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 import torch
 
 from core.config.batch import Batch
+from workers.estimate.meeting import Meeting
 from workers.optim.precision import Precision
 from workers.strategies import Replica
 from workers.training.evaluation import to_device
 from workers.training.task import LossAndMetrics, StepSamples, Task
 
-MOST_STEPS: Final = 5
-LEAST_STEPS: Final = 2
-LIMIT_S: Final = 7.0
+MOST_TURNS: Final = 5
+LEAST_TURNS: Final = 2
+LIMIT_S: Final = 4.0
 """For all steps: where they take long there are fewer of them, and then with fewer samples."""
-GPU_S: Final = 1.0
-"""A GPU's energy counter moves about every 0.1 s, so a GPU makes steps for a second."""
-_MOST_GPU_STEPS: Final = 200
+TURN_S: Final = 0.2
+"""A turn has as many steps as this takes; the first of several does not count, since the caches are another's."""
+GPU_TURN_S: Final = 0.5
+"""A GPU's energy counter moves about every 0.1 s."""
+_MOST_STEPS: Final = 100
+
+
+@dataclass
+class _Turns:
+    """What was timed in turns of one kind (`core.estimate.step_figures.TimedTurns`)."""
+
+    threads: int
+    few_s: float = 0.0
+    steps: list[dict[str, Any]] = field(default_factory=list)
+    energy_j: float | None = 0.0
+    took_s: float = 0.0
+
+    def values(self) -> dict[str, Any]:
+        power_w = None if self.energy_j is None or not self.took_s else self.energy_j / self.took_s
+        return {"threads": self.threads, "few_s": self.few_s, "steps": self.steps, "power_w": power_w}
 
 
 class StepTimes:
@@ -34,70 +57,108 @@ class StepTimes:
         precision: Of the passes.
         device: Where the model is moved.
         batch: One rank's: the micro-batch, and how many of them a step has.
+        chunk: Samples of one rank's part of a chunk.
+        meeting: With the ranks that make their steps at the same time.
     """
 
-    def __init__(self, task: Task, precision: Precision, device: torch.device, batch: Batch) -> None:
+    def __init__(
+        self, task: Task, precision: Precision, device: torch.device, batch: Batch, chunk: int, meeting: Meeting
+    ) -> None:
         model = task.model.to(device)
         optimizer = task.optimization.optimizer(model, 1e-6)
         self._replica = Replica(model, optimizer, task.optimization, precision)
         self._task, self._precision, self._device, self._batch = task, precision, device, batch
+        self._chunk, self._meeting = max(batch.global_, chunk), meeting
+        self._most_threads = torch.get_num_threads()  # a recipe may want fewer than it could have
+        self._next = 0
 
-    def measure(self, threads: Sequence[int]) -> list[dict[str, Any]]:
-        """Seconds of a step's parts with each number of processor threads (`core.estimate.step_figures`)."""
-        own_threads, began, found = torch.get_num_threads(), self._now(), list[dict[str, Any]]()
-        self._step(0, self._few)  # makes the optimizer's state
-        try:
-            for number, count in enumerate(threads):
-                left_s = max(0.0, LIMIT_S - (self._now() - began))
-                torch.set_num_threads(count or own_threads)
-                found.append({"threads": count, **self._timed(left_s / (len(threads) - number))})
-        finally:
-            torch.set_num_threads(own_threads)
-        return found
+    def measure(self, threads: int, alone_threads: int | None, *, is_first: bool) -> dict[str, Any]:
+        """Times steps; every rank calls it.
 
-    @property
-    def _few(self) -> int:
-        return min(2, self._batch.micro)
+        Args:
+            threads: Of this rank beside the others; 0 on a GPU.
+            alone_threads: Of the first rank by itself; None: it has no such turns.
+            is_first: This is the first rank.
 
-    def _timed(self, limit_s: float) -> dict[str, Any]:
-        few, micro, began = self._few, self._batch.micro, self._now()
-        first = self._step(0, few)
-        left_s, longest_s = limit_s - (self._now() - began), max(1e-9, sum(first)) * micro / few
-        samples = max(few, min(micro, int(micro * left_s / (LEAST_STEPS * longest_s))))
-        steps = min(MOST_STEPS, max(LEAST_STEPS, int(left_s / (longest_s * samples / micro))))
-        timed = self._steps(samples, steps)
-        pass_s = timed["pass_s"]
-        if few < samples < micro:  # passes have a part that does not grow with the samples
-            timed["pass_s"] = pass_s + (micro - samples) * max(0.0, pass_s - first[1]) / (samples - few)
-        elif samples < micro:
-            timed["pass_s"] = pass_s * micro / samples
-        return {"micro_batch": micro, **timed}
-
-    def _steps(self, samples: int, steps: int) -> dict[str, Any]:
-        energy_j, began = _energy_j(self._device), time.perf_counter()
-        times = [self._step(number, samples) for number in range(steps)]
-        while self._device.type == "cuda" and time.perf_counter() - began < GPU_S and len(times) < _MOST_GPU_STEPS:
-            times.append(self._step(len(times), samples))
-        took_s, after_j = time.perf_counter() - began, _energy_j(self._device)
-        prepare, passes, updates = zip(*times, strict=True)
+        Returns:
+            The values of `core.estimate.step_figures.RankTimes`.
+        """
+        began, few = self._now(), min(2, self._batch.micro)
+        together = _Turns(threads)
+        kinds = [together]
+        if alone_threads is not None:
+            kinds.append(_Turns(alone_threads))
+        self._step(few)  # makes the optimizer's state
+        firsts = []
+        for turns in kinds:
+            if turns is together or is_first:
+                self._take(turns.threads)
+                self._begin_chunk()
+                firsts.append(self._step(few))
+                turns.few_s = firsts[-1]["pass_s"]
+            self._meeting.highest()
+        plan = self._plan(firsts, few, len(kinds), began)
+        for _ in range(plan.turns):
+            for turns in kinds:
+                self._meeting.highest()
+                if turns is together or is_first:
+                    self._turn(turns, plan, meets=turns is together)
+        found = {name: turns.values() for name, turns in zip(("together", "alone"), kinds, strict=False)}
         return {
-            "steps": len(times),
-            "prepare_s": statistics.fmean(prepare) / self._batch.global_,
-            "pass_s": statistics.median_low(passes),
-            "update_s": statistics.median_low(updates),
+            "micro_batch": self._batch.micro,
+            "few": few,
+            "samples": plan.samples,
+            "batch": self._batch.global_,
+            "chunk": self._chunk,
             "tokens_per_sample": self._task.tokens_per_sample,
-            "power_w": None if energy_j is None or after_j is None else (after_j - energy_j) / took_s,
+            **(found if is_first else {"together": found["together"]}),
         }
 
-    def _step(self, number: int, samples: int) -> tuple[float, float, float]:
-        """Seconds to make what the recipe needs, of one micro-batch's passes, and of the update."""
-        indices = np.arange(samples, dtype=np.int64)
+    def _plan(self, firsts: list[dict[str, Any]], few: int, kinds: int, began: float) -> _Plan:
+        """As many steps as the time allows, alike on all ranks."""
+        micro, meeting = self._batch.micro, self._meeting
+        prepare_s = meeting.highest(max(first["prepare_s"] for first in firsts))
+        longest_s = meeting.highest(max(first["pass_s"] + first["update_s"] for first in firsts)) * micro / few
+        turn_s = GPU_TURN_S if self._device.type == "cuda" else TURN_S
+        left_s = max(0.1, LIMIT_S - meeting.highest(self._now() - began)) / kinds
+        samples = max(few, min(micro, int(micro * (left_s / LEAST_TURNS - prepare_s) / longest_s)))
+        step_s = max(1e-6, longest_s * samples / micro)
+        steps = max(1, min(_MOST_STEPS, math.ceil(turn_s / step_s)))
+        turns = max(LEAST_TURNS, min(MOST_TURNS, int(left_s / (prepare_s + steps * step_s))))
+        return _Plan(samples, steps, turns)
+
+    def _turn(self, turns: _Turns, plan: _Plan, *, meets: bool) -> None:
+        """Makes the steps of a turn; one that `meets` begins each of them with all other ranks."""
+        self._take(turns.threads)
+        self._begin_chunk()
+        energy_j, began = _energy_j(self._device), self._now()
+        for number in range(plan.steps):
+            if meets:
+                self._meeting.highest()
+            turns.steps.append({"counts": number > 0 or plan.steps == 1, **self._step(plan.samples)})
+        turns.took_s += self._now() - began
+        after_j = _energy_j(self._device)
+        known = energy_j is not None and after_j is not None and turns.energy_j is not None
+        turns.energy_j = turns.energy_j + after_j - energy_j if known else None  # type: ignore[operator]
+
+    def _take(self, threads: int) -> None:
+        if threads:
+            torch.set_num_threads(min(threads, self._most_threads))
+
+    def _begin_chunk(self) -> None:
+        """The next step is the first of a chunk."""
+        self._next = -(-self._next // self._chunk) * self._chunk
+
+    def _step(self, samples: int) -> dict[str, Any]:
+        """One step (`core.estimate.step_figures.TimedStep`)."""
+        indices, begins = np.arange(samples, dtype=np.int64), self._next % self._chunk == 0
         began = self._now()
         if self._task.before_step is not None:
-            numbers = number * self._batch.global_ + np.arange(self._batch.global_, dtype=np.int64)
+            numbers = self._next + np.arange(self._batch.global_, dtype=np.int64)
             with torch.no_grad(), self._precision.forward():
                 self._task.before_step(StepSamples(0, numbers, numbers))
             indices = numbers[:samples]
+        self._next += self._batch.global_
         prepared = self._now()
         with self._replica.micro_batch(last=True):
             inputs = to_device(self._task.batch(indices), self._device)
@@ -106,12 +167,22 @@ class StepTimes:
             self._replica.backward(loss, last=True)
         passed = self._now()
         self._replica.update()
-        return prepared - began, passed - prepared, self._now() - passed
+        times = {"prepare_s": prepared - began, "pass_s": passed - prepared, "update_s": self._now() - passed}
+        return {"begins": begins, **times}
 
     def _now(self) -> float:
         if self._device.type == "cuda":
             torch.cuda.synchronize(self._device)
         return time.perf_counter()
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """Samples of a micro-batch, steps of a turn, and turns of each kind."""
+
+    samples: int
+    steps: int
+    turns: int
 
 
 def _energy_j(device: torch.device) -> float | None:

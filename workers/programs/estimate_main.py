@@ -1,7 +1,7 @@
 """Measures what training a recipe needs in memory and time: `python -m workers.programs.estimate_main REQUEST`.
 
 Started by `core.estimate.probe`, with the environment of a rank. A request names either engines, to measure a bare
-process of each, or a recipe and its settings; with `only_times` its sizes are known, and only steps are timed.
+process of each, or a recipe and its settings; with a `rank` its sizes are known, and steps are timed with other ranks.
 """
 
 from __future__ import annotations
@@ -32,20 +32,21 @@ def estimate(asked: dict[str, Any], folder: Path) -> dict[str, Any]:
 
     if "engines" in asked:
         return baselines(asked["engines"], folder)
-    from workers.estimate.probe import probe, probe_times
+    from workers.estimate.probe import TimedRank, probe, probe_times
 
     batch, device = Batch.of(asked["micro_batch"], 1, asked["accumulation"]), torch.device(asked["device"])
-    if not asked["only_times"]:
+    if "rank" not in asked:
         baselines(["single"], folder)  # what a bare rank loads must not count as the recipe's
     config = config_from_mapping(without_version(asked["config"], folder))
     main = load_function(get_recipe(asked["recipe"]), "main")
-    if asked["only_times"]:
-        return probe_times(config, main, batch, folder, device, asked["threads"])
+    if "rank" in asked:
+        rank = TimedRank(asked["rank"], asked["ranks"], asked["threads"], asked["alone_threads"])
+        return probe_times(config, main, batch, folder, device, rank)
 
     def say(found: dict[str, Any]) -> None:
         write_atomic(folder / FIGURES, json.dumps(found), durable=False)
 
-    return probe(config, main, batch, folder, device, say, asked["threads"])
+    return probe(config, main, batch, folder, device, say)
 
 
 if __name__ == "__main__":

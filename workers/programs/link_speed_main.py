@@ -18,6 +18,7 @@ import torch.distributed as dist
 from core.errors import RankdeckError
 from core.protocol.rank_context import RankContext
 from workers.all_reduce.choice import choose_all_reduce
+from workers.programs.shard_speed import shard_speed
 from workers.strategies import RankPlace
 from workers.strategies.process_group import make_process_group
 
@@ -52,7 +53,8 @@ def main(seconds: float) -> int:
     way = choose_all_reduce(flags, place, LARGE * 4)
     shared = way.speeds.shared_mb_per_s if way.through_shared_memory and way.speeds is not None else None
     way.close()
-    found = {"mb_per_s": rate, "latency_s": latency_s, "rounds": len(times), "shared_mb_per_s": shared}
+    found: dict[str, float | None] = {"mb_per_s": rate, "latency_s": latency_s, "rounds": len(times)}
+    found |= {"shared_mb_per_s": shared, **shard_speed(device)}
     sys.stdout.write(json.dumps(found) + "\n")
     sys.stdout.flush()
     dist.barrier(group=flags)

@@ -47,6 +47,7 @@ from core.paths import token_cache_dir
 from workers.data.prepared import DATA_JSON, PreparedData, prepare
 from workers.data.reading.corpus import MAX_BAD_ROWS, OPTIONS, Corpus, open_corpus, texts
 from workers.data.reading.row_counts import BadRowLimit
+from workers.data.spare_memory import give_back_spare_memory
 from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in
 from workers.data.tokens.token_cache import TokenData, is_whole, open_ends, open_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
@@ -290,6 +291,7 @@ class Run:
                 "settings": settings | {name: self.options[name] for name in OPTIONS if name in self.options},
             }
             self._session.reporter.send(prepare(self.data_dir, build, key, _tokens_are_there))
+            give_back_spare_memory()
         self._session.data = self._session.inbox.wait_for_data(_DATA_TIMEOUT_S)
         return self.info
 

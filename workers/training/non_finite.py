@@ -10,7 +10,7 @@ and is none of ours (`workers.optim.precision`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -76,13 +76,13 @@ class NonFiniteGuard:
             if self._memory.is_short_here:  # the model hides the NaN that was to tell the other ranks
                 raise self._memory.refusal()
             return True
-        short, suspects, weights_are_finite = self._exchange(batch)
+        short, suspects, ranks, weights_are_finite = self._exchange(batch)
         if short:
             self._memory.agreed(short)
             return False
         if self._scales and not len(suspects) and weights_are_finite:
             return True  # an overflow, which the loss scale answers
-        found = Finding(self._session.step, batch, suspects, weights_are_finite)
+        found = Finding(self._session.step, batch, suspects, ranks, weights_are_finite)
         # Other ranks' weights may still reach ranks that step by themselves, in a round or a merge.
         if (not weights_are_finite and self._strategy.synchronised) or self._is_spent(batch):
             raise self._refusal(found)
@@ -96,20 +96,26 @@ class NonFiniteGuard:
         waiting = self._batches.skipped_ranges + len(sample_ranges(batch.indices))
         return self._skipped >= self._limit or waiting > _MOST_RANGES
 
-    def _exchange(self, batch: StepBatch) -> tuple[list[int], Indices, bool]:
+    def _exchange(self, batch: StepBatch) -> tuple[list[int], Indices, list[int], bool]:
         """What the ranks have to tell each other of a gradient that is not finite.
 
         Returns:
             Ranks of the replica group that ran out of memory; the samples of micro-batches whose loss is not finite, on
-            any rank; whether all ranks' weights are finite.
+            any rank; the ranks that these are on, among all of the run; whether all ranks' weights are finite.
         """
-        here = self._strategy.group_rank if self._memory.is_short_here else None
-        short = [float(rank == here) for rank in range(self._strategy.group_size)]
+        here, size = self._strategy.group_rank, self._strategy.group_size
+        marks = self._marks(batch)
+        short = [float(rank == here and self._memory.is_short_here) for rank in range(size)]
+        bad = [float(rank == here and any(marks)) for rank in range(size)]
         weights = all_finite(self._replica.trained(), self._strategy.place.device)
-        sums = self._strategy.total([*short, float(not weights), *self._marks(batch)])
-        bad = [mark > 0 for mark in sums[len(short) + 1 :]]
-        ranks = [rank for rank, mark in enumerate(sums[: len(short)]) if mark > 0]
-        return ranks, batch.indices[bad], sums[len(short)] == 0
+        sums = self._strategy.total([*short, *bad, float(not weights), *marks])
+        first = self._strategy.place.rank - here
+        return (
+            _marked(sums[:size]),
+            batch.indices[[mark > 0 for mark in sums[2 * size + 1 :]]],
+            [first + rank for rank in _marked(sums[size : 2 * size])],
+            sums[2 * size] == 0,
+        )
 
     def _marks(self, batch: StepBatch) -> list[float]:
         """1 for each sample of the batch that is in a micro-batch of this rank whose loss is not finite."""
@@ -147,6 +153,7 @@ class NonFiniteGuard:
             next_step="Look at these samples in the data. If it happens often, lower the learning rate.",
             skipped=self._skipped,
             limit=self._limit,
+            ranks=found.ranks,
             **found.fields,
         )
 
@@ -159,12 +166,14 @@ class Finding:
         step: The step that it would have made.
         batch: All of it.
         suspects: The samples of those micro-batches whose loss is not finite; none where only the gradient is not.
+        ranks: The ranks that these samples are on.
         weights_are_finite: Else no batch is at fault.
     """
 
     step: int
     batch: StepBatch
     suspects: Indices
+    ranks: list[int]
     weights_are_finite: bool
 
     @property
@@ -195,6 +204,10 @@ def all_finite(tensors: Iterable[Tensor], device: torch.device) -> bool:
     for tensor in tensors:
         finite &= torch.isfinite(tensor).all().to(device)
     return bool(finite)
+
+
+def _marked(sums: Sequence[float]) -> list[int]:
+    return [number for number, mark in enumerate(sums) if mark > 0]
 
 
 def _samples_text(indices: Indices) -> str:

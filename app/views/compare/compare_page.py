@@ -8,7 +8,7 @@ from typing import Final
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QMenu, QMessageBox, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QMenu, QMessageBox, QPushButton, QWidget
 
 from app.run_data.series import XAxis
 from app.settings import Settings
@@ -23,7 +23,7 @@ from app.views.plots.curve_options import CurveOptions
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay
 from app.views.plots.time_axis import TimeAxis
-from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label
+from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, page_title
 from app.views.widgets.card import Card
 from app.views.widgets.ruled_splitter import RuledSplitter
 from core.compare.comparison import Comparison
@@ -32,7 +32,6 @@ from core.formatting import duration
 
 SHARED_UNITS: Final = ("all devices", "mean over devices")
 READING: Final = "Reading…"
-TITLE_SCALE: Final = 1.3
 LEAST_WIDTH: Final = 610
 LABELLED_WIDTH: Final = 700
 """From which width on the smoothing slider has its label beside it."""
@@ -159,11 +158,7 @@ class ComparePage(QWidget):
     # --- building ----------------------------------------------------------------------------------------
 
     def _make_head(self) -> None:
-        self.title = QLabel("Compare")
-        font = self.title.font()
-        font.setBold(True)
-        font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
-        self.title.setFont(font)
+        self.title = page_title("Compare")
         self.about = muted_label(wraps=False)
         self.refresh = QPushButton("Refresh")
         self.refresh.setToolTip("Read the runs again (F5)")

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QW
 
 from app.state.about_text import about_html, about_text
 from app.views.style.icons import app_icon
-from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label
+from app.views.widgets.build import bold_label, dialog_buttons, lay_column, lay_row, muted_label
 from core import __version__
 
 ICON_PX: Final = 48
@@ -40,7 +40,7 @@ class AboutDialog(QDialog):
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
         self.text.setMinimumWidth(TEXT_WIDTH)
         self.text.setAccessibleName("Version and licences")
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
         self.copy = QPushButton("&Copy versions")
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(about_text()))

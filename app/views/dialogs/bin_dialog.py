@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.views.widgets.build import lay_column, lay_row, muted_label, named
+from app.views.widgets.build import dialog_buttons, lay_column, lay_row, muted_label, named
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.formatting import UNKNOWN, byte_size, day_time
@@ -61,8 +61,7 @@ class BinDialog(QDialog):
         self.restore.clicked.connect(lambda: self.restore_requested.emit(self.chosen()))
         self.delete.clicked.connect(lambda: self._ask(self.chosen()))
         self.empty.clicked.connect(lambda: self._ask(list(self._runs)))
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        self.buttons.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
+        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
         self.buttons.rejected.connect(self.reject)
         for button in (self.restore, self.delete, self.empty):
             button.setAutoDefault(False)

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QListWidget, QListWidgetItem, QPushButton, QWidget
 
 from app.views.dialogs.first_size import set_first_size
@@ -53,7 +54,7 @@ class ChooseRunsDialog(QDialog):
         buttons = QDialogButtonBox()
         self.go = QPushButton("&Compare")
         buttons.addButton(self.go, QDialogButtonBox.ButtonRole.AcceptRole)  # first: Tab takes them in this order
-        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
         lay_column(

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
 
 from app.views.dialogs.first_size import set_first_size
@@ -48,7 +49,7 @@ class DeepSpeedDialog(QDialog):
         self.back = QPushButton("&Restore default")
         buttons.addButton(self.back, QDialogButtonBox.ButtonRole.ResetRole)  # Tab takes them in this order
         buttons.addButton(self.use, QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
+        buttons.addButton(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())
         buttons.accepted.connect(self._on_accepted)
         buttons.rejected.connect(self.reject)
         self.back.clicked.connect(lambda: self.editor.setPlainText(self._own))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QIcon, QKeySequence, QShortcut
+from PySide6.QtGui import QKeySequence, QShortcut
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QWidget
 
-from app.views.widgets.build import bold_label, lay_column, named
+from app.views.widgets.build import bold_label, dialog_buttons, lay_column, named
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import UsageError
 from core.run_folder.notes import RunNotes
@@ -34,9 +34,7 @@ class NoteDialog(QDialog):
         self.text = named(QPlainTextEdit(notes.note), "Note")
         self.text.setPlaceholderText("What was tried, and what came of it")
         self.text.setTabChangesFocus(True)
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Save | QDialogButtonBox.StandardButton.Cancel)
-        for button in self.buttons.buttons():
-            button.setIcon(QIcon())
+        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Save, QDialogButtonBox.StandardButton.Cancel)
         self.buttons.accepted.connect(self._on_accepted)
         self.buttons.rejected.connect(self.reject)
         for key in ("Ctrl+Return", "Ctrl+Enter"):

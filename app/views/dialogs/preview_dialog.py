@@ -6,7 +6,7 @@ from html import escape
 from typing import Final
 
 from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QIcon, QPalette
+from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
     QComboBox,
     QDialog,
@@ -30,7 +30,7 @@ from app.state.preview_text import (
 )
 from app.views.dialogs.first_size import set_first_size
 from app.views.style.tones import blend, is_dark, muted, tone
-from app.views.widgets.build import lay_column, lay_row, muted_label, named
+from app.views.widgets.build import dialog_buttons, lay_column, lay_row, muted_label, named
 from app.views.widgets.notice_bar import NoticeBar, Step
 from core.errors import RankdeckError
 from core.formatting import count
@@ -77,8 +77,7 @@ class PreviewDialog(QDialog):
         self.notes.setColumnStretch(1, 1)
         self.text = named(QTextBrowser(), "First samples and documents")
         self.text.setTabChangesFocus(True)
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
-        self.buttons.button(QDialogButtonBox.StandardButton.Close).setIcon(QIcon())
+        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
         self.again = self.buttons.addButton("&Look again", QDialogButtonBox.ButtonRole.ActionRole)
         self.all = self.buttons.addButton("Tokenise &all now", QDialogButtonBox.ButtonRole.ActionRole)
         self.all.setToolTip(

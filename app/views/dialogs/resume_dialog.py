@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
-from PySide6.QtGui import QIcon, QTextOption
+from PySide6.QtGui import QTextOption
 from PySide6.QtWidgets import (
     QCheckBox,
     QComboBox,
@@ -35,7 +35,17 @@ from app.state.resume_choices import (
     unchanged_steps,
 )
 from app.views.dialogs.first_size import room_for, set_first_size
-from app.views.widgets.build import bold_label, label_grid, lay_column, lay_row, muted_label, named, narrow
+from app.views.widgets.build import (
+    bold_label,
+    dialog_buttons,
+    label_grid,
+    lay_column,
+    lay_row,
+    muted_label,
+    named,
+    narrow,
+    page_title,
+)
 from app.views.widgets.buttons import primary_button
 from app.views.widgets.card import Card
 from app.views.widgets.notice_bar import NoticeBar, Step
@@ -54,7 +64,6 @@ LOOKING: Final = "Reading the run's checkpoints…"
 LABELS_PX: Final = 104
 MARGIN: Final = 16
 GAP: Final = 12
-TITLE_SIZE: Final = 1.35
 ROWS: Final = (
     ("R&un", ""),
     ("Fr&om", "Resume from an older checkpoint. Newer ones are set aside, not removed."),
@@ -148,8 +157,7 @@ class ResumeDialog(QDialog):
         self.data = QLineEdit(placeholderText=UNCHANGED)
         self.chunk_size = QLineEdit(placeholderText="4000")
         self.message = named(PlanText(CHOOSE), "What happens")
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Cancel)
-        self.buttons.button(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())  # no other button has a sign
+        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Cancel)
         self.go = primary_button("&Resume")
         self.buttons.addButton(self.go, QDialogButtonBox.ButtonRole.AcceptRole)
         self._later = QTimer(self, singleShot=True, interval=PLAN_AFTER_MS)
@@ -166,10 +174,7 @@ class ResumeDialog(QDialog):
         self._set_plan(None)
 
     def _lay_out(self) -> None:
-        title = bold_label("Resume")
-        font = title.font()
-        font.setPointSizeF(font.pointSizeF() * TITLE_SIZE)
-        title.setFont(font)
+        title = page_title("Resume")
         grid = label_grid(None, LABELS_PX, line_spacing=8)
         self._labels: dict[QWidget, QLabel] = {}
         fields = (self.run, self.checkpoint, self.steps, self.mode, self.devices, self.data, self.chunk_size)

@@ -22,9 +22,10 @@ from PySide6.QtWidgets import (
 
 from app.views.plots.curve_controls import SmoothingSlider
 from app.views.style.theme import THEMES
-from app.views.widgets.build import Part, bold_label, lay_column, lay_row, muted_label
+from app.views.widgets.build import Part, bold_label, dialog_buttons, lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
+from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
 from core.estimate.prices import NO_PRICES, Prices
 from core.paths import RUNS_VARIABLE
@@ -88,7 +89,7 @@ class SettingsDialog(QDialog):
         self._runs_dir = preferred.runs_dir
         self.smoothing = SmoothingSlider(preferred.smoothing)
         self.smoothing.strength_changed.connect(self.smoothing_chosen)
-        buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Close)
+        buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
         buttons.rejected.connect(self.reject)
         for button in buttons.buttons():
             if isinstance(button, QPushButton):
@@ -142,23 +143,31 @@ class SettingsDialog(QDialog):
             field.editingFinished.connect(self._on_prices_edited)
         self.price_note: QLabel = muted_label()
         self.price_note.setText(PRICES_NOTE)
+        self.price_problem = ProblemLabel()
         row = QWidget()
         kwh, hour = QLabel("A kW&h:"), QLabel("A &GPU hour:")
         kwh.setBuddy(self.price_kwh)
         hour.setBuddy(self.price_gpu_hour)
         lay_row(row, kwh, self.price_kwh, hour, self.price_gpu_hour, None, spacing=8)
-        return row, self.price_note
+        return row, self.price_note, self.price_problem
 
     def _on_prices_edited(self) -> None:
         try:
             prices = self._prices.with_texts(self.price_kwh.text(), self.price_gpu_hour.text())
         except RankdeckError as error:
-            self.price_note.setText(f"{error.cause} {error.next_step}")
+            self._show_price_problem(error)
             return
-        self.price_note.setText(PRICES_NOTE)
+        self._show_price_problem(None)
         if prices != self._prices:
             self._prices = prices
             self.prices_chosen.emit(prices)
+
+    def _show_price_problem(self, error: RankdeckError | None) -> None:
+        """In the place of the note, which says what a price looks like too."""
+        self.price_note.setVisible(error is None and self.price_problem.isHidden())  # never both: the dialog would grow
+        self.price_problem.set_problem(error)
+        self.price_note.setVisible(error is None)
+        self._fit()
 
     def _make_folder(self, preferred: Preferred) -> tuple[QWidget, ...]:
         self.folder = ElidedLabel()

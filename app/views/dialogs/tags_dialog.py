@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLineEdit, QListWidget, QListWidgetItem, QWidget
 
-from app.views.widgets.build import bold_label, lay_column, muted_label, named
+from app.views.widgets.build import bold_label, dialog_buttons, lay_column, muted_label, named
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import UsageError
@@ -50,9 +49,7 @@ class TagsDialog(QDialog):
             state = Qt.CheckState.Checked if count == len(notes) else Qt.CheckState.PartiallyChecked
             self._before[tag] = state if count else Qt.CheckState.Unchecked
             self._add(tag, self._before[tag])
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
-        for button in self.buttons.buttons():
-            button.setIcon(QIcon())
+        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel)
         self.buttons.accepted.connect(self._on_accepted)
         self.buttons.rejected.connect(self.reject)
         heading = bold_label(title)

@@ -12,14 +12,13 @@ from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QScrollArea, QVBoxLa
 from app.state.doctor_text import CHECKING, GROUPS, SELF_TESTS_IDLE, summary_text, worst
 from app.views.doctor.check_row import CheckRow
 from app.views.widgets.action_buttons import OutlinedButton
-from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named
+from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named, page_title
 from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.tab_order import chain_tabs
 from core.doctor.finding import SELF_TESTS, Finding
 
-TITLE_SCALE: Final = 1.3
 LEAST_WIDTH: Final = 560
 BESIDE_BAR: Final = 20
 """Room for the scroll bar and its gap, so that all cards have the same right edge."""
@@ -119,10 +118,7 @@ class DoctorPage(QWidget):
     # --- building ----------------------------------------------------------------------------------------
 
     def _make_head(self) -> None:
-        self.title = bold_label("Check this machine")
-        font = self.title.font()
-        font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
-        self.title.setFont(font)
+        self.title = page_title("Check this machine")
         self.about = ElidedLabel()
         self.about.setAccessibleName("Summary")
         self.run_tests = PrimaryButton("Run self-&tests")
@@ -153,11 +149,11 @@ class DoctorPage(QWidget):
     def _lay_out(self) -> None:
         head = Card()
         row = lay_row(None, self.title, None, self.close_button, spacing=8)
-        buttons = lay_row(None, self.run_tests, self.check, self.diagnostics, None, spacing=8)
-        self._going = QWidget()
-        going = (self.bar, self.doing, self.cancel)
-        lay_row(self._going, *going, spacing=12, margins=(0, 2, 0, 2), grow=self.doing)
-        lay_column(head, row, self.about, buttons, self._going, spacing=6, margins=(16, 8, 8, 10))
+        # The progress takes the place of the buttons, so that the cards below stay where they are.
+        self._buttons, self._going = QWidget(), QWidget()
+        lay_row(self._buttons, self.run_tests, self.check, self.diagnostics, None, spacing=8)
+        lay_row(self._going, self.bar, self.doing, self.cancel, spacing=12, margins=(0, 0, 8, 0), grow=self.doing)
+        lay_column(head, row, self.about, self._buttons, self._going, spacing=6, margins=(16, 8, 8, 10))
         body = QWidget()
         body.setMaximumWidth(MOST_WIDTH)
         lay_column(body, *self._cards.values(), None, spacing=8, margins=(0, 0, 8, 8))
@@ -185,6 +181,7 @@ class DoctorPage(QWidget):
         self.run_tests.setEnabled(not is_busy)
         self.check.setEnabled(not is_busy)
         self.diagnostics.setEnabled(not is_busy and bool(self.findings))
+        self._buttons.setVisible(not self._is_testing)
         self._going.setVisible(self._is_testing)
         self.cancel.setEnabled(self._is_testing)
 

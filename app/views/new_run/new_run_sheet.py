@@ -45,6 +45,7 @@ class NewRunSheet(QWidget):
         recipes: All there are.
         start: What the button at its foot does; None leaves that out.
         parent: Qt owner.
+        is_filled: False leaves the rows of the recipe's fields, half of the work, to `fill`.
 
     Attributes:
         drafts: What was set for the other recipes.
@@ -62,7 +63,14 @@ class NewRunSheet(QWidget):
     close_requested = Signal()
     watched_changed = Signal(bool)
 
-    def __init__(self, recipes: Sequence[Recipe], start: QAction | None = None, parent: QWidget | None = None) -> None:
+    def __init__(
+        self,
+        recipes: Sequence[Recipe],
+        start: QAction | None = None,
+        parent: QWidget | None = None,
+        *,
+        is_filled: bool = True,
+    ) -> None:
         super().__init__(parent)
         self._listed = list(recipes)
         self._recipes = _usable(recipes)
@@ -82,7 +90,21 @@ class NewRunSheet(QWidget):
         self.what.fill_recipes(recipes)
         self.recipe.setCurrentIndex(self._first_row())
         self._lay_out()
+        if is_filled:
+            self.fill()
+
+    def fill(self, recipe: str = "") -> None:
+        """Makes the rows; the sheet may be shown from then on.
+
+        Args:
+            recipe: The one to begin with, where there is one of that name.
+        """
+        if recipe in self._recipes:
+            self.recipe.setCurrentIndex(self.recipe.findData(recipe))
         self._show_recipe()
+        self._connect()
+
+    def _connect(self) -> None:
         self.recipe.currentIndexChanged.connect(self._on_recipe_changed)
         self.mode.shown_changed.connect(self._show_settings_of_mode)
         self.summary.fix_requested.connect(self._show_first_problem)

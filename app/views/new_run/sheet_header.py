@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Signal
-from PySide6.QtGui import QFont
 from PySide6.QtWidgets import QWidget
 
-from app.views.widgets.build import bold_label, icon_button, lay_row
+from app.views.widgets.build import icon_button, lay_row, page_title
 from app.views.widgets.buttons import chip
 from app.views.widgets.elided_label import ElidedLabel
-
-TITLE_SCALE = 1.35
 
 
 class SheetHeader(QWidget):
@@ -26,10 +23,7 @@ class SheetHeader(QWidget):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.title = bold_label("New run")
-        font = QFont(self.title.font())
-        font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
-        self.title.setFont(font)
+        self.title = page_title("New run")
         self.copied = ElidedLabel()
         self.copied.setAccessibleName("Filled from")
         self.reset = chip("Reset", "Reset every setting to the recipe's defaults")

@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.state.draft import CheckedDraft
 from app.views.new_run.memory_strip import MemoryStrip
+from app.views.new_run.tune_row import TuneRow
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.tones import rule, tone
@@ -48,6 +49,7 @@ class SummaryLines(QFrame):
         self.facts = muted_label()
         self._known: tuple[str, ...] = ("", "")
         self.memory = MemoryStrip()
+        self.tune = TuneRow()
         self.notes = muted_label()
         self.notes.setTextFormat(Qt.TextFormat.PlainText)
         self.waiting = muted_label()
@@ -64,7 +66,7 @@ class SummaryLines(QFrame):
         if self.start is not None:
             self.start.setMinimumWidth(_START_WIDTH)
             row.addWidget(self.start)
-        parts = (self.arithmetic, self.facts, self.memory, self.notes, self.waiting, self.fix, row)
+        parts = (self.arithmetic, self.facts, self.memory, self.tune, self.notes, self.waiting, self.fix, row)
         body = lay_column(None, *parts, spacing=4, margins=(16, 8, 12, 12))
         body.setAlignment(self.fix, Qt.AlignmentFlag.AlignLeft)
         lay_column(self, Line(), body)

@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 
 from app.views.plots import chart_export
 from app.views.plots.chart import Chart
+from app.views.widgets.build import dialog_buttons
 from core.errors import RankdeckError, full_stop
 
 KINDS: Final = {"png": "Pictures (*.png)", "svg": "Drawings (*.svg)", "csv": "Tables (*.csv)"}
@@ -110,7 +111,7 @@ class RangeDialog(QDialog):
             ends = (10.0 ** ends[0], 10.0 ** ends[1])
         self.low, self.high = (QLineEdit(f"{value:.4g}") for value in ends)
         self.problem = QLabel("Enter two numbers, the lower one first.")
-        self.buttons = QDialogButtonBox(QDialogButtonBox.StandardButton.Ok | QDialogButtonBox.StandardButton.Cancel)
+        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel)
         self.buttons.accepted.connect(self.accept)
         self.buttons.rejected.connect(self.reject)
         form = QFormLayout(self)

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 from PySide6.QtCore import QTimer, Signal
-from PySide6.QtGui import QHideEvent, QShowEvent
+from PySide6.QtGui import QHideEvent
 from PySide6.QtWidgets import QWidget
 
 from app.models.run_data import RunData
@@ -27,6 +27,7 @@ from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.redraw_pace import RedrawPace
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import lay_column, lay_row
+from app.views.widgets.exposure import Exposure
 from core.formatting import duration, percent
 from core.machine.devices.names import RankNames
 from core.metrics.column_group import EVAL_GROUP
@@ -40,8 +41,8 @@ PLOTTED: Final = ("rank", "eval", "device/")
 class PlotsPanel(QWidget):
     """Cards of the metrics and devices of the run in `data`.
 
-    What is new is drawn as often as `RedrawPace` says, in the charts that it is in. While the panel is hidden or its
-    window minimised, nothing is drawn.
+    What is new is drawn as often as `RedrawPace` says, in the charts that it is in. While the panel is hidden, or its
+    window minimised or covered as far as the system tells, nothing is drawn.
 
     Args:
         data: The run that is shown; the panel follows its signals.
@@ -82,6 +83,8 @@ class PlotsPanel(QWidget):
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._redraw)
+        self._exposure = Exposure(self)
+        self._exposure.uncovered.connect(self.catch_up)
         self._make_controls()
         self._make_plots()
         self._lay_out()
@@ -260,7 +263,7 @@ class PlotsPanel(QWidget):
     # --- drawing -----------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """The window is not minimised any more: draws what is new since."""
+        """The panel can be seen, perhaps again: draws what is new since."""
         if self._stale:
             self._start_timer()
 
@@ -285,7 +288,7 @@ class PlotsPanel(QWidget):
             self._timer.start(round(1000 * max(0.0, rest_s)))
 
     def _is_seen(self) -> bool:
-        return self.isVisible() and not self.window().isMinimized()
+        return self._exposure.is_seen
 
     def _redraw(self) -> None:
         if not self._is_seen():
@@ -337,11 +340,6 @@ class PlotsPanel(QWidget):
         width = self.devicePixelRatioF() * max((chart.width() for chart in self.charts()), default=0)
         pixels = (newest - self._drawn_to) / axis.span * width
         return self._pace.is_worth_drawing(pixels, now - self._drawn_at)
-
-    def showEvent(self, event: QShowEvent) -> None:
-        """Catches up on what was missed."""
-        super().showEvent(event)
-        self.catch_up()
 
     def hideEvent(self, event: QHideEvent) -> None:
         """Stops drawing."""

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
-from PySide6.QtGui import QFontDatabase, QPalette
+from PySide6.QtGui import QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import (
     QBoxLayout,
     QComboBox,
+    QDialogButtonBox,
     QFrame,
     QGridLayout,
     QHBoxLayout,
@@ -29,6 +30,7 @@ Margins: TypeAlias = tuple[int, int, int, int] | None
 Part: TypeAlias = QWidget | QLayout | None
 """What a column or a row holds; None is a stretch."""
 NO_MARGINS: Final[Margins] = (0, 0, 0, 0)
+TITLE_SCALE: Final = 1.35
 W = TypeVar("W", bound=QWidget)
 B = TypeVar("B", bound=QBoxLayout)
 
@@ -59,6 +61,15 @@ def bold_label(text: str = "", buddy: QWidget | None = None) -> QLabel:
     return label
 
 
+def page_title(text: str) -> QLabel:
+    """The heading of a page or a sheet: bold, and larger than other text."""
+    label = bold_label(text)
+    font = label.font()
+    font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
+    label.setFont(font)
+    return label
+
+
 def icon_button(sign: str, tip: str, on_click: Callable[..., object] | None = None, name: str = "") -> QToolButton:
     """A button that shows only an icon; screen readers say `name`, or else the tooltip."""
     button = named(QToolButton(), name or tip, tip)
@@ -83,6 +94,14 @@ def code_box(name: str, text: str = "", *, framed: bool = True) -> QPlainTextEdi
 def search_line(hint: str, name: str) -> QLineEdit:
     """A line to search in, with a button that clears it."""
     return named(QLineEdit(placeholderText=hint, clearButtonEnabled=True), name)
+
+
+def dialog_buttons(*standard: QDialogButtonBox.StandardButton) -> QDialogButtonBox:
+    """A row of a dialog's buttons. Some styles draw a dark sign on the standard ones, which no other button has."""
+    buttons = QDialogButtonBox()
+    for which in standard:
+        buttons.addButton(which).setIcon(QIcon())
+    return buttons
 
 
 def narrow(combo: QComboBox, letters: int = 4) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QAction, QCloseEvent, QKeyEvent, QKeySequence
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 
@@ -17,6 +17,7 @@ from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
 from app.views.style.icons import app_icon, icon
 from app.views.widgets.build import lay_column
+from app.views.widgets.exposure import Exposure
 from app.views.widgets.floating_notice import FloatingNotice
 from app.views.widgets.ruled_splitter import RuledSplitter
 from app.views.window.actions import Actions, explain
@@ -59,8 +60,9 @@ class MainWindow(QMainWindow):
         closed: The window goes; what it held open can end.
         plots_wanted: The page of a run is painted, and its charts are not made yet.
         plot_drawn: The first plot was drawn.
+        new_run_wanted: New run is to be shown, and its sheet is not made yet.
         new_run_made: The sheet is there, and not shown yet.
-        uncovered: It was minimised, and is seen again.
+        uncovered: It was minimised or covered, and can be seen again.
 
     Attributes:
         compare_page: The page of a comparison; None while there is none.
@@ -73,6 +75,7 @@ class MainWindow(QMainWindow):
     closed = Signal()
     plots_wanted = Signal()
     plot_drawn = Signal()
+    new_run_wanted = Signal()
     new_run_made = Signal()
     uncovered = Signal()
 
@@ -98,11 +101,13 @@ class MainWindow(QMainWindow):
         self._data = data
         self._plots: PlotsPanel | None = None
         self._new_run: NewRunSheet | None = None
+        self._unfilled: NewRunSheet | None = None
         self._recipes = recipes
         self._plot_settings: Mapping[str, Any] = {}
         self._names = RankNames()
         self.compare_page: QWidget | None = None
         self.doctor_page: QWidget | None = None
+        self._exposure = Exposure(self)
         self._make_parts(log)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
@@ -171,6 +176,7 @@ class MainWindow(QMainWindow):
         self.outcome.folder_requested.connect(actions.folder.trigger)
         self.outcome.dismissed.connect(self._on_outcome_dismissed)
         self.run_page.plots_place.painted.connect(self.plots_wanted)
+        self._exposure.uncovered.connect(self.uncovered)
 
     def _restore(self) -> None:
         self.restoreGeometry(self._settings.layout("window/geometry"))
@@ -220,24 +226,41 @@ class MainWindow(QMainWindow):
     # --- parts that are made once they are wanted: their imports would hold the window up ---------------------
 
     @property
+    def is_seen(self) -> bool:
+        """A person can see it, as far as the system tells."""
+        return self._exposure.is_seen
+
+    @property
     def has_new_run(self) -> bool:
         """Whether New run is there; asking does not make it."""
         return self._new_run is not None
+
+    def prepare_new_run(self) -> None:
+        """Makes the first half of New run ahead, as a turn by itself; `new_run` makes the rest."""
+        if self._new_run is None and self._unfilled is None:
+            self._unfilled = self._make_sheet()
+
+    def _make_sheet(self) -> NewRunSheet:
+        from app.views.new_run.new_run_sheet import NewRunSheet
+
+        return NewRunSheet(self._recipes.recipes, self.actions_.start, self.desk.frame, is_filled=False)
 
     @property
     def new_run(self) -> NewRunSheet:
         """The sheet of New run."""
         if self._new_run is None:
-            from app.views.new_run.new_run_sheet import NewRunSheet
-
-            actions = self.actions_
-            self._new_run = sheet = NewRunSheet(self._recipes.recipes, actions.start)
+            actions, settings = self.actions_, self._settings
+            sheet, self._unfilled = self._unfilled or self._make_sheet(), None
+            sheet.fill(str(settings.values("draft").get("recipe", "")))
+            self._new_run = sheet
             sheet.addAction(actions.start)  # its key works while the settings that it starts are in sight
             sheet.close_requested.connect(lambda: actions.new_run.setChecked(False))
-            sheet.form.more.setChecked(self._settings.flag("more_shown", False))
-            sheet.form.more_toggled.connect(functools.partial(self._settings.set_flag, "more_shown"))
+            sheet.form.more.setChecked(settings.flag("more_shown", False))
+            sheet.form.more_toggled.connect(functools.partial(settings.set_flag, "more_shown"))
             self.desk.put_sheet(sheet)
             self.new_run_made.emit()
+            if actions.new_run.isChecked():  # showing it for the first time is a turn by itself
+                QTimer.singleShot(0, self, lambda: self._open_sheet(actions.new_run.isChecked()))
         return self._new_run
 
     @property
@@ -374,6 +397,12 @@ class MainWindow(QMainWindow):
         self.stop_requested.emit(self._stop_is_now)
 
     def _on_new_run_toggled(self, on: bool) -> None:
+        if self._new_run is not None:
+            self._open_sheet(on)
+        elif on:
+            self.new_run_wanted.emit()
+
+    def _open_sheet(self, on: bool) -> None:
         sheet, focus = self.new_run, self.focusWidget()
         had_focus = focus is not None and sheet.isAncestorOf(focus)
         self.desk.set_open(on)
@@ -395,14 +424,6 @@ class MainWindow(QMainWindow):
             event.accept()
             return
         super().keyPressEvent(event)
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Shows what was not drawn while the window was minimised."""
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.WindowStateChange and not self.isMinimized():
-            if self._plots is not None:
-                self._plots.catch_up()
-            self.uncovered.emit()
 
     # --- closing -----------------------------------------------------------------------------------------
 

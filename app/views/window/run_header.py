@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _ICON_PX: Final = 16
 NARROW: Final = 700
 """Below this width Export is only its sign, so that the name can be read."""
-_REST: Final = "00 m 00 s left · ends 00:00"
+_REST: Final = "00 m 00 s left · ends Wed 00:00"
 _RESUMED_FIRST: Final = ("failed", "interrupted")
 """After these, resuming is what a person comes for."""
 

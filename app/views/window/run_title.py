@@ -9,12 +9,11 @@ from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QLineEdit, QSizePolicy, QWidget
 
 from app.views.widgets.action_buttons import ActionButton
-from app.views.widgets.build import lay_row, named
+from app.views.widgets.build import TITLE_SCALE, lay_row, named
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.window.actions import Actions
 from core.run_folder.notes import MAX_NAME
 
-TITLE_SIZE: Final = 1.35
 LEAST_WIDTH: Final = 96
 EDIT_WIDTH: Final = 320
 
@@ -33,7 +32,7 @@ class NameLabel(ElidedLabel):
         self.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         font = self.font()
         font.setBold(True)
-        font.setPointSizeF(font.pointSizeF() * TITLE_SIZE)
+        font.setPointSizeF(font.pointSizeF() * TITLE_SCALE)
         self.setFont(font)
 
     def sizeHint(self) -> QSize:

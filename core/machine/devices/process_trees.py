@@ -9,6 +9,8 @@ from typing import Final
 
 import psutil
 
+from core.machine.process_reading import UNREADABLE, descendants
+
 _SCAN_SHARE: Final = 50.0
 """A scan for new members asks about every process of the machine, so it may take 1 / `_SCAN_SHARE` of the time."""
 _SCAN_EVERY_S: Final = 0.5
@@ -25,7 +27,7 @@ class ProcessTrees:
         self._roots: dict[str, psutil.Process] = {}
         self._members: dict[str, dict[int, psutil.Process]] = {}
         for key, pid in roots.items():
-            with contextlib.suppress(psutil.Error, OverflowError):
+            with contextlib.suppress(*UNREADABLE):
                 self._roots[key] = psutil.Process(pid)
                 self._roots[key].cpu_percent()  # from now on
                 self._members[key] = {}
@@ -64,12 +66,11 @@ class ProcessTrees:
             return
         for key, root in self._roots.items():
             members = self._members[key]
-            with contextlib.suppress(psutil.Error):
-                for process in root.children(recursive=True):
-                    if members.get(process.pid) != process:
-                        with contextlib.suppress(psutil.Error):
-                            process.cpu_percent()
-                            members[process.pid] = process
+            for process in descendants(root):
+                if members.get(process.pid) != process:
+                    with contextlib.suppress(*UNREADABLE):
+                        process.cpu_percent()
+                        members[process.pid] = process
         now = time.monotonic()
         self._next_scan = now + max(_SCAN_EVERY_S, _SCAN_SHARE * (now - began))
 

@@ -6,6 +6,7 @@ tests.runs.app.test_gpus_in_window STORY FOLDER`): its library has to be found b
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -23,11 +24,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
+from app.garbage import GarbageCollection
 from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.new_run.device_row import DeviceRow
 from core.cli.entry import main
-from core.machine.devices.gpu_processes import plain_name
+from core.machine.process_reading import plain_name
 from core.run_folder.naming import label
 from core.run_folder.record import notes_of
 from tests.helpers.host_fixture import FakeRun
@@ -52,6 +54,8 @@ def wait_for(reached: Callable[[], bool], limit_s: float = LIMIT_S) -> None:
 def window(folder: Path) -> Iterator[Rankdeck]:
     """A window that knows its devices."""
     rankdeck = Rankdeck(settings_in(folder / "settings.ini"), folder / "runs")
+    gc.disable()
+    GarbageCollection(rankdeck).start()
     rankdeck.open()
     wait_for(lambda: rankdeck.table.is_known and rankdeck.drafting.latest is not None)
     rankdeck.window.actions_.new_run.trigger()

@@ -122,7 +122,10 @@ FALLING = """
 
 @pytest.mark.parametrize(
     ("rule", "cause"),
-    [({"stop_at": "loss=0.05"}, "loss has reached 0.05000 at step 20"), ({"max_hours": 1 / 3600}, "its time limit")],
+    [
+        ({"stop_at": "loss=0.05"}, "The loss has reached 0.05000 at step 20"),
+        ({"max_hours": 1 / 3600}, "its time limit"),
+    ],
 )
 def test_a_rule_stops_a_script_as_a_person_does(script_run: MakeScriptRun, rule: dict[str, object], cause: str) -> None:
     run = script_run(FALLING, devices=("cpu:1",), mode="single", **rule)
@@ -141,5 +144,5 @@ def test_the_command_run_takes_the_rules(
     words = ["run", "--devices", "cpu:0", "--stop-at", "loss<=0.1", "--run-dir", str(tmp_path / "run"), str(script)]
     assert main(words) == 0
     out = capsys.readouterr()
-    assert "Alert: Stopping early. loss has reached" in out.out + out.err
-    assert "Stopped early: loss has reached" in out.out + out.err
+    assert "Alert: Stopping early. The loss has reached" in out.out + out.err
+    assert "Stopped early: The loss has reached" in out.out + out.err

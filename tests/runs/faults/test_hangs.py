@@ -45,6 +45,8 @@ def test_a_run_continues_once_the_rank_does(make_run: MakeRun) -> None:
     assert alert["title"] == "CPU 1 holds up the other devices"
     suspended.resume()
     run.wait(lambda state: not state.phase)
+    (over,) = run.wait_for_event("alert_over")
+    assert over["kind"] == "hang" and alert["step"] >= 5
     run.wait_for_step(max(run.steps(0)) + 20)
     assert run.stop().end().state == STOPPED
 

@@ -27,10 +27,11 @@ pytestmark = [
 ]
 
 EPOCHS = 2
+WARMUP = 5
 SMALL = shlex.split(
     "--seq-len 16 --batch-size 4 --dataset-chunk-size 32 --samples-per-block 320 --eval-every 40 --lr 5e-3 --epochs 2 "
     "--checkpoint-every-steps 20 --set n_layer=1 --set n_head=2 --set n_embd=16 --set sample_tokens=0 "
-    "--set warmup_steps=5 --set val_batches=2 --strict"
+    f"--set warmup_steps={WARMUP} --set val_batches=2 --strict"
 )
 
 
@@ -94,7 +95,7 @@ def end(store: RunStore, how: str, attempt: int) -> None:
     if how == "finish":
         assert wait_for_end(store, 200).state == "finished", store.state()
         return
-    while not any(line["attempt"] == attempt and line["event"] == "commit" for line in _lines(store)):
+    while not _has_trained(store, attempt):
         assert time.monotonic() < deadline and store.state().is_live, store.state()
         time.sleep(0.02)
     if how == "kill":
@@ -107,6 +108,15 @@ def end(store: RunStore, how: str, attempt: int) -> None:
     else:
         stop_run(store)
         assert wait_for_end(store, 60).state == "stopped"
+
+
+def _has_trained(store: RunStore, attempt: int) -> bool:
+    """A checkpoint was made, and each rank that trains alone has warmed up; one may start much later than another."""
+    own = [line for line in _lines(store) if line["attempt"] == attempt]
+    steps = Counter(line["rank"] for line in own if line["event"] == "step")
+    state = store.state()
+    alone = range(len(state.devices)) if state.mode == "independent" else ()
+    return any(line["event"] == "commit" for line in own) and all(steps[rank] > WARMUP for rank in alone)
 
 
 def _lines(store: RunStore) -> list[dict[str, Any]]:

@@ -45,7 +45,7 @@ def test_a_run_that_no_longer_improves_ends_with_its_best_weights(mode: str, tmp
     assert host(store) == 0
     state = store.state()
     assert (state.state, state.attempt) == ("stopped", 2)
-    assert "val_loss has not improved by more than 5 in " in state.stopped_by
+    assert "The validation loss has not improved by more than 5 in " in state.stopped_by
 
     # The first evaluation is the only improvement; what the kill threw away was evaluated again and counts once.
     evaluated = {rank: set[int]() for rank in (0, 1)}

@@ -82,6 +82,13 @@ def test_a_slower_device_is_named_with_what_load_balancing_would_bring(tmp_path:
     assert "load balancing" in alert["window_step"] and "--" not in alert["window_step"]
 
 
+@pytest.mark.parametrize(("mode", "stage"), [("fsdp", 1), ("zero", 3)])
+def test_a_slower_device_is_waited_for_where_weights_are_sharded(mode: str, stage: int, tmp_path: Path) -> None:
+    store = make_unequal(tmp_path / "run", mode, {"times": 3}, steps=12, epochs=1, zero_stage=stage)
+    assert host(store, timeout_s=LIMIT_S) == 0
+    assert max(line["step"] for line in lines(store, "step")) == 12
+
+
 def test_nothing_is_said_of_equal_devices_and_of_those_that_do_not_wait(tmp_path: Path) -> None:
     equal = make_unequal(tmp_path / "equal", "ddp", {"n_embd": 96}, batch_size=16, max_hours=20 / 3600)
     assert host(equal) == 0

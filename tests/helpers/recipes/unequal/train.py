@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import time
 
 import torch
@@ -14,19 +15,35 @@ from workers.recipes.minigpt.model import MiniGPT, Shape
 
 
 class Repeated(nn.Module):
-    """The model `times` times over; the mean of equal numbers is the number, so nothing but the time differs."""
+    """The model `times` times over; the mean of equal numbers is the number, so nothing but the time differs.
 
-    def __init__(self, model: nn.Module, times: int) -> None:
+    Where every pass needs all ranks, a copy that this rank has to itself takes the time: more passes of the model on
+    one rank than on the others would leave it waiting for them.
+    """
+
+    def __init__(self, model: nn.Module, times: int, *, alone: bool) -> None:
         super().__init__()
         self.model = model
         self.times = times
+        self.copies = (copy.deepcopy(model),) if alone and times > 1 else ()  # in a tuple it is no part of this module
 
     def forward(self, tokens: Tensor) -> Tensor:
         """Logits, as the model's."""
         first: Tensor = self.model(tokens)
         for _ in range(self.times - 1):
-            first = (first + self.model(tokens)) / 2
+            if self.copies:
+                work_alone(self.copies[0], tokens)
+            else:
+                first = (first + self.model(tokens)) / 2
         return first
+
+
+def work_alone(model: nn.Module, tokens: Tensor) -> None:
+    """One more pass, and its backward pass in training."""
+    logits: Tensor = model(tokens)
+    if torch.is_grad_enabled():
+        logits.sum().backward()
+        model.zero_grad()
 
 
 class Overflow:
@@ -57,9 +74,9 @@ def main(run: Run) -> None:
         logits = model(window[:, :-1])
         return spoil(F.cross_entropy(logits.flatten(0, 1).float(), window[:, 1:].flatten()))
 
-    model = Repeated(
-        MiniGPT(Shape(256, length, o["n_layer"], 2, o["n_embd"])), o["times"] if run.rank == o["slow_rank"] else 1
-    )
+    times = o["times"] if run.rank == o["slow_rank"] else 1
+    gpt = MiniGPT(Shape(256, length, o["n_layer"], 2, o["n_embd"]))
+    model = Repeated(gpt, times, alone=run.forward_is_collective)
     run.fit(
         Task(
             model=model,

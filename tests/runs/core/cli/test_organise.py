@@ -129,5 +129,26 @@ def test_nothing_is_removed_when_one_of_several_names_is_wrong(
 ) -> None:
     assert main(["rm", store.dir.name, "absent"]) == 2
     assert main(["rm"]) == 2
-    assert "Something is missing: RUN" in capsys.readouterr().err
+    assert "No run was given" in capsys.readouterr().err
     assert store.dir.is_dir()
+
+
+def test_all_runs_of_a_folder_are_removed_only_when_asked_for(
+    store: RunStore, runs_dir: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["rm"]) == 2
+    assert main(["rm", "--all", store.dir.name]) == 2
+    assert "With --all no runs are named" in capsys.readouterr().err and store.dir.is_dir()
+    assert main(["rm", "--all"]) == 0
+    assert not store.dir.is_dir() and (runs_dir / ".bin" / store.dir.name).is_dir()
+    assert main(["rm", "--all"]) == 0, "an empty folder is no error"
+
+
+@pytest.mark.usefixtures("store")
+def test_a_run_that_ended_is_not_listed_among_live_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["runs", "--live", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == []
+    assert main(["runs", "--live"]) == 0
+    assert "is running" in capsys.readouterr().out
+    assert main(["runs", "--json"]) == 0
+    assert len(json.loads(capsys.readouterr().out)) == 1

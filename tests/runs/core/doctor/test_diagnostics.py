@@ -49,6 +49,7 @@ def test_what_is_in_it_names_no_person_and_stays_small(runs_dir: Path, tmp_path:
     names = [item.name for item in files]
     assert names[:4] == ["about.txt", "doctor.json", "versions.json", "settings.json"]
     assert {int(name.split("/")[1].split("-")[0]) for name in names[4:]} == set(range(1, diagnostics.RUNS + 1))
+    assert {item.run.partition(" · ")[0] for item in files[4:]} == {"run of <user>"}
     path = tmp_path / "out" / "diagnostics.zip"
     path.parent.mkdir()
     write_zip(files, path)

@@ -44,7 +44,7 @@ def test_a_run_that_no_longer_improves_stops_and_exports_its_best(make_run: Make
     state = run.end()
     assert (state.state, state.exit_code, state.error) == (STOPPED, 0, None)
     best = "at step 15" if mode == "ddp" else "at step"
-    assert "val_loss has not improved by more than 0.001 in 4 evaluations; best" in state.stopped_by
+    assert "The validation loss has not improved by more than 0.001 in 4 evaluations; best" in state.stopped_by
     (alert,) = alerts(run)
     assert (alert["rule"], alert["cause"]) == ("early_stop_patience", state.stopped_by)
     (stop,) = run.events("stop_requested")
@@ -106,7 +106,7 @@ def test_a_run_stops_at_its_target(make_run: MakeRun) -> None:
     run = make_run(stop_at="val_loss=2.05").behave(steps=100_000, step_s=0.02, eval_every=5, val_losses=LOSSES).start()
     state = run.end()
     assert state.state == STOPPED
-    assert state.stopped_by == "val_loss has reached 2.000 at step 15 (target: 2.05 or lower)."
+    assert state.stopped_by == "The validation loss has reached 2.000 at step 15 (target: 2.05 or lower)."
     assert exported_step(run) == 15
 
 

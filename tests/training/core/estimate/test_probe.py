@@ -48,8 +48,7 @@ def test_a_recipes_figures_are_found_once_and_kept(tmp_path: Path) -> None:
     assert found.parameter_bytes == 4 * found.parameters == found.trainable_bytes == sum(found.tensor_bytes)
     assert found.optimizer_ratio == 2.0
     # The process had its peak in the passes of three samples, not in whole steps of one.
-    weights = found.parameter_bytes + found.buffer_bytes + found.trainable_bytes
-    assert found.tensor_peak_bytes == weights + found.pass_bytes(3, adds=True)
+    assert found.pass_peak_bytes == found.trainable_bytes + found.pass_bytes(3, adds=True)
     assert 0 < found.block_bytes <= found.blocks_bytes < found.parameter_bytes
     assert known_figures(run) == found
     assert known_figures(made(tmp_path, lr=1e-4, batch_size=8, seq_len=256)) == found  # they do not depend on these

@@ -14,7 +14,7 @@ from core.estimate.time_history import read_time
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 TIME_FIELDS = {
     "source", "step_s", "exchange_s", "sent_bytes", "samples_per_s", "tokens_per_s", "speedup", "hours", "kwh",
-    "cost", "reason", "gain",
+    "cost", "reason", "error", "gain",
 }  # fmt: skip
 
 

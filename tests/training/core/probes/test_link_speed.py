@@ -25,6 +25,8 @@ def test_two_slots_are_measured_and_the_result_is_kept(tmp_path: Path) -> None:
     link = measure_link(SLOTS[:2], platform, seconds=0.3)
     assert link.mb_per_s > 0 and link.latency_s > 0
     assert (link.ranks, link.backend) == (2, "gloo")
+    assert link.sharded_mb_per_s is not None and link.sharded_mb_per_s > 0
+    assert link.sharded_latency_s is not None and link.sharded_latency_s > 0
     keep_link(link, SLOTS[:2], platform, tmp_path / "runs")
     assert known_link(SLOTS[1::-1], platform, tmp_path / "runs") == link
     assert known_link(SLOTS, platform, tmp_path / "runs") is None

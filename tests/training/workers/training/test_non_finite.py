@@ -197,5 +197,5 @@ def test_powersgd_forgets_what_a_skipped_batch_put_into_its_errors(tmp_path: Pat
     options = {"bad_from": 23, "bad_until": 23, "bad_rank": 1}
     store = diverging(tmp_path, "ddp", 2, options, gradient_exchange="powersgd")
     assert host(store) == 0
-    assert [line["step"] for line in skips(store)] == [23]
+    assert [(line["step"], line["ranks"]) for line in skips(store)] == [(23, [1])]
     assert all(line["loss"] is not None for line in lines(store, "step") if line["step"] != 23)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import threading
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +12,9 @@ from pytestqt.qtbot import QtBot
 
 from app.models.run_data import RunData
 from app.run_data import bins_process
-from app.run_data.bins_process import PLOTTED_NAMES, BinsProcess
+from app.run_data.bins_process import PLOTTED_NAMES, BinsProcess, LongBins
 from app.run_data.column_bins import take_bins, write_bins
+from app.run_data.kept_bins import NAME, KeptBins
 from app.run_data.run_series import RunSeries
 from core.metrics.column_index import ColumnsIndex, read_index
 from core.run_folder.store import RunStore
@@ -51,27 +51,28 @@ def assert_right(run: RunSeries, store: RunStore) -> None:
             assert bins.shape == (3, 5000 // 256)
 
 
-def test_the_columns_take_what_was_written(store: RunStore) -> None:
-    run, index = opened(store)
+def written(store: RunStore) -> bytes:
     output = io.BytesIO()
     write_bins(store.columns, LONG, PLOTTED_NAMES, output)
-    take_bins(output.getvalue(), run, index)
+    return output.getvalue()
+
+
+def take(made: bytes, run: RunSeries) -> None:
+    kept = KeptBins.parse(made)
+    assert kept is not None
+    take_bins(kept, run.groups)
+
+
+def test_the_columns_take_what_was_written(store: RunStore) -> None:
+    run, _ = opened(store)
+    take(written(store), run)
     assert with_bins(run) == {f"rank{rank}/{name}" for rank in (0, 1) for name in PLOTTED_NAMES}, "long ones alone"
     assert_right(run, store)
 
 
-def test_bins_of_another_state_of_the_run_are_not_taken(store: RunStore) -> None:
-    run, index = opened(store)
-    output = io.BytesIO()
-    write_bins(store.columns, LONG, PLOTTED_NAMES, output)
-    for written, of in ((output.getvalue(), replace(index, source_bytes=index.source_bytes - 1)), (b"", index)):
-        take_bins(written, run, of)
-        assert with_bins(run) == set()
-
-
 def test_a_process_writes_them(store: RunStore) -> None:
-    run, index = opened(store)
-    take_bins(BinsProcess(store, LONG).result(threading.Event()), run, index)
+    run, _ = opened(store)
+    take(BinsProcess(store, LONG).result(threading.Event()), run)
     assert_right(run, store)
 
 
@@ -83,14 +84,18 @@ def test_a_process_that_is_not_wanted_any_more_ends(store: RunStore) -> None:
 
 
 def test_a_short_run_needs_none(store: RunStore, tmp_path: Path) -> None:
-    assert BinsProcess.for_long(store) is None
-    assert BinsProcess.for_long(RunStore(tmp_path / "no run")) is None
+    assert LongBins.find(store) is None
+    assert LongBins.find(RunStore(tmp_path / "no run")) is None
 
 
 def test_a_long_run_is_shown_with_them(store: RunStore, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bins_process, "LONG_ROWS", LONG)
-    data = RunData()
-    data.open(store.dir)
-    qtbot.waitUntil(lambda: data.is_caught_up)
-    assert_right(data.series, store)
-    data.close()
+    for source in ("a process", "the file that it left"):
+        data = RunData()
+        data.open(store.dir)
+        qtbot.waitUntil(lambda data=data: data.is_caught_up)  # type: ignore[misc]
+        assert_right(data.series, store)
+        qtbot.waitUntil((store.columns / NAME).is_file)
+        data.close()
+        if source == "a process":
+            monkeypatch.setattr(bins_process, "BinsProcess", None)  # whoever needs one fails

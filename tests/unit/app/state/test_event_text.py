@@ -50,6 +50,10 @@ NAMES = RankNames(("GPU-1", "cpu:0"), {"GPU-1": "GPU 0 · RTX 4090"})
             },
             "CPU 1 holds up the other devices. A. B. Press Stop twice.",
         ),
+        (
+            {"event": "alert", "kind": "straggler", "title": "CPU 1 is slow", "reason": "slower", "cause": "A."},
+            "CPU 1 is slow. A.",
+        ),
         ({"event": "finished", "state": "stopped", "step": 610}, "Stopped at step 610."),
         ({"event": "finished", "state": "finished", "step": 1000}, "Finished at step 1,000."),
         ({"event": "restart", "number": 1, "of": 3, "cause": "It died"}, "Restart 1 of 3. It died"),

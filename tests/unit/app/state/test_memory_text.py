@@ -78,7 +78,7 @@ def test_time_stands_beside_memory_once_it_is_measured() -> None:
     alone = replace(steps, threads=8, pass_s=0.9)
     link = Link(500.0, 0.0, 2, "gloo", 5000.0)
     run = resolved_run(CONFIG.replace(steps=3600), Mode.DDP, 2)
-    found = TimeFigures({("cpu", 8): alone, ("cpu", 4): steps}, link)
+    found = TimeFigures({("cpu", 8, 1): alone, ("cpu", 4, 2): steps}, link)
     text = memory_text(overview(run, FIGURES, BASELINES, MUCH, found))
     assert text.time.replace(NO_BREAK, " ") == "1.20 s a step · 1.7 × one device · 1.2 h"
     assert text.advice == "Use both devices in DDP: 1.7 × predicted, 0.80 h less."

@@ -59,6 +59,10 @@ def test_which_device_the_others_wait_for_until_they_no_longer_do() -> None:
     run.apply(MetricsBatch([], [alert, {"event": "alert", "kind": "hang"}]))
     facts.of(run)
     assert facts.slowed == alert
+    assert facts.pressing == {"event": "alert", "kind": "hang"}, "what is worse comes first"
+    run.apply(MetricsBatch([], [{"event": "alert_over", "kind": "hang"}]))
+    facts.of(run)
+    assert facts.pressing == alert
     run.apply(MetricsBatch([], [{**late, "waits": ["?"]}]))
     facts.of(run)
     assert facts.waits(names) == {}, "what a damaged file says"
@@ -66,6 +70,20 @@ def test_which_device_the_others_wait_for_until_they_no_longer_do() -> None:
     assert facts.of(run) == () and facts.waits(names) == {} and facts.slowed == {}
     run.apply(MetricsBatch([], [late, {**LAUNCH, "notes": []}]))
     assert facts.of(run) == () and facts.waits(names) == {}, "another attempt, of which nothing is known"
+
+
+def test_what_presses_and_what_ends_the_run_is_of_the_newest_attempt() -> None:
+    run, facts = RunSeries(), RunNotes()
+    alerts = {kind: {"event": "alert", "kind": kind} for kind in ("disk_low", "early_stop", "disk_full", "non_finite")}
+    run.apply(MetricsBatch([], [{**LAUNCH, "notes": []}, alerts["non_finite"], alerts["disk_low"]]))
+    facts.of(run)
+    assert (facts.pressing, facts.stopping) == (alerts["disk_low"], {})
+    run.apply(MetricsBatch([], [alerts["disk_full"]]))
+    facts.of(run)
+    assert facts.stopping == alerts["disk_full"]
+    run.apply(MetricsBatch([], [{**LAUNCH, "notes": []}]))
+    facts.of(run)
+    assert facts.pressing == facts.stopping == {}
 
 
 def test_time_as_it_was_predicted_and_achieved() -> None:

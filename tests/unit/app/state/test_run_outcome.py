@@ -53,15 +53,31 @@ def test_a_device_that_slows_down_the_others_is_told_while_the_run_lives() -> No
     slowed = {"title": "CPU 1 slows down the other devices", "cause": "CPU 0 waits.", "gain": 0.2, "ranks": [1]}
     slowed |= {"next_step": "Resume it with --balance measured.", "window_step": "Resume it with load balancing."}
     state, series = RunState("a", state="training", mode="ddp"), RunSeries()
-    told = run_outcome(state, series, slowed=slowed)
+    told = run_outcome(state, series, pressing=slowed)
     text = "CPU 0 waits. Resume it with load balancing."
     assert told == RunOutcome("warning", str(slowed["title"]), text, has_log=False, balances=True)
-    without = run_outcome(state, series, slowed={**slowed, "gain": 0.0})
-    sharded = run_outcome(state.replace(mode="zero"), series, slowed=slowed)
+    without = run_outcome(state, series, pressing={**slowed, "gain": 0.0})
+    sharded = run_outcome(state.replace(mode="zero"), series, pressing=slowed)
     assert without is not None and sharded is not None and not without.balances and not sharded.balances
-    assert run_outcome(state.replace(state="stopped"), series, slowed=slowed) is None
-    failing = run_outcome(state.replace(trouble=ERROR), series, slowed=slowed)
+    assert run_outcome(state.replace(state="stopped"), series, pressing=slowed) is None
+    failing = run_outcome(state.replace(trouble=ERROR), series, pressing=slowed)
     assert failing is not None and failing.title == ERROR["title"], "what is worse comes first"
+
+
+def test_a_hang_leads_to_the_log_of_the_device_at_fault() -> None:
+    alert = {"kind": "hang", "title": "CPU 1 holds up the other devices", "cause": "It is stopped.", "ranks": [1]}
+    told = run_outcome(RunState("a", state="training", mode="ddp"), RunSeries(), pressing=alert)
+    assert told == RunOutcome("warning", str(alert["title"]), "It is stopped.", "rank1.log")
+
+
+def test_a_run_that_was_stopped_by_a_rule_says_why() -> None:
+    state = RunState("a", state="stopped", stopped_by="The validation loss has reached 2.", checkpoint=3)
+    told = run_outcome(state, RunSeries(), stopping={"kind": "early_stop"})
+    assert told == RunOutcome("success", "Stopped early.", state.stopped_by, has_log=False)
+    full = {"kind": "disk_full", "next_step": "Free some space, then resume the run."}
+    told = run_outcome(state.replace(stopped_by="The drive had 3 MB free."), RunSeries(), stopping=full)
+    text = "The drive had 3 MB free. Free some space, then resume the run."
+    assert told == RunOutcome("warning", "Stopped before the disk was full", text, resumes=True, has_log=False)
 
 
 def test_another_engine_is_not_one_device() -> None:

@@ -81,7 +81,7 @@ def test_a_torchvision_for_another_torch_is_named(monkeypatch: pytest.MonkeyPatc
 
 
 def test_the_qt_that_dies_on_python_3_11_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(software, "installed_version", lambda _: "6.12.0")
+    monkeypatch.setattr(software, "installed_version", lambda *_: "6.12.0")
     assert software.check_window((3, 11)).level == "fail"
     assert software.check_window((3, 12)).level == "ok"
 

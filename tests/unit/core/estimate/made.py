@@ -28,8 +28,7 @@ FIGURES = ModelFigures(
     step_lines=((100 * MB, 2 * MB), (0, 40 * MB)),
     added_lines=((0, 40 * MB),),
     seconds_per_sample=0.1,
-    tensor_peak_bytes=100 * MB,
-    process_peak_bytes=100 * MB,
+    pass_peak_bytes=100 * MB,
 )
 BASELINES = Baselines(dict.fromkeys(("single", "ddp", "zero1", "fsdp", "deepspeed"), 10 * MB))
 
@@ -39,7 +38,7 @@ RUN = resolved_run(CONFIG, Mode.DDP, 2)
 LINK = Link(mb_per_s=500.0, latency_s=0.0, ranks=2, backend="gloo", shared_mb_per_s=5000.0)
 ALONE = StepFigures(threads=8, micro_batch=8, pass_s=0.9, update_s=0.1, tokens_per_sample=100)
 SHARED = StepFigures(threads=4, micro_batch=8, pass_s=1.08, update_s=0.1, tokens_per_sample=100)
-FOUND = TimeFigures({("cpu", 8): ALONE, ("cpu", 4): SHARED}, LINK)
+FOUND = TimeFigures({("cpu", 8, 1): ALONE, ("cpu", 4, 2): SHARED}, LINK)
 MUCH = Free(ram=100_000 * MB)
 
 

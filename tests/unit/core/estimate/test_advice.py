@@ -28,6 +28,10 @@ def test_advice_is_made_of_the_figures() -> None:
     assert advised(resolved_run(CONFIG, Mode.SINGLE, 1)) == ""
     past = replace(FOUND, past={"fsdp": PastRun(0.9, 18.0)})
     assert advised(found=past).startswith("Use both devices in FSDP: 2.2 × as in an earlier run")
+    near = replace(FOUND, link=Link(500.0, 0.0, 2, "gloo", 500.0), error=0.5)
+    assert advised(found=near) == (
+        "Use one device: both devices in DDP are about as fast (1.4 × predicted, give or take 50\N{NO-BREAK SPACE}%)."
+    )
     slow = replace(FOUND, link=Link(50.0, 0.0, 2, "gloo"))
     assert advised(found=slow) == "Use one device: both devices in DDP are not faster (0.63 × predicted)."
     run = resolved_run(CONFIG, Mode.INDEPENDENT, 2)
@@ -39,7 +43,7 @@ def test_advice_is_made_of_the_figures() -> None:
 def test_advice_counts_money_and_memory() -> None:
     cards = (Device("GPU-a", "cuda", 0, "Card"), Device("GPU-b", "cuda", 1, "Card"))
     steps = StepFigures(0, 8, pass_s=0.9, update_s=0.1, power_w=100.0)
-    found = TimeFigures({("Card", 0): steps}, Link(1000.0, 0.0, 2, "gloo"))
+    found = TimeFigures({("Card", 0, 1): steps, ("Card", 0, 2): steps}, Link(1000.0, 0.0, 2, "gloo"))
     run = replace(RUN, devices=cards)
     prices = Prices(kwh=1.0, currency="€")
     # DDP: 1.1 s a step, 1.1 h at 200 W = 0.22 kWh; one card: 2 h at 100 W = 0.2 kWh.
@@ -51,7 +55,10 @@ def test_advice_counts_money_and_memory() -> None:
 def test_a_model_that_does_not_fit_one_device_needs_them_all() -> None:
     cards = (Device("GPU-a", "cuda", 0, "Card"), Device("GPU-b", "cuda", 1, "Card"))
     run, little = replace(RUN, devices=cards), figures(step_lines=((100 * MB, 0),), added_lines=((0, 2 * MB),))
-    found = TimeFigures({("Card", 0): StepFigures(0, 8, pass_s=0.9, update_s=0.1)}, Link(20.0, 0.0, 2, "gloo"))
+    found = TimeFigures(
+        dict.fromkeys((("Card", 0, 1), ("Card", 0, 2)), StepFigures(0, 8, pass_s=0.9, update_s=0.1)),
+        Link(20.0, 0.0, 2, "gloo"),
+    )
     needs = {mode.name: mode.largest for mode in estimate_modes(run, little, BASELINES, MUCH)}
     assert needs["fsdp"] < needs["single"]
     tight = replace(MUCH, devices=dict.fromkeys(("GPU-a", "GPU-b"), needs["single"] - MB))

@@ -15,10 +15,10 @@ def test_the_highest_line_is_the_peak() -> None:
 
 
 def test_gaps_are_measured_and_bounded() -> None:
-    assert figures(process_peak_bytes=115 * MB).gaps == 1.15
-    assert figures(process_peak_bytes=90 * MB).gaps == 1.0
-    assert figures(process_peak_bytes=900 * MB).gaps == 2.0
-    assert figures(tensor_peak_bytes=0).gaps == USUAL_GAPS
+    assert FIGURES.gap_bytes(40 * MB, 900 * MB) == 0
+    assert figures(pass_gap_bytes=15 * MB).gap_bytes(40 * MB, 900 * MB) == 6 * MB  # 15 of 100 MB of a pass
+    assert figures(pass_gap_bytes=900 * MB).gap_bytes(40 * MB, 900 * MB) == 80 * MB
+    assert figures(pass_peak_bytes=0).gap_bytes(40 * MB, 900 * MB) == USUAL_GAPS * 900 * MB
 
 
 def test_whole_tensors_are_dealt_out_as_pytorch_does() -> None:

@@ -81,19 +81,32 @@ def test_a_checkpoint_that_is_written_beside_steps_finds_less_room() -> None:
     assert memory(replace(SINGLE, saves_beside=True)).copy == 300 * MB
 
 
-def test_gaps_grow_with_the_tensors() -> None:
-    made = rank_memory(figures(process_peak_bytes=110 * MB), BASELINES, SINGLE)
-    assert made.allocator == 60 * MB
-    assert made.total == 670 * MB
+def test_gaps_grow_with_a_pass() -> None:
+    made = rank_memory(figures(pass_gap_bytes=10 * MB), BASELINES, SINGLE)
+    assert made.allocator == 16 * MB  # a tenth of its 160 MB
+    assert made.copy == 124 * MB  # 300 MB, of which 176 MB find the room of the step
+    assert made.total == 610 * MB
+    narrow = rank_memory(figures(pass_gap_bytes=10 * MB, copy_gap_bytes=7 * MB), BASELINES, SINGLE)
+    assert narrow.allocator == 23 * MB
+
+
+def test_a_copy_leaves_gaps_as_far_as_a_rank_makes_one() -> None:
+    crumbs = figures(copy_gap_bytes=6 * MB)
+    assert rank_memory(crumbs, BASELINES, DDP).allocator == 106 * MB
+    assert rank_memory(crumbs, BASELINES, DDP, rank=1).allocator == 100 * MB  # it copies nothing
+    assert rank_memory(crumbs, BASELINES, FSDP).allocator == 203 * MB  # it copies half
 
 
 def test_weights_that_are_dropped_leave_holes() -> None:
     few = memory(FSDP)
     assert few.allocator == (100 + 100) * MB  # the model before it was cut, and the holes
-    many = rank_memory(figures(process_peak_bytes=150 * MB), BASELINES, FSDP)
-    assert many.allocator == 100 * MB + (few.total - few.framework - 100 * MB) // 2  # the gaps are more than the holes
+    many = rank_memory(figures(pass_gap_bytes=200 * MB), BASELINES, FSDP)
+    assert many.allocator == (100 + 320) * MB  # the gaps are more than the holes
     stage_3 = replace(DEEPSPEED, stage=3)
-    assert memory(stage_3).allocator == (100 + 200) * MB  # and the buckets in which they arrive
+    assert memory(stage_3).allocator == (100 + 100) * MB
+    assert memory(stage_3).communication == (100 + 250) * MB  # the buckets of a sum are more than those of a gather
+    lora = figures(trainable_bytes=MB, tensor_bytes=(MB,))
+    assert rank_memory(lora, BASELINES, stage_3).communication == (100 + 200) * MB
     assert memory(replace(FSDP, on_cpu=False)).allocator == 0
 
 
@@ -104,6 +117,23 @@ def test_a_gpu_holds_neither_process_nor_copy() -> None:
     assert made.total == 460 * MB
     assert host_memory(FIGURES, BASELINES, on_gpu) == 310 * MB
     assert host_memory(FIGURES, BASELINES, SINGLE) == memory(SINGLE).total
+
+
+def test_weights_without_gradients_leave_holes_beside_gaps() -> None:
+    lora = figures(trainable_bytes=10 * MB, tensor_bytes=(10 * MB,), pass_gap_bytes=50 * MB)
+    assert rank_memory(lora, BASELINES, FSDP).allocator == (100 + 80 + 90) * MB  # left, gaps, holes
+    stage_3 = rank_memory(lora, BASELINES, replace(DEEPSPEED, stage=3))
+    assert stage_3.allocator == (100 + 80 + 90) * MB
+
+
+def test_weights_in_a_mapped_file_leave_nothing_behind() -> None:
+    opened = figures(trainable_bytes=10 * MB, tensor_bytes=(10 * MB,), mapped_bytes=90 * MB)
+    assert rank_memory(opened, BASELINES, ZERO2).allocator == (10 + 10 + 90) * MB
+    for stage in (1, 2):  # what is not trained stays where it is, opened or not
+        for made in (opened, replace(opened, mapped_bytes=0)):
+            assert rank_memory(made, BASELINES, replace(DEEPSPEED, stage=stage)).allocator == 10 * MB
+    whole = figures(mapped_bytes=100 * MB)
+    assert rank_memory(whole, BASELINES, DEEPSPEED).allocator == 0
 
 
 def test_only_adapters_count_as_trained() -> None:

@@ -24,7 +24,7 @@ from core.launch.resolved import ResolvedRun
 from core.machine.devices.device import Device
 from core.probes.sync_cost import Link
 from tests.helpers.resolved_run import resolved_run
-from tests.unit.core.estimate.made import CONFIG, FIGURES, FOUND, MB, RUN
+from tests.unit.core.estimate.made import CONFIG, FIGURES, FOUND, LINK, MB, RUN
 
 
 def times(run: ResolvedRun = RUN, found: TimeFigures = FOUND, prices: Prices = NO_PRICES) -> dict[str, TimeEstimate]:
@@ -66,8 +66,8 @@ def test_unequal_devices_wait_for_the_slowest_unless_their_shares_are_balanced()
     run = replace(RUN, devices=cards)
     fast = StepFigures(0, 8, pass_s=0.4, update_s=0.1, power_w=300.0)
     slow = StepFigures(0, 8, pass_s=1.2, update_s=0.1, power_w=100.0)
-    assert step_key(cards[0], run) == ("Fast", 0)
-    found = TimeFigures({("Fast", 0): fast, ("Slow", 0): slow}, Link(1e6, 0.0, 2, "gloo"))
+    assert step_key(cards[0], run) == ("Fast", 0, 2)
+    found = TimeFigures({("Fast", 0, 2): fast, ("Slow", 0, 2): slow, ("Fast", 0, 1): fast}, Link(1e6, 0.0, 2, "gloo"))
     assert times(run, found)["ddp"].step_s == pytest.approx(1.3, abs=1e-3)
     assert times(run, found)["independent"].samples_per_s == pytest.approx(8 / 0.5 + 8 / 1.3)
     balanced = replace(run, config=run.config.replace(balance="measured"))
@@ -81,7 +81,7 @@ def test_unequal_devices_wait_for_the_slowest_unless_their_shares_are_balanced()
     rented = times(run, found, Prices(gpu_hour=2.0))
     assert rented["ddp"].cost == pytest.approx(2 * 1.3 * 2.0, abs=5e-3)
     assert rented["single"].cost == pytest.approx(16 * 3600 / 16 / 3600 * 2.0)  # 57,600 samples at 16 a second
-    uncounted = TimeFigures({**found.steps, ("Slow", 0): replace(slow, power_w=None)}, found.link)
+    uncounted = TimeFigures({**found.steps, ("Slow", 0, 2): replace(slow, power_w=None)}, found.link)
     assert times(run, uncounted, Prices(kwh=0.5))["ddp"].cost is None, "without a counter no cost is claimed"
 
 
@@ -91,6 +91,36 @@ def test_an_earlier_run_of_the_same_shape_is_believed() -> None:
     assert (ddp.source, ddp.step_s, ddp.samples_per_s, ddp.speedup) == ("runs", 1.3, 12.0, 1.5)
     assert ddp.cost == pytest.approx(0.05 * 57_600 / 12 / 3600)
     assert times(found=found)["fsdp"].source == "probe"
+
+
+def test_a_gain_is_one_only_beyond_the_error() -> None:
+    nearly = {**FOUND.steps, ("cpu", 4, 2): replace(FOUND.steps["cpu", 4, 2], pass_s=1.6)}
+    assert times(found=replace(FOUND, steps=nearly))["ddp"].speedup == pytest.approx(2 / 1.72)
+    gains = {
+        error: times(found=replace(FOUND, steps=nearly, error=error))["ddp"].gain for error in (None, 0.01, 0.1, 0.2)
+    }
+    assert gains == {None: "faster", 0.01: "faster", 0.1: "faster", 0.2: "same"}
+    hardly = {**FOUND.steps, ("cpu", 4, 2): replace(FOUND.steps["cpu", 4, 2], pass_s=1.7)}
+    assert times(found=replace(FOUND, steps=hardly))["ddp"].gain == "same", "1.10 ×, and no run has shown the error"
+    seen = {"ddp": PastRun(1.8, 16 / 1.8), "single": PastRun(1.0, 8.0)}
+    assert times(found=replace(FOUND, past=seen))["ddp"].gain == "faster", "both were achieved"
+
+
+def test_fsdps_own_copies_are_in_the_exchange_where_they_were_timed() -> None:
+    link = replace(LINK, sharded_mb_per_s=100.0, sharded_latency_s=0.001)
+    found = times(found=replace(FOUND, link=link))
+    # 100 MB of gradients, and 100 or 200 MB of weights, which count half; 9 parts, each 2 or 3 times.
+    assert found["zero2"].exchange_s == pytest.approx(1.5 + 0.018)
+    assert found["fsdp"].exchange_s == pytest.approx(2.0 + 0.027)
+    assert found["ddp"].exchange_s == pytest.approx(0.02), "it does not shard"
+    assert found["zero1"].exchange_s == times()["zero1"].exchange_s, "nor does stage 1 by FSDP"
+
+
+def test_ranks_in_step_wait_for_whichever_is_slowest() -> None:
+    waits = {**FOUND.steps, ("cpu", 4, 2): replace(FOUND.steps["cpu", 4, 2], wait_s=0.1)}
+    found = times(found=replace(FOUND, steps=waits))
+    assert found["ddp"].step_s == pytest.approx(1.3)
+    assert found["independent"].step_s == pytest.approx(1.18), "each goes on by itself"
 
 
 def test_what_was_not_measured_is_not_guessed() -> None:

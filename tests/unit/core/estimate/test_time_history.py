@@ -12,10 +12,10 @@ import pytest
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.estimate.history import RunMemory, history
-from core.estimate.past_runs import past_runs
+from core.estimate.past_runs import past_error, past_runs
 from core.estimate.shape import run_shape
 from core.estimate.speed import PastRun
-from core.estimate.time_history import TIME, RunTime, read_time
+from core.estimate.time_history import TIME, RunTime, known_error, read_time
 from core.run_folder.store import RunStore
 from tests.helpers.resolved_run import resolved_run
 
@@ -49,6 +49,21 @@ def test_a_run_is_as_fast_as_its_steps_after_the_first() -> None:
     assert time.error == pytest.approx(0.2)
     assert heard(RunTime("shape")).error is None
     assert heard(RunTime("shape"), ranks=1).speedup is None, "there is nothing to compare with"
+
+
+def test_how_far_off_predictions_were_is_known_from_three_runs_on() -> None:
+    low, high = (heard(RunTime("shape", "probe", predicted)) for predicted in (0.4, 0.65))  # each took 0.5 s
+    assert known_error([low, high]) is None
+    assert known_error([low, high, high]) == pytest.approx((0.2 + 0.3 + 0.3) / 3)
+    repeated = replace(high, source="runs")  # an earlier run, which tells nothing of timed steps
+    assert known_error([low, high, repeated, RunTime("shape", "probe", 0.4)]) is None
+
+
+def test_the_error_of_earlier_runs_is_read_from_their_folders(tmp_path: Path) -> None:
+    assert past_error(tmp_path / "none") is None
+    for predicted in (0.4, 0.6, 0.75):
+        kept(tmp_path, heard(RunTime("shape", "probe", predicted)))
+    assert past_error(tmp_path) == pytest.approx(0.3)
 
 
 @pytest.mark.parametrize("line", [{}, {"step_time_s": None}, {"step_time_s": -1.0}, {"step_time_s": float("inf")}])

@@ -19,7 +19,7 @@ from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.mode import choose_devices, choose_mode
-from core.launch.plan import LaunchSite, RankCommand, file_url, plan_launch
+from core.launch.plan import LaunchSite, RankCommand, file_url, plan_launch, plan_trials
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
 from core.machine.devices.names import device_label
@@ -433,3 +433,17 @@ def test_this_platform_knows_its_torch_without_importing_it() -> None:
     assert platform.torch_version is not None
     assert platform.torch_version[0].isdigit()
     assert platform.has_nccl == (platform.name == "linux" and platform.cuda_build is not None)
+
+
+@pytest.mark.parametrize("devices", [GPUS[:2], SLOTS[:2]])
+def test_ranks_that_make_trials_have_a_runs_environment_and_no_host(devices: Sequence[Device]) -> None:
+    planned = plan("ddp", devices, LINUX, env={"MINE": "1"})
+    trials = plan_trials(planned.run, Path("trials"), "py")
+    for rank, trial in zip(planned.ranks, trials, strict=True):
+        assert trial.argv == ("py", "-m", "workers.programs.tune_main")
+        own, theirs = trial.environment({}), rank.environment({})
+        assert own.keys() == theirs.keys() and own["MINE"] == "1"
+        assert {name for name in own if own[name] != theirs[name]} == {"RANKDECK_RANK"}
+        context = RankContext.from_env(own)
+        assert (context.rank, context.world_size, context.backend) == (rank.rank, 2, planned.run.backend)
+        assert (context.port, context.token, context.run_dir) == (0, "", Path("trials"))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from core.machine.cuda_torch import INDEX, cuda_tag, cuda_torch_offer
+from core.machine.cuda_torch import cuda_tag, cuda_torch_offer
 from core.machine.devices import Device
-from installer import torch_build
+from core.machine.torch_builds import PYTORCH_INDEX
 
 pytestmark = pytest.mark.windows
 
@@ -25,16 +25,11 @@ def card(capability: tuple[int, int] | None) -> Device:
         ("unknown", (7, 5), "cu130"),
     ],
 )
-def test_the_build_fits_driver_and_card_and_is_the_installers(
-    driver: str | None, capability: tuple[int, int] | None, tag: str
-) -> None:
+def test_the_build_fits_driver_and_card(driver: str | None, capability: tuple[int, int] | None, tag: str) -> None:
     assert cuda_tag(driver, [card(capability)]) == tag
-    major = int(driver.split(".")[0]) if driver and driver[0].isdigit() else None
-    lowest = float(f"{capability[0]}.{capability[1]}") if capability else None
-    assert torch_build.cuda_tag(torch_build.NvidiaDriver(major, lowest)) == tag
 
 
 def test_the_offer_replaces_torch_alone() -> None:
     argv = cuda_torch_offer("580.65", [card((9, 0))]).argv
-    assert argv[-3:] == ("torch==2.13.0+cu130", "--index-url", f"{torch_build.PYTORCH_INDEX}/cu130")
-    assert INDEX == torch_build.PYTORCH_INDEX and "--force-reinstall" not in argv
+    assert argv[-3:] == ("torch==2.13.0+cu130", "--index-url", f"{PYTORCH_INDEX}/cu130")
+    assert "--force-reinstall" not in argv

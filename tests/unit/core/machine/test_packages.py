@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import sys
 import tomllib
 from pathlib import Path
@@ -56,10 +55,7 @@ def test_an_installed_rankdeck_has_them_in_its_metadata(tmp_path: Path, monkeypa
 
 
 def test_without_either_a_package_is_installed_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def none(_: str) -> list[str]:
-        raise importlib.metadata.PackageNotFoundError
-
-    monkeypatch.setattr(importlib.metadata, "requires", none)
+    monkeypatch.setattr(packages_module, "DISTRIBUTION", "absent-rankdeck")
     offer = offer_for(["some_thing"], tmp_path)
     assert offer.extras == () and offer.argv[-1] == "some_thing" and "-c" not in offer.argv
 
@@ -99,7 +95,7 @@ def test_what_is_missing_is_named_with_the_way_to_it() -> None:
 
 def test_the_command_for_people_can_work_in_a_checkout_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert install_text(["peft", "librosa"]) == f'pip install -e "{CHECKOUT}[hf]" librosa', "no index has this Rankdeck"
-    monkeypatch.setattr(packages_module, "installed_requires", lambda _: ["peft; extra == 'hf'"])
+    monkeypatch.setattr(packages_module, "installed_requires", lambda *_: ["peft; extra == 'hf'"])
     assert install_text(["peft", "librosa"], tmp_path) == "pip install rankdeck[hf] librosa"
 
 

@@ -22,7 +22,7 @@ def version_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     spec = ModuleSpec("torch", None, origin=str(tmp_path / "__init__.py"))
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: spec if name == "torch" else find(name))
-    monkeypatch.setattr(platform_module, "installed_version", lambda _: "2.13.0")
+    monkeypatch.setattr(platform_module, "installed_version", lambda *_: "2.13.0")
     return tmp_path / "version.py"
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.metrics import columns
-from core.recipes.best_checkpoint import best_checkpoint
+from core.recipes.best_checkpoint import MOST_UNDECIDED, best_checkpoint, worth_keeping
 from core.recipes.catalog import get_recipe
 from core.recipes.heroes import Hero
 from core.run_folder.store import RunStore
@@ -59,3 +59,18 @@ def test_an_evaluation_counts_only_for_the_step_it_was_made_at(tmp_path: Path) -
     heroes = (Hero("memory", "Memory"), Hero("accuracy", "Accuracy", better="higher"))
     assert best_checkpoint(store.columns, heroes, [entry(1, 10), entry(2, 25), entry(3, 30)]) == 3
     assert best_checkpoint(store.columns, heroes, [entry(1, 5), entry(2, 25)]) is None
+
+
+def test_what_may_be_the_best_stays_until_the_columns_reach_it(tmp_path: Path) -> None:
+    heroes = get_recipe("clstm_ppo").heroes
+    entries = [entry(1, 20), entry(2, 40), entry(3, 60)]
+    none_yet = tmp_path / "none"
+    assert worth_keeping(none_yet, heroes, entries) == {1, 2, 3}, "a run's first moments"
+    falling = ({"event": "step", "step": step, "episode_return": -float(step)} for step in range(1, 46))
+    store = reported(tmp_path / "run", falling)
+    assert worth_keeping(store.columns, heroes, entries) == {1, 3}, "the second is known to be worse"
+    rest = [entry(3, 60, aside=True), CheckpointEntry(4, 70, None, diverged=True, aside=False)]
+    assert worth_keeping(store.columns, heroes, [*entries[:2], *rest]) == {1}
+    many = [entry(number, 100 + number) for number in range(MOST_UNDECIDED + 5)]
+    assert worth_keeping(none_yet, heroes, many) == {item.number for item in many[-MOST_UNDECIDED:]}
+    assert worth_keeping(none_yet, (), [entry(1, 20, 2.0), entry(2, 40, 3.0)]) == {1}, "a loss is in the manifest"

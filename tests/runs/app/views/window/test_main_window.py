@@ -77,6 +77,48 @@ def test_the_shown_run_is_drawn_before_new_run_looks_around(
         shut(rankdeck)
 
 
+def test_new_run_is_shown_whole_where_it_is_wanted_before_it_is_made(
+    qtbot: QtBot, tmp_path: Path, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(deferred_start, "SOON_MS", 60_000)
+    monkeypatch.setattr(deferred_start, "LATEST_MS", 60_000)
+    settings = settings_in(tmp_path / "settings.ini")
+    settings.set_values("draft", {"recipe": "actv1", "fields": {"steps": "77"}})
+    rankdeck = Rankdeck(settings, runs_dir)
+    window = rankdeck.window
+    shown: list[str] = []
+
+    def look() -> None:
+        if window.desk.is_open:
+            shown.append(window.new_run.form.rows["steps"].text())
+
+    window.desk.placed.connect(look)
+    try:
+        rankdeck.open()
+        window.actions_.new_run.trigger()
+        assert not window.has_new_run and not window.desk.is_open, "its modules are imported first, in a thread"
+        qtbot.waitUntil(lambda: window.desk.is_open, timeout=20_000)
+        assert window.new_run.isVisible() and window.new_run.chosen_recipe() is not None
+        assert set(shown) == {"77"}, "with the draft that was left, from its first moment"
+        window.actions_.new_run.trigger()
+        assert not window.desk.is_open
+    finally:
+        shut(rankdeck)
+
+
+def test_new_run_stays_closed_where_it_is_not_wanted_any_more(qtbot: QtBot, tmp_path: Path, runs_dir: Path) -> None:
+    rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
+    window = rankdeck.window
+    try:
+        rankdeck.open()
+        window.actions_.new_run.trigger()
+        window.actions_.new_run.trigger()
+        qtbot.waitUntil(lambda: rankdeck.drafting.latest is not None, timeout=20_000)
+        assert window.has_new_run and not window.desk.is_open
+    finally:
+        shut(rankdeck)
+
+
 def test_a_window_that_is_closed_at_once_leaves_nothing_behind(qtbot: QtBot, tmp_path: Path, runs_dir: Path) -> None:
     rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
     rankdeck.open()

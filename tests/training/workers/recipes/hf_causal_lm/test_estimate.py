@@ -37,4 +37,4 @@ def test_an_adapter_on_a_model_with_weights(tmp_path: Path, monkeypatch: pytest.
     assert found.is_measured and found.note == ""
     assert 0 < found.trainable < found.parameters / 2
     assert found.parameter_bytes == 4 * found.parameters
-    assert found.tensor_peak_bytes > found.parameter_bytes
+    assert found.pass_peak_bytes > 0

@@ -48,15 +48,18 @@ def test_prices_are_typed_with_their_currency(qtbot: QtBot, tmp_path: Path) -> N
     qtbot.addWidget(dialog)
     dialog.show()
     assert (dialog.price_kwh.text(), dialog.price_gpu_hour.text()) == ("0.3 €", "")
+    height = dialog.height()
     qtbot.keyClicks(dialog.price_gpu_hour, "dear")
     qtbot.keyClick(dialog.price_gpu_hour, Qt.Key.Key_Return)
-    assert dialog.price_note.text().startswith("'dear' is not a price.")
+    problem = dialog.price_problem
+    assert problem.isVisible() and problem.text().startswith("✕ 'dear' is not a price. Write a number")
+    assert not dialog.price_note.isVisible() and dialog.height() == height, "one line takes the place of another"
     dialog.price_gpu_hour.clear()
     qtbot.keyClicks(dialog.price_gpu_hour, "2,50")
     with qtbot.waitSignal(dialog.prices_chosen) as chosen:
         qtbot.keyClick(dialog.price_gpu_hour, Qt.Key.Key_Return)
     assert chosen.args == [Prices(0.3, 2.5, "€")]
-    assert dialog.price_note.text() == PRICES_NOTE
+    assert dialog.price_note.isVisible() and dialog.price_note.text() == PRICES_NOTE and not problem.isVisible()
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support", extend=True)

@@ -97,12 +97,26 @@ def test_keys(page: DoctorPage, qtbot: QtBot) -> None:
 
 
 def test_the_dialog_shows_each_file_before_it_is_saved(qtbot: QtBot) -> None:
-    dialog = DiagnosticsDialog([DiagnosticsFile("about.txt", "about"), DiagnosticsFile("runs/1/run.toml", "x = 1")])
+    name = "MiniGPT · stdlib · DDP × 2 · 12:17"
+    files = [
+        DiagnosticsFile("about.txt", "about"),
+        DiagnosticsFile("runs/1-minigpt-20261125/run.toml", "x = 1", name),
+        DiagnosticsFile("runs/1-minigpt-20261125/logs/rank0.log", "", name),
+    ]
+    dialog = DiagnosticsDialog(files)
     qtbot.addWidget(dialog)
     dialog.show()
     assert dialog.text.toPlainText() == "about"
     qtbot.keyClick(dialog.list, Qt.Key.Key_Down)
+    run = dialog.list.currentItem()
+    assert run is not None and run.text(0) == name and run.childCount() == 2
+    assert dialog.text.toPlainText() == "" and "Choose a file" in dialog.text.placeholderText()
+    qtbot.keyClick(dialog.list, Qt.Key.Key_Down)
+    row = dialog.list.currentItem()
+    assert row is not None and (row.text(0), row.toolTip(0)) == ("run.toml", files[1].name)
     assert dialog.text.toPlainText() == "x = 1"
+    qtbot.keyClick(dialog.list, Qt.Key.Key_Down)
+    assert dialog.text.placeholderText() == "This file is empty."
     dialog.save.setEnabled(False)
     dialog.show_error(PreflightError("The disk is full.", "Free some space."))
     assert dialog.save.isEnabled() and "Free some space." in dialog.notice.text

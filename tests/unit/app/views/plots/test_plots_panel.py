@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PySide6.QtCore import QEvent, QPoint, QPointF, Qt
-from PySide6.QtGui import QColor, QImage, QMouseEvent, QPalette, QWheelEvent
+from PySide6.QtGui import QColor, QExposeEvent, QImage, QMouseEvent, QPalette, QRegion, QWheelEvent, QWindow
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
@@ -495,7 +495,24 @@ def test_nothing_is_drawn_while_the_window_is_minimised(make: Make, run: RunStor
     qtbot.waitUntil(lambda: panel._data.series.rank(1).rows == 450)
     assert not panel._timer.isActive() and panel._stale
     panel.showNormal()
-    panel.catch_up()  # as the main window tells it
+    qtbot.waitUntil(lambda: panel.time_axis.high == 450)
+    assert drawn.times == 1
+
+
+def test_nothing_is_drawn_while_the_system_says_that_the_window_is_covered(
+    make: Make, run: RunStore, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The offscreen platform covers no window: its word is replaced, and its event sent, as macOS and Wayland do it."""
+    panel = make(run)
+    qtbot.waitUntil(lambda: panel.time_axis.high == 400)
+    drawn, handle = Drawn(panel), panel.windowHandle()
+    with monkeypatch.context() as covered:
+        covered.setattr(QWindow, "isExposed", lambda _window: False)
+        QApplication.sendEvent(handle, QExposeEvent(QRegion()))
+        append(run, 401, 450)
+        qtbot.waitUntil(lambda: panel._data.series.rank(1).rows == 450)
+        assert not panel._timer.isActive() and panel._stale
+    QApplication.sendEvent(handle, QExposeEvent(QRegion(panel.rect())))
     qtbot.waitUntil(lambda: panel.time_axis.high == 450)
     assert drawn.times == 1
 

@@ -19,7 +19,7 @@ from typing import Final
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 ENV_TORCH_INDEX: Final = "RANKDECK_TORCH_INDEX"
 CUDA_13_DRIVER: Final = 580
-TURING: Final = 7.5
+TURING: Final = (7, 5)
 _NVIDIA_SMI_LIMIT_S: Final = 20.0
 
 
@@ -44,11 +44,11 @@ class NvidiaDriver:
 
     Attributes:
         major: 580 of driver 580.65.06.
-        lowest_capability: The oldest card's compute capability, 8.9 for Ada.
+        lowest_capability: The oldest card's compute capability, (8, 9) for Ada.
     """
 
     major: int | None = None
-    lowest_capability: float | None = None
+    lowest_capability: tuple[int, int] | None = None
 
 
 def has_nvidia_driver(system: str) -> bool:
@@ -76,7 +76,8 @@ def read_driver() -> NvidiaDriver:
 def parse_driver(answer: str) -> NvidiaDriver:
     """Reads lines such as ``580.65.06, 8.9``; what is not understood is left out."""
     majors = [int(found) for found in re.findall(r"^\s*(\d+)\.", answer, re.MULTILINE)]
-    capabilities = [float(found) for found in re.findall(r",\s*(\d+\.\d+)\s*$", answer, re.MULTILINE)]
+    pairs = re.findall(r",\s*(\d+)\.(\d+)\s*$", answer, re.MULTILINE)
+    capabilities = [(int(major), int(minor)) for major, minor in pairs]
     return NvidiaDriver(min(majors, default=None), min(capabilities, default=None))
 
 
@@ -88,7 +89,7 @@ def cuda_tag(driver: NvidiaDriver) -> str:
 
 
 def torch_sources(
-    system: str, version: str, driver: NvidiaDriver | None, index: str | None = None
+    system: str, version: str, driver: NvidiaDriver | None, index: str | None = None, tag: str = ""
 ) -> tuple[TorchSource, ...]:
     """Places to try, best first.
 
@@ -97,12 +98,13 @@ def torch_sources(
         version: The pinned version, ``2.13.0``.
         driver: The NVIDIA driver, None where there is none.
         index: A package index that the person named (`ENV_TORCH_INDEX`); it is then the only one asked.
+        tag: A CUDA build that the person named, "cu126"; empty: the one for the driver.
     """
     plain = f"torch=={version}"
     if index:
         return (TorchSource(plain, index, f"torch {version} from the index in {ENV_TORCH_INDEX}"),)
-    if driver is not None:
-        tag = cuda_tag(driver)
+    if driver is not None or tag:
+        tag = tag or cuda_tag(driver or NvidiaDriver())
         build = f"torch {version} for {tag.replace('cu12', 'CUDA 12.').replace('cu13', 'CUDA 13.')}"
         tagged = (
             TorchSource(f"{plain}+{tag}", None, build),

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import psutil
 import pytest
 
-from core.processes.competition import Competition, find_competition
+from core.machine.competition import Competition, find_competition
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a process is tied to a core")
 TIED = "import os\nos.sched_setaffinity(0, {%d})\nprint(flush=True)\n%s"

@@ -8,7 +8,7 @@ import pytest
 
 from core.launch.mode import CUDA_TORCH
 from core.machine.cuda_torch import GOOD_TORCH
-from installer.torch_build import (
+from core.machine.torch_builds import (
     CUDA_13_DRIVER,
     PYTORCH_INDEX,
     NvidiaDriver,
@@ -19,8 +19,8 @@ from installer.torch_build import (
 )
 
 pytestmark = pytest.mark.windows
-ROOT = Path(__file__).resolve().parents[3]
-ADA = NvidiaDriver(580, 8.9)
+ROOT = Path(__file__).resolve().parents[4]
+ADA = NvidiaDriver(580, (8, 9))
 
 
 def asked(system: str, driver: NvidiaDriver | None, index: str | None = None) -> list[tuple[str, str | None]]:
@@ -34,7 +34,7 @@ def asked(system: str, driver: NvidiaDriver | None, index: str | None = None) ->
     [
         ("win32", None, [("torch==2.13.0", None)]),
         ("win32", ADA, [("torch==2.13.0+cu130", None), ("torch==2.13.0+cu130", "cu130")]),
-        ("win32", NvidiaDriver(560, 8.9), [("torch==2.13.0+cu126", None), ("torch==2.13.0+cu126", "cu126")]),
+        ("win32", NvidiaDriver(560, (8, 9)), [("torch==2.13.0+cu126", None), ("torch==2.13.0+cu126", "cu126")]),
         ("linux", None, [("torch==2.13.0+cpu", None), ("torch==2.13.0+cpu", "cpu"), ("torch==2.13.0", None)]),
         ("linux", ADA, [("torch==2.13.0+cu130", None), ("torch==2.13.0+cu130", "cu130"), ("torch==2.13.0", None)]),
         ("darwin", None, [("torch==2.13.0", None)]),
@@ -53,9 +53,9 @@ def test_a_named_index_is_the_only_one_asked() -> None:
 @pytest.mark.parametrize(
     ("answer", "driver", "tag"),
     [
-        ("580.65.06, 8.9\n580.65.06, 12.0\n", NvidiaDriver(580, 8.9), "cu130"),
-        ("581.15, 6.1\n581.15, 8.9\n", NvidiaDriver(581, 6.1), "cu126"),
-        ("551.86, 8.6\r\n", NvidiaDriver(551, 8.6), "cu126"),
+        ("580.65.06, 8.9\n580.65.06, 12.0\n", NvidiaDriver(580, (8, 9)), "cu130"),
+        ("581.15, 6.1\n581.15, 8.9\n", NvidiaDriver(581, (6, 1)), "cu126"),
+        ("551.86, 8.6\r\n", NvidiaDriver(551, (8, 6)), "cu126"),
         ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", NvidiaDriver(), "cu130"),
         ("580.65.06, [N/A]\n", NvidiaDriver(580, None), "cu130"),
         ("", NvidiaDriver(), "cu130"),

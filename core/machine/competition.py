@@ -11,6 +11,8 @@ from typing import Final
 
 import psutil
 
+from core.machine.process_reading import UNREADABLE, descendants, program_name
+
 WATCH_S: Final = 1.0
 NOTABLE: Final = 0.1
 """Share of one core from which on a program counts."""
@@ -25,7 +27,7 @@ class Program:
     """A process that is not the run's.
 
     Attributes:
-        name, pid: Which.
+        name, pid: Which; the name as a person calls it.
         cores: How many cores it kept busy.
         allowed: The cores that it may run on.
     """
@@ -54,13 +56,13 @@ class Competition:
 
 def find_competition(pids: Sequence[int], watch_s: float = WATCH_S) -> list[Competition]:
     """Watches some processes and all others for a second; what they have started counts as theirs."""
-    ours = {os.getpid(), *pids, *(child for pid in pids for child in _children(pid))}
+    ours = {os.getpid(), *pids, *(child.pid for pid in pids for child in descendants(pid))}
     began, before, scheduled = time.monotonic(), _used_s(ours), [_scheduled(pid) for pid in pids]
     psutil.cpu_percent(percpu=True)
     time.sleep(watch_s)
     busy, took_s = psutil.cpu_percent(percpu=True), time.monotonic() - began
     others = [
-        Program(_name(pid), pid, (used_s - before[pid]) / took_s, _allowed(pid))
+        Program(program_name(pid) or "a program", pid, (used_s - before[pid]) / took_s, _allowed(pid))
         for pid, used_s in _used_s(ours).items()
         if pid in before and (used_s - before[pid]) / took_s >= NOTABLE
     ]
@@ -104,19 +106,5 @@ def _scheduled(pid: int) -> tuple[int, int] | None:
 def _allowed(pid: int) -> frozenset[int]:
     try:
         return frozenset(psutil.Process(pid).cpu_affinity() or ())
-    except (psutil.Error, OSError, ValueError, AttributeError):  # macOS has none
+    except (*UNREADABLE, AttributeError):  # macOS has none
         return frozenset()
-
-
-def _children(pid: int) -> list[int]:
-    try:
-        return [child.pid for child in psutil.Process(pid).children(recursive=True)]
-    except (psutil.Error, OSError, ValueError):
-        return []
-
-
-def _name(pid: int) -> str:
-    try:
-        return psutil.Process(pid).name()
-    except (psutil.Error, OSError, ValueError):
-        return "a program"

@@ -1,0 +1,116 @@
+"""Tuning as text: the table of what was tried, and what was found."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.config.mode import Mode
+from core.errors import RankdeckError
+from core.formatting import UNKNOWN, memory_size, rate, short_duration
+from core.launch.resolved import ResolvedRun
+from core.tune.remembered import EarlierTuning
+from core.tune.result import OUTCOMES, Result
+from core.tune.tunable import check_tunable
+from core.tune.tuned import Tuned
+
+COLUMNS: Final = ("Micro-batch", "Accumulation", "All-reduce", "Checkpointing", "Needs", "Step", "Speed", "Result")
+TIP: Final = "Try settings with real steps on the selected devices for about a minute"
+TRAINING: Final = "A run is training. Trials would slow it down, and it would slow them down. Tune when it has ended."
+SCRIPT: Final = "Your script chooses its own batches and steps, so Rankdeck cannot try others with it."
+UNFIXED: Final = "Fix the marked settings first."
+_EXCHANGES: Final = {"shared": "shared memory", "nccl": "NCCL", "powersgd": "PowerSGD"}
+
+
+@dataclass(frozen=True, slots=True)
+class TrialLine:
+    """One row of the table.
+
+    Attributes:
+        cells: In the order of `COLUMNS`.
+        tone: Of the last cell.
+        tip: Why there are no figures; empty where there are.
+        is_best: The fastest so far.
+    """
+
+    cells: tuple[str, ...]
+    tone: str = ""
+    tip: str = ""
+    is_best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierText:
+    """What was found before, for a line with a button.
+
+    Attributes:
+        text: A sentence.
+        changes: What the button sets; empty where the draft has these settings already.
+    """
+
+    text: str
+    changes: Mapping[str, Any]
+
+
+def why_not_tunable(run: ResolvedRun | None, *, is_script: bool, is_training: bool) -> str:
+    """Why a draft cannot be tuned, as a sentence; empty where it can.
+
+    Args:
+        run: The draft's; None where a setting is wrong.
+        is_script: It is a program of the person's own.
+        is_training: A run trains on this machine.
+    """
+    if is_script:
+        return SCRIPT
+    if run is None:
+        return UNFIXED
+    try:
+        check_tunable(run)
+    except RankdeckError as error:
+        return f"{error.cause} {error.window_step}"
+    return TRAINING if is_training else ""
+
+
+def trial_lines(results: tuple[Result, ...], best: Result | None) -> tuple[TrialLine, ...]:
+    """The table."""
+    return tuple(_line(result, is_best=result is best) for result in results)
+
+
+def about_text(run: ResolvedRun) -> str:
+    """What tuning does with a run."""
+    each = " of each device" if run.mode == Mode.INDEPENDENT else ""
+    devices = "one device" if run.world_size == 1 else f"{run.world_size} devices"
+    share = run.batch.micro * run.batch.accumulation
+    return (
+        f"Real steps in {run.mode.label} on {devices} show "
+        f"which settings are fastest. The global batch{each} stays {run.batch.global_}, so micro-batches up to {share} "
+        "can be tried. Nothing is trained or saved."
+    )
+
+
+def result_text(found: Tuned) -> str:
+    """What was found, with what only a person can decide on."""
+    return "\n".join([found.sentence, *(offer.text for offer in found.offers)])
+
+
+def earlier_text(earlier: EarlierTuning | None, now: float) -> EarlierText | None:
+    """What was found before; None where nothing was."""
+    return None if earlier is None else EarlierText(earlier.text(now), earlier.changes)
+
+
+def _line(result: Result, *, is_best: bool) -> TrialLine:
+    choice, measured = result.choice, result.is_measured
+    exchange = result.exchange or choice.exchange
+    cells = (
+        str(choice.micro_batch),
+        str(choice.accumulation),
+        _EXCHANGES.get(exchange, exchange) or UNKNOWN,
+        UNKNOWN if choice.checkpointing is None else "on" if choice.checkpointing else "off",
+        memory_size(result.need_bytes),
+        short_duration(result.step_s) if measured else UNKNOWN,
+        rate(result.samples_per_s, "samples/s") if measured else UNKNOWN,
+        "fastest" if is_best else OUTCOMES[result.outcome],
+    )
+    tone = "success" if is_best else "" if measured else "warning"
+    return TrialLine(cells, tone, result.cause, is_best)

@@ -1,0 +1,165 @@
+"""Tune dialog: settings as they are tried, and those that were found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QIcon
+from PySide6.QtWidgets import (
+    QDialog,
+    QDialogButtonBox,
+    QHeaderView,
+    QLabel,
+    QProgressBar,
+    QPushButton,
+    QTreeWidget,
+    QTreeWidgetItem,
+    QWidget,
+)
+
+from app.state.tune_text import COLUMNS, TrialLine
+from app.views.dialogs.first_size import set_first_size
+from app.views.style.fonts import tabular
+from app.views.style.tones import tone
+from app.views.widgets.build import lay_column, muted_label, named
+from app.views.widgets.buttons import primary_button
+from app.views.widgets.notice_bar import NoticeBar
+from core.errors import RankdeckError
+
+_STEPS: Final = 1000
+_LAST: Final = len(COLUMNS) - 1
+
+
+class TuneDialog(QDialog):
+    """A table that grows while settings are tried.
+
+    Args:
+        about: What is done, as text.
+
+    Signals:
+        stop_requested: Trials are to end.
+        use_requested: The settings found are to be filled in.
+    """
+
+    stop_requested = Signal()
+    use_requested = Signal()
+
+    def __init__(self, about: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("Tune")
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self._is_going = True
+        self.notice = NoticeBar()
+        self.table = _make_table()
+        self.bar = named(QProgressBar(minimum=0, maximum=_STEPS, textVisible=False), "Time that is over")
+        self.doing = muted_label("Starting…")
+        self.sentence = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.sentence.hide()
+        buttons = QDialogButtonBox()
+        self.use = primary_button("&Use these settings")
+        self.stop = QPushButton("&Stop")
+        self.stop.setIcon(QIcon())
+        buttons.addButton(self.use, QDialogButtonBox.ButtonRole.ActionRole)
+        self.use.hide()  # after it was added, which shows it
+        buttons.addButton(self.stop, QDialogButtonBox.ButtonRole.RejectRole)
+        self.use.clicked.connect(self._on_use_clicked)
+        self.stop.clicked.connect(self._on_stop_clicked)
+        text = QLabel(about, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        parts = (self.notice, text, self.table, self.bar, self.doing, self.sentence, buttons)
+        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.table)
+        set_first_size(self, 840, 480)
+        self.stop.setFocus()
+
+    @property
+    def is_going(self) -> bool:
+        """Settings are being tried."""
+        return self._is_going
+
+    def show_progress(self, doing: str, share: float, lines: Sequence[TrialLine]) -> None:
+        """Where it is; rows that are there already stay."""
+        if self._is_going:
+            self.doing.setText(f"{doing}…")
+            self.bar.setValue(round(share * _STEPS))
+            self.show_lines(lines)
+
+    def show_lines(self, lines: Sequence[TrialLine]) -> None:
+        """Fills the table."""
+        while self.table.topLevelItemCount() < len(lines):
+            self.table.addTopLevelItem(QTreeWidgetItem())
+        for number, line in enumerate(lines):
+            self._show_line(self.table.topLevelItem(number), line)
+        if lines:
+            self.table.scrollToBottom()
+
+    def _show_line(self, item: QTreeWidgetItem | None, line: TrialLine) -> None:
+        assert item is not None
+        for column, cell in enumerate(line.cells):
+            item.setText(column, cell)
+            item.setToolTip(column, line.tip)
+            side = Qt.AlignmentFlag.AlignLeft if column in (2, 3, _LAST) else Qt.AlignmentFlag.AlignRight
+            item.setTextAlignment(column, side | Qt.AlignmentFlag.AlignVCenter)
+            font = tabular(self.table.font())
+            font.setBold(line.is_best)
+            item.setFont(column, font)
+        plain = self.table.palette().color(self.table.palette().ColorRole.Text)
+        item.setForeground(_LAST, tone(self.table.palette(), line.tone) if line.tone else plain)
+
+    def show_result(self, text: str, lines: Sequence[TrialLine], *, can_use: bool) -> None:
+        """What was found; `can_use`: it is better than what the form holds."""
+        self._end()
+        self.show_lines(lines)
+        self.sentence.setText(text)
+        self.sentence.show()
+        self.use.setVisible(can_use)
+        if can_use:
+            self.use.setDefault(True)
+            self.use.setFocus()
+
+    def show_error(self, error: RankdeckError) -> None:
+        """Why nothing could be tried."""
+        self._end()
+        self.notice.show_error(error)
+
+    def reject(self) -> None:
+        """Closes; trials that are going on are stopped."""
+        if self._is_going:
+            self.stop_requested.emit()
+        super().reject()
+
+    def _end(self) -> None:
+        self._is_going = False
+        self.bar.hide()
+        self.doing.hide()
+        self.stop.setText("&Close")
+        self.stop.setEnabled(True)
+        self.stop.setFocus()
+
+    def _on_stop_clicked(self) -> None:
+        if self._is_going:
+            self.stop.setEnabled(False)  # until the processes have ended
+            self.doing.setText("Stopping…")
+            self.stop_requested.emit()
+        else:
+            self.reject()
+
+    def _on_use_clicked(self) -> None:
+        self.use_requested.emit()
+        self.accept()
+
+
+def _make_table() -> QTreeWidget:
+    table = named(QTreeWidget(), "Settings that were tried")
+    table.setHeaderLabels(list(COLUMNS))
+    table.setRootIsDecorated(False)
+    table.setUniformRowHeights(True)
+    head = table.header()
+    head.setStretchLastSection(True)
+    for column in range(len(COLUMNS) - 1):
+        head.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+        if column not in (2, 3):
+            item = table.headerItem()
+            item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
+    return table

@@ -1,0 +1,61 @@
+"""Exposure of a window: it is shown, not minimised, and the system does not say that it is covered."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtGui import QWindow
+from PySide6.QtWidgets import QWidget
+
+
+class Exposure(QObject):
+    """Follows the window that a widget is in.
+
+    Qt calls a window that cannot be seen not exposed, as far as the system tells: one that is minimised, everywhere;
+    one that others cover completely, on macOS and under most Wayland compositors. Windows and X11 keep a covered window
+    exposed.
+
+    Args:
+        widget: Any part of the window.
+
+    Signals:
+        uncovered: It could not be seen, and can be seen again.
+    """
+
+    uncovered = Signal()
+
+    def __init__(self, widget: QWidget) -> None:
+        super().__init__(widget)
+        self._widget = widget
+        self._handle: QWindow | None = None
+        self._was_seen = False
+        widget.installEventFilter(self)
+
+    @property
+    def is_seen(self) -> bool:
+        """Whether the widget is shown in a window that can be seen."""
+        window = self._widget.window()
+        handle = window.windowHandle()
+        return self._widget.isVisible() and not window.isMinimized() and handle is not None and handle.isExposed()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        """Follows the widget into its window, and the window's changes."""
+        if event.type() == QEvent.Type.Show and watched is self._widget:
+            self._follow(self._widget.window().windowHandle())
+        if event.type() in (QEvent.Type.Expose, QEvent.Type.WindowStateChange, QEvent.Type.Show, QEvent.Type.Hide):
+            self._look()
+        return False
+
+    def _follow(self, handle: QWindow | None) -> None:
+        """A window gets another handle when it is moved to another parent, or its flags are changed."""
+        if handle is not self._handle:
+            if self._handle is not None:
+                self._handle.removeEventFilter(self)
+            if handle is not None:
+                handle.installEventFilter(self)
+            self._handle = handle
+
+    def _look(self) -> None:
+        is_seen = self.is_seen
+        if is_seen and not self._was_seen:
+            self.uncovered.emit()
+        self._was_seen = is_seen

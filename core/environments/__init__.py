@@ -1,0 +1,1 @@
+"""Environments for training: a Python with PyTorch each, made beside one another, tested, and then chosen."""

@@ -1,0 +1,211 @@
+"""Downloads of wheels: continued where they broke off, checked against their hashes, slow networks waited for."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import http.client
+import os
+import shutil
+import socket
+import ssl
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO, Final
+from urllib.parse import urlsplit
+
+from core.environments.pip_report import Wheel
+from core.errors import RankdeckError
+from core.files.atomic import explained
+from core.formatting import byte_size
+
+TIMEOUT_S: Final = 30.0
+ATTEMPTS: Final = 6
+_LONGEST_PAUSE_S: Final = 20.0
+_CHUNK: Final = 1 << 18
+_PARTIAL: Final = 206
+_RANGE_NOT_SATISFIABLE: Final = 416
+_FINAL_STATUS: Final = (400, 401, 403, 404, 407, 410)
+
+_NETWORK: Final = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
+
+Report = Callable[[int], None]
+"""Takes how many more bytes are there."""
+
+
+class DownloadError(RankdeckError):
+    """A file could not be downloaded; what is there of it is kept."""
+
+    title = "The download stopped"
+
+
+class CancelledError(Exception):
+    """The person has stopped it."""
+
+
+def size_of(wheel: Wheel) -> int:
+    """Its bytes as its server says; 0 where it does not.
+
+    Raises:
+        DownloadError: The server cannot be reached, or does not have it.
+    """
+    request = urllib.request.Request(wheel.url, method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
+            return int(answer.headers.get("Content-Length") or 0)
+    except (OSError, http.client.HTTPException) as error:
+        raise _explained(wheel, error) from error
+
+
+def download(wheel: Wheel, folder: Path, report: Report, cancelled: Callable[[], bool]) -> Path:
+    """Brings a wheel into a folder. A file that is there and whole is taken as it is.
+
+    Args:
+        wheel: Which.
+        folder: Where to.
+        report: Called as bytes arrive, first with those that were there.
+        cancelled: Asked as bytes arrive.
+
+    Returns:
+        The file.
+
+    Raises:
+        DownloadError: The server cannot be reached after `ATTEMPTS`, or sent something else; the disk is full.
+        CancelledError: `cancelled`.
+    """
+    target, part = folder / wheel.file_name, folder / f"{wheel.file_name}.part"
+    if target.is_file() and _sha256(target) == wheel.sha256:
+        report(target.stat().st_size)
+        return target
+    with explained(f"{folder} could not be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+    report(part.stat().st_size if part.is_file() else 0)
+    _transfer_all(wheel, part, report, cancelled)
+    if _sha256(part) != wheel.sha256:
+        part.unlink()
+        raise DownloadError(
+            f"{wheel.file_name} arrived, but differs from what the package index promised.",
+            "Try again. If it differs again, a proxy or an antivirus program changes downloads.",
+        )
+    part.replace(target)
+    return target
+
+
+def _transfer_all(wheel: Wheel, part: Path, report: Report, cancelled: Callable[[], bool]) -> None:
+    """Transfers what is missing; a connection that breaks is made again, as long as that brings something."""
+    failures = 0
+    while True:
+        before = part.stat().st_size if part.is_file() else 0
+        try:
+            if _transfer(wheel, part, report, cancelled):
+                return
+            error: Exception = http.client.IncompleteRead(b"")
+        except (
+            urllib.error.URLError,
+            http.client.HTTPException,
+            TimeoutError,
+            ConnectionError,
+            ssl.SSLError,
+        ) as caught:
+            if getattr(caught, "code", None) in _FINAL_STATUS:
+                raise _explained(wheel, caught) from caught
+            error = caught
+        now = part.stat().st_size if part.is_file() else 0
+        failures = 0 if now > before else failures + 1
+        if failures >= ATTEMPTS:
+            raise _explained(wheel, error) from error
+        _pause(min(_LONGEST_PAUSE_S, 0.5 * 2**failures), cancelled)
+
+
+def _transfer(wheel: Wheel, part: Path, report: Report, cancelled: Callable[[], bool]) -> bool:
+    """One connection; True once all has arrived."""
+    there = part.stat().st_size if part.is_file() else 0
+    request = urllib.request.Request(wheel.url, headers={"Range": f"bytes={there}-"} if there else {})
+    try:
+        answer = urllib.request.urlopen(request, timeout=TIMEOUT_S)
+    except urllib.error.HTTPError as error:
+        if error.code == _RANGE_NOT_SATISFIABLE:  # all of it was there already, or more than all
+            return True
+        raise
+    with answer:
+        continued = there > 0 and answer.status == _PARTIAL
+        if there and not continued:
+            report(-there)  # the server knows no ranges: from the beginning
+        expected = int(answer.headers.get("Content-Length") or -1)
+        with explained(f"{part} could not be written"):
+            output = part.open("ab" if continued else "wb")
+        with output:
+            arrived = _copy(answer, output, report, cancelled)
+    return expected < 0 or arrived == expected
+
+
+def _copy(source: IO[bytes], output: IO[bytes], report: Report, cancelled: Callable[[], bool]) -> int:
+    arrived = 0
+    while chunk := source.read(_CHUNK):
+        with explained(f"{output.name} could not be written"):  # not the reading: a broken connection does not mean a full disk
+            output.write(chunk)
+        arrived += len(chunk)
+        report(len(chunk))
+        if cancelled():
+            raise CancelledError
+    return arrived
+
+
+def _pause(seconds: float, cancelled: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if cancelled():
+            raise CancelledError
+        time.sleep(0.1)
+
+
+def _explained(wheel: Wheel, error: Exception) -> DownloadError:
+    host = urlsplit(wheel.url).hostname or "the package index"
+    reason = getattr(error, "reason", None) or error
+    if isinstance(error, urllib.error.HTTPError):
+        step = "Sign in to your proxy, or ask who runs it." if error.code == 407 else "Try again later."
+        return DownloadError(f"{host} answered {error.code} for {wheel.file_name}.", step)
+    if isinstance(reason, ssl.SSLCertVerificationError):
+        return DownloadError(
+            f"The certificate of {host} was not accepted: {reason.verify_message}.",
+            "Check the date of this PC. Behind a proxy that reads TLS, set SSL_CERT_FILE to its certificate.",
+        )
+    if isinstance(reason, socket.gaierror):
+        return DownloadError(f"{host} was not found.", "Check the network, or choose a folder of wheels.")
+    return DownloadError(
+        f"The connection to {host} broke, {ATTEMPTS} times in a row ({reason}).",
+        "Check the network and a proxy, then try again; what has arrived is kept.",
+    )
+
+
+def copy_local(path: Path, folder: Path) -> Path:
+    """Takes a wheel that is on this machine, without a copy where the drive can have two names for one file.
+
+    Raises:
+        PreflightError: It cannot be read, or the disk is full.
+    """
+    target = folder / path.name
+    with explained(f"{path} could not be copied to {folder}"):
+        folder.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            try:
+                os.link(path, target)
+            except OSError:
+                shutil.copyfile(path, target)
+    return target
+
+
+def text_of(done: int, total: int) -> str:
+    """ "1.2 GB of 2.6 GB"."""
+    return f"{byte_size(done)} of {byte_size(total)}" if total else byte_size(done)
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
+        while chunk := stream.read(1 << 20):
+            digest.update(chunk)
+    return digest.hexdigest()

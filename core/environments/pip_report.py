@@ -1,0 +1,66 @@
+"""pip's installation report: which files it would install. https://pip.pypa.io/en/stable/reference/installation-report/"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from typing import Final
+from urllib.parse import unquote, urlsplit
+
+from core.parsing import parse_json
+
+_SHA256: Final = re.compile("[0-9a-f]{64}")
+
+
+@dataclass(frozen=True, slots=True)
+class Wheel:
+    """A file to install.
+
+    Attributes:
+        name: The package.
+        version: Its version.
+        url: Where it is; `file:` for one on this machine.
+        sha256: Its hash.
+    """
+
+    name: str
+    version: str
+    url: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        """The wheel's own name, from which pip knows what it is for."""
+        return PurePosixPath(unquote(urlsplit(self.url).path)).name
+
+
+class ReportError(ValueError):
+    """A report that does not say what is needed."""
+
+
+def parse_report(text: str) -> tuple[Wheel, ...]:
+    """The wheels of a report.
+
+    Raises:
+        ReportError: It is not a report, or names a file without a hash, outside of an index, or with a path for a name.
+    """
+    try:
+        document = parse_json(text)
+        return tuple(_wheel(item) for item in document["install"])
+    except (ValueError, TypeError, KeyError) as error:
+        raise ReportError(f"pip's report could not be read ({type(error).__name__}: {error})") from error
+
+
+def _wheel(item: dict[str, dict[str, object]]) -> Wheel:
+    source, metadata = item["download_info"], item["metadata"]
+    url, archive = source["url"], source["archive_info"]
+    hashes = archive["hashes"] if isinstance(archive, dict) else {}
+    wheel = Wheel(str(metadata["name"]), str(metadata["version"]), str(url), str(hashes["sha256"]))
+    if not _SHA256.fullmatch(wheel.sha256):
+        raise ValueError(f"{wheel.name} has no SHA-256")
+    if urlsplit(wheel.url).scheme not in ("https", "http", "file"):
+        raise ValueError(f"{wheel.name} comes from {wheel.url!r:.80}")
+    if not wheel.file_name.endswith(".whl") or "\\" in wheel.file_name:
+        raise ValueError(f"{wheel.file_name!r:.80} is not a wheel")
+    return wheel

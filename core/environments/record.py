@@ -1,0 +1,154 @@
+"""Environments on disk: a folder each, with a record that says what it is and whether it is whole."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import re
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+from core.errors import PreflightError, UsageError
+from core.files.atomic import explained, write_atomic
+from core.parsing import ParseError, parse_json
+from core.paths import data_folder
+from core.records import RecordError, read_record
+from core.training_python import FORMAT as CHOICE_FORMAT
+from core.training_python import choice_file, chosen_python
+
+RECORD: Final = "environment.json"
+DOWNLOADS: Final = "downloads"
+_FORMAT: Final = "rankdeck-environment"
+_NAME: Final = re.compile(r"[\w][\w.+-]{0,63}", re.ASCII)
+_WINDOWS: Final = os.name == "nt"
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What an environment is.
+
+    Attributes:
+        state: "making" from before its first file until its self-test has passed.
+        python: The version of its Python.
+        torch: The version of its PyTorch; empty while it is not known.
+        extras: What else is in it.
+        created: When it was begun, in Unix seconds.
+    """
+
+    state: Literal["making", "ready"]
+    python: str = ""
+    torch: str = ""
+    extras: tuple[str, ...] = ()
+    created: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """An environment.
+
+    Attributes:
+        folder: Where it is.
+        record: What it is.
+    """
+
+    folder: Path
+    record: Record
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return self.folder.name
+
+    @property
+    def is_chosen(self) -> bool:
+        """It is the one that trains."""
+        return chosen_python() == executable_in(self.folder)
+
+
+def environments_folder() -> Path:
+    """Where environments are made unless another drive was chosen."""
+    return data_folder() / "environments"
+
+
+def executable_in(folder: Path) -> Path:
+    """The interpreter of an environment."""
+    return folder / "python" / "python.exe" if _WINDOWS else folder / "python" / "bin" / "python"
+
+
+def folder_of(parent: Path, name: str) -> Path:
+    """The folder of an environment.
+
+    Raises:
+        UsageError: No folder can have that name.
+    """
+    if not _NAME.fullmatch(name) or name.endswith("."):
+        raise UsageError(f"{name!r:.80} is not a name for an environment.", "Use letters, digits, dots, + and -.")
+    return parent / name
+
+
+def list_environments(parent: Path) -> list[Environment]:
+    """All below a folder, by name; a folder without a record is none."""
+    try:
+        folders = sorted(path for path in parent.iterdir() if path.is_dir())
+    except OSError:
+        return []
+    return [found for folder in folders if (found := read_environment(folder)) is not None]
+
+
+def read_environment(folder: Path) -> Environment | None:
+    """The environment in a folder; None where there is no record, or a damaged one."""
+    try:
+        value = parse_json((folder / RECORD).read_text(encoding="utf-8"))
+        if not isinstance(value, dict) or value.pop("format", None) != _FORMAT:
+            return None
+        return Environment(folder, read_record(Record, value))
+    except (OSError, UnicodeDecodeError, ParseError, RecordError):
+        return None
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Writes what an environment is.
+
+    Raises:
+        PreflightError: Disk full, no permission.
+    """
+    with explained(f"{folder} could not be written"):
+        folder.mkdir(parents=True, exist_ok=True)
+    values: dict[str, Any] = {"format": _FORMAT, **dataclasses.asdict(record)}
+    write_atomic(folder / RECORD, json.dumps(values, indent=1))
+
+
+def choose(environment: Environment) -> None:
+    """Trains with it from the next run on.
+
+    Raises:
+        PreflightError: It is not whole.
+    """
+    if environment.record.state != "ready":
+        raise PreflightError(
+            f"{environment.name} is not complete.",
+            "Complete it first.",
+            option=f"rankdeck environment make {environment.name}",
+        )
+    choice_file().parent.mkdir(parents=True, exist_ok=True)
+    values = {"format": CHOICE_FORMAT, "executable": str(executable_in(environment.folder))}
+    write_atomic(choice_file(), json.dumps(values))
+
+
+def remove(environment: Environment) -> None:
+    """Deletes it. Renamed first, which Windows refuses while a program of it runs.
+
+    Raises:
+        PreflightError: It is in use, or cannot be deleted.
+    """
+    if environment.is_chosen:
+        choice_file().unlink(missing_ok=True)
+    removed = environment.folder.with_name(f".removed-{environment.name}")
+    with explained(f"{environment.folder} could not be removed; a run may use it"):
+        if removed.exists():
+            shutil.rmtree(removed)
+        environment.folder.rename(removed)
+        shutil.rmtree(removed)

@@ -1,0 +1,36 @@
+"""Reading of processes that may end at any moment, or that this user may not see: then there is nothing to read."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import psutil
+
+UNREADABLE: Final = (psutil.Error, OSError, ValueError, OverflowError)
+"""What psutil raises for such a process: Wine's answer is a plain OSError, a pid may be no pid of this system."""
+
+
+def descendants(root: int | psutil.Process) -> list[psutil.Process]:
+    """All that a process has started, and what these have; empty where it cannot be read."""
+    try:
+        process = psutil.Process(root) if isinstance(root, int) else root
+        return process.children(recursive=True)
+    except UNREADABLE:
+        return []
+
+
+def program_name(pid: int) -> str:
+    """The program of a process as a person calls it (`plain_name`); empty where it cannot be read."""
+    try:
+        return plain_name(psutil.Process(pid).name())
+    except UNREADABLE:
+        return ""
+
+
+def plain_name(program: str) -> str:
+    """A program's name as a person says it: ``python`` for python3.12 and python.exe."""
+    name = program.strip()
+    if name.lower().endswith(".exe"):
+        name = name[:-4]
+    beginning = name.rstrip("0123456789.")
+    return beginning if beginning.lower() in ("python", "pythonw") else name

@@ -1,0 +1,90 @@
+"""Answers of the ranks of a trial, and the one outcome that they come to. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Literal
+
+from core.records import Limits, Text
+from core.tune.result import Outcome
+
+Seconds = Annotated[float, Limits(0, 1e9)]
+
+
+@dataclass(frozen=True, slots=True)
+class RankAnswer:
+    """One rank's answer, as `workers.tune.trial` gives it.
+
+    Attributes:
+        outcome: "measured", "out_of_memory" or "failed".
+        step_s: Seconds of a step.
+        exchange: How gradients travelled.
+        round_s: Seconds of a round that synchronises independent ranks.
+        cause: Why there are no figures.
+        secondary: Another rank is to blame.
+    """
+
+    outcome: Literal["measured", "out_of_memory", "failed"]
+    step_s: Seconds = 0.0
+    exchange: Text = ""
+    round_s: Seconds | None = None
+    cause: Text = ""
+    secondary: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What came of a trial.
+
+    Attributes:
+        outcome: Of all ranks together.
+        steps_s: Seconds of a step on each rank; empty unless it was measured.
+        cause: Why it was not measured, as a sentence.
+    """
+
+    outcome: Outcome
+    steps_s: tuple[float, ...] = ()
+    exchange: str = ""
+    round_s: float | None = None
+    cause: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """How a rank's process ended.
+
+    Attributes:
+        text: As `core.processes.ask.Answer.failure` says it.
+        by_force: It was killed, or crashed in native code.
+    """
+
+    text: str
+    by_force: bool
+
+
+def judge(answers: Sequence[RankAnswer | None], deaths: Mapping[int, Death]) -> Answered:
+    """One outcome of all ranks: the one that failed first is named, not those that waited for it.
+
+    Args:
+        answers: Each rank's; None: it gave none in time.
+        deaths: How ranks ended whose process is gone.
+    """
+    given = [(rank, answer) for rank, answer in enumerate(answers) if answer is not None]
+    for rank, answer in given:
+        if answer.outcome == "out_of_memory":
+            return Answered("out_of_memory", cause=f"Rank {rank}: {answer.cause}")
+    for rank, death in sorted(deaths.items(), key=lambda one: not one[1].by_force):
+        cause = f"The process of rank {rank} {death.text.rstrip('.')}."
+        return Answered("killed" if death.by_force else "failed", cause=cause)
+    for rank, answer in sorted(given, key=lambda one: one[1].secondary):
+        if answer.outcome == "failed":
+            return Answered("failed", cause=f"Rank {rank}: {answer.cause}")
+    missing = [rank for rank, answer in enumerate(answers) if answer is None]
+    if missing:
+        return Answered("timed_out", cause=f"Rank {missing[0]} did not finish in time.")
+    found = [answer for _, answer in given]
+    rounds = [answer.round_s for answer in found if answer.round_s is not None]
+    return Answered(
+        "measured", tuple(answer.step_s for answer in found), found[0].exchange, max(rounds) if rounds else None
+    )

@@ -1,0 +1,185 @@
+"""Rank processes that make trials: one set of them for many trials, until one of them fails for good."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from core.config.config_file import to_json
+from core.errors import RankdeckError
+from core.files.atomic import read_json, write_atomic
+from core.launch.plan import RankCommand, file_url, plan_trials
+from core.launch.resolved import ResolvedRun
+from core.machine.platform import rendezvous_folder
+from core.parsing import parse_json
+from core.processes import Child, ProcessTree
+from core.processes.ask import read_answer
+from core.processes.exit_codes import ended_by_force
+from core.records import RecordError, read_record
+from core.training_python import training_python
+from core.tune.answers import Answered, Death, RankAnswer, judge
+
+GRACE_S: Final = 3.0
+"""So long the other ranks may take to notice that one of them failed."""
+START_S: Final = 180.0
+"""So long a set may take to import torch: seconds, on a busy Windows machine a minute."""
+PREPARE_S: Final = 60.0
+"""So much longer its first trial may take: it prepares the data."""
+END_S: Final = 5.0
+"""So long killed processes may take to be gone."""
+_POLL_S: Final = 0.02
+
+
+class CancelledError(RankdeckError):
+    """The person has ended the search."""
+
+    title = "Tuning was stopped"
+
+    def __init__(self) -> None:
+        super().__init__("It was stopped before it was done.", "You can tune again at any time.")
+
+
+class TrialRanks:
+    """A set of ranks; to be closed, which ends them.
+
+    Args:
+        run: What is tuned: devices, mode and environment are the same in all trials.
+        cancelled: Asked now and then; True ends a trial.
+
+    Attributes:
+        is_usable: Whether all ranks wait for the next trial; else a fresh set is needed.
+        start_s: Seconds that the processes took to start.
+        took_s: Seconds of the newest trial, without that.
+    """
+
+    def __init__(self, run: ResolvedRun, cancelled: Callable[[], bool] = lambda: False) -> None:
+        self._run, self._cancelled = run, cancelled
+        self._temporary = tempfile.TemporaryDirectory(prefix="rankdeck-tune-", ignore_cleanup_errors=True)
+        self._folder = Path(self._temporary.name)
+        self._tree = ProcessTree()
+        self._number = 0
+        self._rendezvous: list[Path] = []
+        self._children: list[Child] = []
+        self.is_usable, self.start_s, self.took_s = True, 0.0, 0.0
+        try:
+            for command in plan_trials(run, self._folder, str(training_python().executable)):
+                self._children.append(self._start(command))
+        except BaseException:
+            self.close()
+            raise
+
+    def make(self, run: ResolvedRun, seconds: float, limit_s: float) -> Answered:
+        """Makes a trial. Blocks.
+
+        Args:
+            run: `self`'s with the settings to try.
+            seconds: How long steps are timed.
+            limit_s: After that the trial is given up.
+
+        Raises:
+            CancelledError: `cancelled` said so; the set cannot be used any more.
+        """
+        is_first = self._number == 0
+        self._number += 1
+        self.is_usable = False
+        if is_first:
+            began = time.monotonic()
+            self._wait(lambda: self._are_there("ready"), START_S)
+            self.start_s = time.monotonic() - began
+        self._ask(run, seconds)
+        began = time.monotonic()
+        answers = self._answers(limit_s + (PREPARE_S if is_first else 0.0))
+        self.took_s = time.monotonic() - began
+        deaths = {
+            rank: Death(read_answer(child).failure, ended_by_force(code))
+            for rank, child in enumerate(self._children)
+            if (code := child.poll()) is not None
+        }
+        broke = run.backend == "nccl" and any(_failed(answer) for answer in answers)  # it may wait in the driver
+        self.is_usable = not deaths and None not in answers and not broke
+        self._forget_rendezvous()
+        return judge(answers, deaths)
+
+    def close(self) -> None:
+        """Ends the ranks and removes what they wrote."""
+        deadline = time.monotonic() + END_S
+        self._tree.kill(deadline)
+        # A killed process counts as gone while its threads are still ending; its exit code comes a moment later.
+        while any(child.poll() is None for child in self._children) and time.monotonic() < deadline:
+            time.sleep(_POLL_S)
+        self._tree.close()
+        self._forget_rendezvous()
+        self._temporary.cleanup()
+
+    def _answers(self, limit_s: float) -> list[RankAnswer | None]:
+        """Each rank's answer, as far as they come in time."""
+        noticed: float | None = None
+
+        def is_over() -> bool:
+            nonlocal noticed
+            answers = [self._answer(rank) for rank in range(len(self._children))]
+            now = time.monotonic()
+            if noticed is None and (self._has_ended() or any(_failed(answer) for answer in answers)):
+                noticed = now
+            late = noticed is not None and now >= noticed + GRACE_S
+            return late or all(answer is not None for answer in answers)
+
+        self._wait(is_over, limit_s)
+        return [self._answer(rank) for rank in range(len(self._children))]
+
+    def _wait(self, is_over: Callable[[], bool], limit_s: float) -> None:
+        deadline = time.monotonic() + limit_s
+        while not is_over() and time.monotonic() < deadline:
+            if self._cancelled():
+                raise CancelledError
+            time.sleep(_POLL_S)
+
+    def _are_there(self, name: str) -> bool:
+        """Whether every rank has left such a file, or one has ended."""
+        ranks = range(len(self._children))
+        return self._has_ended() or all((self._folder / f"rank{rank}" / name).exists() for rank in ranks)
+
+    def _has_ended(self) -> bool:
+        return any(child.poll() is not None for child in self._children)
+
+    def _start(self, command: RankCommand) -> Child:
+        return self._tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
+
+    def _ask(self, run: ResolvedRun, seconds: float) -> None:
+        meeting = rendezvous_folder(self._folder) / f".rendezvous-{secrets.token_hex(4)}"
+        self._rendezvous.append(meeting)
+        asked = {
+            "config": parse_json(to_json(run.config)),
+            "mode": run.mode.value,
+            "engine": run.choice.engine,
+            "backend": run.backend,
+            "rendezvous": file_url(meeting, run.platform) if run.backend else "",
+            "micro_batch": run.batch.micro,
+            "accumulation": run.batch.accumulation,
+            "seconds": seconds,
+        }
+        write_atomic(self._folder / f"trial-{self._number}.json", json.dumps(asked), durable=False)
+
+    def _answer(self, rank: int) -> RankAnswer | None:
+        path = self._folder / f"rank{rank}" / f"result-{self._number}.json"
+        if not path.exists():
+            return None
+        try:
+            return read_record(RankAnswer, read_json(path))
+        except (RecordError, RankdeckError):
+            return None
+
+    def _forget_rendezvous(self) -> None:
+        for path in self._rendezvous:
+            path.unlink(missing_ok=True)
+        self._rendezvous.clear()
+
+
+def _failed(answer: RankAnswer | None) -> bool:
+    return answer is not None and answer.outcome != "measured"

@@ -1,0 +1,266 @@
+"""`tune`: makes trials of a run on all its devices within a time, and compares the best with the run's own settings."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Final
+
+from core.errors import ConfigError, PreflightError, RankdeckError
+from core.estimate.free import free_now
+from core.estimate.probe import CancelledError as ProbeCancelledError
+from core.estimate.probe import find_baselines, find_figures
+from core.launch.resolved import ResolvedRun
+from core.machine.devices.monitor import DeviceMonitor
+from core.tune.answers import Answered
+from core.tune.choice import Choice
+from core.tune.comparison import LEAST_PAIRS, TURNS, compare
+from core.tune.ranks import CancelledError, TrialRanks
+from core.tune.result import Result
+from core.tune.room import Room
+from core.tune.search import Space, fastest, next_trial
+from core.tune.speed import samples_per_s, step_seconds
+from core.tune.tunable import check_tunable
+from core.tune.tuned import Tuned
+
+SECONDS: Final = 60.0
+"""For all trials and the comparison. What an estimate needs is measured before that, once for each model."""
+_PATIENCE: Final = 4.0
+"""A trial may take this many times as long as expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Seconds of trials.
+
+    Attributes:
+        steps_s: How long the steps of a trial are timed.
+        turn_s: The same in the comparison.
+        limit_s: For one trial, unless an earlier one says that it takes longer. A set of processes gets more for its
+            first one (`core.tune.ranks`).
+    """
+
+    steps_s: float = 1.5
+    turn_s: float = 2.0
+    limit_s: float = 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """Where tuning is.
+
+    Attributes:
+        doing: What happens now, for a person.
+        results: Of the trials so far.
+        share: Of the time that is over, 0 … 1.
+    """
+
+    doing: str
+    results: tuple[Result, ...] = ()
+    share: float = 0.0
+
+
+Tell = Callable[[Progress], None]
+
+
+def find_room(
+    run: ResolvedRun,
+    runs_dir: Path,
+    *,
+    on_progress: Tell = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Room:
+    """What trials of a run may take: its model is measured where it is not known, in about twenty seconds. Blocks.
+
+    Args:
+        run: What would be trained.
+        runs_dir: Where runs are kept.
+        on_progress: Called with what is measured.
+        cancelled: Asked now and then; True ends it.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+        RankdeckError: What the recipe itself would raise; or the model could not be measured.
+    """
+    start = Choice.of(run)
+    on_progress(Progress("Measuring the model"))
+    try:
+        figures, baselines = find_figures(run, cancelled=cancelled), find_baselines(run, cancelled=cancelled)
+        stored = None
+        if start.checkpointing:
+            stored = find_figures(replace(start, checkpointing=False).applied(run), cancelled=cancelled)
+    except ProbeCancelledError:
+        raise CancelledError from None
+    with DeviceMonitor() as monitor:
+        free = free_now(monitor.sample(), runs_dir)
+    return Room(figures, baselines, free, stored)
+
+
+def tune(
+    run: ResolvedRun,
+    room: Room,
+    *,
+    seconds: float = SECONDS,
+    pace: Pace = Pace(),
+    on_progress: Tell = lambda _: None,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> Tuned:
+    """Finds the settings with which a run trains fastest. Blocks for about `seconds`; may be called from any thread.
+
+    When it returns or raises, no process that it started is left.
+
+    Args:
+        run: What would be trained; its global batch stays.
+        room: What a trial may take.
+        seconds: For trials and comparison, from when the processes have started.
+        pace: Of a trial.
+        on_progress: Called with each step of it.
+        cancelled: Asked now and then; True ends it, with what was found so far.
+
+    Raises:
+        ConfigError: See `core.tune.tunable.check_tunable`.
+    """
+    check_tunable(run)
+    tuner = _Tuner(run, room, time.monotonic() + seconds, seconds, pace, on_progress, cancelled)
+    try:
+        return tuner.tune()
+    finally:
+        tuner.close()
+
+
+@dataclass(slots=True)
+class _Tuner:
+    """One search and its comparison."""
+
+    run: ResolvedRun
+    room: Room
+    deadline: float
+    seconds: float
+    pace: Pace
+    on_progress: Tell
+    cancelled: Callable[[], bool]
+    results: list[Result] = field(default_factory=list)
+    _ranks: TrialRanks | None = None
+
+    def tune(self) -> Tuned:
+        try:
+            self._search()
+            return self._compared()
+        except CancelledError:
+            return Tuned(self.run, tuple(self.results), is_stopped=True)
+
+    def close(self) -> None:
+        """Ends the ranks."""
+        if self._ranks is not None:
+            self._ranks.close()
+            self._ranks = None
+
+    def _search(self) -> None:
+        """Trials until none is left to make, or only the time for the comparison."""
+        space = space_of(self.run)
+        while (choice := next_trial(space, self.results)) is not None:
+            if self.results and self._left_s() < self._comparison_s() + self._expected_s(choice):
+                return
+            self._tell(f"Trying {_name(choice)}")
+            self.results.append(self._tried(choice, self.pace.steps_s))
+
+    def _compared(self) -> Tuned:
+        """The best settings and the run's own in turns, if they are not the same."""
+        own, best = self.results[0], fastest(self.results)
+        if best is None or best.choice == own.choice or not own.is_measured:
+            return Tuned(self.run, tuple(self.results))
+        speeds = list[float]()
+        for number, turn in enumerate(TURNS, 1):
+            one_s = max(own.took_s, best.took_s) - self.pace.steps_s + self.pace.turn_s
+            if number > 2 * LEAST_PAIRS and self._left_s() < one_s:
+                break
+            self._tell(f"Comparing with your settings, turn {number} of {len(TURNS)}")
+            result = self._tried((own, best)[turn].choice, self.pace.turn_s)
+            if not result.is_measured:
+                break
+            speeds.append(result.samples_per_s)
+        return Tuned(self.run, tuple(self.results), compare(speeds))
+
+    def _tried(self, choice: Choice, seconds: float) -> Result:
+        """One trial; what fails is a result."""
+        try:
+            run = choice.applied(self.run)
+        except (ConfigError, PreflightError) as error:
+            return Result(choice, "failed", cause=error.cause)
+        need = self.room.need_bytes(self.run, run)
+        if shortage := self.room.shortage(self.run, run):
+            return Result(choice, "too_large", need_bytes=need, cause=shortage)
+        answered = self._answered(run, seconds, max(self.pace.limit_s, _PATIENCE * self._expected_s(choice)))
+        took_s = 0.0 if self._ranks is None else self._ranks.took_s
+        if answered.outcome != "measured":
+            return Result(choice, answered.outcome, took_s=took_s, need_bytes=need, cause=answered.cause)
+        return Result(
+            choice,
+            "measured",
+            samples_per_s(run, answered.steps_s, answered.round_s),
+            step_seconds(run, answered.steps_s, answered.round_s),
+            answered.exchange,
+            answered.round_s,
+            took_s,
+            need,
+        )
+
+    def _answered(self, run: ResolvedRun, seconds: float, limit_s: float) -> Answered:
+        if self._ranks is not None and not self._ranks.is_usable:
+            self.close()
+        try:
+            if self._ranks is None:
+                self._ranks = TrialRanks(self.run, self.cancelled)
+            answered = self._ranks.make(run, seconds, limit_s)
+            if not self.results:  # the time begins once the processes are there
+                self.deadline += self._ranks.start_s
+            return answered
+        except CancelledError:
+            raise
+        except RankdeckError as error:  # no process, no folder
+            self.close()
+            return Answered("failed", cause=error.cause)
+
+    def _expected_s(self, choice: Choice) -> float:
+        """Seconds of a trial, from that of the nearest micro-batch; its steps grow with it."""
+        made = [result for result in self.results if result.is_measured]
+        if not made:
+            return self.pace.limit_s / _PATIENCE
+        near = min(made, key=lambda result: abs(result.choice.micro_batch - choice.micro_batch))
+        return near.took_s * max(1.0, choice.micro_batch / near.choice.micro_batch)
+
+    def _comparison_s(self) -> float:
+        best = fastest(self.results)
+        if best is None or best.choice == self.results[0].choice:
+            return 0.0
+        return 2 * LEAST_PAIRS * (min(self.results[0].took_s, best.took_s) + self.pace.turn_s - self.pace.steps_s)
+
+    def _left_s(self) -> float:
+        return self.deadline - time.monotonic()
+
+    def _tell(self, doing: str) -> None:
+        share = 1 - self._left_s() / self.seconds
+        self.on_progress(Progress(doing, tuple(self.results), min(1.0, max(0.0, share))))
+
+
+def space_of(run: ResolvedRun) -> Space:
+    """What may be tried with a run."""
+    start = Choice.of(run)
+    return Space(
+        start,
+        may_compress=bool(start.exchange) and run.world_size > 1 and run.config.precision != "fp16",
+        may_use_gloo=bool(start.backend),
+    )
+
+
+def _name(choice: Choice) -> str:
+    parts = [f"micro-batch {choice.micro_batch} × {choice.accumulation}"]
+    if choice.exchange not in ("", "auto"):
+        parts.append(f"all-reduce {choice.exchange}")
+    if choice.backend == "gloo":
+        parts.append("gloo")
+    if choice.checkpointing:
+        parts.append("gradient checkpointing")
+    return ", ".join(parts)

@@ -1,0 +1,90 @@
+"""Inputs of the installer: reads `inputs.toml`, and checks files against the hashes in it."""
+
+from __future__ import annotations
+
+import hashlib
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from installer.console import SetupError
+
+HERE: Final = Path(__file__).resolve().parent
+WINDOW_PACKAGES: Final = HERE / "window-packages.txt"
+_CHUNK: Final = 1 << 20
+
+
+class BuildError(SetupError):
+    """The installer for Windows cannot be built.
+
+    Args:
+        cause: One sentence.
+        next_step: One sentence.
+    """
+
+    def __init__(self, cause: str, next_step: str) -> None:
+        super().__init__("The installer was not built", cause, next_step)
+
+
+@dataclass(frozen=True, slots=True)
+class Inputs:
+    """What `inputs.toml` says.
+
+    Attributes:
+        pythons: Names of files by their SHA-256.
+        launcher: The requirement of the package that holds the launchers.
+        launcher_sha256: The hash of its wheel.
+        left_out_of_python: Patterns of paths.
+        left_out_of_packages: Patterns of paths.
+    """
+
+    pythons: dict[str, str]
+    launcher: str
+    launcher_sha256: str
+    left_out_of_python: tuple[str, ...]
+    left_out_of_packages: tuple[str, ...]
+
+
+def read_inputs(path: Path = HERE / "inputs.toml") -> Inputs:
+    """Reads the list of inputs."""
+    values = tomllib.loads(path.read_text(encoding="utf-8"))
+    return Inputs(
+        {python["sha256"]: python["file"] for python in values["python"]},
+        values["launcher"]["requirement"],
+        values["launcher"]["sha256"],
+        tuple(values["leave_out"]["python"]),
+        tuple(values["leave_out"]["packages"]),
+    )
+
+
+def check_python(python: Path, known: dict[str, str], *, unverified: bool) -> None:
+    """Refuses a Python that is not one of the known files.
+
+    Args:
+        python: An archive, or the folder that holds `python.exe`. A folder has no hash of its own.
+        known: Names of files by their SHA-256.
+        unverified: Accept any, for tests.
+
+    Raises:
+        BuildError: It is missing, or not known.
+    """
+    if not python.exists():
+        raise BuildError(f"There is no {python}.", "Download one of the files that inputs.toml names.")
+    if unverified:
+        return
+    listed = "one of the files that inputs.toml names, or add --unverified for a test"
+    if python.is_dir():
+        raise BuildError(f"{python} is a folder, which cannot be checked against a hash.", f"Give {listed}.")
+    found = sha256(python)
+    if found not in known:
+        raise BuildError(f"{python.name} has the SHA-256 {found}, which inputs.toml does not list.", f"Give {listed}.")
+
+
+def sha256(path: Path) -> str:
+    """A file's SHA-256 as hexadecimal digits."""
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while chunk := stream.read(_CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()

@@ -1,0 +1,62 @@
+"""The two programs that people start: small executables with the place of the Python that they run.
+
+A launcher of distlib, as pip installs for each console script, reads what is appended to it: a line that names a
+Python, and a zip file that this Python runs. `<launcher_dir>` in that line is the folder of the executable, so the
+program's folder may lie anywhere. https://github.com/pypa/distlib
+"""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_MAIN: Final = "import sys\n\nfrom rankdeck.__main__ import main\n\nsys.exit(main())\n"
+_EPOCH: Final = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Launcher:
+    """One of the programs.
+
+    Attributes:
+        path: Where it is installed, below the program's folder.
+        base: distlib's executable: `w64.exe` has no console.
+        python: The Python it runs, in a version's folder.
+        up: From its folder to the program's.
+    """
+
+    path: str
+    base: str
+    python: str
+    up: str = ""
+
+
+LAUNCHERS: Final = (
+    Launcher("Rankdeck.exe", "w64.exe", "pythonw.exe"),
+    Launcher(r"bin\rankdeck.exe", "t64.exe", "python.exe", "..\\"),
+)
+
+
+def launcher_bytes(launcher: Launcher, wheel: Path, version_folder: str) -> bytes:
+    """The executable.
+
+    Args:
+        launcher: Which.
+        wheel: distlib's wheel.
+        version_folder: The name of the folder below `versions` that it starts.
+    """
+    with zipfile.ZipFile(wheel) as archive:
+        executable = archive.read(f"distlib/{launcher.base}")
+    # -I: neither the person's PYTHONPATH nor their packages are ours.
+    python = rf"<launcher_dir>\{launcher.up}versions\{version_folder}\python\{launcher.python}"
+    return executable + f"#!{python} -I\r\n".encode() + _zip_file()
+
+
+def _zip_file() -> bytes:
+    output = io.BytesIO()
+    with zipfile.ZipFile(output, "w") as archive:
+        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), _MAIN)
+    return output.getvalue()

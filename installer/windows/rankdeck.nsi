@@ -1,0 +1,300 @@
+; The installer for Windows; build.py compiles it. Why it looks like this: docs/decisions/0040.
+;
+; Layout of the program's folder:
+;   Rankdeck.exe, bin\rankdeck.exe   start the version that they name
+;   versions\0.1.0-<hash>\           one version: Python with the window's packages, its launchers, files.txt, check.py
+;   uninstall.exe
+;
+; A version is written as versions\NAME.partial, checked, renamed, and only then named by new launchers, which replace the
+; old ones in one step. Until that step the version before starts; it is kept, and older ones are removed.
+;
+; Exit codes: 0 done, 1 cancelled, 2 failed, 3 refused: a run or the window is open, or this Windows is too old.
+
+Target amd64-unicode
+ManifestDPIAware true
+ManifestLongPathAware true
+RequestExecutionLevel user
+!ifdef FAST
+  SetCompressor zlib
+!else
+  SetCompressor /SOLID lzma
+  SetCompressorDictSize 64
+!endif
+SetDateSave off
+CRCCheck on
+AllowSkipFiles off
+ShowInstDetails nevershow
+ShowUninstDetails nevershow
+
+Name "Rankdeck"
+OutFile "${OUTPUT}"
+BrandingText "Rankdeck ${VERSION}"
+InstallDir "$LOCALAPPDATA\Programs\Rankdeck"
+InstallDirRegKey HKCU "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck" "InstallLocation"
+!ifdef SIGN
+  !uninstfinalize '${SIGN}'
+  !finalize '${SIGN}'
+!endif
+
+!define KEY "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck"
+!define NEW "$INSTDIR\versions\${FOLDER}"
+!define MOVEFILE_REPLACE_EXISTING_WRITE_THROUGH 9
+!define ERROR_ALREADY_EXISTS 183
+
+!include LogicLib.nsh
+!include MUI2.nsh
+!include FileFunc.nsh
+!include WinVer.nsh
+!include x64.nsh
+!include Sections.nsh
+
+VIProductVersion "${VERSION_NUMBERS}"
+VIAddVersionKey ProductName "Rankdeck"
+VIAddVersionKey ProductVersion "${VERSION}"
+VIAddVersionKey FileVersion "${VERSION}"
+VIAddVersionKey FileDescription "Rankdeck Setup"
+VIAddVersionKey LegalCopyright "Licensed under the Apache License 2.0"
+
+!define MUI_ICON "${ICON}"
+!define MUI_UNICON "${ICON}"
+!define MUI_ABORTWARNING
+!define MUI_WELCOMEPAGE_TITLE "Install Rankdeck ${VERSION}"
+!define MUI_WELCOMEPAGE_TEXT "Rankdeck trains PyTorch models on the GPUs of this PC.$\r$\n$\r$\nIt is installed for you only, without administrator rights. PyTorch is installed later, from the window, in the build that fits your GPUs."
+!define MUI_DIRECTORYPAGE_TEXT_TOP "Runs, datasets and PyTorch are not stored here."
+!define MUI_FINISHPAGE_TITLE "Rankdeck is installed"
+!define MUI_FINISHPAGE_TEXT "You find it in the Start menu."
+!define MUI_FINISHPAGE_RUN "$INSTDIR\Rankdeck.exe"
+!define MUI_FINISHPAGE_RUN_TEXT "Open Rankdeck"
+!insertmacro MUI_PAGE_WELCOME
+!insertmacro MUI_PAGE_DIRECTORY
+!insertmacro MUI_PAGE_INSTFILES
+!insertmacro MUI_PAGE_FINISH
+
+!define MUI_COMPONENTSPAGE_NODESC
+!define MUI_COMPONENTSPAGE_TEXT_TOP "Your runs stay where they are unless you tick them."
+!insertmacro MUI_UNPAGE_COMPONENTS
+!insertmacro MUI_UNPAGE_INSTFILES
+!insertmacro MUI_LANGUAGE "English"
+
+Var Before ; the folder of the version that was installed before; empty if there was none
+
+; Says what is wrong in a message and in setup.log, and ends. Nothing that starts has been changed.
+!macro Fail CODE TEXT
+  Push "${TEXT}"
+  Push ${CODE}
+  Call ${UN}Fail
+!macroend
+!define Fail "!insertmacro Fail"
+
+!macro FailFunction
+Function ${UN}Fail
+  Exch $0
+  Exch
+  Exch $1
+  CreateDirectory "$LOCALAPPDATA\Rankdeck"
+  FileOpen $2 "$LOCALAPPDATA\Rankdeck\setup.log" w
+  FileWriteUTF16LE /BOM $2 "$1$\r$\n"
+  FileClose $2
+  MessageBox MB_OK|MB_ICONSTOP "$1" /SD IDOK
+  SetErrorLevel $0
+  Quit
+FunctionEnd
+
+; Refuses while a run is being trained, or while the window is open.
+Function ${UN}RefuseWhileInUse
+  ReadRegStr $Before HKCU "${KEY}" "VersionFolder"
+  ${If} $Before != ""
+  ${AndIf} ${FileExists} "$INSTDIR\versions\$Before\python\python.exe"
+    nsExec::ExecToStack '"$INSTDIR\versions\$Before\python\python.exe" -I -m rankdeck runs --live --json'
+    Pop $0
+    Pop $1
+    StrCpy $1 $1 2
+    ${If} $0 == 0
+    ${AndIf} $1 != "[]"
+      ${Fail} 3 "A run is being trained. Stop it or wait until it has ended, then start this program again."
+    ${EndIf}
+  ${EndIf}
+  ${If} ${FileExists} "$INSTDIR\Rankdeck.exe"
+    Retry:
+    ClearErrors
+    FileOpen $0 "$INSTDIR\Rankdeck.exe" a ; a program that runs cannot be opened for writing
+    ${If} ${Errors}
+      MessageBox MB_RETRYCANCEL|MB_ICONEXCLAMATION "Rankdeck is open. Close its window, then try again." /SD IDCANCEL IDRETRY Retry
+      ${Fail} 3 "Rankdeck is open. Close its window, then start this program again."
+    ${EndIf}
+    FileClose $0
+  ${EndIf}
+FunctionEnd
+!macroend
+
+!define UN ""
+!insertmacro FailFunction
+!undef UN
+!define UN "un."
+!insertmacro FailFunction
+!undef UN
+!define UN ""
+
+Function .onInit
+  ${IfNot} ${RunningX64}
+  ${OrIfNot} ${AtLeastWin10}
+    ${Fail} 3 "Rankdeck needs a 64-bit Windows 10 or newer."
+  ${EndIf}
+  System::Call 'kernel32::CreateMutexW(p 0, i 0, w "Local\RankdeckSetup") p .r1 ?e'
+  Pop $0
+  ${If} $0 == ${ERROR_ALREADY_EXISTS}
+    ${Fail} 3 "Another setup of Rankdeck is running. Wait until it has ended."
+  ${EndIf}
+FunctionEnd
+
+Function CheckFolder
+  ClearErrors
+  CreateDirectory "$INSTDIR\versions"
+  FileOpen $0 "$INSTDIR\versions\writable.tmp" w
+  ${If} ${Errors}
+    ${Fail} 2 "The folder $INSTDIR cannot be written. Choose another one."
+  ${EndIf}
+  FileClose $0
+  Delete "$INSTDIR\versions\writable.tmp"
+  ${DriveSpace} "$INSTDIR" "/D=F /S=K" $0
+  ; The new version needs its own size once, beside the one before.
+  ${If} $0 <> 0
+  ${AndIf} $0 < ${SIZE_KB}
+    IntOp $1 ${SIZE_KB} / 1024
+    ${Fail} 2 "Rankdeck needs $1 MB on this drive. Free some space or choose another drive, then start this program again."
+  ${EndIf}
+FunctionEnd
+
+; Runs a version's own check. $0 is "0" if it passed; $1 is what it said.
+!macro Check FOLDER
+  nsExec::ExecToStack '"${FOLDER}\python\python.exe" -I "${FOLDER}\check.py"'
+  Pop $0
+  Pop $1
+!macroend
+
+Function WriteVersion
+  ${If} ${FileExists} "${NEW}\check.py"
+    !insertmacro Check "${NEW}"
+    ${If} $0 == 0
+      Return ; this very version is there, and whole
+    ${EndIf}
+  ${EndIf}
+  RMDir /r "${NEW}.partial"
+  ClearErrors
+  !include "${PAYLOAD}"
+  SetOutPath "$INSTDIR"
+  ${If} ${Errors}
+    RMDir /r "${NEW}.partial"
+    ${Fail} 2 "Files could not be written to $INSTDIR. Check that the drive is not full, then start this program again. What was installed before is unchanged."
+  ${EndIf}
+  !insertmacro Check "${NEW}.partial"
+  ${If} $0 != 0
+    RMDir /r "${NEW}.partial"
+    ${Fail} 2 "The new version does not start on this PC: $1 What was installed before is unchanged."
+  ${EndIf}
+  RMDir /r "${NEW}"
+  ClearErrors
+  Rename "${NEW}.partial" "${NEW}"
+  ${If} ${Errors}
+    ${Fail} 2 "The folder ${NEW} could not be written; another program may use it. Start this program again. What was installed before is unchanged."
+  ${EndIf}
+FunctionEnd
+
+; Replaces a launcher in one step.
+!macro ReplaceLauncher NAME
+  ClearErrors
+  CopyFiles /SILENT "${NEW}\launchers\${NAME}" "$INSTDIR\${NAME}.new"
+  System::Call 'kernel32::MoveFileExW(w "$INSTDIR\${NAME}.new", w "$INSTDIR\${NAME}", i ${MOVEFILE_REPLACE_EXISTING_WRITE_THROUGH}) i .r0'
+  ${If} $0 == 0
+  ${OrIf} ${Errors}
+    Delete "$INSTDIR\${NAME}.new"
+    ${Fail} 2 "$INSTDIR\${NAME} could not be replaced. Close Rankdeck and its commands, then start this program again. What was installed before is unchanged."
+  ${EndIf}
+!macroend
+
+Function SwitchToVersion
+  CreateDirectory "$INSTDIR\bin"
+  !insertmacro ReplaceLauncher "Rankdeck.exe"
+  !insertmacro ReplaceLauncher "bin\rankdeck.exe"
+FunctionEnd
+
+Function Register
+  WriteUninstaller "$INSTDIR\uninstall.new.exe"
+  System::Call 'kernel32::MoveFileExW(w "$INSTDIR\uninstall.new.exe", w "$INSTDIR\uninstall.exe", i ${MOVEFILE_REPLACE_EXISTING_WRITE_THROUGH})'
+  SetOutPath "$INSTDIR"
+  CreateShortcut "$SMPROGRAMS\Rankdeck.lnk" "$INSTDIR\Rankdeck.exe" "" "${NEW}\rankdeck.ico"
+  WriteRegStr HKCU "${KEY}" "DisplayName" "Rankdeck"
+  WriteRegStr HKCU "${KEY}" "DisplayVersion" "${VERSION}"
+  WriteRegStr HKCU "${KEY}" "DisplayIcon" "${NEW}\rankdeck.ico"
+  WriteRegStr HKCU "${KEY}" "Publisher" "Rankdeck"
+  WriteRegStr HKCU "${KEY}" "InstallLocation" "$INSTDIR"
+  WriteRegStr HKCU "${KEY}" "UninstallString" '"$INSTDIR\uninstall.exe"'
+  WriteRegStr HKCU "${KEY}" "QuietUninstallString" '"$INSTDIR\uninstall.exe" /S'
+  WriteRegDWORD HKCU "${KEY}" "EstimatedSize" ${SIZE_KB}
+  WriteRegDWORD HKCU "${KEY}" "NoModify" 1
+  WriteRegDWORD HKCU "${KEY}" "NoRepair" 1
+  WriteRegStr HKCU "${KEY}" "VersionFolder" "${FOLDER}"
+FunctionEnd
+
+; Removes what no launcher names and is not the version before. One that is in use stays until the next time.
+Function RemoveOldVersions
+  FindFirst $0 $1 "$INSTDIR\versions\*"
+  ${DoWhile} $1 != ""
+    ${If} $1 != "."
+    ${AndIf} $1 != ".."
+    ${AndIf} $1 != "${FOLDER}"
+    ${AndIf} $1 != $Before
+      RMDir /r "$INSTDIR\versions\$1"
+    ${EndIf}
+    FindNext $0 $1
+  ${Loop}
+  FindClose $0
+FunctionEnd
+
+Section "Rankdeck"
+  Call CheckFolder
+  Call RefuseWhileInUse
+  Call WriteVersion
+  Call SwitchToVersion
+  Call Register
+  Call RemoveOldVersions
+SectionEnd
+
+!undef UN
+!define UN "un."
+
+Section "un.Rankdeck" UNPROGRAM
+  SectionIn RO
+  Call un.RefuseWhileInUse
+SectionEnd
+
+Section /o "un.All my runs, checkpoints and settings" UNDATA
+  nsExec::ExecToStack '"$INSTDIR\versions\$Before\python\python.exe" -I -m rankdeck rm --all'
+  Pop $0
+  Pop $1
+  ${If} $0 != 0
+    ${Fail} 2 "Your runs could not be removed: $1"
+  ${EndIf}
+  DeleteRegKey HKCU "Software\Rankdeck"
+SectionEnd
+
+Section "-un.Files"
+  ; Only what was installed: the folder may hold other things of the person's.
+  Delete "$SMPROGRAMS\Rankdeck.lnk"
+  Delete "$INSTDIR\Rankdeck.exe"
+  Delete "$INSTDIR\bin\rankdeck.exe"
+  RMDir "$INSTDIR\bin"
+  RMDir /r "$INSTDIR\versions"
+  Delete "$INSTDIR\uninstall.exe"
+  RMDir "$INSTDIR"
+  DeleteRegKey HKCU "${KEY}"
+SectionEnd
+
+Function un.onInit
+  ${GetParameters} $0
+  ClearErrors
+  ${GetOptions} $0 "/DATA" $1
+  ${IfNot} ${Errors}
+    !insertmacro SelectSection ${UNDATA}
+  ${EndIf}
+FunctionEnd

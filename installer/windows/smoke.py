@@ -1,0 +1,302 @@
+"""Installs, kills, upgrades and uninstalls Rankdeck on this Windows, as a person would, and says what it saw.
+
+    python installer/windows/smoke.py --old Rankdeck-Setup-0.1.0.exe --new Rankdeck-Setup-0.1.1.exe [--folder DIR]
+
+Runs with any Python 3.11 for Windows; nothing is mocked. Ends with code 1 if a step failed. It replaces an installed
+Rankdeck of the same person, so use an account for tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import ctypes
+import os
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import wintypes
+from pathlib import Path
+from typing import Final, TypeVar
+
+SETUP_LIMIT_S: Final = 600.0
+COMMAND_LIMIT_S: Final = 120.0
+POLL_S: Final = 0.02
+KEY: Final = r"Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck"
+WM_CLOSE: Final = 0x10
+T = TypeVar("T")
+
+
+class StepError(Exception):
+    """A step did not do what it must."""
+
+
+class Program:
+    """The installed Rankdeck.
+
+    Args:
+        folder: Where it is, or is going to be.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.window = folder / "Rankdeck.exe"
+        self.command = folder / "bin" / "rankdeck.exe"
+        self.versions = folder / "versions"
+
+    def version(self) -> str:
+        """What `rankdeck --version` prints; empty if it does not start."""
+        try:
+            answer = subprocess.run(
+                [str(self.command), "--version"], capture_output=True, text=True, timeout=COMMAND_LIMIT_S, check=False
+            )
+        except OSError:
+            return ""
+        found = re.search(r"\d+\.\d+\.\d+", answer.stdout)
+        return found[0] if found else ""
+
+    def folders(self) -> list[str]:
+        """The folders of versions."""
+        return sorted(path.name for path in self.versions.iterdir()) if self.versions.is_dir() else []
+
+    def setup(self, setup: Path) -> subprocess.Popen[bytes]:
+        """Starts a silent setup. `/D=` is last and without quotes: NSIS takes the rest of the line."""
+        return subprocess.Popen(f'"{setup}" /S /D={self.folder}')
+
+    def install(self, setup: Path) -> int:
+        """Runs a silent setup to its end; returns its exit code."""
+        return self.setup(setup).wait(SETUP_LIMIT_S)
+
+    def uninstall(self) -> int:
+        """Runs a silent uninstallation in place, which can be waited for."""
+        return subprocess.Popen(f'"{self.folder / "uninstall.exe"}" /S _?={self.folder}').wait(SETUP_LIMIT_S)
+
+    @contextlib.contextmanager
+    def opened(self) -> Iterator[int]:
+        """Opens the window, gives its handle, and closes it."""
+        if sys.platform != "win32":
+            raise OSError("This runs on Windows only.")
+        process = subprocess.Popen([str(self.window)])
+        try:
+            window = wait_for(lambda: find_window("Rankdeck"), COMMAND_LIMIT_S, "the window")
+            yield window
+            ctypes.windll.user32.PostMessageW(window, WM_CLOSE, 0, 0)
+            process.wait(COMMAND_LIMIT_S)
+        finally:
+            if process.poll() is None:
+                end_tree(process.pid)
+
+
+def phases(program: Program, name: str) -> dict[str, Callable[[], bool]]:
+    """What can be seen of a setup from outside, in order; `name` is the new version's."""
+
+    def partial(file: str = "") -> bool:
+        return any((folder / file).exists() for folder in program.versions.glob(f"{name}-*.partial"))
+
+    def renamed() -> bool:
+        return any(not path.name.endswith(".partial") for path in program.versions.glob(f"{name}-*"))
+
+    return {
+        "a file is written": partial,
+        "half of the files are written": lambda: partial("python/Lib/os.py"),
+        "all files are written": lambda: partial("rankdeck.ico"),
+        "the new version is renamed": renamed,
+    }
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Goes through all steps; returns 1 if one failed."""
+    parser = argparse.ArgumentParser(description="Smoke test of Rankdeck's installer.")
+    parser.add_argument("--old", type=Path, required=True, help="The setup of a version.")
+    parser.add_argument("--new", type=Path, required=True, help="The setup of the next one.")
+    default = Path(os.environ["LOCALAPPDATA"]) / "Programs" / "Rankdeck test ü 試"
+    parser.add_argument("--folder", type=Path, default=default, help="Where to install.")
+    parser.add_argument("--picture", type=Path, help="Save a picture of the opened window here.")
+    options = parser.parse_args(arguments)
+    failed = 0
+    for title, step in steps(options):
+        began = time.monotonic()
+        try:
+            note = step()
+        except (StepError, OSError, subprocess.TimeoutExpired) as error:
+            failed += 1
+            print(f"FAILED {title}: {error}", flush=True)
+        else:
+            print(f"ok     {title}{f': {note}' if note else ''} ({time.monotonic() - began:.1f} s)", flush=True)
+    print(f"{failed} steps failed" if failed else "All steps passed", flush=True)
+    return 1 if failed else 0
+
+
+def steps(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], str]]]:
+    """The steps in order, each with its title."""
+    program = Program(options.folder)
+    old, new = version_of(options.old), version_of(options.new)
+    yield f"install {old} into {program.folder}", lambda: installed(program, options.old, old)
+    yield "open its window", lambda: window_opened(program, options.picture)
+    yield "refuse an upgrade while the window is open", lambda: refused_while_open(program, options.new, old)
+    for phase in phases(program, new):
+        yield (
+            f"kill the upgrade when {phase}: {old} still starts",
+            lambda phase=phase: killed(program, options.new, new, phase, old),  # type: ignore[misc]
+        )
+    yield f"upgrade to {new}", lambda: installed(program, options.new, new)
+    yield f"{old} is kept beside it", lambda: kept(program, old, new)
+    yield "install the same version again", lambda: installed(program, options.new, new)
+    yield f"go back to {old} by its setup", lambda: installed(program, options.old, old)
+    yield "leave a file of the person's alone when uninstalled", lambda: uninstalled(program)
+
+
+def installed(program: Program, setup: Path, version: str) -> str:
+    """Installs silently, and asks the program for its version."""
+    code = program.install(setup)
+    expect(code == 0, f"the setup ended with code {code}: {setup_log()}")
+    found = program.version()
+    expect(found == version, f"rankdeck --version says {found!r}, not {version}")
+    expect(entry("DisplayVersion") == version, f"Windows lists version {entry('DisplayVersion')!r}")
+    return f"{sum(1 for _ in program.folder.rglob('*'))} files"
+
+
+def window_opened(program: Program, picture: Path | None) -> str:
+    """Opens the window and closes it; takes a picture of the screen on the way."""
+    with program.opened() as window:
+        title = window_title(window)
+        if picture is not None:
+            time.sleep(3.0)
+            save_picture(picture)
+    return f"title {title!r}"
+
+
+def refused_while_open(program: Program, setup: Path, version: str) -> str:
+    """A setup that starts while the window is open changes nothing."""
+    with program.opened():
+        code = program.install(setup)
+        expect(code == 3, f"the setup ended with code {code}, not 3")
+    expect(program.version() == version, f"rankdeck --version says {program.version()!r}")
+    return setup_log()
+
+
+def killed(program: Program, setup: Path, name: str, phase: str, version: str) -> str:
+    """Kills a setup in a phase; the version before starts."""
+    reached = phases(program, name)[phase]
+    for path in program.versions.glob(f"{name}-*"):
+        shutil.rmtree(path)
+    process = program.setup(setup)
+    wait_for(lambda: reached() or process.poll() is not None, SETUP_LIMIT_S, phase)
+    expect(process.poll() is None, "the setup had ended before it could be killed")
+    end_tree(process.pid)
+    found = program.version()
+    expect(found == version, f"rankdeck --version says {found!r}, not {version}; there are {program.folders()}")
+    return f"left {program.folders()}"
+
+
+def kept(program: Program, old: str, new: str) -> str:
+    """The version before is there for the way back, and no rest of a killed setup."""
+    names = [name.rsplit("-", 1)[0] for name in program.folders()]
+    expect(names == [old, new], f"there are {program.folders()}")
+    return ""
+
+
+def uninstalled(program: Program) -> str:
+    """Uninstalls silently: the folder holds only what was never installed."""
+    own = program.folder / "my notes.txt"
+    own.write_text("mine", encoding="utf-8")
+    code = program.uninstall()
+    expect(code == 0, f"the uninstallation ended with code {code}: {setup_log()}")
+    # In place it cannot remove itself; started normally, a copy of it does.
+    left = sorted(path.name for path in program.folder.iterdir() if path.name != "uninstall.exe")
+    expect(left == [own.name], f"left: {left}")
+    expect(entry("DisplayVersion") == "", "Windows still lists it")
+    shortcut = Path(os.environ["APPDATA"]) / "Microsoft/Windows/Start Menu/Programs/Rankdeck.lnk"
+    expect(not shortcut.exists(), "the Start menu still has it")
+    return ""
+
+
+def expect(true: bool, otherwise: str) -> None:
+    """Raises `StepError` with a sentence."""
+    if not true:
+        raise StepError(otherwise)
+
+
+def version_of(setup: Path) -> str:
+    """ "0.1.0", from the name of a setup."""
+    found = re.search(r"(\d+\.\d+\.\d+)\.exe$", setup.name)
+    if found is None:
+        raise SystemExit(f"{setup.name} does not end in a version")
+    return found[1]
+
+
+def entry(name: str) -> str:
+    """A value of the list of installed programs; empty when there is none."""
+    if sys.platform != "win32":
+        raise OSError("This runs on Windows only.")
+    import winreg
+
+    try:
+        with winreg.OpenKey(winreg.HKEY_CURRENT_USER, KEY) as key:
+            return str(winreg.QueryValueEx(key, name)[0])
+    except OSError:
+        return ""
+
+
+def setup_log() -> str:
+    """What the last setup that failed said."""
+    try:
+        return (Path(os.environ["LOCALAPPDATA"]) / "Rankdeck" / "setup.log").read_text(encoding="utf-16").strip()
+    except OSError:
+        return ""
+
+
+def wait_for(condition: Callable[[], T], limit_s: float, what: str) -> T:
+    """Waits until something is true, and returns it."""
+    deadline = time.monotonic() + limit_s
+    while not (value := condition()):
+        expect(time.monotonic() < deadline, f"waited {limit_s:.0f} s for {what}")
+        time.sleep(POLL_S)
+    return value
+
+
+def find_window(start: str) -> int:
+    """A visible top-level window whose title starts so; 0 when there is none."""
+    if sys.platform != "win32":
+        raise OSError("This runs on Windows only.")
+    found: list[int] = []
+
+    def each(window: int, _: int) -> bool:
+        if ctypes.windll.user32.IsWindowVisible(window) and window_title(window).startswith(start):
+            found.append(window)
+        return not found
+
+    callback = ctypes.WINFUNCTYPE(wintypes.BOOL, wintypes.HWND, wintypes.LPARAM)(each)
+    ctypes.windll.user32.EnumWindows(callback, 0)
+    return found[0] if found else 0
+
+
+def window_title(window: int) -> str:
+    """A window's title."""
+    if sys.platform != "win32":
+        raise OSError("This runs on Windows only.")
+    text = ctypes.create_unicode_buffer(256)
+    ctypes.windll.user32.GetWindowTextW(window, text, len(text))
+    return text.value
+
+
+def save_picture(path: Path) -> None:
+    """The whole screen, by Qt in a process of its own; nothing where this Python has no PySide6."""
+    program = (
+        "import sys; from PySide6.QtGui import QGuiApplication; a = QGuiApplication(sys.argv);"
+        " a.primaryScreen().grabWindow(0).save(sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], timeout=COMMAND_LIMIT_S, check=False)
+
+
+def end_tree(pid: int) -> None:
+    """Kills a process and what it started, as Task Manager does."""
+    subprocess.run(["taskkill", "/F", "/T", "/PID", str(pid)], capture_output=True, check=False)
+    time.sleep(0.5)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,127 @@
+"""What tuning brings: the speed-up that `rankdeck tune` predicts, and the one that real runs achieve.
+
+    pytest -m benchmark -s tests/benchmarks/bench_tune.py        both recipes: about ten minutes
+    python -m tests.benchmarks.bench_tune actv1                   one of them
+
+Each recipe is tuned for a minute on two CPU devices. Then runs with the settings as they were and with those found
+are trained in turns, and their mean seconds of a step compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import geometric_mean
+from typing import Any, Final
+
+import pytest
+
+from core.estimate.time_history import read_time
+from core.formatting import number
+from tests.benchmarks.bench_estimate import Bench
+from tests.benchmarks.bench_speedup import CASES
+
+pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
+
+WANTED: Final = ("--devices", "cpux2", "--mode", "ddp", "--global-batch-size", "32")
+"""With the micro-batch of `CASES` replaced by 2: eight micro-batches of each rank in a step."""
+MICRO: Final = ("--batch-size", "2")
+PAIRS: Final = 2
+STEPS: Final = ("--steps", "12")
+
+
+@dataclass(frozen=True)
+class Found:
+    """One recipe's: what tuning said, and what runs achieved.
+
+    Attributes:
+        tuned: As `rankdeck tune --json` prints it.
+        pairs: Seconds of a step (as it was, as it was found) of runs after one another.
+    """
+
+    case: str
+    tuned: Mapping[str, Any]
+    pairs: Sequence[tuple[float, float]]
+
+    def line(self) -> str:
+        """A row of docs/tune.md's table."""
+        ratios = [before / after for before, after in self.pairs]
+        spread = self.tuned["ratios"] if self.tuned["flags"] else []
+        cells = [self.case, f"`{' '.join(self.tuned['flags'])}`" if self.tuned["flags"] else "the settings as they are"]
+        cells += [
+            f"{geometric_mean(some):.2f} ({min(some):.2f} to {max(some):.2f})" if some else "–"
+            for some in (spread, ratios)
+        ]
+        return f"| {' | '.join(cells)} |"
+
+    def trials(self) -> str:
+        """The table of what was tried."""
+        rows = ["| micro-batch | accumulation | all-reduce | checkpointing | step, s | samples/s | result |"]
+        rows.append("|---|---|---|---|---|---|---|")
+        for trial in self.tuned["trials"]:
+            exchange = dict.fromkeys(filter(None, (trial["gradient_exchange"], trial["exchange"])))
+            values = [trial["batch_size"], trial["grad_accum_steps"], " → ".join(exchange)]
+            values += ["on" if trial["grad_checkpointing"] else "off"]
+            values += ["–" if trial[name] is None else number(trial[name]) for name in ("step_s", "samples_per_s")]
+            rows.append(f"| {' | '.join(map(str, (*values, trial['outcome'])))} |")
+        return "\n".join(rows)
+
+
+HEAD: Final = "| recipe | found | predicted speed-up | achieved |\n|---|---|---|---|"
+
+
+def measure(bench: Bench, case: str) -> Found:
+    """Tunes a recipe, then trains it in turns."""
+    tuned = json.loads(bench.rankdeck("tune", *_arguments(bench, case, MICRO), "--json"))
+    pairs = []
+    for pair in range(PAIRS if tuned["flags"] else 0):
+        turns = [(0, MICRO), (1, (*MICRO, *tuned["flags"]))]
+        in_turn = turns if pair % 2 == 0 else turns[::-1]
+        times = {which: _step_s(bench, case, f"{pair}-{which}", flags) for which, flags in in_turn}
+        pairs.append((times[0], times[1]))
+    return Found(case, tuned, pairs)
+
+
+def _arguments(bench: Bench, case: str, flags: Sequence[str]) -> list[str]:
+    own = CASES[case]
+    place = own.index("--batch-size")
+    rest = (*own[:place], *own[place + 2 :])
+    return ["--recipe", case, *rest, *STEPS, *WANTED, *flags, "--dataset-file", str(bench.text)]
+
+
+def _step_s(bench: Bench, case: str, name: str, flags: Sequence[str]) -> float:
+    runs = bench.folder / f"{case}-{name}"
+    bench.rankdeck("train", *_arguments(bench, case, flags), "--runs-dir", str(runs))
+    (folder,) = (path for path in runs.iterdir() if (path / "time.json").exists())
+    time = read_time(folder)
+    assert time is not None and time.step_s is not None
+    return time.step_s
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_predicted_and_achieved_speedup(case: str, tmp_path: Path) -> None:
+    found = measure(Bench(tmp_path), case)
+    print(f"\n{found.trials()}\n\n{HEAD}\n{found.line()}")
+    assert found.tuned["trials"]
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """Prints the tables."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", default=list(CASES))
+    asked: Any = parser.parse_args(argv)
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for case in asked.cases:
+            found = measure(Bench(Path(folder)), case)
+            print(f"{case}: {found.tuned['sentence']}\n{found.trials()}\n", flush=True)
+            rows.append(found.line())
+    print("\n".join((HEAD, *rows)))
+
+
+if __name__ == "__main__":
+    main()

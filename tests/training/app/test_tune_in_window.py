@@ -1,0 +1,116 @@
+"""Tune… in New run with real ranks: rows as they come, Stop, and a click that fills the form and is offered again."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+import psutil
+import pytest
+from PySide6.QtCore import Qt
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from app.views.dialogs.tune_dialog import TuneDialog
+from core.tune.remembered import FILE, EarlierTuning, earlier_tuning
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.slow, pytest.mark.timeout(400)]
+FOUND_MS = 240_000
+SOON_MS = 20_000
+SMALL = (("n_layer", "2"), ("n_embd", "64"), ("seq_len", "64"), ("batch_size", "1"), ("grad_accum_steps", "16"))
+
+
+@pytest.fixture(autouse=True)
+def _home(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path_factory.mktemp("home")))
+
+
+def opened(open_sheet: OpenWindow, qtbot: QtBot, mode: str = "ddp") -> Rankdeck:
+    """A small model on two CPU devices, whose micro-batch is as small as can be."""
+    rankdeck = open_sheet()
+    sheet = rankdeck.window.new_run
+    sheet.change_settings({"devices": ["cpu:0", "cpu:1"], "mode": mode})
+    for name, text in SMALL:
+        type_into(rankdeck, name, text, qtbot)
+    qtbot.waitUntil(sheet.summary.tune.tune.isEnabled, timeout=SOON_MS)
+    return rankdeck
+
+
+def clicked(rankdeck: Rankdeck, qtbot: QtBot) -> TuneDialog:
+    """The dialog that *Tune…* opens."""
+    qtbot.mouseClick(rankdeck.window.new_run.summary.tune.tune, Qt.MouseButton.LeftButton)
+    dialog = rankdeck.new_run.tune_control.dialog
+    assert dialog is not None and dialog.isVisible()
+    return dialog
+
+
+def ranks_alive() -> list[int]:
+    alive = []
+    for child in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it has just ended
+            if "workers.programs.tune_main" in child.cmdline():
+                alive.append(child.pid)
+    return alive
+
+
+def earlier(rankdeck: Rankdeck, runs_dir: Path) -> EarlierTuning | None:
+    latest = rankdeck.drafting.latest
+    assert latest is not None and latest.run is not None
+    return earlier_tuning(runs_dir / FILE, latest.run)
+
+
+def test_settings_that_are_found_fill_the_form_and_are_offered_again(
+    open_sheet: OpenWindow, qtbot: QtBot, runs_dir: Path
+) -> None:
+    rankdeck = opened(open_sheet, qtbot)
+    row, form = rankdeck.window.new_run.summary.tune, rankdeck.window.new_run.form
+    assert row.earlier.text() == "" and not row.use.isVisible()
+    rankdeck.new_run.tune_control.tuning.seconds = 30
+    dialog = clicked(rankdeck, qtbot)
+    qtbot.waitUntil(lambda: dialog.table.topLevelItemCount() >= 2, timeout=FOUND_MS)
+    assert dialog.is_going and dialog.bar.isVisible() and dialog.stop.text() == "&Stop"
+    assert not dialog.use.isVisible()
+    qtbot.waitUntil(lambda: not dialog.is_going, timeout=FOUND_MS)
+    assert not ranks_alive()
+    assert "as fast as your settings" in dialog.sentence.text()
+    assert dialog.use.isVisible()
+    qtbot.mouseClick(dialog.use, Qt.MouseButton.LeftButton)
+    found = earlier(rankdeck, runs_dir)
+    assert found is not None
+    qtbot.waitUntil(lambda: row.earlier.text().startswith("Tuned before: these settings"), timeout=SOON_MS)
+    micro = int(form.rows["batch_size"].text())
+    assert micro > 1 and micro * int(form.rows["grad_accum_steps"].text()) == 16
+    assert earlier(rankdeck, runs_dir) == EarlierTuning({}, found.gain, found.when)
+
+    type_into(rankdeck, "batch_size", "1", qtbot)  # next time, with the settings as they were
+    type_into(rankdeck, "grad_accum_steps", "16", qtbot)
+    qtbot.waitUntil(lambda: row.earlier.text().startswith("Tuned before: micro-batch"), timeout=SOON_MS)
+    qtbot.mouseClick(row.use, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: form.rows["batch_size"].text() == str(micro), timeout=SOON_MS)
+
+
+def test_stop_and_a_closed_window_leave_no_process(open_sheet: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = opened(open_sheet, qtbot)
+    dialog = clicked(rankdeck, qtbot)
+    qtbot.waitUntil(lambda: dialog.table.topLevelItemCount() >= 1, timeout=FOUND_MS)
+    assert ranks_alive()
+    qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: not dialog.is_going, timeout=SOON_MS)
+    assert not ranks_alive()
+    assert dialog.sentence.text().startswith("Stopped early") and not dialog.use.isVisible()
+    qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
+    qtbot.waitUntil(lambda: rankdeck.new_run.tune_control.dialog is None, timeout=SOON_MS)
+
+    clicked(rankdeck, qtbot)
+    qtbot.waitUntil(lambda: bool(ranks_alive()), timeout=SOON_MS)
+    rankdeck.close()
+    qtbot.waitUntil(lambda: not ranks_alive(), timeout=SOON_MS)
+
+
+def test_what_cannot_be_tuned_says_why(open_sheet: OpenWindow, qtbot: QtBot) -> None:
+    rankdeck = opened(open_sheet, qtbot)
+    sheet = rankdeck.window.new_run
+    type_into(rankdeck, "batch_size", "0", qtbot)
+    qtbot.waitUntil(lambda: not sheet.summary.tune.tune.isEnabled(), timeout=SOON_MS)
+    assert sheet.summary.tune.tune.toolTip() == "Fix the marked settings first."

@@ -1,0 +1,306 @@
+"""Bins that are kept beside a run's columns: only for exactly these columns, and whatever happened to the file."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import stat
+import sys
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from app.run_data import bins_process
+from app.run_data.bins_process import PLOTTED_NAMES, LongBins
+from app.run_data.column import Column
+from app.run_data.column_bins import take_bins, write_bins
+from app.run_data.kept_bins import NAME, KeptBins, keep, read_kept
+from app.run_data.pyramid import Pyramid
+from app.run_data.run_series import RunSeries
+from core.metrics.column_index import ColumnsIndex, read_index
+from core.run_folder.store import RunStore
+from tests.helpers.synthetic_run import Shape, write_columns
+
+pytestmark = pytest.mark.windows
+LONG = 1000
+EARLIER = 3000
+STEPS = 5000
+
+
+@pytest.fixture(autouse=True)
+def short_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bins_process, "LONG_ROWS", LONG)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    """With its bins."""
+    made = write_columns(tmp_path / "run", Shape(steps=STEPS, eval_every=50))
+    keep(made.columns, written(made))
+    return made
+
+
+def index_of(store: RunStore) -> ColumnsIndex:
+    index = read_index(store.columns)
+    assert index is not None
+    return index
+
+
+def written(store: RunStore) -> bytes:
+    output = io.BytesIO()
+    write_bins(store.columns, LONG, PLOTTED_NAMES, output)
+    return output.getvalue()
+
+
+def kept(store: RunStore) -> KeptBins | None:
+    return read_kept(store.columns, index_of(store))
+
+
+def with_rows(index: ColumnsIndex, rows: int) -> ColumnsIndex:
+    """As it was when the ranks had made so many steps."""
+    groups = {n: replace(g, rows=min(g.rows, rows)) if n.startswith("rank") else g for n, g in index.groups.items()}
+    return replace(index, groups=groups)
+
+
+def replace_rows(store: RunStore, name: str, first: int, value: float) -> None:
+    for rank in (0, 1):
+        path = store.columns / f"rank{rank}" / f"{name}.f64"
+        rows = np.fromfile(path, "<f8")
+        rows[first:] += value
+        rows.tofile(path)
+
+
+def opened(store: RunStore, bins: LongBins) -> RunSeries:
+    """As a window shows it."""
+    run = RunSeries.of_columns(store.columns, index_of(store))
+    made = bins.take(threading.Event(), index_of(store))
+    if made is not None:
+        take_bins(made, run.groups)
+    return run
+
+
+def assert_right(run: RunSeries, store: RunStore) -> None:
+    wanted = RunSeries.of_columns(store.columns, index_of(store))
+    for rank in (0, 1):
+        for name in PLOTTED_NAMES:
+            bins, right = (series.rank(rank).columns[name].pyramid.level(0) for series in (run, wanted))
+            np.testing.assert_array_equal(bins, right)
+
+
+def test_kept_bins_need_no_process(store: RunStore) -> None:
+    bins = LongBins.find(store)
+    assert bins is not None
+    assert not bins.has_process
+    run = opened(store, bins)
+    assert all(run.rank(rank).columns[name].has_bins for rank in (0, 1) for name in PLOTTED_NAMES)
+    assert_right(run, store)
+
+
+def test_a_grown_run_is_continued_from_where_its_bins_end(store: RunStore) -> None:
+    """Here by a process, because many rows came; rows that are binned already are not read again."""
+    full = index_of(store)
+    with_rows(full, EARLIER).save(store.columns)
+    keep(store.columns, written(store))
+    full.save(store.columns)
+    found = kept(store)
+    assert found is not None
+    assert found.rows("rank0") == EARLIER // 256 * 256
+    for rank in (0, 1):
+        path = store.columns / f"rank{rank}" / "loss.f64"
+        with path.open("r+b") as file:
+            file.write(b"\0" * 8 * 256)
+    bins = LongBins.find(store)
+    assert bins is not None
+    assert bins.has_process
+    loss = opened(store, bins).rank(0).columns["loss"].pyramid.level(0)
+    assert loss.shape == (3, STEPS // 256)
+    assert loss[0, 0] > 0, "the first bin was made when its rows were not yet zero"
+    bins.keep()
+    again = kept(store)
+    assert again is not None
+    assert again.rows("rank0") == STEPS // 256 * 256
+
+
+def test_a_few_new_rows_are_binned_by_the_window_itself(store: RunStore) -> None:
+    full = index_of(store)
+    with_rows(full, STEPS - 700).save(store.columns)
+    keep(store.columns, written(store))
+    full.save(store.columns)
+    bins = LongBins.find(store)
+    assert bins is not None
+    assert not bins.has_process
+    assert_right(opened(store, bins), store)
+
+
+def cut_in_half(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def cut_in_head(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:40])
+
+
+def fill_with_garbage(path: Path) -> None:
+    path.write_bytes(os.urandom(path.stat().st_size))
+
+
+def flip_one_bit(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-100] ^= 1
+    path.write_bytes(data)
+
+
+def empty(path: Path) -> None:
+    path.write_bytes(b"")
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def change_head(**values: object) -> Callable[[Path], None]:
+    def change(path: Path) -> None:
+        head, _, rest = path.read_bytes().partition(b"\n")
+        path.write_bytes(json.dumps(json.loads(head) | values).encode() + b"\n" + rest)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        cut_in_half, cut_in_head, fill_with_garbage, flip_one_bit, empty, make_folder, Path.unlink,
+        change_head(version=2), change_head(format="other"), change_head(bin=128), change_head(groups=[]),
+        change_head(groups=[{"name": "rank0", "rows": -256, "names": ["ts"], "last_times_sha256": ""}]),
+        change_head(groups=7),
+    ],
+)  # fmt: skip
+def test_a_damaged_file_is_made_again(store: RunStore, damage: Callable[[Path], None]) -> None:
+    path = store.columns / NAME
+    right = path.read_bytes()
+    damage(path)
+    assert kept(store) is None
+    bins = LongBins.find(store)
+    assert bins is not None
+    assert bins.has_process
+    assert_right(opened(store, bins), store)
+    bins.keep()
+    if not path.is_dir():
+        assert path.read_bytes() == right
+
+
+def test_bins_of_steps_that_were_trained_again_are_not_used(store: RunStore) -> None:
+    replace_rows(store, "loss", 2000, 0.5)
+    replace_rows(store, "ts", 2000, 0.5)
+    assert kept(store) is None
+    bins = LongBins.find(store)
+    assert bins is not None
+    assert_right(opened(store, bins), store)
+
+
+def test_bins_of_more_rows_than_there_are_now_are_not_used(store: RunStore) -> None:
+    with_rows(index_of(store), EARLIER).save(store.columns)
+    assert kept(store) is None
+    bins = LongBins.find(store)
+    assert bins is not None
+    assert_right(opened(store, bins), store)
+
+
+def test_bins_without_the_times_of_their_rows_are_not_used(store: RunStore) -> None:
+    (store.columns / "rank1" / "ts.f64").unlink()
+    assert kept(store) is None
+
+
+def test_bins_of_rows_that_are_replaced_while_they_are_made_are_not_used(
+    store: RunStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (store.columns / NAME).unlink()
+    slowly = Column.file_bins
+
+    def replaced_meanwhile(column: Column, begun: Pyramid | None = None) -> Pyramid:
+        monkeypatch.setattr(Column, "file_bins", slowly)
+        replace_rows(store, "ts", 2000, 0.5)
+        return slowly(column, begun)
+
+    monkeypatch.setattr(Column, "file_bins", replaced_meanwhile)
+    keep(store.columns, written(store))
+    assert kept(store) is None
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a folder's read-only attribute forbids nothing there")
+def test_a_folder_that_cannot_be_written_changes_nothing(store: RunStore) -> None:
+    (store.columns / NAME).unlink()
+    bins = LongBins.find(store)
+    assert bins is not None
+    store.columns.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    try:
+        assert_right(opened(store, bins), store)
+        bins.keep()
+        written_anyway = os.geteuid() == 0
+        assert (store.columns / NAME).is_file() == written_anyway
+    finally:
+        store.columns.chmod(stat.S_IRWXU)
+
+
+def test_a_full_disk_changes_nothing(store: RunStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = (store.columns / NAME).read_bytes()
+    monkeypatch.setattr("core.files.atomic.os.open", _refuse)
+    keep(store.columns, b"something else")
+    assert (store.columns / NAME).read_bytes() == before
+    assert {path.name for path in store.columns.glob(".*")} == set()
+
+
+def _refuse(*_: object, **__: object) -> int:
+    raise OSError(28, "No space left on device")
+
+
+def test_nothing_is_written_through_a_link(store: RunStore, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    store.columns.rename(elsewhere)
+    try:
+        store.columns.symlink_to(elsewhere, target_is_directory=True)
+    except OSError:
+        pytest.skip("this account may not make links")
+    (elsewhere / NAME).unlink()
+    keep(store.columns, b"x")
+    assert not (elsewhere / NAME).exists()
+
+
+def test_two_windows_at_once(store: RunStore) -> None:
+    right = (store.columns / NAME).read_bytes()
+    (store.columns / NAME).unlink()
+    windows = [LongBins.find(store), LongBins.find(store)]
+    failures: list[BaseException] = []
+
+    def show(bins: LongBins) -> None:
+        try:
+            assert_right(opened(store, bins), store)
+            bins.keep()
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=show, args=(bins,)) for bins in windows if bins is not None]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert len(threads) == 2
+    assert failures == []
+    assert (store.columns / NAME).read_bytes() == right
+    assert {path.name for path in store.columns.glob(".*")} == set()
+
+
+def test_what_a_killed_window_left_is_removed(store: RunStore) -> None:
+    left = store.columns / f".{NAME}.0123456789ab.rankdeck-tmp"
+    of_host = store.columns / ".index.json.0123456789ab.rankdeck-tmp"
+    for path in (left, of_host):
+        path.write_bytes(b"half")
+    keep(store.columns, written(store))
+    assert not left.exists()
+    assert of_host.exists()

@@ -1,0 +1,87 @@
+"""Environments on disk: listed, chosen, removed; damaged ones are none."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from core.environments.record import (
+    RECORD,
+    Environment,
+    Record,
+    choose,
+    executable_in,
+    folder_of,
+    list_environments,
+    read_environment,
+    remove,
+    write_record,
+)
+from core.errors import PreflightError, UsageError
+from core.training_python import choice_file, chosen_python
+
+pytestmark = pytest.mark.windows
+READY = Record("ready", "3.12.14", "2.13.0+cu130", ("hf",), 1_780_000_000.0)
+
+
+def made(folder: Path, record: Record = READY) -> Environment:
+    write_record(folder, record)
+    executable_in(folder).parent.mkdir(parents=True, exist_ok=True)
+    executable_in(folder).write_bytes(b"")
+    return Environment(folder, record)
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    assert read_environment(tmp_path / "absent") is None
+    environment = made(tmp_path / "torch-2.13.0-cu130")
+    assert read_environment(environment.folder) == environment
+    assert environment.name == "torch-2.13.0-cu130"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{}", "[]", '{"format": "rankdeck-environment", "state": "odd"}', '{"format": 1}']
+)
+def test_a_damaged_record_is_none(text: str, tmp_path: Path) -> None:
+    folder = made(tmp_path / "a").folder
+    (folder / RECORD).write_text(text, encoding="utf-8")
+    assert read_environment(folder) is None
+    assert list_environments(tmp_path) == []
+
+
+def test_environments_are_listed_by_name(tmp_path: Path) -> None:
+    assert list_environments(tmp_path / "absent") == []
+    made(tmp_path / "b"), made(tmp_path / "a", Record("making"))
+    (tmp_path / "no environment").mkdir()
+    assert [one.name for one in list_environments(tmp_path)] == ["a", "b"]
+
+
+def test_a_whole_one_can_be_chosen_and_only_that(tmp_path: Path) -> None:
+    environment = made(tmp_path / "a")
+    with pytest.raises(PreflightError, match="is not complete") as refused:
+        choose(made(tmp_path / "b", Record("making")))
+    assert "environment make b" in refused.value.next_step
+    assert chosen_python() is None and not environment.is_chosen
+    choose(environment)
+    assert chosen_python() == executable_in(environment.folder) and environment.is_chosen
+
+
+def test_a_removed_one_is_no_longer_chosen(tmp_path: Path) -> None:
+    first, second = made(tmp_path / "a"), made(tmp_path / "b")
+    choose(first)
+    remove(second)
+    assert first.is_chosen and not second.folder.exists()
+    remove(first)
+    assert not choice_file().exists() and list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a.", "-x", "ü", "a" * 65, "a b"])
+def test_what_is_no_name(name: str, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="not a name"):
+        folder_of(tmp_path, name)
+
+
+def test_what_is_one(tmp_path: Path) -> None:
+    assert folder_of(tmp_path, "torch-2.13.0+cu130") == tmp_path / "torch-2.13.0+cu130"
+    assert executable_in(tmp_path).name == ("python.exe" if os.name == "nt" else "python")

@@ -1,0 +1,31 @@
+"""One outcome of all ranks' answers."""
+
+from __future__ import annotations
+
+from core.tune.answers import Answered, Death, RankAnswer, judge
+
+FINE = RankAnswer("measured", 0.5, "shared")
+SHORT = RankAnswer("out_of_memory", cause="No memory.")
+LEFT = RankAnswer("failed", cause="A peer is gone.", secondary=True)
+KILLED = Death("killed (SIGKILL)", by_force=True)
+
+
+def test_all_measured() -> None:
+    slow = RankAnswer("measured", 0.7, "shared", 0.2)
+    assert judge([FINE, slow], {}) == Answered("measured", (0.5, 0.7), "shared", 0.2)
+
+
+def test_the_rank_that_failed_first_is_named() -> None:
+    assert judge([LEFT, SHORT], {}) == Answered("out_of_memory", cause="Rank 1: No memory.")
+    assert judge([LEFT, None], {1: KILLED}) == Answered("killed", cause="The process of rank 1 killed (SIGKILL).")
+    assert judge([None, None], {0: Death("ended", by_force=False), 1: KILLED}).cause.startswith("The process of rank 1")
+    own = RankAnswer("failed", cause="It cannot.")
+    assert judge([LEFT, own], {}).cause == "Rank 1: It cannot."
+
+
+def test_a_process_that_ended_by_itself_has_failed() -> None:
+    assert judge([None], {0: Death("ended with exit code 1: no such module", by_force=False)}).outcome == "failed"
+
+
+def test_a_rank_without_an_answer_took_too_long() -> None:
+    assert judge([FINE, None], {}) == Answered("timed_out", cause="Rank 1 did not finish in time.")

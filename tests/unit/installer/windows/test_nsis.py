@@ -1,0 +1,24 @@
+"""The list of files for NSIS: sorted, each in its folder, dollars escaped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from installer.windows.nsis import file_commands
+
+
+def test_each_file_is_listed_once_below_its_folder(tmp_path: Path) -> None:
+    for name in ("z.txt", "b/$x.py", "b/a.py", "b/c/d.py"):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(b"")
+    partial = r"$INSTDIR\versions\${FOLDER}.partial"
+    assert file_commands(tmp_path).splitlines() == [
+        rf'SetOutPath "{partial}\b"',
+        f'File "{tmp_path}/b/$$x.py"',
+        f'File "{tmp_path}/b/a.py"',
+        rf'SetOutPath "{partial}\b\c"',
+        f'File "{tmp_path}/b/c/d.py"',
+        f'SetOutPath "{partial}"',
+        f'File "{tmp_path}/z.txt"',
+    ]

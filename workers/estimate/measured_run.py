@@ -1,0 +1,62 @@
+"""A recipe's run without a host, on a part of its data, whose training is a measurement."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from core.paths import token_cache_dir
+from core.protocol.messages import DataReady
+from workers.data.reading.corpus import open_corpus
+from workers.data.tokens.token_cache import TokenData, found_tokens, tokenise
+from workers.data.tokens.tokenizer_spec import TokenizerSpec
+from workers.recipe_api.run import Run
+from workers.training.session import Session
+from workers.training.task import Task
+
+SAMPLE_BYTES: Final = 1 << 20
+"""Of a dataset without cached tokens so much text is tokenised; what is in it does not matter."""
+
+
+class NoHost:
+    """A session's reporter and inbox without a host: what was prepared comes back from it."""
+
+    def __init__(self) -> None:
+        self._data = DataReady(0, 0)
+
+    def send(self, message: object) -> None:
+        """Keeps what was prepared."""
+        if isinstance(message, DataReady):
+            self._data = message
+
+    def event(self, name: str, /, **fields: object) -> None:
+        """Nothing: no one listens."""
+        del name, fields
+
+    def wait_for_data(self, timeout_s: float) -> DataReady:
+        """What was prepared."""
+        del timeout_s
+        return self._data
+
+
+class MeasuredRun(Run):
+    """A recipe's run on a part of its data; `fit` hands its task to `measure`."""
+
+    def __init__(self, session: Session, measure: Callable[[Task], None]) -> None:
+        super().__init__(session)
+        self._measure = measure
+
+    def tokenize(self, tokenizer: TokenizerSpec) -> TokenData:
+        """The cached tokens of the dataset, or those of its first text."""
+        found = found_tokens(self._open_corpus(), tokenizer, token_cache_dir())
+        if found is not None:
+            return found
+        wanted = max(SAMPLE_BYTES, 64 * self.config.seq_len)
+        text = "".join(self.texts(wanted)) or "\n"
+        sample = self._session.run_dir / "sample.txt"
+        sample.write_text(text * -(-wanted // len(text)), encoding="utf-8")
+        return tokenise(open_corpus(str(sample), {}), tokenizer, self._session.run_dir / "tokens")
+
+    def fit(self, task: Task) -> None:
+        """Measures instead of training."""
+        self._measure(task)

@@ -1,0 +1,139 @@
+"""One rank's part of a trial: the model in its mode, some real optimizer steps, and how long they took."""
+
+from __future__ import annotations
+
+import gc
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+
+from core.config import RunConfig
+from core.config.batch import Batch
+from core.errors import PeerLostError
+from workers.estimate.measured_run import MeasuredRun, NoHost
+from workers.host_link.failures import explain, is_out_of_memory
+from workers.optim import seeding
+from workers.optim.precision import Precision, agreed
+from workers.recipe_api.run import Run
+from workers.strategies import RankPlace, Strategy, make_strategy
+from workers.training.session import Session
+from workers.training.task import Task
+from workers.tune.steps import Steps
+
+LR: Final = 1e-6
+"""Steps are timed, and nothing is to be learnt in them that would change their speed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """What is tried.
+
+    Attributes:
+        config: Complete with the recipe's defaults.
+        mode: The mode, resolved.
+        batch: Of this rank's replica group.
+        place: This rank's; all ranks of a trial have a rendezvous of their own.
+        seconds: How long steps are timed.
+    """
+
+    config: RunConfig
+    mode: str
+    batch: Batch
+    place: RankPlace
+    seconds: float
+
+
+class _TrialRun(MeasuredRun):
+    """A recipe's run whose ranks each prepare their data by themselves: there is no host to tell the others."""
+
+    _prepares = False
+
+    @property
+    def rank(self) -> int:
+        """This rank; while it prepares, the first one."""
+        return 0 if self._prepares else super().rank
+
+    def prepare(self, *args: Any, **kwargs: Any) -> Any:
+        """As `Run.prepare`, on this rank."""
+        self._prepares = True
+        try:
+            return super().prepare(*args, **kwargs)
+        finally:
+            self._prepares = False
+
+
+def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier: Callable[[], None]) -> dict[str, Any]:
+    """Makes a trial; never raises for what the recipe, the device or another rank does.
+
+    Args:
+        trial: What is tried.
+        main: The recipe's.
+        folder: This rank's: data is prepared there once for all trials.
+        barrier: Waits until all ranks are here, also those that nothing connects.
+
+    Returns:
+        `outcome` ("measured", "out_of_memory", "failed") and, where it was measured, `step_s`, `exchange`, `round_s`;
+        else the `cause`, and `secondary` where another rank is to blame.
+    """
+    found: dict[str, Any] = {}
+    strategy = make_strategy(trial.mode, trial.place, trial.config, trial.batch)
+
+    host: Any = NoHost()
+    session = Session(trial.config, folder, strategy, trial.batch, host, host)
+
+    def measured(task: Task) -> None:
+        found.update(_measured(session, task, trial.seconds, barrier))
+
+    try:
+        seeding.seed_everything(trial.config.seed)  # alike on every rank, so that all build the same model
+        main(_TrialRun(session, measured))
+    except Exception as error:
+        traceback.print_exc()
+        found = _failure(error, trial.place.device)
+    finally:
+        _close(strategy)
+        gc.collect()
+        if trial.place.device.type == "cuda":
+            torch.cuda.empty_cache()
+    return found
+
+
+def _measured(session: Session, task: Task, seconds: float, barrier: Callable[[], None]) -> dict[str, Any]:
+    strategy = session.strategy
+    strategy.setup()
+    device = strategy.place.device
+    name = agreed(session.config.precision, device, strategy.group_size, strategy.total)
+    precision = Precision(name, device)
+    # As in `workers.training.setup`: a model that will be sharded stays on the CPU until its blocks are cut.
+    model = task.model if strategy.forward_is_collective else task.model.to(device)
+    replica = strategy.replicate(model, task.optimization, LR, precision)
+    steps = Steps(task, replica, precision, strategy, session.batch, session.data.samples)
+    steps.warm_up()
+    barrier()
+    step_s = steps.measure(seconds)
+    return {
+        "outcome": "measured",
+        "step_s": step_s,
+        "exchange": str(strategy.figures().get("exchange", "")),
+        "round_s": steps.measure_round(barrier),
+    }
+
+
+def _failure(error: Exception, device: torch.device) -> dict[str, Any]:
+    failure = explain(error, str(device))
+    if is_out_of_memory(error):
+        return {"outcome": "out_of_memory", "cause": failure.cause}
+    secondary = failure.peer_lost or isinstance(error, PeerLostError)
+    return {"outcome": "failed", "cause": failure.cause, "secondary": secondary}
+
+
+def _close(strategy: Strategy) -> None:
+    """Leaves the other ranks, so that those who still wait for this one notice it."""
+    try:
+        strategy.close()
+    except Exception:
+        traceback.print_exc()
