@@ -145,9 +145,7 @@ def _transfer(wheel: Wheel, part: Path, report: Report, cancelled: Callable[[], 
 def _copy(source: IO[bytes], output: IO[bytes], report: Report, cancelled: Callable[[], bool]) -> int:
     arrived = 0
     while chunk := source.read(_CHUNK):
-        with explained(
-            f"{output.name} could not be written"
-        ):  # not the reading: a broken connection does not mean a full disk
+        with explained(f"{output.name} could not be written"):  # around writing alone: reading fails for other reasons
             output.write(chunk)
         arrived += len(chunk)
         report(len(chunk))

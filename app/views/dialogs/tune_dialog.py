@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
     QDialog,
@@ -28,6 +28,7 @@ from app.views.widgets.buttons import primary_button
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
 
+ROW_HEIGHT: Final = 24
 _STEPS: Final = 1000
 _LAST: Final = len(COLUMNS) - 1
 
@@ -88,7 +89,9 @@ class TuneDialog(QDialog):
     def show_lines(self, lines: Sequence[TrialLine]) -> None:
         """Fills the table."""
         while self.table.topLevelItemCount() < len(lines):
-            self.table.addTopLevelItem(QTreeWidgetItem())
+            item = QTreeWidgetItem()
+            item.setSizeHint(0, QSize(0, ROW_HEIGHT))
+            self.table.addTopLevelItem(item)
         for number, line in enumerate(lines):
             self._show_line(self.table.topLevelItem(number), line)
         if lines:

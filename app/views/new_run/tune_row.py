@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.state.tune_text import TIP, EarlierText
-from app.views.widgets.build import lay_row, muted_label
+from app.views.widgets.build import lay_column, lay_row, muted_label
 from app.views.widgets.buttons import chip
 
 
@@ -29,7 +29,9 @@ class TuneRow(QWidget):
         self.use = chip("&Use these", "Set these settings in the form")
         self.use.clicked.connect(lambda: self.settings_requested.emit(dict(self._changes)))
         self._changes: dict[str, object] = {}
-        lay_row(self, self.tune, self.earlier, self.use, spacing=8, grow=self.earlier)
+        buttons = QWidget()
+        lay_row(buttons, self.tune, self.use, QWidget(), spacing=8)
+        lay_column(self, self.earlier, buttons, spacing=4)
         self.show_earlier(None)
 
     def show_tunable(self, why_not: str) -> None:
@@ -42,4 +44,5 @@ class TuneRow(QWidget):
         """Shows what was found before; nothing where nothing was."""
         self._changes = dict(found.changes) if found is not None else {}
         self.earlier.setText("" if found is None else found.text)
+        self.earlier.setVisible(found is not None)
         self.use.setVisible(bool(self._changes))
