@@ -20,6 +20,7 @@ from app.controllers.background import Operation, OperationRunner, unexpected
 from app.controllers.beginning import Beginning
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
+from app.controllers.environment_control import EnvironmentControl
 from app.controllers.machine_check import MachineCheck
 from app.controllers.notifications import Notifications
 from app.controllers.organising import Organising
@@ -118,6 +119,8 @@ class Rankdeck(QObject):
             window, showing, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
             lambda fix: self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix)), self,
         )  # fmt: skip
+        self.environment = EnvironmentControl(window, self.runner, self)
+        self.environment.made.connect(self._on_environment_made)
         self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
         self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
         self.preferences.flag_changed.connect(self.notifications.show_progress)
@@ -208,6 +211,11 @@ class Rankdeck(QObject):
             steps[0]()
             QTimer.singleShot(0, self, lambda: self._in_turns(*steps[1:]))
 
+    def _on_environment_made(self) -> None:
+        """Runs can be trained now: what was known of this machine is found out again."""
+        self.beginning.open()
+        self.new_run.check_draft()
+
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs continue."""
         made = vars(self)
@@ -216,7 +224,7 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.machine_check, self.deferred,
+            self.notifications, self.machine_check, self.environment, self.deferred,
             made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip

@@ -61,6 +61,14 @@ class Welcome(QScrollArea):
         self.resume = OutlinedButton("O&pen…")
         self.resume.setToolTip(resume_file.toolTip())
         self.resume.clicked.connect(resume_file.trigger)
+        self.set_up = PrimaryButton("Set up &PyTorch…")
+        self.without_torch = WelcomeCard(
+            "model",
+            "First, set up PyTorch",
+            "Training needs it. Rankdeck downloads the build for this PC.",
+            self.set_up,
+        )
+        self.without_torch.hide()
         self.cards = [
             WelcomeCard("start", "Watch a small GPT learn", demo_text(()), self.demo),
             WelcomeCard(
@@ -97,7 +105,7 @@ class Welcome(QScrollArea):
         middle.setMaximumWidth(WIDTH)
         middle.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         foot = lay_row(None, self.machine, self.doctor, spacing=16, grow=self.machine)
-        column = lay_column(middle, title, self.found, *self.cards, foot, spacing=12)
+        column = lay_column(middle, title, self.found, self.without_torch, *self.cards, foot, spacing=12)
         column.insertSpacing(2, 4)
         row = lay_row(None, None, middle, None)
         row.setStretchFactor(middle, 100)
@@ -126,6 +134,11 @@ class Welcome(QScrollArea):
     def show_machine(self, text: str) -> None:
         """What this machine has."""
         self.machine.setText(text)
+
+    def show_torch_missing(self, is_missing: bool) -> None:
+        """Offers to set PyTorch up where there is none, in place of the demo, which needs it."""
+        self.without_torch.setVisible(is_missing)
+        self.cards[0].setVisible(not is_missing)
 
     def show_busy(self, is_busy: bool) -> None:
         """A run is being started."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +16,13 @@ from core.machine.platform import this_platform
 from core.training_python import FORMAT, VARIABLE, TrainingPython, choice_file, own_python, training_python
 
 pytestmark = pytest.mark.windows
+
+
+@pytest.fixture(autouse=True)
+def _nothing_chosen() -> Iterator[None]:
+    choice_file().unlink(missing_ok=True)
+    yield
+    choice_file().unlink(missing_ok=True)
 
 
 @pytest.fixture

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
 import time
-import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,36 +21,9 @@ from core.environments.programs import LOG, EnvironmentFailedError
 from core.environments.record import Environment, executable_in, read_environment
 from core.errors import PreflightError, UsageError
 from core.machine.torch_builds import TorchSource
+from tests.helpers.small_wheels import TORCH, make_wheel
 
 pytestmark = [pytest.mark.timeout(240), pytest.mark.slow]
-TORCH = "import json\n__version__ = '2.13.0'\n"
-
-
-def make_wheel(folder: Path, name: str, version: str, content: str, *requires: str) -> Path:
-    """A wheel that pip accepts."""
-    info = f"{name}-{version}.dist-info"
-    files = {
-        f"{name}.py": content,
-        f"{info}/METADATA": "\n".join(
-            [
-                "Metadata-Version: 2.1",
-                f"Name: {name}",
-                f"Version: {version}",
-                *(f"Requires-Dist: {r}" for r in requires),
-            ]
-        ),
-        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    rows = []
-    for path, text in files.items():
-        digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()
-        rows.append(f"{path},sha256={digest},{len(text.encode())}")
-    files[f"{info}/RECORD"] = "\n".join([*rows, f"{info}/RECORD,,"]) + "\n"
-    wheel = folder / f"{name}-{version}-py3-none-any.whl"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        for path, text in files.items():
-            archive.writestr(path, text)
-    return wheel
 
 
 @pytest.fixture(scope="module")
@@ -175,6 +145,7 @@ import json, sys
 from pathlib import Path
 from core.environments import make as module
 from core.machine.torch_builds import TorchSource
+from tests.helpers.small_wheels import TORCH, make_wheel
 
 values = json.loads(sys.argv[1])
 module.CHECK = ("-c", "import json, torch, small, other; print(json.dumps({'torch': torch.__version__}))")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,15 @@ from core.errors import PreflightError, UsageError
 from core.training_python import choice_file, chosen_python
 
 pytestmark = pytest.mark.windows
+
+
+@pytest.fixture(autouse=True)
+def _nothing_chosen() -> Iterator[None]:
+    choice_file().unlink(missing_ok=True)
+    yield
+    choice_file().unlink(missing_ok=True)
+
+
 READY = Record("ready", "3.12.14", "2.13.0+cu130", ("hf",), 1_780_000_000.0)
 
 
