@@ -1,4 +1,4 @@
-"""Puts the public package `rankdeck` into a wheel; hatchling calls it. See docs/decisions/0028-one-public-name.md."""
+"""Adds the public package `rankdeck` and the tested versions to a wheel. See docs/decisions/0028-one-public-name.md."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ class WheelHook(BuildHookInterface):
     """An editable install reads `rankdeck` from the checkout, where a copy would hide it."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        """Adds the package to a wheel that is not editable."""
+        """Adds both to a wheel that is not editable."""
         if version != "editable":
             build_data["force_include"]["workers/sdk/rankdeck"] = "rankdeck"
+            build_data["force_include"]["constraints.txt"] = "rankdeck/_internal/constraints.txt"

@@ -112,6 +112,7 @@ def _transfer_all(wheel: Wheel, part: Path, report: Report, cancelled: Callable[
         ) as caught:
             if getattr(caught, "code", None) in _FINAL_STATUS:
                 raise _explained(wheel, caught) from caught
+            _close(caught)
             error = caught
         now = part.stat().st_size if part.is_file() else 0
         failures = 0 if now > before else failures + 1
@@ -128,6 +129,7 @@ def _transfer(wheel: Wheel, part: Path, report: Report, cancelled: Callable[[], 
         answer = urllib.request.urlopen(request, timeout=TIMEOUT_S)
     except urllib.error.HTTPError as error:
         if error.code == _RANGE_NOT_SATISFIABLE:  # all of it was there already, or more than all
+            _close(error)
             return True
         raise
     with answer:
@@ -164,6 +166,7 @@ def _pause(seconds: float, cancelled: Callable[[], bool]) -> None:
 
 def _explained(wheel: Wheel, error: Exception) -> DownloadError:
     host = urlsplit(wheel.url).hostname or "the package index"
+    _close(error)
     reason = getattr(error, "reason", None) or error
     if isinstance(error, urllib.error.HTTPError):
         step = "Sign in to your proxy, or ask who runs it." if error.code == 407 else "Try again later."
@@ -179,6 +182,12 @@ def _explained(wheel: Wheel, error: Exception) -> DownloadError:
         f"The connection to {host} broke, {ATTEMPTS} times in a row ({reason}).",
         "Check the network and a proxy, then try again; what has arrived is kept.",
     )
+
+
+def _close(error: Exception) -> None:
+    """An answer that is an error holds its connection."""
+    if isinstance(error, urllib.error.HTTPError):
+        error.close()
 
 
 def copy_local(path: Path, folder: Path) -> Path:
