@@ -233,17 +233,22 @@ Function Register
   WriteRegDWORD HKCU "${KEY}" "EstimatedSize" ${SIZE_KB}
   WriteRegDWORD HKCU "${KEY}" "NoModify" 1
   WriteRegDWORD HKCU "${KEY}" "NoRepair" 1
+  ${If} $Before != ""
+  ${AndIf} $Before != "${FOLDER}"
+    WriteRegStr HKCU "${KEY}" "PreviousFolder" "$Before" ; the way back, also after this version is installed again
+  ${EndIf}
   WriteRegStr HKCU "${KEY}" "VersionFolder" "${FOLDER}"
 FunctionEnd
 
 ; Removes what no launcher names and is not the version before. One that is in use stays until the next time.
 Function RemoveOldVersions
+  ReadRegStr $2 HKCU "${KEY}" "PreviousFolder"
   FindFirst $0 $1 "$INSTDIR\versions\*"
   ${DoWhile} $1 != ""
     ${If} $1 != "."
     ${AndIf} $1 != ".."
     ${AndIf} $1 != "${FOLDER}"
-    ${AndIf} $1 != $Before
+    ${AndIf} $1 != $2
       RMDir /r "$INSTDIR\versions\$1"
     ${EndIf}
     FindNext $0 $1
