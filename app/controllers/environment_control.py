@@ -78,17 +78,19 @@ class EnvironmentControl(QObject):
         def work() -> Environment | None:
             from core.environments.downloads import CancelledError
             from core.environments.make import make
-            from core.environments.record import choose, folder_of
+            from core.environments.record import choose, folder_of, read_environment
             from core.environments.wanted import default_name, wanted_for
             from core.machine.torch_builds import ENV_TORCH_INDEX
 
             folder = folder_of(parent, default_name("auto", driver))
             index = os.environ.get(ENV_TORCH_INDEX) or None
             wanted = wanted_for(folder, "auto", extras, driver, index, wheels)
-            try:
-                made = make(wanted, report, stop.is_set)
-            except CancelledError:
-                return None
+            made = read_environment(folder)
+            if made is None or made.record.state != "ready":  # one that is ready was only not chosen
+                try:
+                    made = make(wanted, report, stop.is_set)
+                except CancelledError:
+                    return None
             choose(made)
             return made
 

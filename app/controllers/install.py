@@ -10,7 +10,8 @@ import psutil
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from core.errors import RankdeckError, full_stop
+from core.environments.pip_failures import explain_pip
+from core.errors import RankdeckError, full_stop, sentences
 from core.machine.packages import Offer, missing_packages
 
 END_LIMIT_MS: Final = 3000
@@ -128,8 +129,6 @@ def explain(output: str, code: int) -> InstallError:
         output: The end of what it printed.
         code: Its exit code.
     """
-    if "No module named pip" in output:
-        return InstallError("This Python has no pip.", "Install pip with python -m ensurepip, then try again.")
     if "externally-managed-environment" in output:
         return InstallError(
             "This Python is managed by the operating system, which doesn't let pip change it.",
@@ -137,14 +136,9 @@ def explain(output: str, code: int) -> InstallError:
         )
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith("ERROR:")]
     reason = full_stop(lines[-1].removeprefix("ERROR:") if lines else f"pip ended with exit code {code}")
-    if any(word in output for word in ("ConnectionError", "NewConnectionError", "Temporary failure", "getaddrinfo")):
-        return InstallError(
-            f"The package index could not be reached. {reason}", "Check the network, then install again."
-        )
-    if "Permission denied" in output or "Access is denied" in output or "WinError 5" in output:
-        return InstallError(
-            f"Files could not be written. {reason}", "Close runs and windows that use this Python, then install again."
-        )
+    failure = explain_pip(output)
+    if failure.cause:
+        return InstallError(sentences(failure.cause, reason), failure.next_step)
     return InstallError(reason, "See the output for details. You can also run the command in a terminal.")
 
 

@@ -129,7 +129,7 @@ def run_self_test(
     topic = _LINKS.get(test.way, FIT)
     if platform.torch_version is None:
         test_topic = topic if test.way != "compute" else Topic("compute", test.name, SELF_TESTS, "PyTorch computes.")
-        return [test_topic.not_tried("PyTorch is not installed", "Install it: pip install torch")]
+        return [test_topic.not_tried("PyTorch is not installed", "Set it up: rankdeck environment make")]
     if test.why_not:
         return [topic.not_tried(f"not tried: {test.why_not}")]
     if test.way == "fit" and test.run is not None:

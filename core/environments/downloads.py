@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import hashlib
 import http.client
 import os
 import shutil
@@ -19,7 +17,7 @@ from urllib.parse import urlsplit
 
 from core.environments.pip_report import Wheel
 from core.errors import RankdeckError
-from core.files.atomic import explained
+from core.files.atomic import explained, sha256_file
 from core.formatting import byte_size
 
 TIMEOUT_S: Final = 30.0
@@ -77,14 +75,14 @@ def download(wheel: Wheel, folder: Path, report: Report, cancelled: Callable[[],
         CancelledError: `cancelled`.
     """
     target, part = folder / wheel.file_name, folder / f"{wheel.file_name}.part"
-    if target.is_file() and _sha256(target) == wheel.sha256:
+    if target.is_file() and sha256_file(target) == wheel.sha256:
         report(target.stat().st_size)
         return target
     with explained(f"{folder} could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
     report(part.stat().st_size if part.is_file() else 0)
     _transfer_all(wheel, part, report, cancelled)
-    if _sha256(part) != wheel.sha256:
+    if sha256_file(part) != wheel.sha256:
         part.unlink()
         raise DownloadError(
             f"{wheel.file_name} arrived, but differs from what the package index promised.",
@@ -196,25 +194,18 @@ def copy_local(path: Path, folder: Path) -> Path:
     Raises:
         PreflightError: It cannot be read, or the disk is full.
     """
-    target = folder / path.name
+    target, part = folder / path.name, folder / f"{path.name}.part"
     with explained(f"{path} could not be copied to {folder}"):
         folder.mkdir(parents=True, exist_ok=True)
-        if not target.exists():
-            try:
-                os.link(path, target)
-            except OSError:
-                shutil.copyfile(path, target)
+        part.unlink(missing_ok=True)
+        try:
+            os.link(path, part)
+        except OSError:
+            shutil.copyfile(path, part)
+        part.replace(target)  # a copy that was cut short is never taken for the file
     return target
 
 
 def text_of(done: int, total: int) -> str:
     """ "1.2 GB of 2.6 GB"."""
     return f"{byte_size(done)} of {byte_size(total)}" if total else byte_size(done)
-
-
-def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
-    with contextlib.suppress(FileNotFoundError), path.open("rb") as stream:
-        while chunk := stream.read(1 << 20):
-            digest.update(chunk)
-    return digest.hexdigest()

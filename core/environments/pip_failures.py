@@ -23,13 +23,14 @@ class PipFailure:
 
 _CERTIFICATE: Final = ("certificate verify failed", "certificate_verify_failed")
 _NETWORK: Final = (
-    "name resolution", "getaddrinfo failed", "new connection", "network is unreachable", "connection refused",
-    "proxyerror", "read timed out", "connect timeout", "connection aborted", "connection reset", "sslerror",
-    "max retries exceeded", "connection broken",
+    "name resolution", "getaddrinfo failed", "new connection", "newconnectionerror", "network is unreachable",
+    "connection refused", "proxyerror", "read timed out", "connect timeout", "connection aborted", "connection reset",
+    "sslerror", "max retries exceeded", "connection broken",
 )  # fmt: skip
 _DISK: Final = ("no space left on device", "errno 28", "not enough space on the disk", "winerror 112", "quota exceeded")
 _NO_BUILD: Final = ("no matching distribution found", "could not find a version")
 _PERMISSION: Final = ("permission denied", "winerror 5]", "winerror 32]", "read-only file system")
+_CONFLICT: Final = ("resolutionimpossible",)
 _NO_PIP: Final = ("no module named pip",)
 _FAILURES: Final = (
     (_DISK, PipFailure("The disk is full.", "Free some space, then try again.")),
@@ -42,6 +43,9 @@ _FAILURES: Final = (
     (_NO_BUILD, PipFailure(
         "pip found no build of a package for this Python and platform.",
         "Try Python 3.11, 3.12 or 3.13: packages often do not support the newest Python yet.", True)),
+    (_CONFLICT, PipFailure(
+        "No set of versions suits all packages.",
+        "Take out settings of pip that hold back versions (pip config list), then try again.")),
     (_PERMISSION, PipFailure(
         "A file could not be written.",
         "Close programs that use the environment, check that its folder can be written, and try again.")),

@@ -163,7 +163,7 @@ def check_torch(platform: Platform) -> None:
     version = platform.torch_version
     if version is None:
         raise PreflightError(
-            "PyTorch is not installed in this Python.", "Install it: pip install torch", title="PyTorch is missing"
+            "PyTorch is not installed.", "Set it up.", option="rankdeck environment make", title="PyTorch is missing"
         )
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_TORCH:

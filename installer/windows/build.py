@@ -19,15 +19,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from installer.windows.inputs import WINDOW_PACKAGES, BuildError, check_python, read_inputs, sha256
+from installer.windows.launchers import LAUNCHERS, launcher_bytes
+from installer.windows.nsis import ICON, make_installer
+from installer.windows.payload import install_wheels, payload_id, unpack_python
+from installer.windows.version_folder import write_manifest
+
 ROOT: Final = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
-
-from installer.windows.inputs import WINDOW_PACKAGES, BuildError, check_python, read_inputs, sha256  # noqa: E402
-from installer.windows.launchers import LAUNCHERS, launcher_bytes  # noqa: E402
-from installer.windows.nsis import ICON, make_installer  # noqa: E402
-from installer.windows.payload import install_wheels, payload_id, unpack_python  # noqa: E402
-from installer.windows.version_folder import write_manifest  # noqa: E402
-
 _PIP: Final = (sys.executable, "-m", "pip", "--disable-pip-version-check", "--no-input", "-q")
 _FOR_WINDOWS: Final = ("--only-binary", ":all:", "--platform", "win_amd64", "--implementation", "cp")
 

@@ -3,7 +3,7 @@
     pytest -m benchmark -s tests/benchmarks/bench_speedup.py               all of them: about fifteen minutes
     python -m tests.benchmarks.bench_speedup minigpt --modes ddp fsdp     some of them
 
-A turn for each mode: it is predicted anew, from timed steps and a measured link; then one device and all devices are
+A turn for each mode: it is predicted again, from timed steps and a measured link; then one device and all devices are
 trained for some steps, one run at a time. So the machine is about as fast for all figures of a row. Speed-up is in
 samples a second, over one device with all processor threads.
 """

@@ -55,10 +55,12 @@ class EnvironmentDialog(QDialog):
         self.place = ElidedLabel()
         self.place.set_full_text(str(folder))
         self.change = QPushButton("C&hange…")
+        self.change.setAutoDefault(False)
         self.change.clicked.connect(self._on_change_clicked)
         self.extras = {extra.name: QCheckBox(extra.title) for extra in EXTRAS}
         self.offline = QPushButton("&Take wheels from a folder…")
         self.offline.setToolTip("For a PC without a network: a folder that holds all wheels. Nothing is downloaded.")
+        self.offline.setAutoDefault(False)
         self.offline.clicked.connect(self._on_offline_clicked)
         self.from_folder = muted_label()
         self.from_folder.hide()
@@ -67,6 +69,7 @@ class EnvironmentDialog(QDialog):
         self.start = primary_button("&Start")
         self.start.clicked.connect(self._on_start_clicked)
         self.stop = QPushButton("&Close")
+        self.stop.setAutoDefault(False)
         self.stop.clicked.connect(self.reject)
         self._lay_out(build)
 
@@ -83,6 +86,7 @@ class EnvironmentDialog(QDialog):
             spacing=8, margins=(16, 16, 16, 12),
         )  # fmt: skip
         self.bar.hide()
+        self.start.setDefault(True)
 
     @property
     def chosen_extras(self) -> tuple[str, ...]:
@@ -104,11 +108,13 @@ class EnvironmentDialog(QDialog):
         """Why it stopped."""
         self._end(_LEFT)
         self.notice.show_error(error)
+        self._grow()
 
     def show_done(self, text: str) -> None:
         """It is ready."""
         self._end(text)
         self.start.hide()
+        self._let_choose(False)
         self.stop.setFocus()
 
     def reject(self) -> None:
@@ -125,9 +131,9 @@ class EnvironmentDialog(QDialog):
         self.notice.clear()
         self.start.setEnabled(False)
         self.stop.setText("&Pause")
-        for widget in (self.change, self.offline, *self.extras.values()):
-            widget.setEnabled(False)
+        self._let_choose(False)
         self.bar.show()
+        self._grow()
         self.start_requested.emit(self.folder, self.chosen_extras, self.wheels)
 
     def _end(self, text: str) -> None:
@@ -138,6 +144,11 @@ class EnvironmentDialog(QDialog):
         self.start.setEnabled(True)
         self.stop.setText("&Close")
         self.stop.setEnabled(True)
+        self._let_choose(True)  # a wrong folder is what stops it most often
+
+    def _let_choose(self, may_choose: bool) -> None:
+        for widget in (self.change, self.offline, *self.extras.values()):
+            widget.setEnabled(may_choose)
 
     def _on_change_clicked(self) -> None:
         chosen = QFileDialog.getExistingDirectory(self, "Where PyTorch is kept", str(self.folder))
@@ -154,3 +165,13 @@ class EnvironmentDialog(QDialog):
         self.wheels = folder
         self.from_folder.setText("" if folder is None else f"Everything is taken from {folder}; nothing is downloaded.")
         self.from_folder.setVisible(folder is not None)
+        self._grow()
+
+    def _grow(self) -> None:
+        """Makes room for what is shown now; a dialog does not grow by itself."""
+        layout = self.layout()
+        if layout is not None:
+            layout.activate()
+            needed = layout.totalHeightForWidth(self.width())
+            if needed > self.height():
+                self.resize(self.width(), needed)

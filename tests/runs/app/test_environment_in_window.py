@@ -105,6 +105,9 @@ def test_what_is_missing_is_said_with_a_next_step(
     start(dialog, qtbot, wheels, tmp_path / "environments")
     qtbot.waitUntil(dialog.notice.isVisible, timeout=MADE_MS)
     assert dialog.start.isEnabled() and dialog.start.text() == "&Continue"
+    assert dialog.offline.isEnabled() and dialog.change.isEnabled(), "the folder was wrong, so another can be chosen"
+    boxes = list(dialog.extras.values())
+    assert all(box.height() >= box.sizeHint().height() for box in boxes), "the dialog grew with its message"
     assert chosen_python() is None
 
 

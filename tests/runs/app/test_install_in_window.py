@@ -157,7 +157,7 @@ def test_a_run_that_lacks_a_package_offers_it_too(open_sheet: OpenWindow) -> Non
         ("/usr/bin/python: No module named pip", "no pip", "ensurepip"),
         ("error: externally-managed-environment\n", "managed by the operating system", "bootstrap.py"),
         ("WARNING: NewConnectionError\nERROR: No matching distribution found for x", "could not be reached", "network"),
-        ("ERROR: Could not install: [WinError 5] Access is denied", "could not be written", "Close runs"),
+        ("ERROR: Could not install: [WinError 5] Access is denied", "could not be written", "Close programs"),
         ("Segmentation fault", "exit code 3", "in a terminal"),
     ],
 )

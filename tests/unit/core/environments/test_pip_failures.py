@@ -19,6 +19,7 @@ pytestmark = pytest.mark.windows
         ("ERROR: No matching distribution found for torch==2.13.0+cu130", "found no build", True),
         ("PermissionError: [WinError 5] Access is denied", "could not be written", False),
         ("/usr/bin/python: No module named pip", "has no pip", False),
+        ("ERROR: ResolutionImpossible: for help visit", "No set of versions", False),
         ("something new", "", False),
     ],
 )

@@ -120,7 +120,7 @@ def test_ranks_in_step_wait_for_whichever_is_slowest() -> None:
     waits = {**FOUND.steps, ("cpu", 4, 2): replace(FOUND.steps["cpu", 4, 2], wait_s=0.1)}
     found = times(found=replace(FOUND, steps=waits))
     assert found["ddp"].step_s == pytest.approx(1.3)
-    assert found["independent"].step_s == pytest.approx(1.18), "each goes on by itself"
+    assert found["independent"].step_s == pytest.approx(1.18), "each continues by itself"
 
 
 def test_what_was_not_measured_is_not_guessed() -> None:
