@@ -76,7 +76,7 @@ def has_pip(python: Path, folder: Path, cancelled: Callable[[], bool]) -> bool:
     if not python.is_file():
         return False
     answer = run_program((str(python), *_PIP, "--version"), folder, clean_environment(), _VERSION_LIMIT_S, cancelled)
-    return answer.in_time and answer.last_line.startswith("pip ")
+    return answer.code == 0
 
 
 def run_pip(python: Path, folder: Path, arguments: Sequence[str], cancelled: Callable[[], bool]) -> None:
@@ -89,7 +89,7 @@ def run_pip(python: Path, folder: Path, arguments: Sequence[str], cancelled: Cal
     log = folder / LOG
     began = log.stat().st_size if log.is_file() else 0
     answer = run_program((str(python), *_PIP, *arguments), folder, clean_environment(), _LIMIT_S, cancelled)
-    if answer.outcome == "exited normally":
+    if answer.code == 0:
         return
     with log.open("rb") as stream:
         stream.seek(max(began, log.stat().st_size - _TAIL_BYTES))

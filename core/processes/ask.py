@@ -26,7 +26,7 @@ class Answer:
 
     Attributes:
         values: The last JSON object that it printed. None if there is none, or if it failed without naming a cause.
-        last_line: The last line of its output.
+        last_line: The last line of its output that has text.
         outcome: How it ended: "exited normally", …; "is running" if it took too long.
         in_time: Whether it ended by itself.
         code: Its exit code; None if it did not end.
@@ -128,7 +128,9 @@ def read_answer(child: Child) -> Answer:
     values = next((values for line in reversed(lines) if isinstance(values := _json(line), dict)), None)
     if values is not None and code != 0 and not values.get("cause"):
         values = None
-    return Answer(values, lines[-1].strip() if lines else "", child.outcome, code is not None, code)
+    # pip ends its lines with \r\r\n on Windows, which reads as a line and an empty one.
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    return Answer(values, last, child.outcome, code is not None, code)
 
 
 def _json(line: str) -> object:
