@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.machine.torch_builds import (
     ENV_TORCH_INDEX,
+    choose_build,
     has_nvidia_driver,
     pinned_torch_version,
     read_driver,
@@ -145,8 +146,9 @@ def _install_deepspeed(
 def _install_torch(pip: Pip, constraints: Path, progress: ProgressLine) -> None:
     """Tries the places that may have the right build, best first."""
     version = pinned_torch_version(constraints.read_text(encoding="utf-8"))
-    driver = read_driver() if has_nvidia_driver(sys.platform) else None
-    sources = torch_sources(sys.platform, version, driver, os.environ.get(ENV_TORCH_INDEX) or None)
+    build = choose_build(read_driver() if has_nvidia_driver(sys.platform) else None)
+    progress.say(" ".join(part for part in (f"{build.title}:", build.reason, build.advice) if part))
+    sources = torch_sources(sys.platform, version, build.tag, os.environ.get(ENV_TORCH_INDEX) or None)
     failure: PipError | None = None
     for source in sources:
         progress.say(f"installing {source.label}")

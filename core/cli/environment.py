@@ -5,17 +5,21 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
+from core.environments.differences import differences_text, find_differences
 from core.environments.downloads import CancelledError
+from core.environments.make import check_disk, look
 from core.environments.make import make as make_environment
+from core.environments.places import Places, current_places, environment_folders, keep_places, places_on
+from core.environments.plan import Wanted
 from core.environments.record import (
     Environment,
     choose,
-    environments_folder,
     executable_in,
     folder_of,
     list_environments,
@@ -23,20 +27,21 @@ from core.environments.record import (
     remove,
 )
 from core.environments.wanted import BUILDS, default_name, wanted_for
-from core.errors import UsageError
-from core.formatting import UNKNOWN, listed, moment
-from core.machine.torch_builds import ENV_TORCH_INDEX, has_nvidia_driver, read_driver
+from core.errors import UsageError, sentences
+from core.formatting import UNKNOWN, byte_size, listed, moment
+from core.machine.drives import drive_of, free_bytes
+from core.machine.torch_builds import ENV_TORCH_INDEX, BuildChoice, choose_build, has_nvidia_driver, read_driver
 from core.training_python import training_python
 
 
 def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Does what is asked; exit code 130 after Ctrl+C, which leaves what has arrived for the next time."""
-    parent = Path(arguments.folder).expanduser().absolute() if arguments.folder else environments_folder()
     if arguments.action == "make":
-        return _make(arguments, parent, terminal)
+        return _make(arguments, terminal)
+    parents = (_path(arguments.folder),) if arguments.folder else environment_folders()
     if arguments.action == "list":
-        return _list(arguments, parent, terminal)
-    found = _named(arguments, parent)
+        return _list(arguments, parents, terminal)
+    found = _named(arguments, parents)
     if arguments.action == "use":
         choose(found)
         terminal.say(_use(found))
@@ -46,19 +51,29 @@ def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def _make(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> int:
+def _path(text: str) -> Path:
+    return Path(text).expanduser().absolute()
+
+
+def _make(arguments: argparse.Namespace, terminal: Terminal) -> int:
     build = arguments.build or "auto"
     if build not in BUILDS:
         raise UsageError(f"There is no build {build!r:.80}.", f"Choose from {listed(BUILDS)}.")
+    places, now = _places(arguments), current_places()
     driver = read_driver() if build == "auto" and has_nvidia_driver(sys.platform) else None
-    folder = folder_of(parent, arguments.name or default_name(build, driver))
-    wheels = Path(arguments.wheels).expanduser().absolute() if arguments.wheels else None
+    folder = folder_of(places.environments, arguments.name or default_name(build, driver))
+    wheels = _path(arguments.wheels) if arguments.wheels else None
     if wheels is not None and not wheels.is_dir():
         raise UsageError(f"{wheels} is not a folder.", "Give the folder that holds the wheels.")
     index = os.environ.get(ENV_TORCH_INDEX) or None
     wanted = wanted_for(folder, build, arguments.extra or (), driver, index, wheels)
+    choice = choose_build(driver) if build == "auto" else BuildChoice(build, "It was asked for.")
     with counted_interrupts() as interrupts:
         try:
+            _say_sizes(wanted, choice, terminal, lambda: interrupts.count > 0)
+            if arguments.dry_run:
+                return 0
+            keep_places(places)
             made = make_environment(wanted, lambda now: terminal.progress(now.text), lambda: interrupts.count > 0)
         except CancelledError:
             terminal.end_progress()
@@ -69,11 +84,40 @@ def _make(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> in
     if arguments.json:
         terminal.json(_values(made))
     terminal.say(f"{made.name} is ready (torch {made.record.torch}). {_use(made)}")
+    if places.runs != now.runs:
+        terminal.say(f"New runs are kept in {places.runs}. Those in {now.runs} stay there.")
     return 0
 
 
-def _list(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> int:
-    found = list_environments(parent)
+def _places(arguments: argparse.Namespace) -> Places:
+    """Where things are to be kept: on the drive that is named, each in the folder that is named for it."""
+    places = current_places()
+    if arguments.drive:
+        places = places_on(_path(arguments.drive), places)
+    return Places(
+        _path(arguments.folder) if arguments.folder else places.environments,
+        _path(arguments.models) if arguments.models else places.models,
+        _path(arguments.runs) if arguments.runs else places.runs,
+    )
+
+
+def _say_sizes(wanted: Wanted, choice: BuildChoice, terminal: Terminal, cancelled: Callable[[], bool]) -> None:
+    """What is downloaded and how much room there is, before anything is."""
+    terminal.say(sentences(f"{choice.title}.", choice.reason, choice.advice))
+    terminal.progress("Asking for sizes")
+    try:
+        plan = look(wanted, cancelled)
+    finally:
+        terminal.end_progress()
+    free = free_bytes(wanted.folder)
+    room = f"Free on {drive_of(wanted.folder)}: {byte_size(free)}."
+    terminal.say(f"{'Download: size unknown. Installed: size unknown.' if plan is None else plan.text} {room}")
+    if plan is not None:
+        check_disk(plan, wanted.folder)
+
+
+def _list(arguments: argparse.Namespace, parents: Sequence[Path], terminal: Terminal) -> int:
+    found = [one for parent in parents for one in list_environments(parent)]
     if arguments.json:
         terminal.json([_values(one) for one in found])
         return 0
@@ -81,8 +125,11 @@ def _list(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> in
         headings = ("NAME", "STATE", "PYTHON", "TORCH", "EXTRAS", "CREATED")
         terminal.table(headings, [_row(one) for one in found])
     else:
-        terminal.say(f"There are no environments in {parent}. Make one: rankdeck environment make")
+        terminal.say(f"There are no environments in {parents[0]}. Make one: rankdeck environment make")
     terminal.say(f"Runs are trained with {training_python().executable}")
+    for one in found:
+        if one.is_chosen and (text := differences_text(find_differences(one))):
+            terminal.say(f"{one.name}: {text} Make another one beside it: rankdeck environment make NAME")
     return 0
 
 
@@ -113,12 +160,13 @@ def _values(one: Environment) -> dict[str, object]:
     }
 
 
-def _named(arguments: argparse.Namespace, parent: Path) -> Environment:
+def _named(arguments: argparse.Namespace, parents: Sequence[Path]) -> Environment:
     if not arguments.name:
         raise UsageError("No environment was named.", "To list them: rankdeck environment")
-    found = read_environment(folder_of(parent, arguments.name))
-    if found is None:
+    found = [one for parent in parents if (one := read_environment(folder_of(parent, arguments.name))) is not None]
+    if not found:
+        places = listed([str(parent) for parent in parents])
         raise UsageError(
-            f"There is no environment {arguments.name!r:.80} in {parent}.", "rankdeck environment lists them."
+            f"There is no environment {arguments.name!r:.80} in {places}.", "rankdeck environment lists them."
         )
-    return found
+    return found[0]

@@ -213,7 +213,13 @@ def _add_environment(environment: Parser) -> None:
     environment.add_argument("--build", metavar="BUILD", help="Of PyTorch: auto, cpu, cu126, cu130. Default: auto.")
     environment.add_argument("--extra", metavar="NAME", action="append", help="bpe, data, hf, rl or deepspeed.")
     environment.add_argument("--wheels", metavar="PATH", help="A folder of wheels; nothing is downloaded.")
-    environment.add_argument("--folder", metavar="PATH", help="Where environments are kept.")
+    environment.add_argument(
+        "--drive", metavar="PATH", help="make: a drive or folder for environments, models and new runs."
+    )
+    environment.add_argument("--folder", metavar="PATH", help="Where environments are kept; make remembers it.")
+    environment.add_argument("--models", metavar="PATH", help="make: where Hugging Face's downloads are kept.")
+    environment.add_argument("--runs", metavar="PATH", help="make: where new runs are kept.")
+    environment.add_argument("--dry-run", action="store_true", help="make: say how large it is, and make nothing.")
     _add_json(environment)
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final
 from core.errors import DatasetError
 from core.machine.packages import check_packages
 from core.parsing import parse_json
+from core.paths import model_variables
 
 HUB: Final = "hf://"
 ALLOW_DOWNLOAD: Final = "allow_download"
@@ -97,7 +98,8 @@ def not_here(name: HubName, size_text: str = "") -> DownloadNeededError:
 
 def cache_folder() -> Path:
     """Where the `datasets` package keeps what it has prepared."""
-    configured = os.environ.get("HF_DATASETS_CACHE", "").strip()
+    chosen = model_variables(os.environ).get("HF_DATASETS_CACHE", "")
+    configured = os.environ.get("HF_DATASETS_CACHE", "").strip() or chosen
     if configured:
         return Path(configured).expanduser()
     home = os.environ.get("HF_HOME", "").strip()

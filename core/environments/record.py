@@ -14,7 +14,6 @@ from typing import Any, Final, Literal
 from core.errors import PreflightError, UsageError
 from core.files.atomic import explained, write_atomic
 from core.parsing import ParseError, parse_json
-from core.paths import data_folder
 from core.records import RecordError, read_record
 from core.training_python import FORMAT as CHOICE_FORMAT
 from core.training_python import choice_file, chosen_python
@@ -68,11 +67,6 @@ class Environment:
         return chosen_python() == executable_in(self.folder)
 
 
-def environments_folder() -> Path:
-    """Where environments are made unless another drive was chosen."""
-    return data_folder() / "environments"
-
-
 def executable_in(folder: Path) -> Path:
     """The interpreter of an environment."""
     return folder / "python" / "python.exe" if _WINDOWS else folder / "python" / "bin" / "python"
@@ -87,6 +81,18 @@ def folder_of(parent: Path, name: str) -> Path:
     if not _NAME.fullmatch(name) or name.endswith("."):
         raise UsageError(f"{name!r:.80} is not a name for an environment.", "Use letters, digits, dots, + and -.")
     return parent / name
+
+
+def free_folder(parent: Path, name: str) -> Path:
+    """The folder for another environment beside those that are there: "torch-2.13.0-cu130", "torch-2.13.0-cu130-2".
+
+    One of that name that is not complete is completed.
+    """
+    number, folder = 1, folder_of(parent, name)
+    while (found := read_environment(folder)) is not None and found.record.state == "ready":
+        number += 1
+        folder = folder_of(parent, f"{name}-{number}")
+    return folder
 
 
 def list_environments(parent: Path) -> list[Environment]:
