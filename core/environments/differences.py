@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.environments.record import Environment, executable_in
+from core.environments.record import RECORD, Environment, executable_in, list_environments, read_environment
 from core.formatting import listed
-from core.training_python import package_folder
+from core.training_python import package_folder, training_python
 
 _PIN: Final = re.compile(r"^([A-Za-z0-9][\w.-]*)==([^\s;]+)(?:\s*;\s*(.*))?$", re.MULTILINE)
 _SYSTEM: Final = re.compile(r"sys_platform\s*==\s*['\"](\w+)['\"]")
@@ -53,6 +53,35 @@ def find_differences(environment: Environment, constraints: Path | None = None) 
         return ()
     found = importlib.metadata.distributions(path=[str(packages)])
     return compare({one.name: one.version for one in found if one.name}, parse_pins(text))
+
+
+def find_suitable(parent: Path, name: str, extras: Iterable[str]) -> Environment | None:
+    """An environment that is there already and needs nothing: complete, with these extras and the tested versions.
+
+    Args:
+        parent: The folder of environments.
+        name: What one of this build is called; "NAME-2" and so on are others of it.
+        extras: What is to be in it.
+    """
+    wanted = set(extras)
+    for one in list_environments(parent):
+        number = one.name.removeprefix(f"{name}-")
+        is_same_build = one.name == name or number.isdigit()
+        has_all = one.record.state == "ready" and wanted <= set(one.record.extras)
+        if is_same_build and has_all and not find_differences(one):
+            return one
+    return None
+
+
+def present_differences() -> str:
+    """What differs in the environment that trains now, as text; empty where nothing does, or it is not one of ours."""
+    executable = training_python().executable
+    folder = next((place for place in executable.parents if (place / RECORD).is_file()), None)
+    found = None if folder is None else read_environment(folder)
+    if found is None or executable_in(found.folder) != executable:
+        return ""
+    text = differences_text(find_differences(found))
+    return text and f"Your environment {found.name} is from an earlier Rankdeck. {text}"
 
 
 def parse_pins(constraints: str, system: str = sys.platform) -> dict[str, str]:

@@ -24,6 +24,8 @@ from core.machine.torch_builds import TorchSource
 
 TORCH: Final = "torch"
 _WHEELS_ONLY: Final = ("--only-binary", ":all:")
+_METADATA_ONLY: Final = ("--use-feature", "fast-deps")
+"""An index that does not have a wheel's metadata in a file of its own is asked for the end of the wheel."""
 _STAND_IN: Final = "stand-in"
 
 
@@ -150,7 +152,7 @@ def _resolve(
     cancelled: Cancelled,
 ) -> tuple[Wheel, ...]:
     listing = folder / "report.json"
-    command = ["install", "--dry-run", "--ignore-installed", "--report", str(listing), *_WHEELS_ONLY]
+    command = ["install", "--dry-run", "--ignore-installed", "--report", str(listing), *_WHEELS_ONLY, *_METADATA_ONLY]
     constraints = ["-c", str(wanted.constraints)]
     try:
         source = source_options(wanted.wheels, index)
