@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import IO, Final
 from urllib.parse import urlsplit
 
+from core.environments.machine_faults import certificate_fault, proxy_text
 from core.environments.pip_report import Wheel
-from core.errors import RankdeckError
+from core.errors import RankdeckError, sentences
 from core.files.atomic import explained, sha256_file
 from core.formatting import byte_size
 
@@ -42,20 +43,6 @@ class DownloadError(RankdeckError):
 
 class CancelledError(Exception):
     """The person has stopped it."""
-
-
-def size_of(wheel: Wheel) -> int:
-    """Its bytes as its server says; 0 where it does not.
-
-    Raises:
-        DownloadError: The server cannot be reached, or does not have it.
-    """
-    request = urllib.request.Request(wheel.url, method="HEAD")
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-            return int(answer.headers.get("Content-Length") or 0)
-    except (OSError, http.client.HTTPException) as error:
-        raise _explained(wheel, error) from error
 
 
 def download(wheel: Wheel, folder: Path, report: Report, cancelled: Callable[[], bool]) -> Path:
@@ -108,7 +95,7 @@ def _transfer_all(wheel: Wheel, part: Path, report: Report, cancelled: Callable[
             ConnectionError,
             ssl.SSLError,
         ) as caught:
-            if getattr(caught, "code", None) in _FINAL_STATUS:
+            if getattr(caught, "code", None) in _FINAL_STATUS or _is_certificate(caught):
                 raise _explained(wheel, caught) from caught
             _close(caught)
             error = caught
@@ -170,16 +157,20 @@ def _explained(wheel: Wheel, error: Exception) -> DownloadError:
         step = "Sign in to your proxy, or ask who runs it." if error.code == 407 else "Try again later."
         return DownloadError(f"{host} answered {error.code} for {wheel.file_name}.", step)
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return DownloadError(
-            f"The certificate of {host} was not accepted: {reason.verify_message}.",
-            "Check the date of this PC. Behind a proxy that reads TLS, set SSL_CERT_FILE to its certificate.",
-        )
+        fault = certificate_fault(host, f"{reason.verify_message} {reason}")
+        return DownloadError(fault.cause, fault.next_step)
     if isinstance(reason, socket.gaierror):
-        return DownloadError(f"{host} was not found.", "Check the network, or choose a folder of wheels.")
+        cause = sentences(f"{host} was not found.", proxy_text(os.environ))
+        return DownloadError(cause, "Check the network, or choose a folder of wheels.")
     return DownloadError(
-        f"The connection to {host} broke, {ATTEMPTS} times in a row ({reason}).",
+        sentences(f"The connection to {host} broke, {ATTEMPTS} times in a row ({reason}).", proxy_text(os.environ)),
         "Check the network and a proxy, then try again; what has arrived is kept.",
     )
+
+
+def _is_certificate(error: Exception) -> bool:
+    """It will not be accepted the next time either."""
+    return isinstance(getattr(error, "reason", None) or error, ssl.SSLCertVerificationError)
 
 
 def _close(error: Exception) -> None:

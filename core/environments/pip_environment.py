@@ -23,6 +23,17 @@ def clean(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name.upper() not in unwanted}
 
 
+def wheels_folder(environ: Mapping[str, str]) -> Path | None:
+    """The folder of wheels that a person named for the setup of a checkout; None where they named none."""
+    text = environ.get(ENV_WHEELS, "").strip()
+    return Path(text).expanduser().absolute() if text else None
+
+
+def without_python_home(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables for a Python of ours, which finds its files by itself; a person's modules stay on its path."""
+    return {name: value for name, value in environ.items() if name.upper() != "PYTHONHOME"}
+
+
 def source_options(wheels: Path | None, index: str | None) -> list[str]:
     """pip's options on where packages come from.
 

@@ -12,7 +12,7 @@ from typing import Final
 
 from core.environments.downloads import CancelledError
 from core.environments.pip_environment import clean
-from core.environments.pip_failures import explain_pip
+from core.environments.pip_failures import error_line, explain_pip
 from core.errors import RankdeckError, sentences
 from core.machine.packages import installed_version
 from core.processes.ask import Answer, read_answer, wait_until_ended
@@ -139,6 +139,5 @@ def run_pip(pip: Sequence[str], folder: Path, arguments: Sequence[str], cancelle
         stream.seek(max(began, log.stat().st_size - _TAIL_BYTES))
         output = stream.read().decode("utf-8", errors="replace")
     failure = explain_pip(output)
-    error = next((line for line in reversed(output.splitlines()) if line.startswith("ERROR:")), answer.last_line)
-    cause = sentences(failure.cause, error.removeprefix("ERROR:").strip()[:_SHOWN])
+    cause = sentences(failure.cause, (error_line(output) or answer.last_line)[:_SHOWN])
     raise PipFailedError(cause, sentences(failure.next_step, f"See {log}."), missing=failure.missing)
