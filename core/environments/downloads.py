@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from core.environments.machine_faults import certificate_fault, proxy_text
 from core.environments.pip_report import Wheel
 from core.errors import RankdeckError, sentences
-from core.files.atomic import explained, sha256_file
+from core.files.atomic import explained, replace_with_retry, sha256_file
 from core.formatting import byte_size
 
 TIMEOUT_S: Final = 30.0
@@ -70,12 +70,14 @@ def download(wheel: Wheel, folder: Path, report: Report, cancelled: Callable[[],
     report(part.stat().st_size if part.is_file() else 0)
     _transfer_all(wheel, part, report, cancelled)
     if sha256_file(part) != wheel.sha256:
-        part.unlink()
+        with explained(f"{part} could not be removed"):
+            part.unlink()
         raise DownloadError(
             f"{wheel.file_name} arrived, but differs from what the package index promised.",
             "Try again. If it differs again, a proxy or an antivirus program changes downloads.",
         )
-    part.replace(target)
+    with explained(f"{target} could not be written"):
+        replace_with_retry(part, target)
     return target
 
 
@@ -193,7 +195,7 @@ def copy_local(path: Path, folder: Path) -> Path:
             os.link(path, part)
         except OSError:
             shutil.copyfile(path, part)
-        part.replace(target)  # a copy that was cut short is never taken for the file
+        replace_with_retry(part, target)  # a copy that was cut short is never taken for the file
     return target
 
 

@@ -87,7 +87,7 @@ class Plan:
         if not files:
             first = "Nothing is downloaded."
         elif self.unknown == files:
-            first = f"Download: size unknown ({files} files)."
+            first = f"Download: size unknown ({files} file{'' if files == 1 else 's'})."
         elif self.unknown:
             first = f"Download: more than {byte_size(self.download)} ({self.unknown} of {files} files of unknown size)."
         else:

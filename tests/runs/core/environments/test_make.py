@@ -69,6 +69,7 @@ def made(wanted: Wanted) -> tuple[Environment, list[Progress]]:
 @pytest.mark.windows
 def test_it_is_made_tested_and_complete(wanted: Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/not/ours")
+    monkeypatch.setenv("PYTHONHOME", "/not/ours")
     monkeypatch.setenv("PIP_TARGET", "/nowhere")
     environment, told = made(wanted)
     assert environment == read_environment(wanted.folder)
