@@ -36,10 +36,12 @@ def never() -> bool:
 
 @pytest.fixture(autouse=True)
 def _plain_pip(monkeypatch: pytest.MonkeyPatch) -> None:
+    unwanted = ("REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE", "SSL_CERT_DIR")
     for name in [name for name in os.environ if name.startswith("PIP_") or name.lower().endswith("_proxy")]:
         monkeypatch.delenv(name)
+    for name in unwanted:
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
-    monkeypatch.setenv("PIP_RETRIES", "0")
 
 
 @pytest.fixture
