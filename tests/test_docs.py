@@ -98,7 +98,7 @@ OF_OTHERS = {
     "--self-test", "--zip", "--history", "--price-kwh", "--price-gpu-hour", "--save", "--help", "--logdir", "--csv",
     "--strict", "--seconds",
 }  # fmt: skip
-OF_SETUP = {"--wheels", "--sign", "--build", "--extra"}
+OF_SETUP = {"--wheels", "--sign", "--build", "--extra", "--drive", "--models", "--runs"}
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 

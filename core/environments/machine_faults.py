@@ -33,7 +33,7 @@ def certificate_fault(server: str, message: str, now: float | None = None) -> Fa
     """Why a server's certificate was not accepted: most often the clock, or a proxy that reads what is sent.
 
     Args:
-        server: As the beginning of a sentence goes on: "the package index", "files.example.org".
+        server: In the middle of a sentence: "the package index", "files.example.org".
         message: What TLS said.
         now: Unix seconds; None: now.
     """

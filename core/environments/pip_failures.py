@@ -68,7 +68,7 @@ _FAILURES: Final = (
         "Check the network and pip's proxy settings, then try again; downloads so far are kept.", True)),
     (_DAMAGED, PipFailure(
         "A package's file is damaged.",
-        "Try again. If it comes from a folder of wheels, copy that file there anew.")),
+        "Try again. If it comes from a folder of wheels, copy that file there again.")),
     (_NO_BUILD, PipFailure(
         "pip found no build of a package for this Python and platform.",
         f"Use a Python from {SUPPORTED}: packages often do not support the newest one yet.", True)),

@@ -63,7 +63,7 @@ def measure_all(wheels: Sequence[Wheel], cancelled: Callable[[], bool] = lambda:
 
 
 def measure(wheel: Wheel) -> WheelSize:
-    """The size of one; unknown where nobody says."""
+    """The size of one; unknown where the server does not say."""
     path = local_path(wheel)
     if path is not None:
         try:
@@ -150,7 +150,7 @@ class _RemoteFile(io.RawIOBase):
         if end <= self._at:
             return b""
         if end - self._at > _LARGEST_LISTING:
-            raise ValueError("this is no list of files")
+            raise ValueError("too long for a list of files")
         if self._at < self._part_from or end > self._part_from + len(self._part):
             self._part_from = self._fetch(f"bytes={self._at}-{end - 1}")
         content = self._part[self._at - self._part_from : end - self._part_from]

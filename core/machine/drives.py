@@ -64,9 +64,9 @@ def drives_among(places: Iterable[tuple[str, str]]) -> list[Drive]:
     """
     found: dict[tuple[int, int], Drive] = {}
     for name, options in places:
-        words = options.split(",")
+        flags = options.split(",")
         is_system = sys.platform != "win32" and name.startswith(_OWN_FILES)
-        if "ro" in words or "cdrom" in words or "removable" in words or is_system or not Path(name).is_dir():
+        if "ro" in flags or "cdrom" in flags or "removable" in flags or is_system or not Path(name).is_dir():
             continue
         try:
             usage = shutil.disk_usage(name)

@@ -100,7 +100,7 @@ def test_a_damaged_wheel_is_named_before_anything_is_installed(damage: str, want
     path.write_bytes(path.read_bytes()[:-40] if damage == "cut short" else b"<html>Please sign in</html>")
     with pytest.raises(RankdeckError, match=r"file is damaged.*torch") as failed:
         look(wanted, never)
-    assert "copy that file there anew" in failed.value.next_step
+    assert "copy that file there again" in failed.value.next_step
 
 
 @pytest.fixture
