@@ -15,6 +15,7 @@ from core.environments.make import make as make_environment
 from core.environments.record import (
     Environment,
     choose,
+    chosen_environment,
     environments_folder,
     executable_in,
     folder_of,
@@ -32,6 +33,8 @@ from core.training_python import training_python
 def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Does what is asked; exit code 130 after Ctrl+C, which leaves what has arrived for the next time."""
     parent = Path(arguments.folder).expanduser().absolute() if arguments.folder else environments_folder()
+    if arguments.all:
+        return _remove_all(arguments, parent, terminal)
     if arguments.action == "make":
         return _make(arguments, parent, terminal)
     if arguments.action == "list":
@@ -69,6 +72,17 @@ def _make(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> in
     if arguments.json:
         terminal.json(_values(made))
     terminal.say(f"{made.name} is ready (torch {made.record.torch}). {_use(made)}")
+    return 0
+
+
+def _remove_all(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> int:
+    if arguments.action != "remove" or arguments.name:
+        raise UsageError("--all belongs to remove, without a name.", "rankdeck environment remove --all")
+    elsewhere = chosen_environment()
+    found = {one.folder: one for one in [*list_environments(parent), *([elsewhere] if elsewhere else [])]}
+    for one in found.values():
+        remove(one)
+        terminal.say(f"Removed: {one.name}")
     return 0
 
 

@@ -214,6 +214,7 @@ def _add_environment(environment: Parser) -> None:
     environment.add_argument("--extra", metavar="NAME", action="append", help="bpe, data, hf, rl or deepspeed.")
     environment.add_argument("--wheels", metavar="PATH", help="A folder of wheels; nothing is downloaded.")
     environment.add_argument("--folder", metavar="PATH", help="Where environments are kept.")
+    environment.add_argument("--all", action="store_true", help="remove: all environments, and the one in use.")
     _add_json(environment)
 
 
