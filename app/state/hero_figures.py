@@ -118,7 +118,8 @@ def _of_steps(hero: Hero, ranks: Sequence[Series], state: RunState) -> HeroFigur
         return HeroFigure(hero.label, f"{figure} {prefix}".rstrip(), hero.unit)
     noise = max((pair[2] for pair in pairs if not math.isnan(pair[2])), default=0.0)
     note, trend = _change(value, before, noise, hero.better)
-    return HeroFigure(hero.label, number(value), " ".join(part for part in (hero.unit, note) if part), trend)
+    shown = " ".join(part for part in (hero.unit, note) if part)
+    return HeroFigure(hero.label, number(value), shown, trend, f"Mean of the last {RECENT_ROWS} steps of all devices")
 
 
 def _recent(series: Series, name: str) -> tuple[float, float, float]:

@@ -16,10 +16,11 @@ from core.environments.downloads import CancelledError
 from core.environments.make import check_disk, look
 from core.environments.make import make as make_environment
 from core.environments.places import Places, current_places, environment_folders, keep_places, places_on
-from core.environments.plan import Wanted
+from core.environments.plan import Plan, Wanted
 from core.environments.record import (
     Environment,
     choose,
+    chosen_environment,
     executable_in,
     folder_of,
     list_environments,
@@ -36,9 +37,11 @@ from core.training_python import training_python
 
 def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Does what is asked; exit code 130 after Ctrl+C, which leaves what has arrived for the next time."""
+    parents = (_path(arguments.folder),) if arguments.folder else environment_folders()
+    if arguments.all:
+        return _remove_all(arguments, parents, terminal)
     if arguments.action == "make":
         return _make(arguments, terminal)
-    parents = (_path(arguments.folder),) if arguments.folder else environment_folders()
     if arguments.action == "list":
         return _list(arguments, parents, terminal)
     found = _named(arguments, parents)
@@ -52,6 +55,7 @@ def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _path(text: str) -> Path:
+    text = f"{text}\\" if text.endswith(":") and os.name == "nt" else text  # "D:" alone is the current folder there
     return Path(text).expanduser().absolute()
 
 
@@ -70,9 +74,13 @@ def _make(arguments: argparse.Namespace, terminal: Terminal) -> int:
     choice = choose_build(driver) if build == "auto" else BuildChoice(build, "It was asked for.")
     with counted_interrupts() as interrupts:
         try:
-            _say_sizes(wanted, choice, terminal, lambda: interrupts.count > 0)
+            plan = _find_sizes(wanted, choice, terminal, lambda: interrupts.count > 0)
             if arguments.dry_run:
+                if arguments.json:
+                    terminal.json(_sizes(plan, wanted, choice))
                 return 0
+            if plan is not None:
+                check_disk(plan, wanted.folder)
             keep_places(places)
             made = make_environment(wanted, lambda now: terminal.progress(now.text), lambda: interrupts.count > 0)
         except CancelledError:
@@ -101,8 +109,8 @@ def _places(arguments: argparse.Namespace) -> Places:
     )
 
 
-def _say_sizes(wanted: Wanted, choice: BuildChoice, terminal: Terminal, cancelled: Callable[[], bool]) -> None:
-    """What is downloaded and how much room there is, before anything is."""
+def _find_sizes(wanted: Wanted, choice: BuildChoice, terminal: Terminal, cancelled: Callable[[], bool]) -> Plan | None:
+    """What is downloaded and how much room there is, before anything is; None where no pip here can tell."""
     terminal.say(sentences(f"{choice.title}.", choice.reason, choice.advice))
     terminal.progress("Asking for sizes")
     try:
@@ -112,8 +120,33 @@ def _say_sizes(wanted: Wanted, choice: BuildChoice, terminal: Terminal, cancelle
     free = free_bytes(wanted.folder)
     room = f"Free on {drive_of(wanted.folder)}: {byte_size(free)}."
     terminal.say(f"{'Download: size unknown. Installed: size unknown.' if plan is None else plan.text} {room}")
-    if plan is not None:
-        check_disk(plan, wanted.folder)
+    return plan
+
+
+def _sizes(plan: Plan | None, wanted: Wanted, choice: BuildChoice) -> dict[str, object]:
+    """Sizes for programs; null is unknown."""
+    return {
+        "build": choice.tag,
+        "reason": choice.reason,
+        "advice": choice.advice,
+        "folder": str(wanted.folder),
+        "files": None if plan is None else len(plan.wheels),
+        "download_bytes": None if plan is None or plan.unknown else plan.download,
+        "installed_bytes": None if plan is None else plan.installed,
+        "free_bytes": free_bytes(wanted.folder),
+    }
+
+
+def _remove_all(arguments: argparse.Namespace, parents: Sequence[Path], terminal: Terminal) -> int:
+    if arguments.action != "remove" or arguments.name:
+        raise UsageError("--all belongs to remove, without a name.", "rankdeck environment remove --all")
+    elsewhere = chosen_environment()
+    below = [one for parent in parents for one in list_environments(parent)]
+    found = {one.folder: one for one in [*below, *([elsewhere] if elsewhere else [])]}
+    for one in found.values():
+        remove(one)
+        terminal.say(f"Removed: {one.name}")
+    return 0
 
 
 def _list(arguments: argparse.Namespace, parents: Sequence[Path], terminal: Terminal) -> int:

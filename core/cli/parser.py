@@ -220,6 +220,7 @@ def _add_environment(environment: Parser) -> None:
     environment.add_argument("--models", metavar="PATH", help="make: where Hugging Face's downloads are kept.")
     environment.add_argument("--runs", metavar="PATH", help="make: where new runs are kept.")
     environment.add_argument("--dry-run", action="store_true", help="make: say how large it is, and make nothing.")
+    environment.add_argument("--all", action="store_true", help="remove: all environments, and the one in use.")
     _add_json(environment)
 
 

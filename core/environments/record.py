@@ -104,6 +104,15 @@ def list_environments(parent: Path) -> list[Environment]:
     return [found for folder in folders if (found := read_environment(folder)) is not None]
 
 
+def chosen_environment() -> Environment | None:
+    """The one that trains, in whichever folder it is; None where another Python does, or this one."""
+    python = chosen_python()
+    if python is None:
+        return None
+    found = read_environment((python.parent if _WINDOWS else python.parent.parent).parent)
+    return found if found is not None and found.is_chosen else None
+
+
 def read_environment(folder: Path) -> Environment | None:
     """The environment in a folder; None where there is no record, or a damaged one."""
     try:

@@ -34,7 +34,7 @@ _FOR_WINDOWS: Final = ("--only-binary", ":all:", "--platform", "win_amd64", "--i
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Builds the installer; returns the exit code."""
-    options = _parser().parse_args(arguments)
+    options = parser().parse_args(arguments)
     try:
         installer = build(options)
     except BuildError as error:
@@ -131,9 +131,10 @@ def _pip(command: str, *arguments: str, folder: Path | None) -> None:
         )
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Builds Rankdeck's installer for Windows.")
-    add = parser.add_argument
+def parser() -> argparse.ArgumentParser:
+    """The arguments of the command."""
+    made = argparse.ArgumentParser(description="Builds Rankdeck's installer for Windows.")
+    add = made.add_argument
     add("--python", type=Path, required=True, metavar="FILE_OR_FOLDER", help="A file that inputs.toml names.")
     add("--out", type=Path, required=True, metavar="DIR", help="Where the installer is written.")
     add("--unverified", action="store_true", help="Accept a Python that inputs.toml does not list. For tests only.")
@@ -144,7 +145,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--makensis", default="makensis", metavar="PROGRAM", help="NSIS's compiler. Default: the one on the path.")
     add("--fast", action="store_true", help="Compress less. For tests.")
     add("--source", type=Path, default=ROOT, metavar="DIR", help="Another checkout than this one.")
-    return parser
+    return made
 
 
 if __name__ == "__main__":

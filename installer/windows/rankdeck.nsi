@@ -283,6 +283,15 @@ Section /o "un.All my runs, checkpoints and settings" UNDATA
   DeleteRegKey HKCU "Software\Rankdeck"
 SectionEnd
 
+Section "un.PyTorch and the other packages for training" UNENVIRONMENTS
+  nsExec::ExecToStack '"$INSTDIR\versions\$Before\python\python.exe" -I -m rankdeck environment remove --all'
+  Pop $0
+  Pop $1
+  ${If} $0 != 0
+    ${Fail} 2 "The packages for training could not be removed: $1"
+  ${EndIf}
+SectionEnd
+
 Section "-un.Files"
   ; Only what was installed: the folder may hold other things of the person's.
   Delete "$SMPROGRAMS\Rankdeck.lnk"

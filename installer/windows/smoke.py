@@ -1,9 +1,10 @@
 """Installs, kills, upgrades and uninstalls Rankdeck on this Windows, as a person would, and says what it saw.
 
-    python installer/windows/smoke.py --old Rankdeck-Setup-0.1.0.exe --new Rankdeck-Setup-0.1.1.exe [--folder DIR]
+    python installer/windows/smoke.py --old Rankdeck-Setup-0.1.0.exe --new Rankdeck-Setup-0.1.1.exe [--wheels DIR]
 
-Runs with any Python 3.11 for Windows; nothing is mocked. Ends with code 1 if a step failed. It replaces an installed
-Rankdeck of the same person, so use an account for tests.
+With wheels it also makes a training environment from them, and trains, stops and resumes a run on two CPU devices. Runs
+with any Python 3.11 for Windows; nothing is mocked. Ends with code 1 if a step failed. It replaces an installed
+Rankdeck of the same person, and their training environments, so use an account for tests.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import ctypes
+import json
 import os
 import re
 import shutil
@@ -24,6 +26,9 @@ from typing import Final, TypeVar
 
 SETUP_LIMIT_S: Final = 600.0
 COMMAND_LIMIT_S: Final = 120.0
+TRAINING_LIMIT_S: Final = 900.0
+ENVIRONMENT_LIMIT_S: Final = 3600.0
+STEPS: Final = 5000
 POLL_S: Final = 0.02
 KEY: Final = r"Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck"
 WM_CLOSE: Final = 0x10
@@ -58,6 +63,16 @@ class Program:
             return ""
         found = re.search(r"\d+\.\d+\.\d+", answer.stdout)
         return found[0] if found else ""
+
+    def run(self, *arguments: str, limit_s: float = COMMAND_LIMIT_S) -> str:
+        """Runs a command of Rankdeck to its end; returns what it prints, and fails if the command does."""
+        answer = subprocess.run(
+            [str(self.command), *arguments], capture_output=True, encoding="utf-8", timeout=limit_s, check=False
+        )
+        output = answer.stdout.strip()
+        code = answer.returncode
+        expect(code == 0, f"{' '.join(arguments)} ended with code {code}: {answer.stderr.strip()} {output}")
+        return output
 
     def folders(self) -> list[str]:
         """The folders of versions."""
@@ -115,6 +130,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--new", type=Path, required=True, help="The setup of the next one.")
     default = Path(os.environ["LOCALAPPDATA"]) / "Programs" / "Rankdeck test ü 試"
     parser.add_argument("--folder", type=Path, default=default, help="Where to install.")
+    parser.add_argument("--wheels", type=Path, help="Make a training environment from the wheels in this folder.")
     parser.add_argument("--picture", type=Path, help="Save a picture of the opened window here.")
     options = parser.parse_args(arguments)
     failed = 0
@@ -134,8 +150,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def steps(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], str]]]:
     """The steps in order, each with its title."""
     program = Program(options.folder)
+    run = Path(os.environ["LOCALAPPDATA"]) / "Rankdeck test runs" / time.strftime("%Y-%m-%d %H.%M.%S")
     old, new = version_of(options.old), version_of(options.new)
     yield f"install {old} into {program.folder}", lambda: installed(program, options.old, old)
+    if options.wheels is not None:
+        yield f"make a training environment from {options.wheels}", lambda: environment_made(program, options.wheels)
+        yield "train on two devices, and stop", lambda: trained(program, run)
+        yield "resume to the end", lambda: resumed(program, run)
     yield "open its window", lambda: window_opened(program, options.picture)
     yield "refuse an upgrade while the window is open", lambda: refused_while_open(program, options.new, old)
     for phase in phases(program, new):
@@ -145,9 +166,13 @@ def steps(options: argparse.Namespace) -> Iterator[tuple[str, Callable[[], str]]
         )
     yield f"upgrade to {new}", lambda: installed(program, options.new, new)
     yield f"{old} is kept beside it", lambda: kept(program, old, new)
+    if options.wheels is not None:
+        yield "the new version trains in the same environment", lambda: trained_further(program, run)
     yield "install the same version again", lambda: installed(program, options.new, new)
     yield f"go back to {old} by its setup", lambda: installed(program, options.old, old)
     yield "leave a file of the person's alone when uninstalled", lambda: uninstalled(program)
+    if options.wheels is not None:
+        yield "leave the run, and no training environment", lambda: run_left(run)
 
 
 def installed(program: Program, setup: Path, version: str) -> str:
@@ -158,6 +183,55 @@ def installed(program: Program, setup: Path, version: str) -> str:
     expect(found == version, f"rankdeck --version says {found!r}, not {version}")
     expect(entry("DisplayVersion") == version, f"Windows lists version {entry('DisplayVersion')!r}")
     return f"{sum(1 for _ in program.folder.rglob('*'))} files"
+
+
+def environment_made(program: Program, wheels: Path) -> str:
+    """Makes a training environment without a network, and trains with it from then on."""
+    program.run("environment", "make", "--build", "cpu", "--wheels", str(wheels), limit_s=ENVIRONMENT_LIMIT_S)
+    made = json.loads(program.run("environment", "--json"))
+    expect(len(made) == 1 and made[0]["chosen"], f"there are {made}")
+    return f"PyTorch {made[0]['torch']}"
+
+
+def trained(program: Program, run: Path) -> str:
+    """Starts a run on two devices and asks it to stop; it saves a checkpoint first."""
+    run.parent.mkdir(parents=True, exist_ok=True)
+    text = run.parent / "tëxt.txt"
+    text.write_text("The quick brown fox jumps over the lazy dog. " * 20_000, encoding="utf-8")
+    asked = (
+        *("--recipe", "minigpt", "--dataset-file", str(text), "--devices", "cpux2", "--mode", "ddp"),
+        *("--steps", str(STEPS), "--seq-len", "16", "--run-dir", str(run)),
+        *("--set", "n_layer=1", "--set", "n_head=2", "--set", "n_embd=16"),
+    )
+    program.run("train", *asked, "--detach", limit_s=TRAINING_LIMIT_S)
+    metrics = run / "metrics.jsonl"
+    wait_for(lambda: '"step"' in read(metrics), TRAINING_LIMIT_S, "the first step")
+    program.run("stop", str(run), limit_s=TRAINING_LIMIT_S)
+    wait_for(lambda: state(program, run) == "stopped", TRAINING_LIMIT_S, "the run to stop")
+    return f"after step {steps_of(metrics)[-1]}"
+
+
+def resumed(program: Program, run: Path) -> str:
+    """Resumes the run in the foreground: every step is there once, on both devices."""
+    program.run("resume", str(run), "--yes", limit_s=TRAINING_LIMIT_S)
+    expect(state(program, run) == "finished", f"the run is {state(program, run)}")
+    steps = steps_of(run / "metrics.jsonl")
+    expect(steps == list(range(1, STEPS + 1)), f"steps {steps[:3]} to {steps[-3:]}, {len(steps)} in all")
+    return f"{STEPS} steps, each once"
+
+
+def trained_further(program: Program, run: Path) -> str:
+    """Trains the same run some steps more."""
+    program.run("resume", str(run), "--steps", str(STEPS + 4), "--yes", limit_s=TRAINING_LIMIT_S)
+    return f"to step {steps_of(run / 'metrics.jsonl')[-1]}"
+
+
+def run_left(run: Path) -> str:
+    """After the uninstallation the run is as it was; the environments, which setup and window made, are gone."""
+    expect((run / "metrics.jsonl").is_file(), f"{run} is gone")
+    environments = Path(os.environ["LOCALAPPDATA"]) / "Rankdeck" / "environments"
+    expect(not environments.exists(), f"{environments} is left")
+    return ""
 
 
 def window_opened(program: Program, picture: Path | None) -> str:
@@ -215,6 +289,22 @@ def uninstalled(program: Program) -> str:
     shortcut = Path(os.environ["APPDATA"]) / "Microsoft/Windows/Start Menu/Programs/Rankdeck.lnk"
     expect(not shortcut.exists(), "the Start menu still has it")
     return ""
+
+
+def state(program: Program, run: Path) -> str:
+    """A run's state."""
+    return str(json.loads(program.run("show", str(run), "--json", limit_s=TRAINING_LIMIT_S))["state"])
+
+
+def read(path: Path) -> str:
+    """A file's text; empty while there is none."""
+    return path.read_text(encoding="utf-8") if path.is_file() else ""
+
+
+def steps_of(metrics: Path) -> list[int]:
+    """The steps of rank 0, in the order in which they were written."""
+    lines = (json.loads(line) for line in read(metrics).splitlines())
+    return [line["step"] for line in lines if line["event"] == "step" and line["rank"] == 0]
 
 
 def expect(true: bool, otherwise: str) -> None:

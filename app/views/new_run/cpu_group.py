@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QWidget
 
 from app.views.style.fonts import tabular
@@ -58,6 +58,7 @@ class CpuGroup(Card):
         self._name.setForegroundRole(muted_label().foregroundRole())
         self.load = QLabel(UNKNOWN)
         self.load.setFont(tabular(self.load.font()))
+        self.load.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         self.load.setToolTip("The load and memory of the whole machine, with all programs")
         self._memory = Meter()
         self._boxes = QGridLayout()
@@ -90,6 +91,8 @@ class CpuGroup(Card):
         used, total, busy = sample.memory_used_bytes, sample.memory_total_bytes, sample.utilization_percent
         percent = UNKNOWN if busy is None else f"{busy:.0f}"
         self.load.setText(f"machine {percent} %  {memory_of(used, total)}")
+        # Room for the longest text so far: figures do not move, and none is cut until the row is laid out again.
+        self.load.setMinimumWidth(max(self.load.minimumWidth(), self.load.sizeHint().width()))
         self._memory.set_share(used / total if used is not None and total else None)
         for slot in self.slots.values():
             slot.box.setAccessibleDescription(self.load.text())

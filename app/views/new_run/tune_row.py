@@ -29,8 +29,8 @@ class TuneRow(QWidget):
         self.use = chip("&Use these", "Set these settings in the form")
         self.use.clicked.connect(lambda: self.settings_requested.emit(dict(self._changes)))
         self._changes: dict[str, object] = {}
-        buttons = QWidget()
-        lay_row(buttons, self.tune, self.use, QWidget(), spacing=8)
+        buttons, rest = QWidget(), QWidget()
+        lay_row(buttons, self.tune, self.use, rest, spacing=8, grow=rest)
         lay_column(self, self.earlier, buttons, spacing=4)
         self.show_earlier(None)
 

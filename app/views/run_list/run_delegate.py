@@ -190,13 +190,19 @@ def _paint_second_line(painter: QPainter, option: QStyleOptionViewItem, row: Run
 
 
 def elided_detail(row: RunRow, metrics: QFontMetrics, width: int) -> str:
-    """The second line; when it began, which tells runs of one recipe apart, stays where the rest is too long."""
+    """The second line, without what does not fit: first how long a run took, then its stage, which the icon shows too.
+
+    What it runs on and when it began tell runs of one recipe apart; only of a reason for failure is the end cut.
+    """
     text = detail_text(row.record)
-    head, separator, last = text.rpartition(SEPARATOR)
     if metrics.horizontalAdvance(text) <= width or reason(row.entry):
         return metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
-    room = width - metrics.horizontalAdvance(separator + last)
-    return metrics.elidedText(head, Qt.TextElideMode.ElideRight, room) + separator + last
+    first, *between, last = text.split(SEPARATOR)
+    while between and metrics.horizontalAdvance(SEPARATOR.join((first, *between, last))) > width:
+        between.pop()
+    head = SEPARATOR.join((first, *between))
+    room = width - metrics.horizontalAdvance(SEPARATOR + last)
+    return metrics.elidedText(head, Qt.TextElideMode.ElideRight, room) + SEPARATOR + last
 
 
 def _paint_progress(painter: QPainter, palette: QPalette, row: RunRow, area: QRect) -> None:

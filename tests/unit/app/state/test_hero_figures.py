@@ -42,7 +42,7 @@ def test_what_is_not_known_is_an_en_dash() -> None:
 
 def test_a_metric_of_steps_is_the_mean_of_the_newest_with_its_change() -> None:
     found = figure(LOSS, series_of(*steps("loss", [3.0] * 20 + [2.0] * 20)))
-    assert found == HeroFigure("Loss", "2.00", "↓ 1.0", "better")
+    assert found == HeroFigure("Loss", "2.00", "↓ 1.0", "better", "Mean of the last 20 steps of all devices")
     rising = figure(LOSS, series_of(*steps("loss", [2.0] * 20 + [3.0] * 20)))
     assert (rising.note, rising.trend) == ("↑ 1.0", "worse")
     still = figure(LOSS, series_of(*steps("loss", [2.0] * 40)))

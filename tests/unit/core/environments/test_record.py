@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from core.cli.entry import main
 from core.environments.record import (
     RECORD,
     Environment,
     Record,
     choose,
+    chosen_environment,
     executable_in,
     folder_of,
     list_environments,
@@ -95,3 +97,26 @@ def test_what_is_no_name(name: str, tmp_path: Path) -> None:
 def test_what_is_one(tmp_path: Path) -> None:
     assert folder_of(tmp_path, "torch-2.13.0+cu130") == tmp_path / "torch-2.13.0+cu130"
     assert executable_in(tmp_path).name == ("python.exe" if os.name == "nt" else "python")
+
+
+def test_all_are_removed_also_the_chosen_one_on_another_drive(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    here, other = tmp_path / "here", tmp_path / "other drive"
+    made(here / "a")
+    made(here / "b", Record("making"))
+    kept = made(other / "not chosen")
+    choose(made(other / "c"))
+    assert chosen_environment() == read_environment(other / "c")
+    assert main(["environment", "remove", "--all", "--folder", str(here)]) == 0
+    assert capsys.readouterr().out.split("\n")[:3] == ["Removed: a", "Removed: b", "Removed: c"]
+    assert not list(here.iterdir()) and list(other.iterdir()) == [kept.folder]
+    assert chosen_environment() is None and not choice_file().exists()
+    assert main(["environment", "remove", "--all", "--folder", str(here)]) == 0
+
+
+@pytest.mark.parametrize("asked", [["list"], ["use", "a"], ["remove", "a"]])
+def test_all_belongs_to_remove_alone(asked: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    made(tmp_path / "a")
+    assert main(["environment", *asked, "--all", "--folder", str(tmp_path)]) == 2
+    assert "--all belongs to remove" in capsys.readouterr().err and (tmp_path / "a").is_dir()

@@ -316,6 +316,8 @@ def test_the_second_line_keeps_when_a_run_began(qapp: QApplication) -> None:
     begun = whole.rpartition(" · ")[2]
     narrow = metrics.horizontalAdvance(whole) * 2 // 3
     assert elided_detail(row, metrics, 1000) == whole
+    without = "parallel-independent × 2 · " + begun
+    assert elided_detail(row, metrics, metrics.horizontalAdvance(whole) - 1) == without, "whole words, or none"
     shown = elided_detail(row, metrics, narrow)
     assert shown.startswith("para") and shown.endswith(f"… · {begun}") and metrics.horizontalAdvance(shown) <= narrow
     error = {"title": "CPU 1", "cause": "line 6 · a long reason why it could not be trained any further"}
