@@ -46,7 +46,9 @@ def free_bytes(folder: Path) -> int | None:
 
 def drive_of(folder: Path) -> str:
     """What a person calls the drive of a folder: "D:"; elsewhere where it is mounted."""
-    return folder.drive or next((str(place) for place in (folder, *folder.parents) if place.is_mount()), str(folder))
+    return folder.drive or next(
+        (str(place) for place in (folder, *folder.parents) if os.path.ismount(place)), str(folder)
+    )
 
 
 def list_drives() -> list[Drive]:
