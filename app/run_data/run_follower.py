@@ -20,6 +20,7 @@ from core.errors import RankdeckError, StateFileError
 from core.metrics import columns
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, read_index
 from core.metrics.metrics_file import MetricsTail
+from core.no_window import NO_WINDOW
 from core.paths import PACKAGE_FOLDER
 from core.run_folder.state import RunState
 
@@ -180,11 +181,10 @@ class RunFollower:
         """Lets another process make the columns folder, so that the window stays quick meanwhile."""
         text = "Reading this run for the first time"
         self._put(Progress(text, None))
-        flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
         command = [sys.executable, "-m", "core.run_folder.rebuild_columns", str(self.store.dir)]
         try:
             process = subprocess.Popen(
-                command, cwd=PACKAGE_FOLDER, creationflags=flags, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                command, cwd=PACKAGE_FOLDER, creationflags=NO_WINDOW, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, text=True, encoding="utf-8", errors="replace",
             )  # fmt: skip
         except OSError:

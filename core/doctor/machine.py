@@ -16,6 +16,7 @@ from core.doctor.finding import MACHINE, Finding, Fix, Topic
 from core.formatting import memory_size
 from core.machine.keep_awake import SYSTEMD_RUNS
 from core.machine.windows_memory import windows_memory
+from core.no_window import NO_WINDOW
 
 MEMORY: Final = Topic(
     "memory", "Memory", MACHINE, "Each rank needs about 0.5 GiB of RAM, and on the CPU its model too."
@@ -152,4 +153,7 @@ def check_sleep_on_linux() -> Finding:
 
 def _ask_powercfg() -> str:
     command = ["powercfg", "/query", "SCHEME_CURRENT", "SUB_SLEEP", "STANDBYIDLE"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True, errors="replace").stdout
+    answer = subprocess.run(
+        command, capture_output=True, timeout=5, check=True, stdin=subprocess.DEVNULL, creationflags=NO_WINDOW
+    )
+    return answer.stdout.decode("ascii", errors="replace")  # words in the console's code page, but figures in ASCII

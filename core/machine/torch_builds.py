@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core.no_window import NO_WINDOW
+
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 ENV_TORCH_INDEX: Final = "RANKDECK_TORCH_INDEX"
 CUDA_13_DRIVER: Final = 580
@@ -67,7 +69,10 @@ def read_driver() -> NvidiaDriver:
         return NvidiaDriver()
     query = [program, "--query-gpu=driver_version,compute_cap", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=_NVIDIA_SMI_LIMIT_S, check=False)
+        answer = subprocess.run(
+            query, capture_output=True, timeout=_NVIDIA_SMI_LIMIT_S, check=False, encoding="utf-8", errors="replace",
+            stdin=subprocess.DEVNULL, creationflags=NO_WINDOW,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return NvidiaDriver()
     return parse_driver(answer.stdout)

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from core.data.hub import HubName, check_package, not_here
 from core.errors import DatasetError, RankdeckError
+from core.no_window import NO_WINDOW
 from core.processes.program_environment import program_environment
 
 _SIZE_LIMIT_S: Final = 60.0
@@ -78,6 +79,7 @@ def _ask(what: str, name: HubName, *, offline: bool, limit_s: float | None = Non
             errors="replace",
             timeout=limit_s,
             check=False,
+            creationflags=NO_WINDOW,
         )
         for line in reversed(done.stdout.splitlines()):
             with contextlib.suppress(ValueError):
