@@ -9,6 +9,8 @@ from typing import Final
 
 from platformdirs import user_data_path
 
+from core.held_files import read_utf8
+
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[1]
 """The folder that holds `core` and `workers`."""
 CHECKPOINTS: Final = "checkpoints"
@@ -44,7 +46,7 @@ def runs_dir_file() -> Path:
 
 def _chosen_runs_dir() -> Path | None:
     try:
-        text = runs_dir_file().read_text(encoding="utf-8").strip()
+        text = read_utf8(runs_dir_file()).strip()
     except (OSError, UnicodeDecodeError):
         return None
     folder = Path(text)

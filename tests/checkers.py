@@ -22,8 +22,8 @@ _LAYERS: Final = "from importlinter.cli import lint_imports_command; lint_import
 
 CHECKERS: Final[dict[str, tuple[str, ...]]] = {
     "style": ("-m", "ruff", "check"),
-    # `open` and `read_text` without a named encoding use Windows' code page. The rule is in preview, which changes other
-    # rules too: hence a call of its own.
+    # `open` without a named encoding uses Windows' code page. The rule is in preview, which changes other rules too:
+    # hence a call of its own.
     "encodings": ("-m", "ruff", "check", "--preview", "--select", "PLW1514"),
     "layout": ("-m", "ruff", "format", "--check", "--diff"),
     "layers": ("-c", _LAYERS, "--verbose"),

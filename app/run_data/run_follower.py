@@ -17,7 +17,7 @@ from app.run_data.column_bins import take_bins
 from app.run_data.metrics_batch import Event, Rewound, parse_lines
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
-from core.metrics import columns
+from core.held_files import open_binary
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, read_index
 from core.metrics.metrics_file import MetricsTail
 from core.no_window import NO_WINDOW
@@ -175,7 +175,8 @@ class RunFollower:
         return index
 
     def _current_index(self) -> ColumnsIndex | None:
-        return read_index(self.store.columns) if columns.is_current(self.store.dir) else None
+        index = read_index(self.store.columns)
+        return index if index is not None and index.belongs_to(self.store.metrics, self.store.columns) else None
 
     def _rebuild(self) -> bool:
         """Lets another process make the columns folder, so that the window stays quick meanwhile."""
@@ -307,7 +308,7 @@ class RunFollower:
 
 def _read_events(path: Path, size: int) -> list[Event]:
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             lines = file.read(size).split(b"\n")
     except OSError:
         return []

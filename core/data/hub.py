@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import DatasetError
+from core.held_files import read_utf8
 from core.machine.packages import check_packages
 from core.parsing import parse_json
 
@@ -112,7 +113,7 @@ def cached_info(name: HubName) -> dict[str, Any] | None:
     found = sorted(_infos(name), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in found:
         try:
-            value = parse_json(path.read_text(encoding="utf-8"))
+            value = parse_json(read_utf8(path))
         except (OSError, ValueError):
             continue
         if isinstance(value, dict):

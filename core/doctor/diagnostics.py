@@ -15,6 +15,7 @@ from core.doctor.anonymise import Redactor
 from core.doctor.finding import Finding
 from core.errors import RankdeckError, UsageError
 from core.files.atomic import write_atomic
+from core.held_files import open_binary
 from core.machine.packages import installed_version
 from core.machine.platform import Platform
 from core.parsing import ParseError, parse_json
@@ -148,7 +149,7 @@ def _of_runs(runs_dir: Path) -> Iterator[tuple[str, str, str]]:
 def tail(path: Path, limit: int) -> str:
     """The end of a file, from the beginning of a line: half a path would hide a name from the redactor."""
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - limit))
             data = file.read(limit)
@@ -163,7 +164,7 @@ def tail(path: Path, limit: int) -> str:
 def _events(metrics: Path) -> list[str]:
     """What happened in a run, without its steps: launches, checkpoints, alerts, failures."""
     try:
-        with metrics.open("rb") as file:
+        with open_binary(metrics) as file:
             size = file.seek(0, 2)
             file.seek(0)
             data = file.read(EVENTS_BYTES)

@@ -17,6 +17,7 @@ from core.doctor.finding import FOLDERS, Finding, Topic
 from core.errors import RankdeckError
 from core.files.atomic import explain, write_atomic
 from core.formatting import byte_size
+from core.held_files import read_utf8
 from core.launch.preflight import check_folder
 from core.run_folder.store import RunStore, list_runs
 
@@ -67,7 +68,7 @@ def check_writing(runs_dir: Path) -> Finding:
     try:
         for text in ("first", "second"):
             write_atomic(path, text)
-        if path.read_text(encoding="utf-8") != "second":
+        if read_utf8(path) != "second":
             return WRITING.fail(f"{runs_dir} keeps an old file where a new one was written", "Choose another folder.")
     except RankdeckError as error:
         return WRITING.fail(error.cause, error.next_step, "choose_runs_folder")

@@ -31,6 +31,7 @@ from core.environments.record import DOWNLOADS, Environment, Record, executable_
 from core.errors import PreflightError, UsageError
 from core.files.atomic import explained
 from core.formatting import byte_size
+from core.held_files import read_utf8, remove_folder
 from core.machine.torch_builds import TorchSource
 from core.processes.program_environment import program_environment
 
@@ -126,7 +127,7 @@ def _make_python(folder: Path, cancelled: Cancelled) -> Path:
     root = folder / "python"
     with explained(f"{root} could not be written"):
         if root.exists():
-            shutil.rmtree(root)
+            remove_folder(root)
         if sys.platform == "win32":
             base = Path(sys.base_prefix)
             shutil.copytree(base, root, ignore=lambda path, _: _not_copied(Path(path), base))
@@ -189,7 +190,7 @@ class _Installation:
         command = ["install", "--dry-run", "--report", str(listing), *_WHEELS_ONLY, "-c", str(self.wanted.constraints)]
         try:
             run_pip(self.python, self.wanted.folder, [*command, *source, *requirements], self.cancelled)
-            return parse_report(listing.read_text(encoding="utf-8"))
+            return parse_report(read_utf8(listing))
         except ReportError as error:
             raise EnvironmentFailedError(f"{error}.", "Try again; if it happens again, report it.") from error
         finally:

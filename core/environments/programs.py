@@ -10,6 +10,7 @@ from typing import Final
 from core.environments.downloads import CancelledError
 from core.environments.pip_failures import explain_pip
 from core.errors import RankdeckError, sentences
+from core.held_files import open_binary
 from core.processes.ask import Answer, read_answer, wait_until_ended
 from core.processes.tree import ProcessTree
 
@@ -91,7 +92,7 @@ def run_pip(python: Path, folder: Path, arguments: Sequence[str], cancelled: Cal
     answer = run_program((str(python), *_PIP, *arguments), folder, clean_environment(), _LIMIT_S, cancelled)
     if answer.code == 0:
         return
-    with log.open("rb") as stream:
+    with open_binary(log) as stream:
         stream.seek(max(began, log.stat().st_size - _TAIL_BYTES))
         output = stream.read().decode("utf-8", errors="replace")
     failure = explain_pip(output)

@@ -6,13 +6,13 @@ import dataclasses
 import json
 import os
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from core.errors import PreflightError, UsageError
 from core.files.atomic import explained, write_atomic
+from core.held_files import read_utf8, remove_file, remove_folder, rename
 from core.parsing import ParseError, parse_json
 from core.paths import data_folder
 from core.records import RecordError, read_record
@@ -101,7 +101,7 @@ def list_environments(parent: Path) -> list[Environment]:
 def read_environment(folder: Path) -> Environment | None:
     """The environment in a folder; None where there is no record, or a damaged one."""
     try:
-        value = parse_json((folder / RECORD).read_text(encoding="utf-8"))
+        value = parse_json(read_utf8(folder / RECORD))
         if not isinstance(value, dict) or value.pop("format", None) != _FORMAT:
             return None
         return Environment(folder, read_record(Record, value))
@@ -145,10 +145,10 @@ def remove(environment: Environment) -> None:
         PreflightError: It is in use, or cannot be deleted.
     """
     if environment.is_chosen:
-        choice_file().unlink(missing_ok=True)
+        remove_file(choice_file())
     removed = environment.folder.with_name(f".removed-{environment.name}")
     with explained(f"{environment.folder} could not be removed; a run may use it"):
         if removed.exists():
-            shutil.rmtree(removed)
-        environment.folder.rename(removed)
-        shutil.rmtree(removed)
+            remove_folder(removed)
+        rename(environment.folder, removed)
+        remove_folder(removed)

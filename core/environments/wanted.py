@@ -11,6 +11,7 @@ from typing import Final
 from core.environments.make import Wanted
 from core.errors import UsageError
 from core.formatting import listed
+from core.held_files import read_utf8
 from core.machine.packages import find_dependencies, find_extras
 from core.machine.torch_builds import NvidiaDriver, TorchSource, cuda_tag, pinned_torch_version, torch_sources
 from core.paths import PACKAGE_FOLDER
@@ -43,7 +44,7 @@ def wanted_for(
     held = find_extras()
     if unknown := [name for name in extras if name not in OFFERED or name not in held]:
         raise UsageError(f"There is no extra {unknown[0]!r:.80}.", f"Choose from {listed(OFFERED)}.")
-    version = pinned_torch_version(CONSTRAINTS.read_text(encoding="utf-8"))
+    version = pinned_torch_version(read_utf8(CONSTRAINTS))
     torch = _torch(version, build, driver, index)
     return Wanted(folder, torch, requirements(find_dependencies(), held, extras), extras, wheels, CONSTRAINTS)
 
@@ -64,7 +65,7 @@ def requirements(
 
 def default_name(build: str, driver: NvidiaDriver | None) -> str:
     """ "torch-2.13.0-cu130"."""
-    version = pinned_torch_version(CONSTRAINTS.read_text(encoding="utf-8"))
+    version = pinned_torch_version(read_utf8(CONSTRAINTS))
     return f"torch-{version}-{_tag(build, driver)}"
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import sentences
+from core.held_files import open_binary
 from core.processes import describe_exit, ended_by_force
 from core.protocol.messages import RankFailed
 
@@ -131,7 +132,7 @@ def _processes_on(devices: Sequence[str]) -> str:
 def last_lines(log: Path) -> tuple[str, ...]:
     """The last few lines of a rank's log that say something; none when it cannot be read."""
     try:
-        with log.open("rb") as file:
+        with open_binary(log) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - _TAIL_BYTES))
             text = file.read().decode("utf-8", errors="replace")

@@ -18,6 +18,7 @@ from core.data.dataset import DatasetIdentity, check_size, estimate_samples, ide
 from core.data.hub import HubName, check_download
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
+from core.held_files import open_binary
 from core.launch.checkpoint_size import FOR_THE_END, known_checkpoint_bytes
 from core.launch.deepspeed import check_run, effective_config
 from core.launch.micro_batch_memory import FILE, remembered_batch
@@ -211,7 +212,7 @@ def _check_log_file(path: Path) -> None:
         )
     try:
         if path.exists():
-            with path.open("ab"):
+            with open_binary(path, "ab"):
                 pass
     except OSError as error:
         raise _as_preflight_error(explain(error, f"{path} could not be written")) from error

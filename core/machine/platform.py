@@ -13,6 +13,7 @@ from typing import Final, Literal
 import psutil
 
 from core.errors import PreflightError
+from core.held_files import read_utf8
 from core.machine.packages import installed_version
 from core.training_python import training_python
 
@@ -126,7 +127,7 @@ def _torch_build() -> tuple[str | None, str | None]:
     if spec is None or spec.origin is None:
         return None, None
     try:
-        text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
+        text = read_utf8(Path(spec.origin).with_name("version.py"))
     except (OSError, UnicodeDecodeError):
         return version, None
     # Not by ast: the window asks in a thread, and two parses at a time are a SystemError in CPython 3.11

@@ -20,6 +20,7 @@ from core.config.layers import config_from_mapping
 from core.config.mode import Mode
 from core.errors import PeerLostError
 from core.files.atomic import write_atomic
+from core.held_files import read_utf8
 from core.protocol.rank_context import RankContext
 from core.recipes.catalog import get_recipe
 
@@ -81,7 +82,7 @@ def _wait_for(path: Path) -> dict[str, Any]:
     """The next request; it is put there whole."""
     while not path.exists():
         time.sleep(_POLL_S)
-    values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    values: dict[str, Any] = json.loads(read_utf8(path))
     return values
 
 
