@@ -12,6 +12,7 @@ from core.environments.pip_failures import explain_pip
 from core.errors import RankdeckError, sentences
 from core.held_files import open_binary
 from core.processes.ask import Answer, read_answer, wait_until_ended
+from core.processes.exit_codes import is_crash
 from core.processes.tree import ProcessTree
 
 LOG: Final = "environment.log"
@@ -97,5 +98,7 @@ def run_pip(python: Path, folder: Path, arguments: Sequence[str], cancelled: Cal
         output = stream.read().decode("utf-8", errors="replace")
     failure = explain_pip(output)
     error = next((line for line in reversed(output.splitlines()) if line.startswith("ERROR:")), answer.last_line)
+    if answer.code is not None and is_crash(answer.code):
+        error = f"pip {answer.outcome}"
     cause = sentences(failure.cause, error.removeprefix("ERROR:").strip()[:_SHOWN])
     raise PipFailedError(cause, sentences(failure.next_step, f"See {log}."), missing=failure.missing)
