@@ -14,6 +14,7 @@ import psutil
 
 from core.doctor.finding import MACHINE, Finding, Fix, Topic
 from core.formatting import memory_size
+from core.launch.commit_charge import CUDA_RANK_BYTES, KEPT_FREE_BYTES
 from core.machine.keep_awake import SYSTEMD_RUNS
 from core.machine.windows_memory import windows_memory
 from core.no_window import NO_WINDOW
@@ -86,7 +87,7 @@ def check_page_file(size_bytes: int | None = None) -> Finding:
         size, free = max(0, counts.commit_limit - counts.physical), counts.commit_free
         text = (
             f"{memory_size(size)} of page file; {memory_size(free)} of {memory_size(counts.commit_limit)} "
-            "commit charge free"
+            f"commit charge free, room for about {max(0, free - KEPT_FREE_BYTES) // CUDA_RANK_BYTES} more ranks on GPUs"
         )
     else:
         size, free = psutil.swap_memory().total if size_bytes is None else size_bytes, _LOW_COMMIT_BYTES

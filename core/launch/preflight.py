@@ -20,6 +20,7 @@ from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
 from core.held_files import open_binary
 from core.launch.checkpoint_size import FOR_THE_END, known_checkpoint_bytes
+from core.launch.commit_charge import check_commit
 from core.launch.deepspeed import check_run, effective_config
 from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.mode import DEEPSPEED, TORCH
@@ -86,6 +87,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
     check_stop_rules(run)
+    check_commit(run.devices, run.platform.commit_free)
     known = known_checkpoint_bytes(run, runs_dir)
     check_folder(run_dir or runs_dir, needed_bytes=needed_bytes(config, known, dataset.size_bytes))
     if config.log_file is not None:
