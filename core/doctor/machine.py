@@ -8,11 +8,13 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import psutil
 
 from core.doctor.finding import MACHINE, Finding, Fix, Topic
+from core.files.long_paths import long_paths_enabled, room_in
 from core.formatting import memory_size
 from core.launch.commit_charge import CUDA_RANK_BYTES, KEPT_FREE_BYTES
 from core.machine.keep_awake import SYSTEMD_RUNS
@@ -98,28 +100,21 @@ def check_page_file(size_bytes: int | None = None) -> Finding:
     return PAGE_FILE.ok(text)
 
 
-def check_long_paths(enabled: bool | None = None) -> Finding:
-    """Windows: whether paths over 260 characters work.
+def check_long_paths(runs_dir: Path, enabled: bool | None = None) -> Finding:
+    """Windows: whether paths over 260 characters work, and if not, whether those of a run are shorter.
 
     Args:
+        runs_dir: The folder of runs.
         enabled: None asks the registry.
     """
-    if _long_paths_enabled() if enabled is None else enabled:
+    if long_paths_enabled() if enabled is None else enabled:
         return LONG_PATHS.ok("paths over 260 characters work")
-    step = "Keep the runs folder's path short, or set LongPathsEnabled to 1 (see Microsoft's page on it)."
-    return LONG_PATHS.warn("paths are limited to 260 characters", step, "open_long_paths")
-
-
-def _long_paths_enabled() -> bool:
-    if sys.platform != "win32":
-        return True
-    import winreg
-
-    try:
-        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, r"SYSTEM\CurrentControlSet\Control\FileSystem") as key:
-            return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0] == 1)
-    except OSError:
-        return False  # the value is not there: the old limit holds
+    room = room_in(runs_dir, of_runs=True)
+    if room >= 0:
+        return LONG_PATHS.ok(f"limited to 260 characters; the runs folder could be {room} characters longer")
+    step = "Choose a shorter folder for runs, or set LongPathsEnabled to 1 (see Microsoft's page on it)."
+    text = f"paths are limited to 260 characters, and that of the runs folder is {-room} too long"
+    return LONG_PATHS.warn(text, step, "open_long_paths")
 
 
 def check_sleep(ask: Callable[[], str] | None = None) -> Finding:

@@ -33,7 +33,7 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
         checks += [
             (folders.CLOUD, lambda: folders.check_cloud(runs_dir)),
             (machine.PAGE_FILE, machine.check_page_file),
-            (machine.LONG_PATHS, machine.check_long_paths),
+            (machine.LONG_PATHS, lambda: machine.check_long_paths(runs_dir)),
             (machine.SLEEP, machine.check_sleep),
         ]
     if sys.platform == "linux":

@@ -19,6 +19,8 @@ from typing import IO, Any, Final
 
 from core.errors import FileInUseError, NewerVersionError, PreflightError, RankdeckError, StateFileError
 from core.fault_points import reach
+from core.files.cloud import CLOUD_ERRORS
+from core.files.long_paths import is_too_long
 from core.files.private import make_private
 from core.held_files import IN_USE, is_sharing_violation, open_binary, retried
 from core.parsing import ParseError, decode_utf8, parse_json, type_text
@@ -31,7 +33,6 @@ _TEMPORARY_SUFFIX: Final = ".rankdeck-tmp"
 _WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
 # ERROR_PATH_NOT_FOUND, INVALID_DRIVE, NOT_READY, BAD_NETPATH, BAD_NET_NAME
 _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
-_WINDOWS_NAME_TOO_LONG: Final = 206
 
 
 def parse_path(text: str) -> Path | None:
@@ -251,11 +252,6 @@ def sha256_file(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def is_too_long(error: OSError) -> bool:
-    """Whether a name or a path is longer than this system allows."""
-    return error.errno == errno.ENAMETOOLONG or getattr(error, "winerror", None) == _WINDOWS_NAME_TOO_LONG
-
-
 @contextmanager
 def explained(what: str) -> Iterator[None]:
     """Raises what `explain` makes of an operating system's refusal inside the ``with`` block."""
@@ -277,6 +273,9 @@ def explain(error: OSError, what: str) -> RankdeckError:
         cause, next_step, title = "the disk is full", "Free some space or choose another drive.", "The disk is full"
     elif is_too_long(error):
         cause, next_step, title = "the path is too long", "Choose a shorter folder.", "The path is too long"
+    elif winerror in CLOUD_ERRORS:
+        cause, title = "only its name is on this machine, and OneDrive does not fetch it", "A file is in the cloud"
+        next_step = "Start OneDrive and choose “Always keep on this device” for it, or use another folder."
     elif winerror in IN_USE:
         cause, next_step, title = "another program has it open", "Close that program and try again.", "A file is in use"
     elif number == errno.EROFS:
