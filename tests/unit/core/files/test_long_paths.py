@@ -52,7 +52,7 @@ def test_the_room_below_a_folder_is_that_of_the_longest_file_of_a_run() -> None:
 
 def test_a_runs_folder_that_is_too_deep_is_refused_before_anything_is_written() -> None:
     folder = Path(os.sep, "r" * 180)
-    with pytest.raises(PreflightError, match="characters too long") as caught:
+    with pytest.raises(PreflightError, match="too long for the files") as caught:
         check_path_length(folder, of_runs=True, limited=True)
     assert caught.value.title == "The path is too long"
     assert check_path_length(folder, of_runs=True, limited=False) == ()
