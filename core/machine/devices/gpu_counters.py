@@ -9,9 +9,11 @@ https://devblogs.microsoft.com/directx/gpus-in-the-task-manager/
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
+
+from core.machine.devices.device import DeviceProcess, DeviceSample
 
 DEDICATED: Final = r"\GPU Process Memory(*)\Dedicated Usage"
 SHARED: Final = r"\GPU Process Memory(*)\Shared Usage"
@@ -25,7 +27,7 @@ _INSTANCE: Final = re.compile(
     r"(?:_eng_\d+_engtype_(?P<engine>.*?))?(?:#\d+)?",
     re.IGNORECASE,
 )
-_ALARM_BYTES: Final = 512 << 20
+NOTABLE_SHARED_BYTES: Final = 512 << 20
 """Pinned buffers for all-reduce and data loading lie in shared memory too; they take less."""
 _FULL: Final = 0.85
 """A card that is emptier has no reason to spill: what is shared there was asked for."""
@@ -114,11 +116,51 @@ def spilled_bytes(use: ProcessUse, used_bytes: int | None, total_bytes: int | No
         used_bytes: Of the card's memory, by NVML; None where that is not known.
         total_bytes: The card's memory.
     """
-    if use.shared_bytes < _ALARM_BYTES:
+    if use.shared_bytes < NOTABLE_SHARED_BYTES:
         return 0
     if used_bytes is not None and total_bytes and used_bytes < _FULL * total_bytes:
         return 0
     return use.shared_bytes
+
+
+def with_use(
+    samples: Sequence[DeviceSample], uses: Mapping[int, list[ProcessUse]], ranks: Mapping[str, Collection[int]]
+) -> list[DeviceSample]:
+    """Readings of GPUs with what Windows knows of their processes.
+
+    Args:
+        samples: As the driver gave them.
+        uses: Of all processes (`parse_use`).
+        ranks: The processes of the rank on a device, by UUID.
+    """
+    if not uses:
+        return list(samples)
+    cards: dict[int, int] = {}
+    for sample in samples:
+        for process in sample.processes:
+            cards[process.pid] = cards.get(process.pid, 0) + 1
+    found = []
+    for sample in samples:
+        processes = [_with_use(process, uses, cards[process.pid]) for process in sample.processes]
+        processes.sort(key=lambda process: -(process.memory_bytes or 0))
+        rank = use_on_main_adapter(uses, ranks.get(sample.uuid, ()))
+        found.append(
+            replace(
+                sample,
+                processes=tuple(processes),
+                rank_bytes=None if rank is None else rank.dedicated_bytes,
+                rank_shared_bytes=None if rank is None else rank.shared_bytes,
+            )
+        )
+    return found
+
+
+def _with_use(process: DeviceProcess, uses: Mapping[int, list[ProcessUse]], cards: int) -> DeviceProcess:
+    """Which LUID is which card is known to no one here: a process on several cards is left as it is."""
+    if process.memory_bytes is not None or cards != 1 or process.pid not in uses:
+        return process
+    use = uses[process.pid][0]
+    return replace(process, memory_bytes=use.dedicated_bytes, shared_bytes=use.shared_bytes)
 
 
 def _sum(uses: Iterable[ProcessUse], adapter: str) -> int:

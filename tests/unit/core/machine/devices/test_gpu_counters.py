@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from core.machine.devices.device import DeviceProcess, DeviceSample
 from core.machine.devices.gpu_counters import (
     DEDICATED,
     ProcessUse,
@@ -13,6 +14,7 @@ from core.machine.devices.gpu_counters import (
     parse_use,
     spilled_bytes,
     use_on_main_adapter,
+    with_use,
 )
 from core.machine.devices.pdh import ProcessGpuUse, open_counters
 from tests.unit.core.machine.devices.recorded_counters import GIB, RECORDED, SCREEN, TRAINS
@@ -85,3 +87,25 @@ def test_a_system_without_counters_says_nothing() -> None:
         assert found == {}
         with pytest.raises(OSError, match="Windows"):
             open_counters()
+
+
+def test_readings_of_cards_get_what_windows_knows_of_their_processes() -> None:
+    trains = DeviceSample("GPU-1", 1.0, processes=(DeviceProcess(77, "old"), DeviceProcess(4711, "python")))
+    screen = DeviceSample("GPU-2", 1.0, processes=(DeviceProcess(1400, "dwm", 5), DeviceProcess(4812, "python")))
+    uses = parse_use(RECORDED)
+    first, second = with_use([trains, screen], uses, {"GPU-1": (4710, 4711), "GPU-2": (99,)})
+    assert first.processes == (
+        DeviceProcess(4711, "python", int(10.5 * GIB), shared_bytes=3 * GIB),
+        DeviceProcess(77, "old"),
+    )
+    assert second.processes[1] == DeviceProcess(1400, "dwm", 5)  # the driver's own figure stays
+    assert (first.rank_bytes, first.rank_shared_bytes) == (int(10.5 * GIB), 3 * GIB)
+    assert (second.rank_bytes, second.rank_shared_bytes) == (None, None)
+    assert first.as_dict()["rank_shared_bytes"] == 3 * GIB and "rank_bytes" not in second.as_dict()
+    assert with_use([trains], {}, {}) == [trains]
+
+
+def test_a_process_on_two_cards_is_left_as_it_is() -> None:
+    """Which LUID is which card nobody says."""
+    samples = [DeviceSample(uuid, 1.0, processes=(DeviceProcess(4711, "python"),)) for uuid in ("GPU-1", "GPU-2")]
+    assert [s.processes[0].memory_bytes for s in with_use(samples, parse_use(RECORDED), {})] == [None, None]
