@@ -35,6 +35,7 @@ OTHERS: Final = {
     # What the person chose, where a refusal is told at once
     "core/config/layers.py": "a configuration for DeepSpeed",
     "core/machine/interpreters.py": "other programs' environments: one that cannot be read is left out",
+    "core/doctor/pc_tests.py": "looks whether a file is refused",
     "core/cli/entry.py": "the log of a failure",
     # New files, which nobody knows yet
     "core/environments/downloads.py": "its own retries",

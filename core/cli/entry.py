@@ -41,6 +41,7 @@ _COMMANDS: Final = {
     "recipes": "core.cli.machine",
     "export": "core.cli.export",
     "doctor": "core.cli.doctor",
+    "selftest": "core.cli.selftest",
     "environment": "core.cli.environment",
     "measure": "core.cli.measure",
     "estimate": "core.cli.estimate",

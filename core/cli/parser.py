@@ -263,6 +263,17 @@ def _add_doctor(doctor: Parser) -> None:
     _add_json(doctor)
 
 
+def _add_selftest(selftest: Parser) -> None:
+    _add_runs_dir(selftest)
+    selftest.add_argument(
+        "--out",
+        metavar="FILE",
+        default="rankdeck-selftest.zip",
+        help="The file to send back, without names of the user and the machine. Default: %(default)s.",
+    )
+    _add_json(selftest)
+
+
 def _add_preview(preview: Parser) -> None:
     add_train_flags(preview)
     preview.add_argument(
@@ -377,6 +388,11 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
         "doctor",
         "Check this machine: modes, GPUs, PyTorch, memory, disk; --self-test: try devices and links.",
         _add_doctor,
+    ),
+    (
+        "selftest",
+        "Try on this PC what no test machine can show, and write one file to send back.",
+        _add_selftest,
     ),
     (
         "environment",

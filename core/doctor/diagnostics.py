@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, Final
 
 from core import __version__
@@ -38,12 +39,13 @@ _PACKAGES: Final = (
     "deepspeed", "transformers", "peft", "tokenizers", "datasets", "pyarrow", "torchvision", "gymnasium",
 )  # fmt: skip
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
-ABOUT: Final = """Diagnostics of Rankdeck, made by `rankdeck doctor --zip` or in the window.
+ABOUT: Final = """Diagnostics of Rankdeck, made by `rankdeck doctor --zip`, `rankdeck selftest` or in the window.
 
 doctor.json     the checks of this machine
 versions.json   versions of Python, the system and packages
 settings.json   settings of the window, or variables of Rankdeck
 runs/           of the newest runs: state, settings, events, ends of logs
+counters.json   of `rankdeck selftest`: Windows' counters of GPUs, by process number
 
 Names of the person and the machine, home folders, network addresses, e-mail addresses and tokens were replaced:
 <user>, <machine>, <home>, <address>, <e-mail>, <secret>, GPU-<0>.
@@ -71,22 +73,29 @@ class DiagnosticsFile:
 
 
 def gather(
-    findings: Sequence[Finding], runs_dir: Path, platform: Platform, settings: Mapping[str, Any], redactor: Redactor
+    findings: Sequence[Finding],
+    runs_dir: Path | None,
+    platform: Platform,
+    settings: Mapping[str, Any],
+    redactor: Redactor,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[DiagnosticsFile, ...]:
     """All files, with names taken out. Blocks for as long as disks take.
 
     Args:
         findings: Of the doctor.
-        runs_dir: The folder of runs.
+        runs_dir: The folder of runs; None leaves them out.
         platform: This machine.
         settings: Of the window, or what the command line knows.
         redactor: Takes names out, of the files' names too.
+        more: Other files, as values by their names.
     """
     found = [
         ("doctor.json", _json([finding.as_dict() for finding in findings]), ""),
         ("versions.json", _json(_versions(platform)), ""),
         ("settings.json", _json(settings), ""),
-        *_of_runs(runs_dir),
+        *((name, _json(value), "") for name, value in more.items()),
+        *(_of_runs(runs_dir) if runs_dir is not None else ()),
     ]
     return (DiagnosticsFile("about.txt", ABOUT), *(DiagnosticsFile(*map(redactor.redact, file)) for file in found))
 

@@ -55,7 +55,7 @@ def gather_context(
     Raises:
         ConfigError: The devices are not there.
         DatasetError: The dataset cannot be read.
-        PreflightError: Windows has too little memory and page file for so many ranks.
+        PreflightError: Windows has too little memory and page file for these ranks.
         NewerVersionError: A newer Rankdeck made the newest checkpoint.
     """
     machine = this_platform()
