@@ -158,12 +158,15 @@ class RunControl(QObject):
 
     # --- stop and close ----------------------------------------------------------------------------------
 
+    def stop_run(self, run_dir: Path, now: bool = False) -> None:
+        """Stops a run, whichever is shown."""
+        self._stops[run_dir] = now
+        self.show_actions()
+        self._launching.stop(run_dir, now)
+
     def _on_stop_requested(self, now: bool) -> None:
-        run_dir = self._showing.run_dir
-        if run_dir is not None:
-            self._stops[run_dir] = now
-            self.show_actions()
-            self._launching.stop(run_dir, now)
+        if self._showing.run_dir is not None:
+            self.stop_run(self._showing.run_dir, now)
 
     def _on_stop_asked(self, run_dir: Path) -> None:
         if run_dir in self._closing:
