@@ -32,6 +32,7 @@ from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
 from app.controllers.run_operations import Launching
 from app.controllers.shown_run import Showing
+from app.controllers.updating import Updating
 from app.garbage import GarbageCollection
 from app.models.device_table import DeviceTable, monitor_for
 from app.models.ledger_data import LedgerData
@@ -117,7 +118,8 @@ class Rankdeck(QObject):
         self.bin = RunBin(window, runs, showing, self.runner, self.runs_dir, self)
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
-        self.preferences = Preferences(window, self.settings, self.runs_dir, self)
+        self.updating = Updating(window, self.settings, self.runner, self.display.live_runs, self)
+        self.preferences = Preferences(window, self.settings, self.runs_dir, self.updating, self)
         self.machine_check = MachineCheck(
             window, showing, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
             lambda fix: self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix)), self,
@@ -130,6 +132,7 @@ class Rankdeck(QObject):
         self.preferences.flag_changed.connect(self.notifications.show_progress)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))
+        self.deferred.due.connect(self.updating.open)
 
     def _chosen_run(self) -> ResolvedRun | None:
         """What New run would train; None while it is not known, or a setting is wrong."""
@@ -238,7 +241,7 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.machine_check, self.environment, self.deferred,
+            self.notifications, self.machine_check, self.environment, self.updating, self.deferred,
             made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip

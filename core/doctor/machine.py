@@ -15,6 +15,7 @@ import psutil
 from core.doctor.finding import MACHINE, Finding, Fix, Topic
 from core.formatting import memory_size
 from core.machine.keep_awake import SYSTEMD_RUNS
+from core.machine.power import Battery, read_battery, read_power_settings
 from core.machine.windows_memory import windows_memory
 
 MEMORY: Final = Topic(
@@ -38,7 +39,10 @@ LONG_PATHS: Final = Topic(
 SLEEP: Final = Topic(
     "sleep", "Sleep", MACHINE, "A computer that sleeps trains nothing. While a run trains, Rankdeck keeps it awake."
 )
+BATTERY: Final = Topic("battery", "Battery", MACHINE, "GPUs are slower on a battery, and a run stops when it is empty.")
 _SOCKET_LIMIT_S: Final = 2.0
+_TURNED_OFF: Final = "Rankdeck does not keep it awake: that is turned off in Settings"
+_TURN_ON: Final = "Turn on “Keep this PC awake while a run trains” in Settings."
 _LOW_MEMORY_BYTES: Final = 2 << 30
 _LOW_PAGE_FILE_BYTES: Final = 8 << 30
 _LOW_COMMIT_BYTES: Final = 4 << 30
@@ -120,6 +124,20 @@ def _long_paths_enabled() -> bool:
         return False  # the value is not there: the old limit holds
 
 
+def check_battery(battery: Battery | None = None) -> Finding:
+    """Whether the machine is plugged in.
+
+    Args:
+        battery: None asks the system.
+    """
+    found = read_battery() if battery is None else battery
+    if found is None:
+        return BATTERY.ok("no battery")
+    if found.is_used:
+        return BATTERY.warn(f"in use, {found.percent} % full", "Plug the PC in before you start a run.")
+    return BATTERY.ok(f"plugged in, {found.percent} % full")
+
+
 def check_sleep(ask: Callable[[], str] | None = None) -> Finding:
     """Windows: when the machine goes to sleep. During a run it does not, unless the user sends it there
     (`core.machine.keep_awake`).
@@ -137,6 +155,8 @@ def check_sleep(ask: Callable[[], str] | None = None) -> Finding:
     if len(indexes) < 2:
         return SLEEP.not_tried("Windows' powercfg gave no figures", "See Windows' power settings.", "open_sleep")
     seconds = int(indexes[-2], 16)  # the last two are: plugged in, on battery
+    if seconds and not read_power_settings().keep_awake:
+        return SLEEP.warn(_TURNED_OFF, _TURN_ON, "open_sleep")
     if seconds:
         return SLEEP.ok(f"after {seconds // 60} minutes, but not while a run trains")
     return SLEEP.ok("never, while plugged in")
@@ -144,6 +164,8 @@ def check_sleep(ask: Callable[[], str] | None = None) -> Finding:
 
 def check_sleep_on_linux() -> Finding:
     """Linux: whether systemd can be told to keep the machine awake."""
+    if not read_power_settings().keep_awake:
+        return SLEEP.warn(_TURNED_OFF, _TURN_ON)
     if SYSTEMD_RUNS.is_dir() and shutil.which("systemd-inhibit") is not None:
         return SLEEP.ok("systemd keeps it awake while a run trains")
     step = "Turn off sleep in the system's power settings."

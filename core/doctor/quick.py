@@ -23,6 +23,7 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
         (software.WINDOW, software.check_window),
         (software.RECIPES, software.check_recipes),
         (machine.MEMORY, machine.check_memory),
+        (machine.BATTERY, machine.check_battery),
         (machine.LOOPBACK, machine.check_loopback),
         (folders.RUNS, lambda: folders.check_disk(runs_dir)),
         (folders.WRITING, lambda: folders.check_writing(runs_dir)),

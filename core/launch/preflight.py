@@ -27,6 +27,7 @@ from core.launch.stop_rules import stop_rules
 from core.launch.unused_settings import settings_without_effect
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
+from core.machine.power import battery_notes, read_battery
 from core.recipes.check import check_by_recipe, check_text_column
 from core.recipes.manifest import BUILT_IN
 from core.recipes.user_script import RECIPE as USER_SCRIPT
@@ -101,7 +102,8 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
     remembered = remembered_batch(runs_dir / FILE, run)
     batch_notes = () if remembered is None else (remembered.note,)
-    notes = (*run.device_notes, *batch_notes, *engine_notes, *own_notes, *asked_notes)
+    power_notes = battery_notes(read_battery())
+    notes = (*run.device_notes, *batch_notes, *engine_notes, *own_notes, *asked_notes, *power_notes)
     return Checked(run, dataset, samples, notes)
 
 
