@@ -82,7 +82,8 @@ def _note(name: str, version: str) -> None:
         return
     import winreg
 
-    with contextlib.suppress(OSError), winreg.CreateKey(winreg.HKEY_CURRENT_USER, KEY) as key:
+    access = winreg.KEY_READ | winreg.KEY_WRITE
+    with contextlib.suppress(OSError), winreg.OpenKey(winreg.HKEY_CURRENT_USER, KEY, 0, access) as key:
         left = str(winreg.QueryValueEx(key, "VersionFolder")[0])
         if left != name:
             winreg.SetValueEx(key, "PreviousFolder", 0, winreg.REG_SZ, left)
