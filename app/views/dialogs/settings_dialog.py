@@ -118,7 +118,7 @@ class SettingsDialog(QDialog):
                 lay_row(None, self.smoothing, None),
                 muted_label("For all charts. Each run keeps its values; only the bold lines change."),
             ),
-            _card(bold_label("Outside the window"), *self._make_switches(preferred)),
+            _card(bold_label("While a run trains"), *self._make_switches(preferred)),
             _card(bold_label("Prices"), *self._make_prices(preferred.prices)),
             _card(bold_label("Folder of runs"), *self._make_folder(preferred)),
             self.updates,
@@ -145,16 +145,16 @@ class SettingsDialog(QDialog):
         return row
 
     def _make_switches(self, preferred: Preferred) -> tuple[QWidget, ...]:
-        self.notifications = QCheckBox("&Notify me when a run finishes, fails or needs me")
+        self.notifications = QCheckBox("&Notify me when it finishes, fails or needs me")
         self.notifications.setChecked(preferred.notifies)
         self.notifications.toggled.connect(self.notifications_chosen)
         self.task_progress = QCheckBox("Show progress in the tas&k bar")
         self.task_progress.setChecked(preferred.shows_task_progress)
         self.task_progress.toggled.connect(self.task_progress_chosen)
-        self.tray_icon = QCheckBox("Show an &icon beside the clock while a run trains")
+        self.tray_icon = QCheckBox("Show an &icon beside the clock")
         self.tray_icon.setChecked(preferred.shows_tray_icon)
         self.tray_icon.toggled.connect(self.tray_icon_chosen)
-        self.keep_awake = QCheckBox("Keep this PC a&wake while a run trains (runs started from now on)")
+        self.keep_awake = QCheckBox("Keep this PC a&wake (runs started from now on)")
         self.keep_awake.setChecked(preferred.keeps_awake)
         self.keep_awake.toggled.connect(self.keep_awake_chosen)
         return self.notifications, self.task_progress, self.tray_icon, self.keep_awake

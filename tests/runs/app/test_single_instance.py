@@ -78,7 +78,7 @@ def test_a_second_start_brings_the_window_forward_and_shows_its_run(
     instance.arrived.connect(rankdeck.on_started_again)
     rankdeck.window.showMinimized()
     second = start("--window", str(run.dir))
-    qtbot.waitUntil(lambda: second.poll() is not None, timeout=LIMIT_S * 1000)
+    qtbot.waitUntil(lambda: second.poll() is not None, timeout=round(LIMIT_S * 1000))
     assert second.returncode == 0
     qtbot.waitUntil(lambda: rankdeck.showing.run_dir == run.dir)
     assert not rankdeck.window.windowState() & Qt.WindowState.WindowMinimized

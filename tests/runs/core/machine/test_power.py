@@ -11,7 +11,7 @@ import pytest
 
 from core.doctor.machine import check_battery, check_sleep, check_sleep_on_linux
 from core.host import __main__ as host
-from core.machine import power
+from core.machine import keep_awake, power
 from core.machine.power import (
     BATTERY_NOTE,
     Battery,
@@ -42,7 +42,7 @@ def test_a_host_does_as_the_person_chose(
     (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
     store = make_run(tmp_path, runs_dir=runs_dir)
     asked: list[bool] = []
-    kept = host.kept_awake
+    kept = keep_awake.kept_awake
 
     def note() -> object:
         asked.append(True)

@@ -68,6 +68,13 @@ def test_numbers_are_compared(release: str, than: str, newer: bool) -> None:
 def test_addresses_are_safe_on_the_way() -> None:
     for address in (ADDRESS, "http://127.0.0.1:8000/u", "http://localhost/u", f"  {ADDRESS} "):
         assert check_address(address) == address.strip()
-    for address in ("", "example.org", "http://example.org/u", "ftp://example.org", "https://a:b@example.org", "https://"):
+    for address in (
+        "",
+        "example.org",
+        "http://example.org/u",
+        "ftp://example.org",
+        "https://a:b@example.org",
+        "https://",
+    ):
         with pytest.raises(UpdateError):
             check_address(address)
