@@ -43,7 +43,7 @@ class TrayStatus:
         look: The most urgent state of all live runs; NONE without one.
         tip: What is said when the mouse is over it.
         runs: The live runs, newest first.
-        more: So many more are live.
+        more: The number of other live runs.
     """
 
     look: TaskState = TaskState.NONE

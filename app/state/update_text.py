@@ -12,7 +12,7 @@ from core.updates.announcement import Announcement, is_newer
 CHECK_EVERY_S: Final = 20 * 3600.0
 """About once a day, whenever the window is opened."""
 NOT_INSTALLED: Final = "This Rankdeck was not installed by its setup. Update it as you installed it, with git or pip."
-NO_SETUP: Final = "The announcement names no setup. Ask whoever runs the address for it."
+NO_SETUP: Final = "The announcement names no setup. Get it where you got this one."
 
 
 @dataclass(frozen=True, slots=True)

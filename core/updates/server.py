@@ -21,7 +21,7 @@ from core.formatting import byte_size
 from core.paths import data_folder
 from core.updates.announcement import Announcement, Setup, UpdateError, check_address, read_announcement
 
-SILENCE_LIMIT_S: Final = 15.0
+READ_LIMIT_S: Final = 15.0
 ANSWER_LIMIT_S: Final = 30.0
 DOWNLOAD_LIMIT_S: Final = 3 * 3600.0
 LARGEST_ANSWER_BYTES: Final = 256 * 1024
@@ -150,7 +150,7 @@ def _open(url: str) -> http.client.HTTPResponse:
     """A GET with nothing but the host's name and `USER_AGENT`; no cookies, no credentials."""
     opener = urllib.request.build_opener(_SafeRedirects)
     opener.addheaders = [("User-Agent", USER_AGENT)]
-    answer: http.client.HTTPResponse = opener.open(url, timeout=SILENCE_LIMIT_S)
+    answer: http.client.HTTPResponse = opener.open(url, timeout=READ_LIMIT_S)
     return answer
 
 

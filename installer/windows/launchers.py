@@ -23,7 +23,7 @@ try:
     from rankdeck.__main__ import main
 
     code = main()
-except Exception as error:  # without a console nobody would see it
+except Exception as error:  # there is no console to print it
     code = 1
     own = Path(sys.prefix).parent
     others = [path for path in own.parent.iterdir() if path != own and (path / "launchers").is_dir()]

@@ -198,11 +198,11 @@ def updated(program: Program, setup: Path, version: str) -> str:
 def led_back(program: Program, setup: Path, version: str) -> str:
     """A version whose window ends before it has opened is replaced by the one before, which opens."""
     code = program.setup(setup, "/UPDATE").wait(SETUP_LIMIT_S)
-    said = setup_log()
-    expect(code == 4, f"the setup ended with code {code}: {said}")
+    log = setup_log()
+    expect(code == 4, f"the setup ended with code {code}: {log}")
     expect(program.version() == version, f"rankdeck --version says {program.version()!r}, not {version}")
     expect(entry("DisplayVersion") == version, f"Windows lists version {entry('DisplayVersion')!r}")
-    return f"{close_window()}; {said}"
+    return f"{close_window()}; {log}"
 
 
 def close_window() -> str:

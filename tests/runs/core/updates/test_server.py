@@ -117,7 +117,7 @@ def test_other_answers_are_a_failed_check(
 def test_a_server_that_is_not_there_or_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         port = deaf.getsockname()[1]
-        monkeypatch.setattr(module, "SILENCE_LIMIT_S", 0.3)
+        monkeypatch.setattr(module, "READ_LIMIT_S", 0.3)
         with pytest.raises(UpdateError, match="did not answer in time"):
             ask(f"http://127.0.0.1:{port}/update.json")
     with pytest.raises(UpdateError, match="connection"):
