@@ -58,6 +58,7 @@ class SingleInstance(QObject):
         self._lock = lock
         self._name_file = name_file
         self._server: QLocalServer | None = None
+        self._open: dict[QLocalSocket, QTimer] = {}
 
     def listen(self) -> bool:
         """Takes second starts from now on; False where that is not possible."""
@@ -83,6 +84,8 @@ class SingleInstance(QObject):
 
     def close(self) -> None:
         """Takes no more starts; the next one opens a window."""
+        for socket in list(self._open):
+            self._drop(socket)
         if self._server is not None:
             self._server.close()
             self._server = None
@@ -94,19 +97,33 @@ class SingleInstance(QObject):
 
     def _on_connected(self) -> None:
         while self._server is not None and (socket := self._server.nextPendingConnection()) is not None:
-            socket.disconnected.connect(socket.deleteLater)
+            silence = QTimer(self, singleShot=True, interval=ANSWER_MS)  # one that sends nothing is not kept
+            self._open[socket] = silence  # the wrappers must live as long as what Qt holds
+            silence.timeout.connect(functools.partial(self._drop, socket))
+            socket.disconnected.connect(functools.partial(self._drop, socket))
             socket.readyRead.connect(functools.partial(self._on_read, socket))
-            QTimer.singleShot(ANSWER_MS, socket, socket.abort)  # one that says nothing is not kept
+            silence.start()
             self._on_read(socket)
 
+    def _drop(self, socket: QLocalSocket) -> None:
+        """Ends a connection, once."""
+        silence = self._open.pop(socket, None)
+        if silence is not None:
+            silence.stop()
+            silence.deleteLater()
+            socket.abort()
+            socket.deleteLater()
+
     def _on_read(self, socket: QLocalSocket) -> None:
+        if socket not in self._open:
+            return
         if not socket.canReadLine():
             if socket.bytesAvailable() > LARGEST_BYTES:
-                socket.abort()
+                self._drop(socket)
             return
         arguments = read_arguments(bytes(socket.readLine(LARGEST_BYTES).data()))
         if arguments is None:
-            socket.abort()
+            self._drop(socket)
             return
         socket.write(_DONE)
         socket.disconnectFromServer()

@@ -20,6 +20,7 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "win32", reason="Windows' calls"),
 ]
 PER_MONITOR = 2  # DPI_AWARENESS_PER_MONITOR_AWARE
+NOT_IMPLEMENTED = 0x80004001
 DARK_TITLE = 20  # DWMWA_USE_IMMERSIVE_DARK_MODE
 
 
@@ -32,11 +33,13 @@ def window(qtbot: QtBot) -> QWidget:
 
 
 def test_windows_and_toasts_are_the_program_s_and_not_python_s() -> None:
-    set_app_id()
+    assert set_app_id()
     text = ctypes.c_wchar_p()
-    windll = ctypes.windll  # type: ignore[attr-defined, unused-ignore]
-    assert windll.shell32.GetCurrentProcessExplicitAppUserModelID(ctypes.byref(text)) == 0
-    assert text.value == APP_ID
+    shell32 = ctypes.WinDLL("shell32")  # type: ignore[attr-defined, unused-ignore]
+    answer = shell32.GetCurrentProcessExplicitAppUserModelID(ctypes.byref(text))
+    if answer & 0xFFFFFFFF == NOT_IMPLEMENTED:
+        pytest.skip("this Windows takes an id and does not give it back")
+    assert (answer, text.value) == (0, APP_ID)
 
 
 def test_each_monitor_has_its_own_resolution(window: QWidget) -> None:

@@ -12,15 +12,20 @@ APP_ID: Final = "Rankdeck.Rankdeck"
 DESKTOP_NAME: Final = "rankdeck"
 
 
-def set_app_id() -> None:
+def set_app_id() -> bool:
     """Windows: makes windows and toasts Rankdeck's and not Python's. Before the first window.
+
+    Returns:
+        Whether Windows took it.
 
     https://learn.microsoft.com/windows/win32/shell/appids
     """
     if sys.platform == "win32":
         import ctypes
 
-        ctypes.WinDLL("shell32").SetCurrentProcessExplicitAppUserModelID(ctypes.c_wchar_p(APP_ID))
+        answer = ctypes.WinDLL("shell32").SetCurrentProcessExplicitAppUserModelID(ctypes.c_wchar_p(APP_ID))
+        return int(answer) == 0
+    return False
 
 
 def set_desktop_name() -> None:

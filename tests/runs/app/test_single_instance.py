@@ -57,8 +57,8 @@ def wait_for(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def is_listening(folder: Path) -> bool:
-    return folder.is_dir() and any(folder.glob("*.name"))
+def is_listening(runs_dir: Path, folder: Path) -> bool:
+    return single_instance._name_file(runs_dir, folder).is_file()
 
 
 def first_window(runs_dir: Path) -> SingleInstance:
@@ -85,11 +85,11 @@ def test_a_second_start_brings_the_window_forward_and_shows_its_run(
     instance.close()
 
 
-def test_of_three_starts_at_once_one_window_opens(start: Start, folder: Path) -> None:
+def test_of_three_starts_at_once_one_window_opens(start: Start, folder: Path, runs_dir: Path) -> None:
     programs = [start() for _ in range(3)]
     wait_for(lambda: sum(program.poll() is None for program in programs) == 1)
     assert sorted(program.poll() or 0 for program in programs) == [0, 0, 0]
-    wait_for(lambda: is_listening(folder))
+    wait_for(lambda: is_listening(runs_dir, folder))
 
 
 def test_the_place_of_a_window_that_was_killed_is_free(
@@ -97,11 +97,11 @@ def test_the_place_of_a_window_that_was_killed_is_free(
 ) -> None:
     assert qtbot
     killed = start()
-    wait_for(lambda: is_listening(folder))
+    wait_for(lambda: is_listening(runs_dir, folder))
     killed.kill()
     killed.wait(LIMIT_S)
     first_window(runs_dir).close()
-    assert not is_listening(folder)
+    assert not is_listening(runs_dir, folder)
 
 
 def test_another_folder_of_runs_has_a_window_of_its_own(folder: Path, tmp_path: Path, qtbot: QtBot) -> None:
