@@ -93,9 +93,7 @@ class Preferences(QObject):
         card.check_requested.connect(lambda: updating.check(lambda: None))
         card.update_requested.connect(updating.show_update)
         card.back_requested.connect(updating.ask_back)
-        show = lambda: card.show_status(updating.status())  # noqa: E731
-        updating.status_changed.connect(show)
-        dialog.destroyed.connect(lambda: updating.status_changed.disconnect(show))
+        updating.status_changed.connect(card.show_status)
 
     def show_about(self) -> None:
         """Opens versions and licences."""

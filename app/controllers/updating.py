@@ -38,10 +38,10 @@ class Updating(QObject):
         live_runs: The names of runs that are being trained.
 
     Signals:
-        status_changed: A check has ended, or another address was chosen.
+        status_changed: The `UpdateStatus`: a check has ended, or another address was chosen.
     """
 
-    status_changed = Signal()
+    status_changed = Signal(object)
     _arrived = Signal(int)
 
     def __init__(
@@ -64,18 +64,19 @@ class Updating(QObject):
     def open(self) -> None:
         """Once the window is open: tells a setup that waits for that, and checks if a day has passed."""
 
-        def work() -> tuple[Installation | None, bool]:
-            from app.state.update_text import check_from
+        def work() -> Installation | None:
             from core.updates.installed import find_installation, tell_opened
 
             installation = find_installation()
             if installation is not None:
                 tell_opened(installation)
-            return installation, check_from(self._settings.values(LAST_CHECK)).is_due(time.time())
+            return installation
 
-        def done(found: tuple[Installation | None, bool]) -> None:
-            self._installation, is_due = found
-            if is_due and self.address:
+        def done(found: Installation | None) -> None:
+            from app.state.update_text import check_from
+
+            self._installation = found
+            if self.address and check_from(self._settings.values(LAST_CHECK)).is_due(time.time()):
                 self.check()
 
         self._runner.run(Operation(work, done, lambda _: None))
@@ -95,7 +96,7 @@ class Updating(QObject):
         self._settings.set_text(ADDRESS, address)
         self._settings.set_values(LAST_CHECK, {})
         self._announcement = None
-        self.status_changed.emit()
+        self.status_changed.emit(self.status())
 
     def status(self) -> UpdateStatus:
         """What Settings shows."""
@@ -166,7 +167,7 @@ class Updating(QObject):
         from app.state.update_text import UpdateCheck
 
         self._settings.set_values(LAST_CHECK, UpdateCheck(time.time(), release, problem).as_kept())
-        self.status_changed.emit()
+        self.status_changed.emit(self.status())
 
     def _give_notice(self) -> None:
         if self._announcement is not None:
