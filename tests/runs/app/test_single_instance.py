@@ -20,7 +20,7 @@ from tests.helpers.made_runs import make_run
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
-LIMIT_S = 60.0
+LIMIT_S = 100.0
 Start = Callable[..., "subprocess.Popen[bytes]"]
 
 
