@@ -97,20 +97,20 @@ class SingleInstance(QObject):
 
     def _on_connected(self) -> None:
         while self._server is not None and (socket := self._server.nextPendingConnection()) is not None:
-            silence = QTimer(self, singleShot=True, interval=ANSWER_MS)  # one that sends nothing is not kept
-            self._open[socket] = silence  # the wrappers must live as long as what Qt holds
-            silence.timeout.connect(functools.partial(self._drop, socket))
+            timer = QTimer(self, singleShot=True, interval=ANSWER_MS)  # one that sends nothing is not kept
+            self._open[socket] = timer  # the wrappers must live as long as what Qt holds
+            timer.timeout.connect(functools.partial(self._drop, socket))
             socket.disconnected.connect(functools.partial(self._drop, socket))
             socket.readyRead.connect(functools.partial(self._on_read, socket))
-            silence.start()
+            timer.start()
             self._on_read(socket)
 
     def _drop(self, socket: QLocalSocket) -> None:
         """Ends a connection, once."""
-        silence = self._open.pop(socket, None)
-        if silence is not None:
-            silence.stop()
-            silence.deleteLater()
+        timer = self._open.pop(socket, None)
+        if timer is not None:
+            timer.stop()
+            timer.deleteLater()
             socket.abort()
             socket.deleteLater()
 
