@@ -63,7 +63,7 @@ _MANIFEST_KEYS: Final = (
     "heroes",
 )  # fmt: skip
 _EXPORTS: Final = ("hf",)
-_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env")
+_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env", "keep_micro_batch")
 
 
 @dataclass(frozen=True, slots=True)

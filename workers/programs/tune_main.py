@@ -74,7 +74,8 @@ def _trial(asked: dict[str, Any], context: RankContext, folder: Path) -> Trial:
     )
     group = Mode.read(asked["mode"]).group_size(context.world_size)
     batch = Batch.of(asked["micro_batch"], group, asked["accumulation"])
-    return Trial(config, asked["mode"], batch, place, asked["seconds"])
+    own = None if asked["own"] is None else Batch.of(asked["own"][0], group, asked["own"][1])
+    return Trial(config, asked["mode"], batch, place, asked["seconds"], own)
 
 
 def _wait_for(path: Path) -> dict[str, Any]:
