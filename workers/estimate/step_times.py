@@ -25,14 +25,14 @@ from workers.training.task import LossAndMetrics, StepSamples, Task
 
 MOST_TURNS: Final = 5
 LEAST_TURNS: Final = 2
-LIMIT_S: Final = 4.0
+LIMIT_S: Final = 7.0
 """For all steps: where they take long there are fewer of them, and then with fewer samples."""
 TURN_S: Final = 0.2
 """A turn has as many steps as this takes; the first of several does not count, since the caches are another's."""
 GPU_TURN_S: Final = 0.5
 """A GPU's energy counter moves about every 0.1 s."""
 _MOST_STEPS: Final = 100
-_PATIENCE: Final = 2.0
+_PATIENCE: Final = 1.5
 """Steps may take this many times as long as there is time for, where they tell more by that."""
 
 
