@@ -13,8 +13,8 @@ from app.views.style.fonts import tabular
 from app.views.widgets.build import lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
-from app.views.widgets.field_row import ToneLabel
 from app.views.widgets.gauges import Meter
+from app.views.widgets.tone_label import ToneLabel
 from core.formatting import UNKNOWN, gibibytes, memory_size
 from core.machine.devices import POWER_CAP, Device, DeviceSample
 from core.machine.devices.names import device_label
