@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import sys
 from collections.abc import Sequence
+from typing import Final
 
 WINDOW_OPTIONS = ("--window",)
+BEFORE_QT: Final = ("core.run_folder.device_users", "core.recipes.main_metric")
+"""Nearly all of what the window needs of `core` comes with these."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -18,12 +22,31 @@ def main(argv: Sequence[str] | None = None) -> int:
     arguments = list(sys.argv[1:] if argv is None else argv)
     if is_for_window(arguments):
         gc.disable()  # what is made by the first picture stays; looking through it is a tenth of the start
-        from app.main import main as open_window
-
-        return open_window(arguments)
+        return _open_window(arguments)
     from core.cli import main as run_command
 
     return run_command(arguments)
+
+
+def import_before_qt() -> None:
+    """Imports what needs no Qt: shiboken reads the source of every module that comes after it, to see if it uses Qt."""
+    for name in BEFORE_QT:
+        importlib.import_module(name)
+
+
+def _open_window(arguments: Sequence[str]) -> int:
+    """Opens the window, or hands the arguments to the one that is open, which needs little of the program."""
+    import_before_qt()
+    from app.single_instance import claim
+    from app.state.window_arguments import with_full_paths
+    from core.paths import default_runs_dir
+
+    instance = claim(default_runs_dir(), with_full_paths(arguments))
+    if instance is None:
+        return 0
+    from app.main import main as open_window
+
+    return open_window(arguments, instance)
 
 
 def is_for_window(arguments: Sequence[str]) -> bool:

@@ -32,6 +32,7 @@ from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
 from app.controllers.run_operations import Launching
 from app.controllers.shown_run import Showing
+from app.controllers.updating import Updating
 from app.garbage import GarbageCollection
 from app.models.device_table import DeviceTable, monitor_for
 from app.models.ledger_data import LedgerData
@@ -40,7 +41,9 @@ from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.models.run_list import RunList
 from app.settings import Settings, user_settings
+from app.state.window_arguments import run_to_show
 from app.views.style.theme import Theme
+from app.views.window.app_identity import set_app_id, set_desktop_name
 from app.views.window.main_window import MainWindow
 from core import __version__
 from core.paths import default_runs_dir
@@ -51,6 +54,7 @@ if TYPE_CHECKING:
     from app.controllers.new_run import NewRunControl
     from app.controllers.sync_pricing import Pricing
     from app.run_data.run_follower import Connection
+    from app.single_instance import SingleInstance
     from core.launch.resolved import ResolvedRun
     from core.run_folder.store import RunStore
 
@@ -114,7 +118,8 @@ class Rankdeck(QObject):
         self.bin = RunBin(window, runs, showing, self.runner, self.runs_dir, self)
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
-        self.preferences = Preferences(window, self.settings, self.runs_dir, self)
+        self.updating = Updating(window, self.settings, self.runner, self.display.live_runs, self)
+        self.preferences = Preferences(window, self.settings, self.runs_dir, self.updating, self)
         self.machine_check = MachineCheck(
             window, showing, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
             lambda fix: self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix)), self,
@@ -123,9 +128,11 @@ class Rankdeck(QObject):
         self.environment.made.connect(self._on_environment_made)
         self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
         self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
+        self.notifications.stop_requested.connect(self.control.stop_run)
         self.preferences.flag_changed.connect(self.notifications.show_progress)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))
+        self.deferred.due.connect(self.updating.open)
 
     def _chosen_run(self) -> ResolvedRun | None:
         """What New run would train; None while it is not known, or a setting is wrong."""
@@ -216,6 +223,16 @@ class Rankdeck(QObject):
         self.beginning.open()
         self.new_run.check_draft()
 
+    def on_started_again(self, arguments: Sequence[str]) -> None:
+        """Comes forward: the person has started the program a second time."""
+        self.window.come_forward()
+        self.show_named_run(arguments)
+
+    def show_named_run(self, arguments: Sequence[str]) -> None:
+        """Shows the run that the arguments name, if any."""
+        if (run_dir := run_to_show(arguments)) is not None:
+            self.showing.show(run_dir)
+
     def close(self) -> None:
         """Remembers what was chosen and ends every thread; runs continue."""
         made = vars(self)
@@ -224,7 +241,7 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.machine_check, self.environment, self.deferred,
+            self.notifications, self.machine_check, self.environment, self.updating, self.deferred,
             made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
@@ -244,21 +261,28 @@ def _connect(store: RunStore, timeout_s: float) -> Connection:
     return client.connect(store, timeout_s)
 
 
-def main(argv: Sequence[str]) -> int:
+def main(argv: Sequence[str], instance: SingleInstance) -> int:
     """Opens the window and runs until it is closed.
 
     Args:
         argv: Options for the window and for Qt (``-style`` …).
+        instance: The right to be the one window; hears of second starts.
     """
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
+    set_app_id()
     application = QApplication([sys.argv[0], *argv])
     application.setApplicationName("Rankdeck")
     application.setApplicationVersion(__version__)
+    set_desktop_name()
+    instance.listen()
     settings = user_settings()
     Theme(application).choose(settings.text("theme") or "system")
     rankdeck = Rankdeck(settings, default_runs_dir())
     sys.excepthook = rankdeck.on_defect
     signal.signal(signal.SIGINT, lambda *_: rankdeck.window.close_now())  # Ctrl+C in the terminal; runs continue
     rankdeck.deferred.due.connect(GarbageCollection(rankdeck).start)
+    rankdeck.window.closed.connect(instance.close)
+    instance.arrived.connect(rankdeck.on_started_again)
     rankdeck.open()
+    rankdeck.show_named_run(argv)
     return application.exec()

@@ -11,7 +11,8 @@ from PySide6.QtCore import QByteArray, QSettings
 ORGANISATION: Final = "Rankdeck"
 NOTIFICATIONS: Final = "notifications"
 TASK_PROGRESS: Final = "task_progress"
-"""Switches: news of runs outside the window, and progress in the task bar."""
+TRAY_ICON: Final = "tray_icon"
+"""Switches: news of runs outside the window, progress in the task bar, and an icon in the tray."""
 
 
 def user_settings() -> Settings:

@@ -121,6 +121,12 @@ class StateFileError(UsageError):
     title = "The state file cannot be used"
 
 
+class FileInUseError(StateFileError):
+    """Another program holds the file open, for longer than it was waited for; nothing is known of what is in it."""
+
+    title = "A file is in use"
+
+
 class ChunkSizeError(StateFileError):
     """A state file doesn't fit the dataset as it is cut: another chunk size may have been used when it was written."""
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
 from platformdirs import user_data_path
+
+from core.held_files import read_utf8
 
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[1]
 """The folder that holds `core` and `workers`."""
@@ -16,6 +19,8 @@ CHECKPOINTS: Final = "checkpoints"
 OLD_CHECKPOINTS: Final = "generations"
 """The same in a run of 0.1, which keeps this name when it is resumed."""
 RUNS_VARIABLE: Final = "RANKDECK_HOME"
+HUB_VARIABLES: Final = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_DATASETS_CACHE")
+"""With each of these a person says where Hugging Face keeps what it downloads."""
 SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
 """The folder that holds `rankdeck`, the public package, and nothing else."""
 
@@ -43,12 +48,42 @@ def runs_dir_file() -> Path:
 
 
 def _chosen_runs_dir() -> Path | None:
+    return read_folder(runs_dir_file())
+
+
+def read_folder(file: Path) -> Path | None:
+    """The folder whose path is in a file, such as `runs_dir_file`; None where there is none."""
     try:
-        text = runs_dir_file().read_text(encoding="utf-8").strip()
+        text = read_utf8(file).strip()
     except (OSError, UnicodeDecodeError):
         return None
     folder = Path(text)
     return folder if folder.is_absolute() else None
+
+
+def environments_dir_file() -> Path:
+    """The file that holds the path of the folder that was chosen for environments."""
+    return data_folder() / "environments-folder.txt"
+
+
+def models_dir_file() -> Path:
+    """The file that holds the path of the folder that was chosen for models and datasets of Hugging Face."""
+    return data_folder() / "models-folder.txt"
+
+
+def model_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """Variables that send Hugging Face's downloads to the folder that was chosen for them.
+
+    Not `HF_HOME`: a person's sign-in lies there too.
+
+    Args:
+        environ: What a person has set themselves stays.
+    """
+    folder = None if any(environ.get(name, "").strip() for name in HUB_VARIABLES) else read_folder(models_dir_file())
+    if folder is None:
+        return {}
+    places = {"HF_HUB_CACHE": "hub", "HF_DATASETS_CACHE": "datasets", "HF_XET_CACHE": "xet"}
+    return {name: str(folder / place) for name, place in places.items()}
 
 
 def token_cache_dir() -> Path:

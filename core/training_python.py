@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from core.held_files import read_utf8
 from core.parsing import ParseError, parse_json
 from core.paths import data_folder
 
@@ -90,7 +91,7 @@ def choice_file() -> Path:
 def chosen_python() -> Path | None:
     """The chosen interpreter; None where none was, or it is gone."""
     try:
-        value = parse_json(choice_file().read_text(encoding="utf-8"))
+        value = parse_json(read_utf8(choice_file()))
     except (OSError, ParseError, UnicodeDecodeError):
         return None
     text = value.get("executable") if isinstance(value, dict) and value.get("format") == FORMAT else None

@@ -1,20 +1,28 @@
-"""Sets up this checkout and starts Rankdeck or its tests, with nothing but Python >= 3.11 and pip.
+"""Sets up this checkout and starts Rankdeck or its tests, with nothing but Python 3.11 to 3.14 and pip.
 
     python installer/bootstrap.py run [ARGS...]     `rankdeck ARGS...`; with no ARGS the window opens
     python installer/bootstrap.py test [ARGS...]    the test suite, offscreen; ARGS go to pytest
 
 The first call makes `.venv` in the checkout and installs the versions that constraints.txt names; later
-calls find it ready and add a few milliseconds. This file must parse on any Python, so that an old one gets
-a message instead of a syntax error; the other modules do the work.
+calls find it ready and add a few milliseconds. RANKDECK_WHEELS names a folder of wheels to take all of them from. This
+file must parse on any Python, so that an old one gets a message instead of a syntax error; the others do the work.
 """
 
 import sys
 
 if sys.version_info < (3, 11):
     sys.stderr.write(
-        "This Python is too old: Rankdeck needs Python 3.11 or newer, and this is Python "
+        "This Python is too old: Rankdeck needs Python 3.11 to 3.14, and this is Python "
         + sys.version.split()[0]
-        + ".\nInstall Python 3.11 or newer, and run the same command with it.\n"
+        + ".\nInstall Python 3.11, 3.12, 3.13 or 3.14, and run the same command with it.\n"
+    )
+    sys.exit(3)
+if sys.version_info >= (3, 15):
+    sys.stderr.write(
+        "This Python is too new: PyTorch and Qt have no builds for it yet. Rankdeck needs Python 3.11 to 3.14, "
+        + "and this is Python "
+        + sys.version.split()[0]
+        + ".\nInstall Python 3.11, 3.12, 3.13 or 3.14, and run the same command with it.\n"
     )
     sys.exit(3)
 

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from core.environments.machine_faults import variable_faults
+from core.environments.pip_environment import ENV_WHEELS, wheels_folder
 from core.machine.torch_builds import has_nvidia_driver
 from installer.console import ProgressLine, SetupError
 
@@ -112,6 +114,7 @@ class Environment:
         Raises:
             SetupError: It cannot be done; the sentence says why.
         """
+        _check_machine()
         with self._lock(progress):
             if not self.is_ready(extras):
                 self._build(extras, progress)
@@ -215,6 +218,20 @@ class Environment:
                 yield
             finally:
                 self.inherited = ()
+
+
+def _check_machine() -> None:
+    """Refuses what would only fail later, and less clearly.
+
+    Raises:
+        SetupError: A variable names a file or a folder that is not there.
+    """
+    for fault in variable_faults(os.environ):
+        raise SetupError("This machine is not ready", fault.cause, fault.next_step, exit_code=3)
+    wheels = wheels_folder(os.environ)
+    if wheels is not None and not wheels.is_dir():
+        cause = f"The variable {ENV_WHEELS} names a folder of wheels that is not there: {wheels}"
+        raise SetupError("This machine is not ready", cause, f"Correct or remove {ENV_WHEELS}.", exit_code=3)
 
 
 def _try_lock(descriptor: int) -> bool:

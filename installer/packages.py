@@ -13,8 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from core.environments.deepspeed_wheels import why_no_wheel
+from core.environments.pip_environment import clean, source_options, wheels_folder
 from core.machine.torch_builds import (
     ENV_TORCH_INDEX,
+    choose_build,
     has_nvidia_driver,
     pinned_torch_version,
     read_driver,
@@ -29,7 +32,6 @@ if TYPE_CHECKING:
 
 _VENV_LIMIT_S: Final = 300.0
 _DEEPSPEED: Final = "deepspeed"
-_FIRST_WITHOUT_WINDOWS_WHEELS: Final = (3, 13)
 _PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "3")
 _PIP_WITH_OPTION_PYTHON: Final = (22, 3)
 
@@ -72,6 +74,7 @@ def _run_venv(environment: Environment, options: list[str]) -> None:
             stdout=output,
             stderr=output,
             timeout=_VENV_LIMIT_S,
+            env=clean(os.environ),
             pass_fds=environment.inherited,
             check=False,
         ).returncode
@@ -107,21 +110,18 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
     for extra in sorted(extras):
         requirements += project["project"]["optional-dependencies"][extra]
     deepspeed = [line for line in requirements if re.match(rf"{_DEEPSPEED}\b", line)]
-    install = ("install", *_PIP_OPTIONS, "-c", str(constraints))
+    wheels = wheels_folder(os.environ)
+    install = ("install", *_PIP_OPTIONS, *source_options(wheels, None), "-c", str(constraints))
 
     pip = _pip(environment, environment.python)
-    _install_torch(pip, constraints, progress)
+    _install_torch(pip, constraints, wheels, progress)
     progress.say("installing the other packages")
     pip.run([*install, "--only-binary", ":all:", *(line for line in requirements if line not in deepspeed)], progress)
-    if deepspeed and _can_have_deepspeed():
+    if deepspeed and (sys.platform == "linux" or not why_no_wheel(sys.platform, sys.version_info[:2])):
         _install_deepspeed(pip, install, deepspeed, progress, needed=_DEEPSPEED in extras)
     progress.say("installing Rankdeck from this checkout")
     pip.run([*install, "--no-deps", "--no-build-isolation", "--editable", str(environment.root)], progress)
     shutil.rmtree(pip.scratch, ignore_errors=True)
-
-
-def _can_have_deepspeed() -> bool:
-    return sys.platform == "linux" or (sys.platform == "win32" and sys.version_info < _FIRST_WITHOUT_WINDOWS_WHEELS)
 
 
 def _install_deepspeed(
@@ -142,19 +142,19 @@ def _install_deepspeed(
         progress.say(f"DeepSpeed could not be installed, so ZeRO uses PyTorch's own engine. {error.cause}")
 
 
-def _install_torch(pip: Pip, constraints: Path, progress: ProgressLine) -> None:
+def _install_torch(pip: Pip, constraints: Path, wheels: Path | None, progress: ProgressLine) -> None:
     """Tries the places that may have the right build, best first."""
     version = pinned_torch_version(constraints.read_text(encoding="utf-8"))
-    driver = read_driver() if has_nvidia_driver(sys.platform) else None
-    sources = torch_sources(sys.platform, version, driver, os.environ.get(ENV_TORCH_INDEX) or None)
+    build = choose_build(read_driver() if has_nvidia_driver(sys.platform) else None)
+    progress.say(" ".join(part for part in (f"{build.title}:", build.reason, build.advice) if part))
+    sources = torch_sources(sys.platform, version, build.tag, os.environ.get(ENV_TORCH_INDEX) or None)
     failure: PipError | None = None
     for source in sources:
         progress.say(f"installing {source.label}")
-        index = ["--index-url", source.index] if source.index else []
+        index = source_options(wheels, source.index)
+        command = ["install", *_PIP_OPTIONS, "--only-binary", ":all:", "--no-deps", *index, source.requirement]
         try:
-            pip.run(
-                ["install", *_PIP_OPTIONS, "--only-binary", ":all:", "--no-deps", *index, source.requirement], progress
-            )
+            pip.run(command, progress)
         except PipError as error:
             if not error.missing:
                 raise

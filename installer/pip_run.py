@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core.environments.pip_environment import clean
 from core.environments.pip_failures import explain_pip
 from installer.console import ProgressLine, SetupError
 
@@ -20,16 +21,6 @@ _REFRESH_S: Final = 0.5
 _TAIL_LINES: Final = 400
 _SHOWN_LINES: Final = 12
 _END_LIMIT_S: Final = 10.0
-# These would send packages somewhere else than into the environment that pip was called for.
-_UNWANTED: Final = (
-    "PIP_TARGET",
-    "PIP_PREFIX",
-    "PIP_USER",
-    "PIP_ROOT",
-    "PIP_REQUIRE_VIRTUALENV",
-    "PYTHONPATH",
-    "PYTHONHOME",
-)
 
 
 class PipError(SetupError):
@@ -68,7 +59,7 @@ class Pip:
         """
         self.scratch.mkdir(exist_ok=True)
         scratch = str(self.scratch)
-        environment = {name: value for name, value in os.environ.items() if name not in _UNWANTED}
+        environment = clean(os.environ)
         environment.update(TMPDIR=scratch, TEMP=scratch, TMP=scratch, PYTHONIOENCODING="utf-8")
         command = [str(self.python), "-m", "pip", *arguments]
         tail: deque[str] = deque(maxlen=_TAIL_LINES)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
+from core.environments.pip_environment import without_python_home
 from installer.console import ProgressLine, SetupError
 from installer.environment import Environment
 
@@ -59,7 +60,7 @@ def run(command: Sequence[str]) -> int:
     """Runs a program and waits for it; Ctrl+C reaches it too, and it decides what that means."""
     sys.stdout.flush()
     sys.stderr.flush()
-    process = subprocess.Popen(command)
+    process = subprocess.Popen(command, env=without_python_home(os.environ))
     while True:
         try:
             return process.wait()
@@ -99,5 +100,5 @@ def _become(command: list[str]) -> int:
     sys.stdout.flush()
     sys.stderr.flush()
     if sys.platform != "win32":
-        os.execv(command[0], command)
+        os.execve(command[0], command, without_python_home(os.environ))
     return run(command)

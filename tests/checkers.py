@@ -1,4 +1,4 @@
-"""Runs the checkers: types, types for Windows, style, layout and layers. ``python -m tests.checkers``"""
+"""Runs the checkers: types, types for Windows, style, encodings, layout and layers. ``python -m tests.checkers``"""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ _LAYERS: Final = "from importlinter.cli import lint_imports_command; lint_import
 
 CHECKERS: Final[dict[str, tuple[str, ...]]] = {
     "style": ("-m", "ruff", "check"),
+    # `open` without a named encoding uses Windows' code page. The rule is in preview, which changes other rules too:
+    # hence a call of its own.
+    "encodings": ("-m", "ruff", "check", "--preview", "--select", "PLW1514"),
     "layout": ("-m", "ruff", "format", "--check", "--diff"),
     "layers": ("-c", _LAYERS, "--verbose"),
     "types": ("-m", "mypy"),

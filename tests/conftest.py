@@ -57,6 +57,7 @@ def pytest_configure(config: pytest.Config) -> None:
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     os.environ["RANKDECK_HOME"] = str(home / RUNS_NAME)
     os.environ["XDG_CONFIG_HOME"] = str(home / "config")
+    os.environ["XDG_DATA_HOME"] = str(home / "data")  # what a person has chosen lies there
     if not hasattr(config, "workerinput"):  # pytest-xdist's workers share their controller's servers
         forking.own_servers(home)
 

@@ -88,7 +88,9 @@ def test_other_commands_are_ours() -> None:
     assert unknown == []
 
 
-OF_RANKDECK = {"--config", "--devices", "--set", "--run-dir", "--runs-dir", "--json", "--detach", "--dry-run", "--now"}
+OF_RANKDECK = {
+    "--config", "--devices", "--set", "--run-dir", "--runs-dir", "--json", "--detach", "--dry-run", "--now", "--window",
+}  # fmt: skip
 OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", "--stop-signal", "--stop-deadline-s"}
 OF_RUNS = {"--remove", "--live"}
 OF_EXPORT = {"--to", "--out", "--overwrite", "--checkpoint", "--allow-diverged", "--samples", "--step", "--folder"}
@@ -98,7 +100,9 @@ OF_OTHERS = {
     "--self-test", "--zip", "--history", "--price-kwh", "--price-gpu-hour", "--save", "--help", "--logdir", "--csv",
     "--strict", "--seconds",
 }  # fmt: skip
-OF_SETUP = {"--wheels", "--sign", "--build", "--extra"}
+OF_SETUP = {
+    "--wheels", "--sign", "--build", "--extra", "--drive", "--models", "--runs", "--broken", "--source",
+}  # fmt: skip
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from core.machine.platform import Platform
 
 LANGUAGE_MODEL = "hf_causal_lm"
+UNCHANGED = "The present one stays as it is."
 
 
 class Beginning(QObject):
@@ -55,14 +55,16 @@ class Beginning(QObject):
         """Finds out what there is; the page says so."""
         place = self._runs_dir
 
-        def work() -> tuple[Platform, int | None]:
+        def work() -> tuple[Platform, int | None, str]:
+            from core.environments.differences import present_differences
+            from core.machine.drives import free_bytes
             from core.machine.platform import this_platform
 
-            there = next((folder for folder in (place, *place.parents) if folder.is_dir()), None)
-            return this_platform(), None if there is None else shutil.disk_usage(there).free
+            return this_platform(), free_bytes(place), present_differences()
 
-        def found(result: tuple[Platform, int | None]) -> None:
-            self._platform, self._free_bytes = result
+        def found(result: tuple[Platform, int | None, str]) -> None:
+            self._platform, self._free_bytes, differences = result
+            self._window.welcome.show_differences(differences and f"{differences} {UNCHANGED}")
             self._show_machine()
 
         self._runner.run(Operation(work, found, self._window.notice.show_error, topic="machine"))

@@ -15,7 +15,6 @@ from PySide6.QtCore import QObject, QTimer, Signal
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.disk_room import DiskRoom
 from app.controllers.estimating import Estimating
-from app.controllers.parameter_counting import ParameterCounting
 from app.controllers.recipe_check import RecipeCheck
 from app.state.draft import CheckedDraft, Draft, check_draft
 from app.state.mode_options import ModeOptions
@@ -86,7 +85,6 @@ class Drafting(QObject):
         self._looking = False
         self.recipe_check = RecipeCheck(runner, self)
         self.recipe_check.checked.connect(self._on_recipe_checked)
-        self.parameters = ParameterCounting(runner, self)
         self.memory = Estimating(runner, runs_dir, self)
         self.room = DiskRoom(runner, runs_dir, self)
         self.room.looked.connect(functools.partial(self.set_problems, "room"))
@@ -102,14 +100,12 @@ class Drafting(QObject):
         """Looks at nothing any more."""
         self._later.stop()
         self.recipe_check.close()
-        self.parameters.close()
         self.memory.close()
         self.room.close()
 
     def set_watched(self, watched: bool) -> None:
         """Whether the draft is in sight: if not, no process is started for it."""
         self.recipe_check.set_watched(watched)
-        self.parameters.set_watched(watched)
         self.memory.set_watched(watched)
         self.room.set_watched(watched)
 
@@ -138,7 +134,6 @@ class Drafting(QObject):
         self._problem = None
         self.open()
         self.recipe_check.forget()
-        self.parameters.forget()
         self.memory.forget()
         self._later.start()
 
@@ -166,7 +161,6 @@ class Drafting(QObject):
         size = None if self._size is None else self._size.size_bytes
         steps = None if size is None else checked.steps_per_epoch(size)
         self.checked.emit(checked, steps)
-        self.parameters.update(checked.run)
         self.memory.update(checked.run)
         if planned is not None:
             dataset = 0 if self._recipe.self_contained else size or 0

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from core.errors import RankdeckError
+from app.views.window.actions import explain
+from core.errors import RankdeckError, sentences
 
 if TYPE_CHECKING:
     # The window opens without these: downloads bring TLS and an HTTP client along.
+    from app.state.environment_text import Offered
     from app.views.dialogs.environment_dialog import EnvironmentDialog
     from app.views.window.main_window import MainWindow
     from core.environments.make import Progress
+    from core.environments.places import Places
+    from core.environments.plan import Wanted
     from core.environments.record import Environment
     from core.machine.torch_builds import NvidiaDriver
 
@@ -38,55 +44,89 @@ class EnvironmentControl(QObject):
         self._own = OperationRunner(self)  # minutes of downloads must not hold up what else is to be looked at
         self._driver: NvidiaDriver | None = None
         self._stop: threading.Event | None = None
+        self._sizes_stop = threading.Event()
         self.dialog: EnvironmentDialog | None = None
+        own = importlib.util.find_spec("torch") is not None  # finds, does not import
+        explain(
+            window.actions_.environment, "The Python that runs this window trains: it has PyTorch." if own else None
+        )
+        window.actions_.environment.triggered.connect(self.open)
         window.welcome.set_up.clicked.connect(self.open)
+        window.welcome.set_up_another.clicked.connect(self.open)
         self._reported.connect(self._on_reported, Qt.ConnectionType.QueuedConnection)
 
     def open(self) -> None:
-        """Asks the driver, then opens the dialog."""
-        if self.dialog is not None:
-            return
+        """Finds out what this machine has, then opens the dialog."""
+        if self.dialog is None:
+            self._runner.run(Operation(self._look, self._open, self._window.notice.show_error, topic="driver"))
 
-        def work() -> NvidiaDriver | None:
-            from core.machine.torch_builds import has_nvidia_driver, read_driver
+    def _look(self) -> tuple[Offered, NvidiaDriver | None]:
+        """In a worker thread: the driver takes seconds to answer, and a drive may have to start."""
+        from app.state.environment_text import Offered
+        from core.environments.differences import present_differences
+        from core.environments.extras import list_extras
+        from core.environments.places import current_places
+        from core.machine.drives import free_bytes, list_drives
+        from core.machine.packages import find_extras
+        from core.machine.torch_builds import choose_build, has_nvidia_driver, read_driver
+        from core.recipes.catalog import find_recipes
 
-            return read_driver() if has_nvidia_driver(sys.platform) else None
-
-        self._runner.run(Operation(work, self._open, self._window.notice.show_error, topic="driver"))
+        driver = read_driver() if has_nvidia_driver(sys.platform) else None
+        places = current_places()
+        extras = list_extras(find_recipes(), find_extras())
+        drives, free = tuple(list_drives()), free_bytes(places.environments)
+        return Offered(choose_build(driver), extras, places, drives, free, present_differences()), driver
 
     def close(self) -> None:
         """Stops what is being made and waits a bounded time for its programs."""
         self._on_stop_requested()
+        self._sizes_stop.set()
         self._own.close()
 
-    def _open(self, driver: NvidiaDriver | None) -> None:
-        from app.state.environment_text import build_text
+    def _open(self, found: tuple[Offered, NvidiaDriver | None]) -> None:
         from app.views.dialogs.environment_dialog import EnvironmentDialog
-        from core.environments.record import environments_folder
 
-        self._driver = driver
-        self.dialog = dialog = EnvironmentDialog(environments_folder(), build_text(driver), self._window)
+        offered, self._driver = found
+        self.dialog = dialog = EnvironmentDialog(offered, self._window)
+        dialog.choice_changed.connect(self._on_choice_changed)
         dialog.start_requested.connect(self._on_start_requested)
         dialog.stop_requested.connect(self._on_stop_requested)
         dialog.finished.connect(self._on_closed)
         dialog.open()
 
-    def _on_start_requested(self, parent: Path, extras: tuple[str, ...], wheels: Path | None) -> None:
+    def _on_choice_changed(self, places: Places, extras: tuple[str, ...], wheels: Path | None) -> None:
+        """Asks pip how large it is; a question that is still open is no longer wanted."""
+        self._sizes_stop.set()
+        self._sizes_stop = stop = threading.Event()
+        driver = self._driver
+
+        def work() -> tuple[str, str]:
+            return find_sizes(places.environments, extras, wheels, driver, stop.is_set)
+
+        def show(sizes: tuple[str, str]) -> None:
+            if self.dialog is not None and sizes[0]:
+                self.dialog.show_sizes(*sizes)
+
+        self._own.run(Operation(work, show, lambda _: None, topic="sizes"))
+
+    def _on_start_requested(self, places: Places, extras: tuple[str, ...], wheels: Path | None) -> None:
+        self._sizes_stop.set()
         self._stop = stop = threading.Event()
         driver, report = self._driver, self._reported.emit
 
         def work() -> Environment | None:
+            from core.environments.differences import find_suitable
             from core.environments.downloads import CancelledError
             from core.environments.make import make
-            from core.environments.record import choose, folder_of, read_environment
-            from core.environments.wanted import default_name, wanted_for
-            from core.machine.torch_builds import ENV_TORCH_INDEX
+            from core.environments.places import keep_places
+            from core.environments.record import choose, free_folder
+            from core.environments.wanted import default_name
 
-            folder = folder_of(parent, default_name("auto", driver))
-            index = os.environ.get(ENV_TORCH_INDEX) or None
-            wanted = wanted_for(folder, "auto", extras, driver, index, wheels)
-            made = read_environment(folder)
-            if made is None or made.record.state != "ready":  # one that is ready was only not chosen
+            keep_places(places)
+            name = default_name("auto", driver)
+            made = find_suitable(places.environments, name, extras)
+            if made is None:  # else it was only not chosen
+                wanted = _wanted(free_folder(places.environments, name), extras, wheels, driver)
                 try:
                     made = make(wanted, report, stop.is_set)
                 except CancelledError:
@@ -126,3 +166,51 @@ class EnvironmentControl(QObject):
         if self.dialog is not None:
             self.dialog.deleteLater()
         self.dialog = None
+        self._sizes_stop.set()
+
+
+def find_sizes(
+    parent: Path,
+    extras: tuple[str, ...],
+    wheels: Path | None,
+    driver: NvidiaDriver | None,
+    cancelled: Callable[[], bool],
+) -> tuple[str, str]:
+    """How large an environment would be, and why there is no room for it; both as text.
+
+    Args:
+        parent: Where environments are kept.
+        extras: What is to be in it.
+        wheels: A folder to take everything from.
+        driver: The NVIDIA driver.
+        cancelled: Asked meanwhile; both are empty then.
+    """
+    from app.state.environment_text import size_text
+    from core.environments.downloads import CancelledError
+    from core.environments.make import check_disk, look
+    from core.environments.record import folder_of
+    from core.environments.wanted import default_name
+    from core.machine.drives import free_bytes
+
+    folder = folder_of(parent, default_name("auto", driver))
+    free = free_bytes(folder)
+    try:
+        plan = look(_wanted(folder, extras, wheels, driver), cancelled)
+    except CancelledError:
+        return "", ""
+    except RankdeckError as error:
+        return size_text("Size unknown.", free, folder), sentences(error.cause, error.window_step)
+    if plan is None:
+        return size_text("Size unknown: no pip here can tell before it downloads.", free, folder), ""
+    try:
+        check_disk(plan, folder)
+    except RankdeckError as error:
+        return size_text(plan.text, free, folder), sentences(error.cause, error.window_step)
+    return size_text(plan.text, free, folder), ""
+
+
+def _wanted(folder: Path, extras: tuple[str, ...], wheels: Path | None, driver: NvidiaDriver | None) -> Wanted:
+    from core.environments.wanted import wanted_for
+    from core.machine.torch_builds import ENV_TORCH_INDEX
+
+    return wanted_for(folder, "auto", extras, driver, os.environ.get(ENV_TORCH_INDEX) or None, wheels)

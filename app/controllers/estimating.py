@@ -1,4 +1,4 @@
-"""Keeps the memory strip of New run current: measures the draft's model in a process of its own, and adds up."""
+"""New run's parameter count and memory strip: a process of its own counts and measures the draft's model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.newest_answer import NewestAnswer
@@ -25,6 +25,7 @@ from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import DeviceSample
 from core.recipes.check import check_by_recipe
+from core.recipes.parameter_count import ParameterCount, depends_on
 
 FREE_EVERY_MS: Final = 3000
 """What is free changes by itself; adding up takes a few milliseconds of a worker thread."""
@@ -32,6 +33,8 @@ REST_S: Final = 2.0
 """A probe takes a core for ten seconds: one starts when a draft has stayed the same for two seconds."""
 LOOK_S: Final = 0.1
 """How soon a newer draft ends that rest."""
+_KEPT: Final = 32
+"""Parameter counts of drafts before, so that going back to one costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +52,9 @@ class Measured:
 
 
 class Estimating(QObject):
-    """The memory of the newest draft, while the sheet is in sight.
+    """The parameter count and the memory of the newest draft, while the sheet is in sight.
+
+    One process finds both: it says the count, which takes it a second, and measures once the draft had its rest.
 
     Args:
         runner: Carries the work out.
@@ -57,15 +62,20 @@ class Estimating(QObject):
 
     Signals:
         estimated: The `MemoryText`; None where there is nothing to estimate.
+        counted: The `ParameterCount`; None while it is not known, and where it cannot be.
     """
 
     estimated = Signal(object)
+    counted = Signal(object)
+    _count_found = Signal(str, object)
 
     def __init__(self, runner: OperationRunner, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runner, self._runs_dir = runner, runs_dir
         self._run: ResolvedRun | None = None
-        self._key = ""
+        self._key = self._count_key = ""
+        self._counts: dict[str, ParameterCount] = {}
+        self._count_found.connect(self._on_count_found, Qt.ConnectionType.QueuedConnection)  # from a worker thread
         self._samples: Sequence[DeviceSample] = ()
         self._is_training = False
         self._answers: NewestAnswer[Measured] = NewestAnswer(
@@ -87,6 +97,7 @@ class Estimating(QObject):
     def forget(self) -> None:
         """Asks again whatever was answered: packages were installed."""
         self._answers.forget()
+        self._counts.clear()
         self.timing.forget()
 
     def close(self) -> None:
@@ -109,13 +120,15 @@ class Estimating(QObject):
     def update(self, run: ResolvedRun | None) -> None:
         """Takes over a draft; None where a setting is wrong."""
         if run is None or run.recipe.self_contained:
-            self._run, self._key = None, ""
+            self._run, self._key, self._count_key = None, "", ""
             self._answers.ask("", None)
             self.timing.update(None)
             self.estimated.emit(None)
+            self.counted.emit(None)
             return
         self._run, key = run, f"{run.recipe.folder} {run.config} {run.batch}"
-        self._key = key
+        self._key, self._count_key = key, f"{run.recipe.folder} {depends_on(run.config)}"
+        self.counted.emit(self._counts.get(self._count_key))
         self._answers.ask(key, lambda: self._measure(run, key))
         if self._answers.answer is None:
             self.timing.update(None)
@@ -127,12 +140,28 @@ class Estimating(QObject):
         def cancelled() -> bool:
             return self._key != key or not self._answers.is_watched
 
+        count_key = f"{run.recipe.folder} {depends_on(run.config)}"
+
+        def counted(count: ParameterCount) -> None:
+            self._count_found.emit(count_key, count)
+
         config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-        run = replace(run, config=config)
-        if known_figures(run) is None or known_baselines(run.platform) is None:
-            _rest(cancelled)
-        figures = find_figures(run, cancelled=cancelled)
+        run, is_counted = replace(run, config=config), count_key in self._counts
+        if known_figures(run) is None and not is_counted:  # the process begins at once, and rests itself
+            figures = find_figures(run, cancelled=cancelled, counted=counted, rest_s=REST_S)
+        else:
+            if known_figures(run) is None or known_baselines(run.platform) is None:
+                _rest(cancelled)
+            figures = find_figures(run, cancelled=cancelled)
+        counted(ParameterCount(figures.parameters, figures.trainable))
         return Measured(config, figures, find_baselines(run, cancelled=cancelled))
+
+    def _on_count_found(self, key: str, count: ParameterCount) -> None:
+        while len(self._counts) >= _KEPT:
+            del self._counts[next(iter(self._counts))]
+        self._counts[key] = count
+        if key == self._count_key:
+            self.counted.emit(count)
 
     def _add_up(self) -> None:
         run, known = self._run, self._answers.answer

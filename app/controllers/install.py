@@ -10,9 +10,10 @@ import psutil
 from PySide6.QtCore import QObject, QProcess, QProcessEnvironment, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from core.environments.pip_failures import explain_pip
+from core.environments.pip_failures import error_line, explain_pip
 from core.errors import RankdeckError, full_stop, sentences
 from core.machine.packages import Offer, missing_packages
+from core.processes.exit_codes import describe_exit
 
 END_LIMIT_MS: Final = 3000
 _TAIL: Final = 4000
@@ -129,13 +130,7 @@ def explain(output: str, code: int) -> InstallError:
         output: The end of what it printed.
         code: Its exit code.
     """
-    if "externally-managed-environment" in output:
-        return InstallError(
-            "This Python is managed by the operating system, which doesn't let pip change it.",
-            "Run Rankdeck in its own environment: python installer/bootstrap.py run",
-        )
-    lines = [line.strip() for line in output.splitlines() if line.strip().startswith("ERROR:")]
-    reason = full_stop(lines[-1].removeprefix("ERROR:") if lines else f"pip ended with exit code {code}")
+    reason = full_stop(error_line(output) or f"pip {describe_exit(code)}")
     failure = explain_pip(output)
     if failure.cause:
         return InstallError(sentences(failure.cause, reason), failure.next_step)

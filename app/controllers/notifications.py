@@ -1,27 +1,35 @@
-"""Outside the window: notifications of runs that ended or need a person, and progress in the task bar."""
+"""Outside the window: notifications of runs that ended or need a person, tray icon, and progress in the task bar."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, QObject, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.shown_run import Showing
 from app.models.run_list import RunList
-from app.settings import NOTIFICATIONS, TASK_PROGRESS, Settings
+from app.settings import NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON, Settings
 from app.state.run_news import LiveRuns, RunNews, run_news
-from app.state.task_progress import NO_PROGRESS, task_progress
+from app.state.task_progress import FAILED, NO_PROGRESS, task_progress
+from app.state.tray_status import IDLE, tray_status
 from app.views.window.main_window import MainWindow
 from app.views.window.outside_notice import OutsideNotices
 from app.views.window.taskbar import TaskProgressBar
+from app.views.window.tray import Tray
 from core.run_folder.record import RunRecord
 from core.run_folder.store import RunStore
 
 
 class Notifications(QObject):
-    """Watches every run of the list, not only the shown one."""
+    """Watches every run of the list, not only the shown one.
+
+    Signals:
+        stop_requested: The folder of a run that is to be stopped.
+    """
+
+    stop_requested = Signal(object)
 
     def __init__(
         self,
@@ -40,33 +48,51 @@ class Notifications(QObject):
         self._runner = runner
         self._live = LiveRuns()
         self._taskbar = TaskProgressBar(window)
-        self.outside = OutsideNotices(window.windowIcon(), self)
+        self._has_unread_failure = False
+        self.tray = Tray(window.windowIcon(), self)
+        self.tray.opened.connect(window.come_forward)
+        self.tray.stop_requested.connect(self.stop_requested)
+        self.outside = OutsideNotices(self.tray, self)
         self.outside.clicked.connect(self._on_clicked)
         runs.listed.connect(self._on_listed)
         window.installEventFilter(self)
 
     def show_progress(self, *_: object) -> None:
-        """Shows in the task bar how far the live run is, unless that is switched off."""
-        entries = self._runs.model.entries() if self._settings.flag(TASK_PROGRESS, True) else ()
-        self._taskbar.show(task_progress(entries, self._showing.run_dir))
+        """Shows in task bar and tray how far live runs are, unless that is switched off."""
+        entries = self._runs.model.entries()
+        progress = NO_PROGRESS
+        if self._settings.flag(TASK_PROGRESS, True):
+            progress = task_progress(entries, self._showing.run_dir)
+            if progress == NO_PROGRESS and self._has_unread_failure:
+                progress = FAILED
+        self._taskbar.show(progress)
+        status = tray_status(entries, self._runs.model.name_of) if self._settings.flag(TRAY_ICON, True) else IDLE
+        self.tray.show_status(status if status.runs and self.tray.is_available() else IDLE)
 
     def close(self) -> None:
         """Takes tray icon and progress away."""
         self._taskbar.show(NO_PROGRESS)
         self.outside.close()
+        self.tray.close()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """A window that is looked at needs no icon in the tray."""
+        """For a window that is looked at nothing is unread."""
         if watched is self._window and event.type() == QEvent.Type.WindowActivate:
-            self.outside.clear()
+            self.tray.clear()
+            if self._has_unread_failure:
+                self._has_unread_failure = False
+                self.show_progress()
         return super().eventFilter(watched, event)
 
     def _on_listed(self, *_: object) -> None:
         records = self._runs.model.records()
-        self.show_progress()
         for record in self._live.changed(records):
-            if self._settings.flag(NOTIFICATIONS, True) and not self._is_seen(record.path):
+            if self._is_seen(record.path):
+                continue
+            self._has_unread_failure |= record.entry.word == "failed"
+            if self._settings.flag(NOTIFICATIONS, True):
                 self._tell(record)
+        self.show_progress()
 
     def _is_seen(self, run_dir: Path) -> bool:
         """Whether the window shows the run to a person just now."""
@@ -88,9 +114,5 @@ class Notifications(QObject):
         self._runner.run(Operation(work, done, lambda _: None))
 
     def _on_clicked(self, run_dir: Path) -> None:
-        window = self._window
-        window.setWindowState(window.windowState() & ~Qt.WindowState.WindowMinimized)
-        window.show()
-        window.raise_()
-        window.activateWindow()
+        self._window.come_forward()
         self._showing.show(run_dir)

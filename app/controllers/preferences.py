@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import functools
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
-from app.settings import NOTIFICATIONS, TASK_PROGRESS, Settings
+from app.controllers.updating import Updating
+from app.settings import NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON, Settings
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
 from app.views.widgets.open_outside import open_path
@@ -16,7 +18,11 @@ from app.views.window.main_window import MainWindow
 from core.errors import RankdeckError
 from core.estimate.prices import Prices, keep_prices, read_prices
 from core.files.atomic import explained, write_atomic
+from core.machine.power import PowerSettings, keep_power_settings, read_power_settings
 from core.paths import RUNS_VARIABLE, default_runs_dir, runs_dir_file, runs_dir_of_environment
+
+if TYPE_CHECKING:
+    from app.views.dialogs.settings_dialog import SettingsDialog
 
 
 class Preferences(QObject):
@@ -28,8 +34,16 @@ class Preferences(QObject):
 
     flag_changed = Signal(str)
 
-    def __init__(self, window: MainWindow, settings: Settings, runs_dir: Path, parent: QObject | None = None) -> None:
+    def __init__(
+        self,
+        window: MainWindow,
+        settings: Settings,
+        runs_dir: Path,
+        updating: Updating,
+        parent: QObject | None = None,
+    ) -> None:
         super().__init__(parent)
+        self._updating = updating
         self._window = window
         self._settings = settings
         self._runs_dir = runs_dir
@@ -53,19 +67,33 @@ class Preferences(QObject):
             self._runs_dir,
             self._settings.flag(NOTIFICATIONS, True),
             self._settings.flag(TASK_PROGRESS, True),
+            self._settings.flag(TRAY_ICON, True),
+            read_power_settings().keep_awake,
             None if outside or coming == self._runs_dir else coming,
             outside,
             read_prices(),
+            self._updating.status(),
         )
         dialog = SettingsDialog(preferred, self._window)
         dialog.theme_chosen.connect(self.choose_theme)
         dialog.notifications_chosen.connect(functools.partial(self._set_flag, NOTIFICATIONS))
         dialog.task_progress_chosen.connect(functools.partial(self._set_flag, TASK_PROGRESS))
+        dialog.tray_icon_chosen.connect(functools.partial(self._set_flag, TRAY_ICON))
+        dialog.keep_awake_chosen.connect(self._on_keep_awake_chosen)
         dialog.folder_chosen.connect(self._on_folder_chosen)
         dialog.smoothing_chosen.connect(self._on_smoothing_chosen)
         dialog.folder_requested.connect(self._on_folder_requested)
         dialog.prices_chosen.connect(self._on_prices_chosen)
+        self._connect_updates(dialog)
         dialog.open()
+
+    def _connect_updates(self, dialog: SettingsDialog) -> None:
+        updating, card = self._updating, dialog.updates
+        card.address_chosen.connect(updating.set_address)
+        card.check_requested.connect(lambda: updating.check(lambda: None))
+        card.update_requested.connect(updating.show_update)
+        card.back_requested.connect(updating.ask_back)
+        updating.status_changed.connect(card.show_status)
 
     def show_about(self) -> None:
         """Opens versions and licences."""
@@ -139,6 +167,13 @@ class Preferences(QObject):
                     title="The folder of runs could not be kept",
                 )
             )
+
+    def _on_keep_awake_chosen(self, on: bool) -> None:
+        try:
+            keep_power_settings(PowerSettings(keep_awake=on))
+        except RankdeckError as error:
+            title = "The setting could not be kept"
+            self._window.notice.show_error(RankdeckError(error.cause, error.next_step, title=title))
 
     def _on_prices_chosen(self, prices: Prices) -> None:
         try:

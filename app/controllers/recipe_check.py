@@ -14,6 +14,7 @@ from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.data.dataset import DatasetIdentity
 from core.errors import ConfigError, RankdeckError
 from core.launch.resolved import ResolvedRun
+from core.machine.power import battery_notes, read_battery
 from core.recipes.check import check_by_recipe, check_text_column
 from core.recipes.manifest import Recipe
 
@@ -112,7 +113,7 @@ def find_problems(run: ResolvedRun, dataset: DatasetIdentity | None) -> Answer:
         problems.setdefault(error.field, error)
     except RankdeckError as error:
         problems.setdefault("dataset_file", error)
-    return Answer(problems, () if problems else tuple(notes))
+    return Answer(problems, () if problems else (*notes, *battery_notes(read_battery())))
 
 
 def _put_right(config: RunConfig, recipe: Recipe, field: str) -> RunConfig | None:

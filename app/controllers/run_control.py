@@ -64,6 +64,7 @@ class RunControl(QObject):
         self._stops: dict[Path, bool] = {}
         self._closing: set[Path] = set()
         self._to_balance: Path | None = None
+        self._to_shrink: tuple[Path, dict[str, object]] | None = None
         self._connect()
 
     def _connect(self) -> None:
@@ -71,6 +72,7 @@ class RunControl(QObject):
         window.actions_.start.triggered.connect(self._on_start_requested)
         window.stop_requested.connect(self._on_stop_requested)
         window.outcome.balance_requested.connect(self._on_balance_requested)
+        window.outcome.smaller_batch_requested.connect(self._on_smaller_batch_requested)
         window.actions_.resume.triggered.connect(self._on_resume_requested)
         window.actions_.resume_file.triggered.connect(self._on_resume_file_requested)
         window.runs.resume_requested.connect(self.resume_run)
@@ -112,6 +114,8 @@ class RunControl(QObject):
         self.show_actions()
         if not state.is_live and self._to_balance is not None:
             self._resume_balanced()
+        if not state.is_live and self._to_shrink is not None:
+            self._resume_smaller()
 
     def _on_busy_changed(self, busy: str) -> None:
         self._window.show_busy(bool(busy))
@@ -158,12 +162,15 @@ class RunControl(QObject):
 
     # --- stop and close ----------------------------------------------------------------------------------
 
+    def stop_run(self, run_dir: Path, now: bool = False) -> None:
+        """Stops a run, whichever is shown."""
+        self._stops[run_dir] = now
+        self.show_actions()
+        self._launching.stop(run_dir, now)
+
     def _on_stop_requested(self, now: bool) -> None:
-        run_dir = self._showing.run_dir
-        if run_dir is not None:
-            self._stops[run_dir] = now
-            self.show_actions()
-            self._launching.stop(run_dir, now)
+        if self._showing.run_dir is not None:
+            self.stop_run(self._showing.run_dir, now)
 
     def _on_stop_asked(self, run_dir: Path) -> None:
         if run_dir in self._closing:
@@ -173,7 +180,7 @@ class RunControl(QObject):
 
     def _on_stop_failed(self, error: RankdeckError) -> None:
         self._closing.clear()
-        self._to_balance = None
+        self._to_balance = self._to_shrink = None
         if self._showing.run_dir is not None:
             self._stops.pop(self._showing.run_dir, None)
         self._window.notice.show_error(error)
@@ -203,6 +210,21 @@ class RunControl(QObject):
             from app.state.resume_choices import BALANCED
 
             dialog.choose(str(run_dir), BALANCED)
+
+    def _on_smaller_batch_requested(self, micro: int, accumulation: int) -> None:
+        """Stops the shown run and resumes it at once in smaller micro-batches: one click is the answer."""
+        if self._showing.run_dir is not None:
+            changes: dict[str, object] = {"batch_size": micro, "grad_accum_steps": accumulation}
+            self._to_shrink = self._showing.run_dir, changes
+            self._on_stop_requested(False)
+
+    def _resume_smaller(self) -> None:
+        """The run has ended: resumes it, unless another one is shown by now."""
+        asked, self._to_shrink = self._to_shrink, None
+        if asked is None or asked[0] != self._showing.run_dir:
+            return
+        run_dir, changes = asked
+        self._launching.resume_with(str(run_dir), changes, self._table.devices, self._window.notice.show_error)
 
     def _on_resume_requested(self) -> None:
         dialog = self._open_dialog()

@@ -14,7 +14,6 @@ from app.controllers.background import Operation, OperationRunner
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.open_outside import open_path
 from core.export import KINDS
-from core.export.lines import ExportCancelledError
 from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
@@ -80,6 +79,8 @@ class RunFiles(QObject):
             self._window.notice.say("success", f"Exported {run_dir.name}: {KINDS[made.kind]}", text, step)
 
         def failed(error: RankdeckError) -> None:
+            from core.export.lines import ExportCancelledError
+
             self._going.discard(key)
             if not isinstance(error, ExportCancelledError):
                 self._window.notice.show_error(error)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
-from core.errors import RankdeckError
+from core.errors import RankdeckError, RunBusyError
 from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
     from core.launch.resolved import ResolvedRun
     from core.machine.devices import Device
     from core.resume.plan import ResumePlan
+
+
+HOST_ENDS_WITHIN_S: Final = 15.0
+BUSY_POLL_S: Final = 0.1
 
 
 class Launching(QObject):
@@ -114,6 +119,32 @@ class Launching(QObject):
             return client.resume_run(plan).dir, ()
 
         self._begin("resuming a run", work, self.plan_failed.emit)
+
+    def resume_with(
+        self,
+        text: str,
+        changes: Mapping[str, Any],
+        available: Sequence[Device],
+        say: Callable[[RankdeckError], None],
+    ) -> None:
+        """Plans and resumes in one; `say` shows why not. The other arguments are those of `plan`."""
+        runs_dir, devices, given = self.runs_dir, tuple(available), dict(changes)
+
+        def work() -> tuple[Path, tuple[str, ...]]:
+            from core import client
+            from core.resume.planner import plan_resume
+
+            deadline = time.monotonic() + HOST_ENDS_WITHIN_S
+            while True:
+                try:
+                    plan = plan_resume(text, runs_dir, given, available=devices or None)
+                    return client.resume_run(plan).dir, ()
+                except RunBusyError:  # its host has said that the run is over, and is still ending
+                    if time.monotonic() >= deadline:
+                        raise
+                time.sleep(BUSY_POLL_S)
+
+        self._begin("resuming a run", work, say)
 
     def _begin(
         self, busy: str, work: Callable[[], tuple[Path, tuple[str, ...]]], say: Callable[[RankdeckError], None]

@@ -10,6 +10,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from core.errors import RankdeckError
+from core.held_files import read_utf8
 from core.run_folder.store import RunEntry, RunStore
 
 if TYPE_CHECKING:
@@ -122,7 +123,7 @@ class Showing(QObject):
         def work() -> tuple[str, RunConfig]:
             store = RunStore.open(run_dir)
             config = store.config()
-            return store.run_toml.read_text(encoding="utf-8"), config
+            return read_utf8(store.run_toml), config
 
         def done(result: tuple[str, RunConfig]) -> None:
             self.config_read.emit(*result)

@@ -17,6 +17,7 @@ from typing import Final
 
 from app.run_data.kept_bins import KeptBins, are_of, keep, read_kept
 from core.metrics.column_index import ColumnsIndex, read_index
+from core.no_window import NO_WINDOW
 from core.paths import PACKAGE_FOLDER
 from core.run_folder.store import RunStore
 
@@ -38,7 +39,7 @@ class BinsProcess:
         self._output = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # `result` or `close` closes it
         command = [sys.executable, "-m", "app.run_data.column_bins", str(store.columns), str(rows), *PLOTTED_NAMES]
         self._process = subprocess.Popen(
-            command, cwd=PACKAGE_FOLDER, creationflags=getattr(subprocess, "CREATE_NO_WINDOW", 0),
+            command, cwd=PACKAGE_FOLDER, creationflags=NO_WINDOW,
             stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.DEVNULL,
         )  # fmt: skip
 

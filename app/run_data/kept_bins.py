@@ -19,6 +19,7 @@ from typing import Final
 from core.errors import RankdeckError, StateFileError
 from core.files.atomic import read_bytes, remove_temporaries, require_format, write_atomic
 from core.files.links import refuse_link
+from core.held_files import open_binary
 from core.metrics.column_index import INDEX_NAME, VALUE_BYTES, ColumnsIndex, GroupIndex
 from core.parsing import ParseError, decode_utf8, parse_json
 from core.records import RecordError, Whole, read_record
@@ -156,6 +157,6 @@ def keep(folder: Path, written: bytes) -> None:
 
 
 def _last_times_sha256(folder: Path, group: GroupIndex, rows: int) -> str:
-    with group.path(folder, CLOCK).open("rb") as file:
+    with open_binary(group.path(folder, CLOCK)) as file:
         file.seek((rows - BIN_ROWS) * VALUE_BYTES)
         return hashlib.sha256(file.read(BIN_ROWS * VALUE_BYTES)).hexdigest()

@@ -17,9 +17,10 @@ from app.run_data.column_bins import take_bins
 from app.run_data.metrics_batch import Event, Rewound, parse_lines
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
-from core.metrics import columns
+from core.held_files import open_binary
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, read_index
 from core.metrics.metrics_file import MetricsTail
+from core.no_window import NO_WINDOW
 from core.paths import PACKAGE_FOLDER
 from core.run_folder.state import RunState
 
@@ -174,17 +175,17 @@ class RunFollower:
         return index
 
     def _current_index(self) -> ColumnsIndex | None:
-        return read_index(self.store.columns) if columns.is_current(self.store.dir) else None
+        index = read_index(self.store.columns)
+        return index if index is not None and index.belongs_to(self.store.metrics, self.store.columns) else None
 
     def _rebuild(self) -> bool:
         """Lets another process make the columns folder, so that the window stays quick meanwhile."""
         text = "Reading this run for the first time"
         self._put(Progress(text, None))
-        flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
         command = [sys.executable, "-m", "core.run_folder.rebuild_columns", str(self.store.dir)]
         try:
             process = subprocess.Popen(
-                command, cwd=PACKAGE_FOLDER, creationflags=flags, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                command, cwd=PACKAGE_FOLDER, creationflags=NO_WINDOW, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL, text=True, encoding="utf-8", errors="replace",
             )  # fmt: skip
         except OSError:
@@ -307,7 +308,7 @@ class RunFollower:
 
 def _read_events(path: Path, size: int) -> list[Event]:
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             lines = file.read(size).split(b"\n")
     except OSError:
         return []

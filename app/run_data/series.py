@@ -14,6 +14,8 @@ from core.metrics.column_index import GroupIndex
 
 XAxis = Literal["step", "ts"]
 KEPT_ANSWERS: Final = 8
+MANY_BINS: Final = 256
+"""One more or less of these is not half a percent."""
 
 
 class Series:
@@ -99,6 +101,17 @@ class Series:
             first = max(0, self.row_at(axis, low, "left") - 1)
             self._found[key] = (first, min(self.rows, self.row_at(axis, high, "right") + 1))
         return self._found[key]
+
+    def rows_about(self, axis: XAxis, low: float, high: float) -> int:
+        """How many rows `rows_between` gives; many are counted in whole bins, for which no row is read."""
+        column = self.columns.get(axis)
+        if column is not None:
+            highs = column.pyramid.rising()
+            bins = int(highs.searchsorted(high, "right") - highs.searchsorted(low))
+            if bins >= MANY_BINS:
+                return bins * BIN
+        first, last = self.rows_between(axis, low, high)
+        return last - first
 
     def positions(self, axis: XAxis, first: int, last: int, width: int, find: Callable[[], Floats]) -> Floats:
         """Where bins of `width` rows of ``[first, last)`` stand on an axis, found once for all columns in a view."""

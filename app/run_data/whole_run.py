@@ -11,6 +11,7 @@ from app.run_data.metrics_batch import Event, MetricsBatch, parse_lines
 from app.run_data.pyramid import Pyramid
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError
+from core.held_files import open_binary
 from core.metrics.column_index import EVENTS_NAME, read_index
 from core.metrics.metrics_file import MetricsTail
 from core.run_folder.store import RunStore
@@ -68,7 +69,7 @@ class RunReader:
         return found
 
     def _old_events(self, size: int) -> list[Event]:
-        with (self.store.columns / EVENTS_NAME).open("rb") as file:
+        with open_binary(self.store.columns / EVENTS_NAME) as file:
             return parse_lines(file.read(size).split(b"\n")[:-1]).events
 
 

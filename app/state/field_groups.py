@@ -19,7 +19,7 @@ _GROUPS: Final = {
     WHAT: ("model",),
     WHERE: ("precision",),
     HOW: ("steps", "epochs", "batch_size", "seq_len", "lr"),
-    "Batch & steps": ("grad_accum_steps", "global_batch_size"),
+    "Batch & steps": ("grad_accum_steps", "global_batch_size", "keep_micro_batch"),
     "Optimizer": ("non_finite", "non_finite_limit"),
     _OF_RECIPE: (),
     "Data": ("samples_per_block", "dataset_chunk_size"),

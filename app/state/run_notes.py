@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NEWEST: Final = 256
 """The mean time is that of up to 256 newest steps."""
-PRESSING: Final = ("hang", "disk_low")
+PRESSING: Final = ("hang", "disk_low", "memory_spill")
 """Kinds of alerts about what a person should do while the run goes, the worse ones first."""
 STOPPING: Final = ("early_stop", "disk_full")
 """Kinds of alerts that say why a run ends by itself."""

@@ -37,6 +37,7 @@ class RunOutcome:
         has_log: A next step is to look into the log.
         resume_step: Of the checkpoint that it resumes from; None where that is not known.
         balances: A next step is to stop it and resume it with load balancing.
+        smaller_batch: A next step is to stop it and resume it with this micro-batch and accumulation.
     """
 
     kind: str
@@ -47,6 +48,7 @@ class RunOutcome:
     has_log: bool = True
     resume_step: int | None = None
     balances: bool = False
+    smaller_batch: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +126,10 @@ def _pressed(state: RunState, alert: Mapping[str, Any]) -> RunOutcome:
     hangs = alert.get("kind") == "hang"
     ranks = alert.get("ranks")
     log = f"rank{ranks[0]}.log" if hangs and isinstance(ranks, list) and ranks else None
-    return RunOutcome("warning", str(alert.get("title")), text, log, has_log=hangs, balances=balances)
+    micro, accumulation = alert.get("micro_batch"), alert.get("grad_accum_steps")
+    smaller = (micro, accumulation) if isinstance(micro, int) and isinstance(accumulation, int) else None
+    title = str(alert.get("title"))
+    return RunOutcome("warning", title, text, log, has_log=hangs, balances=balances, smaller_batch=smaller)
 
 
 def _stopped_by_itself(

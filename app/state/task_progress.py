@@ -36,6 +36,8 @@ class TaskProgress:
 
 
 NO_PROGRESS: Final = TaskProgress()
+FAILED: Final = TaskProgress(TaskState.ERROR, 1.0)
+"""While a run that failed has not been looked at."""
 
 
 def task_progress(entries: Sequence[RunEntry], shown: Path | None) -> TaskProgress:
@@ -49,14 +51,15 @@ def task_progress(entries: Sequence[RunEntry], shown: Path | None) -> TaskProgre
     if not live:
         return NO_PROGRESS
     _, state = max(live, key=lambda run: (run[0], run[1].created))
-    return TaskProgress(_look(state), _share(state))
+    return TaskProgress(look_of(state), _share(state))
 
 
 def _share(state: RunState) -> float:
     return round(min(1.0, state.step / state.total_steps), 2) if state.total_steps else 0.0
 
 
-def _look(state: RunState) -> TaskState:
+def look_of(state: RunState) -> TaskState:
+    """How a live run looks: red where it needs a person, yellow while it stops, moving while its end is not known."""
     if state.trouble:
         return TaskState.ERROR
     if state.state == "stopping":

@@ -23,6 +23,7 @@ from typing import IO, Any, Final
 from core.checkpoints.state_header import read_head
 from core.errors import StateFileError
 from core.files.atomic import copy_atomic, write_atomic
+from core.held_files import open_binary
 from core.parsing import parse_json
 
 _COPY_BYTES: Final = 1 << 20
@@ -77,7 +78,7 @@ def export_weights(sources: Sequence[Path], target: Path) -> None:
 
     def fill(file: IO[bytes]) -> None:
         with ExitStack() as stack:
-            shards = [stack.enter_context(path.open("rb")) for path in sources]
+            shards = [stack.enter_context(open_binary(path)) for path in sources]
             file.write(head)
             for name in order:
                 for run in whole[name].runs:

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from core.held_files import open_binary
 from core.parsing import parse_json
 
 VALUES_KEY: Final = "rankdeck"
@@ -25,7 +26,7 @@ def read_head(path: Path) -> tuple[Any, int]:
     Raises:
         OSError, ValueError, struct.error: It cannot be read, or is not such a file.
     """
-    with path.open("rb") as file:
+    with open_binary(path) as file:
         (length,) = struct.unpack("<Q", file.read(8))
         if length > MAX_HEAD_BYTES:
             raise ValueError(f"a head of {length} bytes")

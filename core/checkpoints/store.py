@@ -22,6 +22,7 @@ from typing import Any, Final
 from core.errors import NewerVersionError, StateFileError
 from core.fault_points import reach
 from core.files.atomic import explain, explained, read_json, require_format, sha256_file, sync_folder, write_atomic
+from core.held_files import rename
 from core.protocol.messages import CommitStaged, Position, StagedFile
 from core.records import RecordError, Whole, read_record
 
@@ -312,9 +313,9 @@ class CheckpointStore:
         with explained(f"A checkpoint in {self.dir} could not be set aside"):
             for other in newer:
                 if (self._folder(other) / MANIFEST).exists():
-                    self._folder(other).rename(self._aside(other))
+                    rename(self._folder(other), self._aside(other))
             if number in self.set_aside():
-                self._aside(number).rename(self._folder(number))
+                rename(self._aside(number), self._folder(number))
             sync_folder(self.dir)
 
     def _folder(self, number: int) -> Path:

@@ -37,14 +37,14 @@ def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for finding in examine(runs_dir, platform):
         findings.append(finding)
         if finding.topic.group != MODES or not arguments.self_test:  # they are judged again after the self-tests
-            _show(finding, arguments, terminal)
+            show_finding(finding, arguments, terminal)
     if arguments.self_test:
         with counted_interrupts() as interrupts:
             tested = _run_self_tests(arguments, runs_dir, platform, terminal, interrupts)
         interrupted = interrupts.count > 0
         modes = judge_modes(tested, platform)
         for finding in modes:
-            _show(finding, arguments, terminal)
+            show_finding(finding, arguments, terminal)
         findings = merged(findings, [*tested, *modes])
     if arguments.json:
         terminal.json([finding.as_dict() for finding in findings])
@@ -57,7 +57,8 @@ def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return PreflightError.exit_code if any(finding.stops_runs for finding in findings) else 0
 
 
-def _show(finding: Finding, arguments: argparse.Namespace, terminal: Terminal) -> None:
+def show_finding(finding: Finding, arguments: argparse.Namespace, terminal: Terminal) -> None:
+    """Prints one line of the doctor, and what to do about it."""
     if arguments.json:
         return
     terminal.say(f"{_LABELS[finding.level]:4}  {finding.name}: {finding.text}")
@@ -76,10 +77,10 @@ def _run_self_tests(
             terminal.progress(test.name)
         for finding in run_self_test(test, platform, runs_dir, cancelled=lambda: interrupts.count > 0):
             found.append(finding)
-            _show(finding, arguments, terminal)
+            show_finding(finding, arguments, terminal)
     if problem is not None:
         found.append(problem)
-        _show(problem, arguments, terminal)
+        show_finding(problem, arguments, terminal)
     return found
 
 

@@ -18,7 +18,7 @@ import core
 from core.cli.parser import parse
 from core.cli.terminal import Terminal
 from core.errors import RankdeckError, UsageError
-from core.files.atomic import is_too_long
+from core.files.long_paths import is_too_long
 from core.paths import default_runs_dir
 
 # Each command's module is imported when it is asked for: `rankdeck runs` needs no device library.
@@ -41,6 +41,7 @@ _COMMANDS: Final = {
     "recipes": "core.cli.machine",
     "export": "core.cli.export",
     "doctor": "core.cli.doctor",
+    "selftest": "core.cli.selftest",
     "environment": "core.cli.environment",
     "measure": "core.cli.measure",
     "estimate": "core.cli.estimate",

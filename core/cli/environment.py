@@ -5,18 +5,22 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
+from core.environments.differences import differences_text, find_differences
 from core.environments.downloads import CancelledError
+from core.environments.make import check_disk, look
 from core.environments.make import make as make_environment
+from core.environments.places import Places, current_places, environment_folders, keep_places, places_on
+from core.environments.plan import Plan, Wanted
 from core.environments.record import (
     Environment,
     choose,
     chosen_environment,
-    environments_folder,
     executable_in,
     folder_of,
     list_environments,
@@ -24,22 +28,23 @@ from core.environments.record import (
     remove,
 )
 from core.environments.wanted import BUILDS, default_name, wanted_for
-from core.errors import UsageError
-from core.formatting import UNKNOWN, listed, moment
-from core.machine.torch_builds import ENV_TORCH_INDEX, has_nvidia_driver, read_driver
+from core.errors import UsageError, sentences
+from core.formatting import UNKNOWN, byte_size, listed, moment
+from core.machine.drives import drive_of, free_bytes
+from core.machine.torch_builds import ENV_TORCH_INDEX, BuildChoice, choose_build, has_nvidia_driver, read_driver
 from core.training_python import training_python
 
 
 def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Does what is asked; exit code 130 after Ctrl+C, which leaves what has arrived for the next time."""
-    parent = Path(arguments.folder).expanduser().absolute() if arguments.folder else environments_folder()
+    parents = (_path(arguments.folder),) if arguments.folder else environment_folders()
     if arguments.all:
-        return _remove_all(arguments, parent, terminal)
+        return _remove_all(arguments, parents, terminal)
     if arguments.action == "make":
-        return _make(arguments, parent, terminal)
+        return _make(arguments, terminal)
     if arguments.action == "list":
-        return _list(arguments, parent, terminal)
-    found = _named(arguments, parent)
+        return _list(arguments, parents, terminal)
+    found = _named(arguments, parents)
     if arguments.action == "use":
         choose(found)
         terminal.say(_use(found))
@@ -49,19 +54,34 @@ def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return 0
 
 
-def _make(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> int:
+def _path(text: str) -> Path:
+    text = f"{text}\\" if text.endswith(":") and os.name == "nt" else text  # "D:" alone is the current folder there
+    return Path(text).expanduser().absolute()
+
+
+def _make(arguments: argparse.Namespace, terminal: Terminal) -> int:
     build = arguments.build or "auto"
     if build not in BUILDS:
         raise UsageError(f"There is no build {build!r:.80}.", f"Choose from {listed(BUILDS)}.")
+    places, now = _places(arguments), current_places()
     driver = read_driver() if build == "auto" and has_nvidia_driver(sys.platform) else None
-    folder = folder_of(parent, arguments.name or default_name(build, driver))
-    wheels = Path(arguments.wheels).expanduser().absolute() if arguments.wheels else None
+    folder = folder_of(places.environments, arguments.name or default_name(build, driver))
+    wheels = _path(arguments.wheels) if arguments.wheels else None
     if wheels is not None and not wheels.is_dir():
         raise UsageError(f"{wheels} is not a folder.", "Give the folder that holds the wheels.")
     index = os.environ.get(ENV_TORCH_INDEX) or None
     wanted = wanted_for(folder, build, arguments.extra or (), driver, index, wheels)
+    choice = choose_build(driver) if build == "auto" else BuildChoice(build, "It was asked for.")
     with counted_interrupts() as interrupts:
         try:
+            plan = _find_sizes(wanted, choice, terminal, lambda: interrupts.count > 0)
+            if arguments.dry_run:
+                if arguments.json:
+                    terminal.json(_sizes(plan, wanted, choice))
+                return 0
+            if plan is not None:
+                check_disk(plan, wanted.folder)
+            keep_places(places)
             made = make_environment(wanted, lambda now: terminal.progress(now.text), lambda: interrupts.count > 0)
         except CancelledError:
             terminal.end_progress()
@@ -72,22 +92,65 @@ def _make(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> in
     if arguments.json:
         terminal.json(_values(made))
     terminal.say(f"{made.name} is ready (torch {made.record.torch}). {_use(made)}")
+    if places.runs != now.runs:
+        terminal.say(f"New runs are kept in {places.runs}. Those in {now.runs} stay there.")
     return 0
 
 
-def _remove_all(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> int:
+def _places(arguments: argparse.Namespace) -> Places:
+    """Where things are to be kept: on the drive that is named, each in the folder that is named for it."""
+    places = current_places()
+    if arguments.drive:
+        places = places_on(_path(arguments.drive), places)
+    return Places(
+        _path(arguments.folder) if arguments.folder else places.environments,
+        _path(arguments.models) if arguments.models else places.models,
+        _path(arguments.runs) if arguments.runs else places.runs,
+    )
+
+
+def _find_sizes(wanted: Wanted, choice: BuildChoice, terminal: Terminal, cancelled: Callable[[], bool]) -> Plan | None:
+    """What is downloaded and how much room there is, before anything is; None where no pip here can tell."""
+    terminal.say(sentences(f"{choice.title}.", choice.reason, choice.advice))
+    terminal.progress("Asking for sizes")
+    try:
+        plan = look(wanted, cancelled)
+    finally:
+        terminal.end_progress()
+    free = free_bytes(wanted.folder)
+    room = f"Free on {drive_of(wanted.folder)}: {byte_size(free)}."
+    terminal.say(f"{'Download: size unknown. Installed: size unknown.' if plan is None else plan.text} {room}")
+    return plan
+
+
+def _sizes(plan: Plan | None, wanted: Wanted, choice: BuildChoice) -> dict[str, object]:
+    """Sizes for programs; null is unknown."""
+    return {
+        "build": choice.tag,
+        "reason": choice.reason,
+        "advice": choice.advice,
+        "folder": str(wanted.folder),
+        "files": None if plan is None else len(plan.wheels),
+        "download_bytes": None if plan is None or plan.unknown else plan.download,
+        "installed_bytes": None if plan is None else plan.installed,
+        "free_bytes": free_bytes(wanted.folder),
+    }
+
+
+def _remove_all(arguments: argparse.Namespace, parents: Sequence[Path], terminal: Terminal) -> int:
     if arguments.action != "remove" or arguments.name:
         raise UsageError("--all belongs to remove, without a name.", "rankdeck environment remove --all")
     elsewhere = chosen_environment()
-    found = {one.folder: one for one in [*list_environments(parent), *([elsewhere] if elsewhere else [])]}
+    below = [one for parent in parents for one in list_environments(parent)]
+    found = {one.folder: one for one in [*below, *([elsewhere] if elsewhere else [])]}
     for one in found.values():
         remove(one)
         terminal.say(f"Removed: {one.name}")
     return 0
 
 
-def _list(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> int:
-    found = list_environments(parent)
+def _list(arguments: argparse.Namespace, parents: Sequence[Path], terminal: Terminal) -> int:
+    found = [one for parent in parents for one in list_environments(parent)]
     if arguments.json:
         terminal.json([_values(one) for one in found])
         return 0
@@ -95,8 +158,11 @@ def _list(arguments: argparse.Namespace, parent: Path, terminal: Terminal) -> in
         headings = ("NAME", "STATE", "PYTHON", "TORCH", "EXTRAS", "CREATED")
         terminal.table(headings, [_row(one) for one in found])
     else:
-        terminal.say(f"There are no environments in {parent}. Make one: rankdeck environment make")
+        terminal.say(f"There are no environments in {parents[0]}. Make one: rankdeck environment make")
     terminal.say(f"Runs are trained with {training_python().executable}")
+    for one in found:
+        if one.is_chosen and (text := differences_text(find_differences(one))):
+            terminal.say(f"{one.name}: {text} Make another one beside it: rankdeck environment make NAME")
     return 0
 
 
@@ -127,12 +193,13 @@ def _values(one: Environment) -> dict[str, object]:
     }
 
 
-def _named(arguments: argparse.Namespace, parent: Path) -> Environment:
+def _named(arguments: argparse.Namespace, parents: Sequence[Path]) -> Environment:
     if not arguments.name:
         raise UsageError("No environment was named.", "To list them: rankdeck environment")
-    found = read_environment(folder_of(parent, arguments.name))
-    if found is None:
+    found = [one for parent in parents if (one := read_environment(folder_of(parent, arguments.name))) is not None]
+    if not found:
+        places = listed([str(parent) for parent in parents])
         raise UsageError(
-            f"There is no environment {arguments.name!r:.80} in {parent}.", "rankdeck environment lists them."
+            f"There is no environment {arguments.name!r:.80} in {places}.", "rankdeck environment lists them."
         )
-    return found
+    return found[0]

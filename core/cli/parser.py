@@ -213,7 +213,13 @@ def _add_environment(environment: Parser) -> None:
     environment.add_argument("--build", metavar="BUILD", help="Of PyTorch: auto, cpu, cu126, cu130. Default: auto.")
     environment.add_argument("--extra", metavar="NAME", action="append", help="bpe, data, hf, rl or deepspeed.")
     environment.add_argument("--wheels", metavar="PATH", help="A folder of wheels; nothing is downloaded.")
-    environment.add_argument("--folder", metavar="PATH", help="Where environments are kept.")
+    environment.add_argument(
+        "--drive", metavar="PATH", help="make: a drive or folder for environments, models and new runs."
+    )
+    environment.add_argument("--folder", metavar="PATH", help="Where environments are kept; make remembers it.")
+    environment.add_argument("--models", metavar="PATH", help="make: where Hugging Face's downloads are kept.")
+    environment.add_argument("--runs", metavar="PATH", help="make: where new runs are kept.")
+    environment.add_argument("--dry-run", action="store_true", help="make: say how large it is, and make nothing.")
     environment.add_argument("--all", action="store_true", help="remove: all environments, and the one in use.")
     _add_json(environment)
 
@@ -262,6 +268,17 @@ def _add_doctor(doctor: Parser) -> None:
     )
     doctor.add_argument("--yes", action="store_true", help="Write FILE without asking.")
     _add_json(doctor)
+
+
+def _add_selftest(selftest: Parser) -> None:
+    _add_runs_dir(selftest)
+    selftest.add_argument(
+        "--out",
+        metavar="FILE",
+        default="rankdeck-selftest.zip",
+        help="The file to send back, without names of the user and the machine. Default: %(default)s.",
+    )
+    _add_json(selftest)
 
 
 def _add_preview(preview: Parser) -> None:
@@ -378,6 +395,11 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
         "doctor",
         "Check this machine: modes, GPUs, PyTorch, memory, disk; --self-test: try devices and links.",
         _add_doctor,
+    ),
+    (
+        "selftest",
+        "Try on this PC what no test machine can show, and write one file to send back.",
+        _add_selftest,
     ),
     (
         "environment",

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeGuard
 import orjson
 
 from core.errors import RankdeckError
+from core.held_files import open_binary
 from core.metrics.column_group import group_for, is_eval_group, resumed_steps
 from core.metrics.column_index import (
     EVENTS_NAME,
@@ -179,7 +180,7 @@ def _rows_before(folder: Path, group: GroupIndex, ts: float) -> int:
 def _events(path: Path, size: int) -> Iterator[dict[str, Any]]:
     if not path.is_file():
         return
-    with path.open("rb") as file:
+    with open_binary(path) as file:
         while file.tell() < size:
             line = _parsed(file.readline())
             if line is not None:

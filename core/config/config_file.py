@@ -18,6 +18,7 @@ import tomli_w
 
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
+from core.held_files import read_all, read_utf8
 from core.parsing import ParseError, decode_utf8, parse_json, parse_toml, parse_yaml
 
 VERSION_KEY: Final = "rankdeck"
@@ -72,7 +73,7 @@ def find_line(path: Path, key: str) -> int | None:
     """The line of `path` that sets `key` (with dashes or underscores), counted from 1; None if it can't be told."""
     pattern = re.compile(r"""\s*["']?""" + re.escape(key).replace("_", "[-_]") + r"""["']?\s*[:=]""")
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_utf8(path).splitlines()
     except (OSError, UnicodeDecodeError):
         return None
     return next((number for number, line in enumerate(lines, 1) if pattern.match(line)), None)
@@ -87,7 +88,7 @@ def _read_text(path: Path) -> str:
             raise _broken(path, "it is not a regular file", "Name a config file.")
         if status.st_size > MAX_FILE_BYTES:
             raise _broken(path, "it is larger than 1 MiB", "Name a config file, not a data file.")
-        return decode_utf8(path.read_bytes()).removeprefix("\ufeff")
+        return decode_utf8(read_all(path)).removeprefix("\ufeff")
     except FileNotFoundError:
         raise _broken(path, "there is no such file", "Check the path given to --config.") from None
     except ParseError as error:

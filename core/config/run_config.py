@@ -137,6 +137,10 @@ class RunConfig:
         None, "Micro-batch", "Samples per device in one forward pass. Lower it if memory runs out.",
         limits=(1, 10**6), unit="samples", common=True,
     )
+    keep_micro_batch: bool = setting(
+        False, "Keep micro-batch",
+        "Begin with this micro-batch even if memory ran out with it before. On if you choose one of your own.",
+    )
     grad_accum_steps: int | None = setting(
         None, "Accumulation", "Micro-batches accumulated before each optimizer step.", limits=(1, 10**6), common=True,
     )

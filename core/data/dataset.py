@@ -19,6 +19,7 @@ from core.data.formats import FileFormat, format_for, is_data_name, missing_pack
 from core.data.hub import HUB, HubName, cached_text_bytes, check_package
 from core.errors import DatasetError
 from core.files.atomic import explain
+from core.held_files import open_binary
 from core.machine.packages import MissingPackageError
 
 Kind = Literal["stdlib", "file", "folder", "hub", "none"]
@@ -183,7 +184,7 @@ def look_at_beginnings(text: str, files: Sequence[tuple[Path, FileFormat]]) -> D
             total += size
             text_bytes += _text_bytes(path, size, file_format)
             if number < _LOOKED_AT and file_format.is_readable_text:
-                with path.open("rb") as file:
+                with open_binary(path) as file:
                     _check_text(path, file.read(_BEGINNING_BYTES))
     except OSError as error:
         raise _unreadable(path, error) from None
@@ -236,7 +237,7 @@ def _text_bytes(path: Path, size: int, file_format: FileFormat) -> int:
     """About how much text a file unpacks to. Rows are taken as text throughout, so that is an upper limit there."""
     if file_format.packing == "gz" and size > _GZIP_TRAILER_BYTES:
         # The last four bytes are the unpacked size modulo 2^32 (RFC 1952); never less than what is packed.
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             file.seek(-4, os.SEEK_END)
             return max(size, int.from_bytes(file.read(4), "little"))
     if file_format.packing:
@@ -317,7 +318,7 @@ def _read_facts(path: Path, file_format: FileFormat) -> _FileFacts:
     digest = hashlib.sha256()
     decoder = codecs.getincrementaldecoder("utf-8")()
     utf8 = True
-    with path.open("rb") as file:
+    with open_binary(path) as file:
         while block := file.read(_READ_BYTES):
             if not file_format.is_readable_text:
                 digest.update(block)

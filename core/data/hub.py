@@ -13,8 +13,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import DatasetError
+from core.held_files import read_utf8
 from core.machine.packages import check_packages
 from core.parsing import parse_json
+from core.paths import model_variables
 
 HUB: Final = "hf://"
 ALLOW_DOWNLOAD: Final = "allow_download"
@@ -97,7 +99,8 @@ def not_here(name: HubName, size_text: str = "") -> DownloadNeededError:
 
 def cache_folder() -> Path:
     """Where the `datasets` package keeps what it has prepared."""
-    configured = os.environ.get("HF_DATASETS_CACHE", "").strip()
+    chosen = model_variables(os.environ).get("HF_DATASETS_CACHE", "")
+    configured = os.environ.get("HF_DATASETS_CACHE", "").strip() or chosen
     if configured:
         return Path(configured).expanduser()
     home = os.environ.get("HF_HOME", "").strip()
@@ -112,7 +115,7 @@ def cached_info(name: HubName) -> dict[str, Any] | None:
     found = sorted(_infos(name), key=lambda path: path.stat().st_mtime, reverse=True)
     for path in found:
         try:
-            value = parse_json(path.read_text(encoding="utf-8"))
+            value = parse_json(read_utf8(path))
         except (OSError, ValueError):
             continue
         if isinstance(value, dict):

@@ -8,6 +8,7 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, Final
 
 from core import __version__
@@ -15,6 +16,7 @@ from core.doctor.anonymise import Redactor
 from core.doctor.finding import Finding
 from core.errors import RankdeckError, UsageError
 from core.files.atomic import write_atomic
+from core.held_files import open_binary
 from core.machine.packages import installed_version
 from core.machine.platform import Platform
 from core.parsing import ParseError, parse_json
@@ -37,12 +39,13 @@ _PACKAGES: Final = (
     "deepspeed", "transformers", "peft", "tokenizers", "datasets", "pyarrow", "torchvision", "gymnasium",
 )  # fmt: skip
 _DATE: Final = (1980, 1, 1, 0, 0, 0)
-ABOUT: Final = """Diagnostics of Rankdeck, made by `rankdeck doctor --zip` or in the window.
+ABOUT: Final = """Diagnostics of Rankdeck, made by `rankdeck doctor --zip`, `rankdeck selftest` or in the window.
 
 doctor.json     the checks of this machine
 versions.json   versions of Python, the system and packages
 settings.json   settings of the window, or variables of Rankdeck
 runs/           of the newest runs: state, settings, events, ends of logs
+counters.json   of `rankdeck selftest`: Windows' counters of GPUs, by process number
 
 Names of the person and the machine, home folders, network addresses, e-mail addresses and tokens were replaced:
 <user>, <machine>, <home>, <address>, <e-mail>, <secret>, GPU-<0>.
@@ -70,22 +73,29 @@ class DiagnosticsFile:
 
 
 def gather(
-    findings: Sequence[Finding], runs_dir: Path, platform: Platform, settings: Mapping[str, Any], redactor: Redactor
+    findings: Sequence[Finding],
+    runs_dir: Path | None,
+    platform: Platform,
+    settings: Mapping[str, Any],
+    redactor: Redactor,
+    more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[DiagnosticsFile, ...]:
     """All files, with names taken out. Blocks for as long as disks take.
 
     Args:
         findings: Of the doctor.
-        runs_dir: The folder of runs.
+        runs_dir: The folder of runs; None leaves them out.
         platform: This machine.
         settings: Of the window, or what the command line knows.
         redactor: Takes names out, of the files' names too.
+        more: Other files, as values by their names.
     """
     found = [
         ("doctor.json", _json([finding.as_dict() for finding in findings]), ""),
         ("versions.json", _json(_versions(platform)), ""),
         ("settings.json", _json(settings), ""),
-        *_of_runs(runs_dir),
+        *((name, _json(value), "") for name, value in more.items()),
+        *(_of_runs(runs_dir) if runs_dir is not None else ()),
     ]
     return (DiagnosticsFile("about.txt", ABOUT), *(DiagnosticsFile(*map(redactor.redact, file)) for file in found))
 
@@ -148,7 +158,7 @@ def _of_runs(runs_dir: Path) -> Iterator[tuple[str, str, str]]:
 def tail(path: Path, limit: int) -> str:
     """The end of a file, from the beginning of a line: half a path would hide a name from the redactor."""
     try:
-        with path.open("rb") as file:
+        with open_binary(path) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - limit))
             data = file.read(limit)
@@ -163,7 +173,7 @@ def tail(path: Path, limit: int) -> str:
 def _events(metrics: Path) -> list[str]:
     """What happened in a run, without its steps: launches, checkpoints, alerts, failures."""
     try:
-        with metrics.open("rb") as file:
+        with open_binary(metrics) as file:
             size = file.seek(0, 2)
             file.seek(0)
             data = file.read(EVENTS_BYTES)

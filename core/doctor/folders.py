@@ -9,14 +9,16 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Mapping
-from pathlib import Path, PureWindowsPath
+from pathlib import Path
 from typing import Final
 
 from core.client import find_leftovers
 from core.doctor.finding import FOLDERS, Finding, Topic
 from core.errors import RankdeckError
 from core.files.atomic import explain, write_atomic
+from core.files.cloud import cloud_folder
 from core.formatting import byte_size
+from core.held_files import read_utf8
 from core.launch.preflight import check_folder
 from core.run_folder.store import RunStore, list_runs
 
@@ -38,7 +40,6 @@ LEFTOVERS: Final = Topic(
     "leftovers", "Leftovers", FOLDERS, "Processes of a run that was killed still hold memory of the devices."
 )
 _LOW_DISK_BYTES: Final = 5 * 10**9
-_CLOUD_VARIABLES: Final = ("OneDrive", "OneDriveConsumer", "OneDriveCommercial")
 
 
 def check_disk(runs_dir: Path) -> Finding:
@@ -67,7 +68,7 @@ def check_writing(runs_dir: Path) -> Finding:
     try:
         for text in ("first", "second"):
             write_atomic(path, text)
-        if path.read_text(encoding="utf-8") != "second":
+        if read_utf8(path) != "second":
             return WRITING.fail(f"{runs_dir} keeps an old file where a new one was written", "Choose another folder.")
     except RankdeckError as error:
         return WRITING.fail(error.cause, error.next_step, "choose_runs_folder")
@@ -99,12 +100,9 @@ def check_cloud(runs_dir: Path, environment: Mapping[str, str] = os.environ) -> 
         runs_dir: The folder of runs.
         environment: OneDrive puts its folders into variables.
     """
-    runs = PureWindowsPath(str(runs_dir))
-    for name in _CLOUD_VARIABLES:
-        folder = environment.get(name, "")
-        if folder and runs.is_relative_to(PureWindowsPath(folder)):
-            step = "Choose a folder outside of OneDrive for runs."
-            return CLOUD.warn(f"{runs_dir} is in OneDrive", step, "choose_runs_folder")
+    if cloud_folder(runs_dir, environment) is not None:
+        step = "Choose a folder outside of OneDrive for runs."
+        return CLOUD.warn(f"{runs_dir} is in OneDrive", step, "choose_runs_folder")
     return CLOUD.ok("runs are not in OneDrive")
 
 

@@ -8,14 +8,19 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Final
 
 import psutil
 
 from core.doctor.finding import MACHINE, Finding, Fix, Topic
+from core.files.long_paths import long_paths_enabled, room_in
 from core.formatting import memory_size
+from core.launch.commit_charge import CUDA_RANK_BYTES, KEPT_FREE_BYTES
 from core.machine.keep_awake import SYSTEMD_RUNS
+from core.machine.power import Battery, read_battery, read_power_settings
 from core.machine.windows_memory import windows_memory
+from core.no_window import NO_WINDOW
 
 MEMORY: Final = Topic(
     "memory", "Memory", MACHINE, "Each rank needs about 0.5 GiB of RAM, and on the CPU its model too."
@@ -38,7 +43,10 @@ LONG_PATHS: Final = Topic(
 SLEEP: Final = Topic(
     "sleep", "Sleep", MACHINE, "A computer that sleeps trains nothing. While a run trains, Rankdeck keeps it awake."
 )
+BATTERY: Final = Topic("battery", "Battery", MACHINE, "GPUs are slower on a battery, and a run stops when it is empty.")
 _SOCKET_LIMIT_S: Final = 2.0
+_TURNED_OFF: Final = "Rankdeck does not keep it awake: that is turned off in Settings"
+_TURN_ON: Final = "Turn on “Keep this PC awake” in Settings."
 _LOW_MEMORY_BYTES: Final = 2 << 30
 _LOW_PAGE_FILE_BYTES: Final = 8 << 30
 _LOW_COMMIT_BYTES: Final = 4 << 30
@@ -85,7 +93,7 @@ def check_page_file(size_bytes: int | None = None) -> Finding:
         size, free = max(0, counts.commit_limit - counts.physical), counts.commit_free
         text = (
             f"{memory_size(size)} of page file; {memory_size(free)} of {memory_size(counts.commit_limit)} "
-            "commit charge free"
+            f"commit charge free, room for about {max(0, free - KEPT_FREE_BYTES) // CUDA_RANK_BYTES} more ranks on GPUs"
         )
     else:
         size, free = psutil.swap_memory().total if size_bytes is None else size_bytes, _LOW_COMMIT_BYTES
@@ -96,28 +104,35 @@ def check_page_file(size_bytes: int | None = None) -> Finding:
     return PAGE_FILE.ok(text)
 
 
-def check_long_paths(enabled: bool | None = None) -> Finding:
-    """Windows: whether paths over 260 characters work.
+def check_long_paths(runs_dir: Path, enabled: bool | None = None) -> Finding:
+    """Windows: whether paths over 260 characters work, and if not, whether those of a run are shorter.
 
     Args:
+        runs_dir: The folder of runs.
         enabled: None asks the registry.
     """
-    if _long_paths_enabled() if enabled is None else enabled:
+    if long_paths_enabled() if enabled is None else enabled:
         return LONG_PATHS.ok("paths over 260 characters work")
-    step = "Keep the runs folder's path short, or set LongPathsEnabled to 1 (see Microsoft's page on it)."
-    return LONG_PATHS.warn("paths are limited to 260 characters", step, "open_long_paths")
+    room = room_in(runs_dir, of_runs=True)
+    if room >= 0:
+        return LONG_PATHS.ok(f"limited to 260 characters; the runs folder could be {room} characters longer")
+    step = "Choose a shorter folder for runs, or set LongPathsEnabled to 1 (see Microsoft's page on it)."
+    text = f"paths are limited to 260 characters, and that of the runs folder is {-room} too long"
+    return LONG_PATHS.warn(text, step, "open_long_paths")
 
 
-def _long_paths_enabled() -> bool:
-    if sys.platform != "win32":
-        return True
-    import winreg
+def check_battery(battery: Battery | None = None) -> Finding:
+    """Whether the machine is plugged in.
 
-    try:
-        with winreg.OpenKey(winreg.HKEY_LOCAL_MACHINE, r"SYSTEM\CurrentControlSet\Control\FileSystem") as key:
-            return bool(winreg.QueryValueEx(key, "LongPathsEnabled")[0] == 1)
-    except OSError:
-        return False  # the value is not there: the old limit holds
+    Args:
+        battery: None asks the system.
+    """
+    found = read_battery() if battery is None else battery
+    if found is None:
+        return BATTERY.ok("no battery")
+    if found.is_used:
+        return BATTERY.warn(f"in use, {found.percent} % full", "Plug the PC in before you start a run.")
+    return BATTERY.ok(f"plugged in, {found.percent} % full")
 
 
 def check_sleep(ask: Callable[[], str] | None = None) -> Finding:
@@ -137,6 +152,8 @@ def check_sleep(ask: Callable[[], str] | None = None) -> Finding:
     if len(indexes) < 2:
         return SLEEP.not_tried("Windows' powercfg gave no figures", "See Windows' power settings.", "open_sleep")
     seconds = int(indexes[-2], 16)  # the last two are: plugged in, on battery
+    if seconds and not read_power_settings().keep_awake:
+        return SLEEP.warn(_TURNED_OFF, _TURN_ON, "open_sleep")
     if seconds:
         return SLEEP.ok(f"after {seconds // 60} minutes, but not while a run trains")
     return SLEEP.ok("never, while plugged in")
@@ -144,6 +161,8 @@ def check_sleep(ask: Callable[[], str] | None = None) -> Finding:
 
 def check_sleep_on_linux() -> Finding:
     """Linux: whether systemd can be told to keep the machine awake."""
+    if not read_power_settings().keep_awake:
+        return SLEEP.warn(_TURNED_OFF, _TURN_ON)
     if SYSTEMD_RUNS.is_dir() and shutil.which("systemd-inhibit") is not None:
         return SLEEP.ok("systemd keeps it awake while a run trains")
     step = "Turn off sleep in the system's power settings."
@@ -152,4 +171,7 @@ def check_sleep_on_linux() -> Finding:
 
 def _ask_powercfg() -> str:
     command = ["powercfg", "/query", "SCHEME_CURRENT", "SUB_SLEEP", "STANDBYIDLE"]
-    return subprocess.run(command, capture_output=True, text=True, timeout=5, check=True, errors="replace").stdout
+    answer = subprocess.run(
+        command, capture_output=True, timeout=5, check=True, stdin=subprocess.DEVNULL, creationflags=NO_WINDOW
+    )
+    return answer.stdout.decode("ascii", errors="replace")  # words in the console's code page, but figures in ASCII

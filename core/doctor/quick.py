@@ -23,6 +23,7 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
         (software.WINDOW, software.check_window),
         (software.RECIPES, software.check_recipes),
         (machine.MEMORY, machine.check_memory),
+        (machine.BATTERY, machine.check_battery),
         (machine.LOOPBACK, machine.check_loopback),
         (folders.RUNS, lambda: folders.check_disk(runs_dir)),
         (folders.WRITING, lambda: folders.check_writing(runs_dir)),
@@ -33,7 +34,7 @@ def examine(runs_dir: Path, platform: Platform) -> Iterator[Finding]:
         checks += [
             (folders.CLOUD, lambda: folders.check_cloud(runs_dir)),
             (machine.PAGE_FILE, machine.check_page_file),
-            (machine.LONG_PATHS, machine.check_long_paths),
+            (machine.LONG_PATHS, lambda: machine.check_long_paths(runs_dir)),
             (machine.SLEEP, machine.check_sleep),
         ]
     if sys.platform == "linux":

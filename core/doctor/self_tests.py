@@ -19,6 +19,7 @@ from core.doctor.fit import FIT, check_fit
 from core.doctor.modes import check_modes
 from core.doctor.self_test_result import Ended, compute_findings, compute_topic, link_finding
 from core.errors import RankdeckError
+from core.held_files import read_utf8
 from core.launch.mode import why_no_cuda, why_no_nccl
 from core.launch.plan import plan_bare_ranks
 from core.launch.resolved import ResolvedRun
@@ -202,7 +203,7 @@ def _ended(child: Child, limit_s: float, cancelled: bool) -> Ended:
 
 def _lines(log: Path) -> list[dict[str, Any]]:
     found = []
-    for line in log.read_text(encoding="utf-8", errors="replace").splitlines():
+    for line in read_utf8(log, errors="replace").splitlines():
         try:
             values = parse_json(line)
         except ValueError:

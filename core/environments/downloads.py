@@ -15,9 +15,10 @@ from pathlib import Path
 from typing import IO, Final
 from urllib.parse import urlsplit
 
+from core.environments.machine_faults import certificate_fault, proxy_text
 from core.environments.pip_report import Wheel
-from core.errors import RankdeckError
-from core.files.atomic import explained, sha256_file
+from core.errors import RankdeckError, sentences
+from core.files.atomic import explained, replace_with_retry, sha256_file
 from core.formatting import byte_size
 
 TIMEOUT_S: Final = 30.0
@@ -42,20 +43,6 @@ class DownloadError(RankdeckError):
 
 class CancelledError(Exception):
     """The person has stopped it."""
-
-
-def size_of(wheel: Wheel) -> int:
-    """Its bytes as its server says; 0 where it does not.
-
-    Raises:
-        DownloadError: The server cannot be reached, or does not have it.
-    """
-    request = urllib.request.Request(wheel.url, method="HEAD")
-    try:
-        with urllib.request.urlopen(request, timeout=TIMEOUT_S) as answer:
-            return int(answer.headers.get("Content-Length") or 0)
-    except (OSError, http.client.HTTPException) as error:
-        raise _explained(wheel, error) from error
 
 
 def download(wheel: Wheel, folder: Path, report: Report, cancelled: Callable[[], bool]) -> Path:
@@ -83,12 +70,14 @@ def download(wheel: Wheel, folder: Path, report: Report, cancelled: Callable[[],
     report(part.stat().st_size if part.is_file() else 0)
     _transfer_all(wheel, part, report, cancelled)
     if sha256_file(part) != wheel.sha256:
-        part.unlink()
+        with explained(f"{part} could not be removed"):
+            part.unlink()
         raise DownloadError(
             f"{wheel.file_name} arrived, but differs from what the package index promised.",
             "Try again. If it differs again, a proxy or an antivirus program changes downloads.",
         )
-    part.replace(target)
+    with explained(f"{target} could not be written"):
+        replace_with_retry(part, target)
     return target
 
 
@@ -108,7 +97,7 @@ def _transfer_all(wheel: Wheel, part: Path, report: Report, cancelled: Callable[
             ConnectionError,
             ssl.SSLError,
         ) as caught:
-            if getattr(caught, "code", None) in _FINAL_STATUS:
+            if getattr(caught, "code", None) in _FINAL_STATUS or _is_certificate(caught):
                 raise _explained(wheel, caught) from caught
             _close(caught)
             error = caught
@@ -170,16 +159,20 @@ def _explained(wheel: Wheel, error: Exception) -> DownloadError:
         step = "Sign in to your proxy, or ask who runs it." if error.code == 407 else "Try again later."
         return DownloadError(f"{host} answered {error.code} for {wheel.file_name}.", step)
     if isinstance(reason, ssl.SSLCertVerificationError):
-        return DownloadError(
-            f"The certificate of {host} was not accepted: {reason.verify_message}.",
-            "Check the date of this PC. Behind a proxy that reads TLS, set SSL_CERT_FILE to its certificate.",
-        )
+        fault = certificate_fault(host, f"{reason.verify_message} {reason}")
+        return DownloadError(fault.cause, fault.next_step)
     if isinstance(reason, socket.gaierror):
-        return DownloadError(f"{host} was not found.", "Check the network, or choose a folder of wheels.")
+        cause = sentences(f"{host} was not found.", proxy_text(os.environ))
+        return DownloadError(cause, "Check the network, or choose a folder of wheels.")
     return DownloadError(
-        f"The connection to {host} broke, {ATTEMPTS} times in a row ({reason}).",
+        sentences(f"The connection to {host} broke, {ATTEMPTS} times in a row ({reason}).", proxy_text(os.environ)),
         "Check the network and a proxy, then try again; what has arrived is kept.",
     )
+
+
+def _is_certificate(error: Exception) -> bool:
+    """It will not be accepted the next time either."""
+    return isinstance(getattr(error, "reason", None) or error, ssl.SSLCertVerificationError)
 
 
 def _close(error: Exception) -> None:
@@ -202,7 +195,7 @@ def copy_local(path: Path, folder: Path) -> Path:
             os.link(path, part)
         except OSError:
             shutil.copyfile(path, part)
-        part.replace(target)  # a copy that was cut short is never taken for the file
+        replace_with_retry(part, target)  # a copy that was cut short is never taken for the file
     return target
 
 

@@ -6,62 +6,45 @@ making it again: files that have arrived are not downloaded again. Environments 
 
 from __future__ import annotations
 
+import contextlib
+import os
 import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
-from core.environments.downloads import CancelledError, copy_local, download, size_of, text_of
-from core.environments.pip_report import ReportError, Wheel, parse_report
+from core.environments.downloads import CancelledError, copy_local, download, text_of
+from core.environments.plan import Plan, Wanted, make_plan
 from core.environments.programs import (
     LOG,
     EnvironmentFailedError,
-    PipFailedError,
+    bundled_pips,
     clean_environment,
     has_pip,
+    own_pip,
+    pip_of,
     run_pip,
     run_program,
 )
 from core.environments.record import DOWNLOADS, Environment, Record, executable_in, read_environment, write_record
+from core.environments.wheel_sizes import local_path
 from core.errors import PreflightError, UsageError
 from core.files.atomic import explained
 from core.formatting import byte_size
-from core.machine.torch_builds import TorchSource
+from core.held_files import remove_folder
+from core.machine.drives import free_bytes
 from core.processes.program_environment import program_environment
 
-UNPACKED: Final = 4.0
-"""Bytes on disk per byte of a wheel while it is installed: the file and, three times as large, its contents."""
+UNPACKED: Final = 3.0
+"""Bytes of an installed wheel per byte of its file, where its content is not known."""
 RESERVE: Final = 500 << 20
-_WHEELS_ONLY: Final = ("--only-binary", ":all:")
 _PYTHON_LIMIT_S: Final = 600.0
 _CHECK_LIMIT_S: Final = 300.0
 CHECK: Final = ("-m", "workers.programs.environment_check_main")
-
-
-@dataclass(frozen=True, slots=True)
-class Wanted:
-    """What to make.
-
-    Attributes:
-        folder: Where.
-        torch: The builds of PyTorch that suit this machine, best first.
-        requirements: What else pip is asked for.
-        extras: Names of Rankdeck's extras that are among them.
-        wheels: A folder of wheels to take everything from, without a network.
-        constraints: The versions that were tested.
-    """
-
-    folder: Path
-    torch: tuple[TorchSource, ...]
-    requirements: tuple[str, ...]
-    extras: tuple[str, ...]
-    wheels: Path | None
-    constraints: Path
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +87,11 @@ def make(wanted: Wanted, report: Report, cancelled: Cancelled) -> Environment:
     write_record(wanted.folder, record)
     report(Progress("Copying Python"))
     python = _make_python(wanted.folder, cancelled)
-    install = _Installation(python, wanted, report, cancelled)
-    install.torch()
-    install.rest()
+    plan = make_plan(pip_of(python), wanted, wanted.folder, 0, lambda step: report(Progress(step)), cancelled)
+    files = _fetch(plan, wanted.folder, report, cancelled)
+    report(Progress(f"Installing {len(files)} package{'' if len(files) == 1 else 's'}"))
+    arguments = ["install", "--no-index", "--no-deps", "--no-warn-script-location", *map(str, files)]
+    run_pip(pip_of(python), wanted.folder, arguments, cancelled)
     report(Progress("Testing it"))
     answer = check(python, wanted.folder, cancelled)
     found = Environment(wanted.folder, replace(record, state="ready", torch=str(answer["torch"])))
@@ -126,7 +111,7 @@ def _make_python(folder: Path, cancelled: Cancelled) -> Path:
     root = folder / "python"
     with explained(f"{root} could not be written"):
         if root.exists():
-            shutil.rmtree(root)
+            remove_folder(root)
         if sys.platform == "win32":
             base = Path(sys.base_prefix)
             shutil.copytree(base, root, ignore=lambda path, _: _not_copied(Path(path), base))
@@ -147,66 +132,40 @@ def _not_copied(folder: Path, base: Path) -> list[str]:
     return [path.name for path in folder.iterdir()] if packages or folder == base / "Scripts" else []
 
 
-@dataclass(frozen=True, slots=True)
-class _Installation:
-    """PyTorch and then what else is needed, so that pip does not look for PyTorch's own packages in the wrong index."""
-
-    python: Path
-    wanted: Wanted
-    report: Report
-    cancelled: Cancelled
-
-    def torch(self) -> None:
-        """Installs the first build that an index has."""
-        sources = self.wanted.torch
-        for number, source in enumerate(sources):
-            self.report(Progress(f"Looking for {source.label}"))
-            try:
-                self._install(["--no-deps", source.requirement], source.index)
-            except PipFailedError as error:
-                if number + 1 == len(sources) or not error.missing:
-                    raise
-            else:
-                return
-
-    def rest(self) -> None:
-        """Installs everything else."""
-        self.report(Progress("Looking for the other packages"))
-        self._install(list(self.wanted.requirements), None)
-
-    def _install(self, requirements: list[str], index: str | None) -> None:
-        wheels = self._resolve(requirements, index)
-        files = _fetch(wheels, self.wanted.folder, self.report, self.cancelled)
-        if files:
-            self.report(Progress(f"Installing {len(files)} package{'' if len(files) == 1 else 's'}"))
-            arguments = ["install", "--no-index", "--no-deps", "--no-warn-script-location", *map(str, files)]
-            run_pip(self.python, self.wanted.folder, arguments, self.cancelled)
-
-    def _resolve(self, requirements: list[str], index: str | None) -> tuple[Wheel, ...]:
-        wheels, listing = self.wanted.wheels, self.wanted.folder / "report.json"
-        source = ["--index-url", index] if index else []
-        source = ["--no-index", "--find-links", str(wheels)] if wheels is not None else source
-        command = ["install", "--dry-run", "--report", str(listing), *_WHEELS_ONLY, "-c", str(self.wanted.constraints)]
-        try:
-            run_pip(self.python, self.wanted.folder, [*command, *source, *requirements], self.cancelled)
-            return parse_report(listing.read_text(encoding="utf-8"))
-        except ReportError as error:
-            raise EnvironmentFailedError(f"{error}.", "Try again; if it happens again, report it.") from error
-        finally:
-            listing.unlink(missing_ok=True)
+def python_bytes() -> int:
+    """Bytes of the Python that an environment gets; what cannot be read is left out."""
+    if sys.platform != "win32":
+        return sum(3 * path.stat().st_size for path in bundled_pips())  # a venv is links, and a pip
+    base, total = Path(sys.base_prefix), 0
+    for folder, folders, files in os.walk(base):
+        left_out = set(_not_copied(Path(folder), base))
+        folders[:] = [name for name in folders if name not in left_out]
+        for name in set(files) - left_out:
+            with contextlib.suppress(OSError):
+                total += Path(folder, name).stat().st_size
+    return total
 
 
-def _fetch(wheels: Sequence[Wheel], folder: Path, report: Report, cancelled: Cancelled) -> list[Path]:
+def look(wanted: Wanted, cancelled: Cancelled) -> Plan | None:
+    """What would be downloaded and installed, without making anything; None where no pip here can tell.
+
+    Raises:
+        EnvironmentFailedError: It cannot be made so; the sentence says why.
+        CancelledError: `cancelled`.
+    """
+    pip = own_pip(may_download=wanted.wheels is None)
+    if pip is None:
+        return None
+    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
+        return make_plan(pip, wanted, Path(folder), python_bytes(), lambda _: None, cancelled)
+
+
+def _fetch(plan: Plan, folder: Path, report: Report, cancelled: Cancelled) -> list[Path]:
     """All files, on this machine."""
-    local = {wheel: _local(wheel) for wheel in wheels}
-    sizes = []
-    for wheel in wheels:
-        path = local[wheel]
-        sizes.append(size_of(wheel) if path is None else path.stat().st_size)
-        if cancelled():
-            raise CancelledError
-    total, done = sum(sizes), 0
-    _check_disk(folder, total)
+    if cancelled():
+        raise CancelledError
+    check_disk(plan, folder)
+    total, done = sum(size.file or 0 for size in plan.sizes) if not plan.unknown else 0, 0
 
     def arrived(count: int) -> None:
         nonlocal done
@@ -214,8 +173,8 @@ def _fetch(wheels: Sequence[Wheel], folder: Path, report: Report, cancelled: Can
         report(Progress("Downloading", done, total))
 
     files = []
-    for wheel in sorted(wheels, key=lambda wheel: wheel.name.lower()):
-        path = local[wheel]
+    for wheel in sorted(plan.wheels, key=lambda wheel: wheel.name.lower()):
+        path = local_path(wheel)
         if path is None:
             files.append(download(wheel, folder / DOWNLOADS, arrived, cancelled))
         else:
@@ -224,15 +183,26 @@ def _fetch(wheels: Sequence[Wheel], folder: Path, report: Report, cancelled: Can
     return files
 
 
-def _local(wheel: Wheel) -> Path | None:
-    parts = urlsplit(wheel.url)
-    return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
+def needed_bytes(plan: Plan, folder: Path) -> int:
+    """Room that is needed while it is made: files and their content, less what has arrived already."""
+    arrived = 0
+    with contextlib.suppress(OSError):
+        arrived = sum(path.stat().st_size for path in (folder / DOWNLOADS).iterdir())
+    files = sum(size.file or 0 for size in plan.sizes)
+    content = sum(
+        size.installed if size.installed is not None else int(UNPACKED * (size.file or 0)) for size in plan.sizes
+    )
+    return max(0, files - arrived) + content + plan.python + RESERVE
 
 
-def _check_disk(folder: Path, total: int) -> None:
-    needed = int(total * UNPACKED) + RESERVE
-    free = shutil.disk_usage(folder).free
-    if free < needed:
+def check_disk(plan: Plan, folder: Path) -> None:
+    """Refuses a drive without room.
+
+    Raises:
+        PreflightError: Says how much is needed and how much is free.
+    """
+    needed, free = needed_bytes(plan, folder), free_bytes(folder)
+    if free is not None and free < needed:
         raise PreflightError(
             f"The environment needs about {byte_size(needed)} on its drive, and {byte_size(free)} are free.",
             "Free some space, or choose another drive.",

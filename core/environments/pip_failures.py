@@ -5,6 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from core.environments.machine_faults import CERTIFICATE_VARIABLES, certificate_fault
+
+SUPPORTED: Final = "3.11 to 3.14"
+"""Pythons for which each tested version has a wheel, by the wheels' own names; `requires-python` says it too."""
+
 
 @dataclass(frozen=True, slots=True)
 class PipFailure:
@@ -22,30 +27,57 @@ class PipFailure:
 
 
 _CERTIFICATE: Final = ("certificate verify failed", "certificate_verify_failed")
+_CERTIFICATE_FILE: Final = ("could not find a suitable tls ca certificate bundle",)
+_PROXY: Final = ("proxyerror", "cannot connect to proxy", "proxy authentication required", "407 proxy")
 _NETWORK: Final = (
     "name resolution", "getaddrinfo failed", "new connection", "newconnectionerror", "network is unreachable",
-    "connection refused", "proxyerror", "read timed out", "connect timeout", "connection aborted", "connection reset",
-    "sslerror", "max retries exceeded", "connection broken",
+    "connection refused", "read timed out", "connect timeout", "connection aborted", "connection reset",
+    "sslerror", "max retries exceeded", "connection broken", "incompleteread",
 )  # fmt: skip
 _DISK: Final = ("no space left on device", "errno 28", "not enough space on the disk", "winerror 112", "quota exceeded")
 _NO_BUILD: Final = ("no matching distribution found", "could not find a version")
-_PERMISSION: Final = ("permission denied", "winerror 5]", "winerror 32]", "read-only file system")
+_LOCKED: Final = ("winerror 32]", "being used by another process")
+_PERMISSION: Final = ("permission denied", "winerror 5]", "read-only file system")
+_DAMAGED: Final = (
+    "badzipfile", "is not a zip file", "has an invalid wheel", "do not match the hashes", "bad crc-32", " is invalid.",
+    "zlib.error", "bad magic number", "invalidwheel",
+)  # fmt: skip
 _CONFLICT: Final = ("resolutionimpossible",)
 _NO_PIP: Final = ("no module named pip",)
+_PYTHON_HOME: Final = (
+    "no module named 'encodings'",
+    "init_fs_encoding",
+    "could not find platform independent libraries",
+)
+_MANAGED: Final = ("externally-managed-environment",)
 _FAILURES: Final = (
+    (_MANAGED, PipFailure(
+        "This Python is managed by the operating system, which doesn't let pip change it.",
+        "Run Rankdeck in its own environment: python installer/bootstrap.py run")),
+    (_PYTHON_HOME, PipFailure(
+        "Python did not find its own files.", "Remove the variable PYTHONHOME, then try again.")),
     (_DISK, PipFailure("The disk is full.", "Free some space, then try again.")),
-    (_CERTIFICATE, PipFailure(
-        "The package index's certificate was not accepted.",
-        "Check the date of this machine. Behind a proxy that reads TLS, set SSL_CERT_FILE to its certificate.", True)),
+    (_CERTIFICATE_FILE, PipFailure(
+        "The file of certificates that a variable names is not there.",
+        f"Correct or remove {', '.join(CERTIFICATE_VARIABLES[:-1])} or {CERTIFICATE_VARIABLES[-1]}, then try again.")),
+    (_PROXY, PipFailure(
+        "The proxy does not let pip through.",
+        "Check the proxy in Windows' settings and in the variable HTTPS_PROXY, sign in to it, and try again.")),
     (_NETWORK, PipFailure(
         "The package index could not be reached.",
         "Check the network and pip's proxy settings, then try again; downloads so far are kept.", True)),
+    (_DAMAGED, PipFailure(
+        "A package's file is damaged.",
+        "Try again. If it comes from a folder of wheels, copy that file there again.")),
     (_NO_BUILD, PipFailure(
         "pip found no build of a package for this Python and platform.",
-        "Try Python 3.11, 3.12 or 3.13: packages often do not support the newest Python yet.", True)),
+        f"Use a Python from {SUPPORTED}: packages often do not support the newest one yet.", True)),
     (_CONFLICT, PipFailure(
         "No set of versions suits all packages.",
         "Take out settings of pip that hold back versions (pip config list), then try again.")),
+    (_LOCKED, PipFailure(
+        "Another program holds a file of the environment.",
+        "Close programs that use it, such as a run or an antivirus scan, and try again.")),
     (_PERMISSION, PipFailure(
         "A file could not be written.",
         "Close programs that use the environment, check that its folder can be written, and try again.")),
@@ -53,8 +85,22 @@ _FAILURES: Final = (
 )  # fmt: skip
 
 
-def explain_pip(output: str) -> PipFailure:
-    """Finds the cause in what pip printed."""
+def explain_pip(output: str, now: float | None = None) -> PipFailure:
+    """Finds the cause in what pip printed.
+
+    Args:
+        output: All of it, or its end.
+        now: Unix seconds, for certificates that are out of date; None: now.
+    """
     text = output.lower()
+    if any(sign in text for sign in _CERTIFICATE):
+        fault = certificate_fault("the package index", text, now)
+        return PipFailure(fault.cause, fault.next_step, missing=True)
     found = next((failure for signs, failure in _FAILURES if any(sign in text for sign in signs)), None)
     return found or PipFailure("", "Read the full output.")
+
+
+def error_line(output: str) -> str:
+    """The last line in which pip says what is wrong; empty where there is none."""
+    lines = [line.strip() for line in output.splitlines() if line.strip().startswith("ERROR:")]
+    return lines[-1].removeprefix("ERROR:").strip() if lines else ""

@@ -22,12 +22,14 @@ class Wheel:
         version: Its version.
         url: Where it is; `file:` for one on this machine.
         sha256: Its hash.
+        requires: What it needs, a line each.
     """
 
     name: str
     version: str
     url: str
     sha256: str
+    requires: tuple[str, ...] = ()
 
     @property
     def file_name(self) -> str:
@@ -56,7 +58,9 @@ def _wheel(item: dict[str, dict[str, object]]) -> Wheel:
     source, metadata = item["download_info"], item["metadata"]
     url, archive = source["url"], source["archive_info"]
     hashes = archive["hashes"] if isinstance(archive, dict) else {}
-    wheel = Wheel(str(metadata["name"]), str(metadata["version"]), str(url), str(hashes["sha256"]))
+    requires = metadata.get("requires_dist") or []
+    lines = tuple(line for line in requires if isinstance(line, str)) if isinstance(requires, list) else ()
+    wheel = Wheel(str(metadata["name"]), str(metadata["version"]), str(url), str(hashes["sha256"]), lines)
     if not _SHA256.fullmatch(wheel.sha256):
         raise ValueError(f"{wheel.name} has no SHA-256")
     if urlsplit(wheel.url).scheme not in ("https", "http", "file"):

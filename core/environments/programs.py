@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
+import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from core.environments.downloads import CancelledError
-from core.environments.pip_failures import explain_pip
+from core.environments.pip_environment import clean
+from core.environments.pip_failures import error_line, explain_pip
 from core.errors import RankdeckError, sentences
+from core.held_files import open_binary
+from core.machine.packages import installed_version
 from core.processes.ask import Answer, read_answer, wait_until_ended
+from core.processes.exit_codes import is_crash
 from core.processes.tree import ProcessTree
+from core.training_python import own_python
 
 LOG: Final = "environment.log"
 """In an environment's folder: what its programs printed."""
-_PIP: Final = ("-m", "pip", "--disable-pip-version-check", "--no-input", "--no-color")
+# Without a second try pip does not say why an index has not answered, only that it found nothing.
+_PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--no-color", "--retries", "3")
+_PIP_THAT_ONLY_LOOKS: Final = (23, 3)
+"""Before that, a dry run downloads each file: https://github.com/pypa/pip/pull/12186"""
 _LIMIT_S: Final = 3600.0
 _VERSION_LIMIT_S: Final = 60.0
 _TAIL_BYTES: Final = 20_000
 _SHOWN: Final = 300
-# These would send packages somewhere else, or have another Python's packages found.
-_UNWANTED: Final = frozenset(
-    {
-        *("PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV"),
-        *("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "VIRTUAL_ENV"),
-    }
-)
 
 
 class EnvironmentFailedError(RankdeckError):
@@ -49,7 +53,7 @@ class PipFailedError(EnvironmentFailedError):
 
 def clean_environment() -> dict[str, str]:
     """This process's variables without those that lead a new Python astray."""
-    return {name: value for name, value in os.environ.items() if name.upper() not in _UNWANTED}
+    return clean(os.environ)
 
 
 def run_program(
@@ -71,16 +75,59 @@ def run_program(
         return read_answer(child)
 
 
+def pip_of(python: Path) -> tuple[str, ...]:
+    """The command that runs an interpreter's pip."""
+    return (str(python), "-m", "pip")
+
+
+def own_pip(*, may_download: bool) -> tuple[str, ...] | None:
+    """A pip that can tell what this Python would install, without an environment; None where there is none.
+
+    An installed window has no pip, but the file from which Python makes one for its environments.
+
+    Args:
+        may_download: Packages come from an index, so that a pip is needed which does not download them to look at them.
+    """
+    found = {_version(path.name.split("-")[1]): str(path / "pip") for path in bundled_pips()}
+    installed = installed_version("pip", own_python())
+    if installed is not None:
+        found[_version(installed)] = ""
+    newest = max(found, default=())
+    if not newest or (may_download and newest < _PIP_THAT_ONLY_LOOKS):
+        return None
+    return (sys.executable, found[newest]) if found[newest] else pip_of(Path(sys.executable))
+
+
+def bundled_pips() -> list[Path]:
+    """The pip that comes with this Python, as a wheel. Debian's Python has none."""
+    spec = importlib.util.find_spec("ensurepip")
+    return (
+        [] if spec is None or spec.origin is None else list((Path(spec.origin).parent / "_bundled").glob("pip-*.whl"))
+    )
+
+
+def _version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", text)[:2])
+
+
 def has_pip(python: Path, folder: Path, cancelled: Callable[[], bool]) -> bool:
     """Whether an interpreter is there and can run pip."""
     if not python.is_file():
         return False
-    answer = run_program((str(python), *_PIP, "--version"), folder, clean_environment(), _VERSION_LIMIT_S, cancelled)
+    answer = run_program(
+        (*pip_of(python), *_PIP_OPTIONS, "--version"), folder, clean_environment(), _VERSION_LIMIT_S, cancelled
+    )
     return answer.code == 0
 
 
-def run_pip(python: Path, folder: Path, arguments: Sequence[str], cancelled: Callable[[], bool]) -> None:
+def run_pip(pip: Sequence[str], folder: Path, arguments: Sequence[str], cancelled: Callable[[], bool]) -> None:
     """Runs pip.
+
+    Args:
+        pip: The command, as `pip_of` gives it.
+        folder: For its log.
+        arguments: pip's own.
+        cancelled: Asked while it runs.
 
     Raises:
         PipFailedError: It ended with an error, or took an hour.
@@ -88,13 +135,15 @@ def run_pip(python: Path, folder: Path, arguments: Sequence[str], cancelled: Cal
     """
     log = folder / LOG
     began = log.stat().st_size if log.is_file() else 0
-    answer = run_program((str(python), *_PIP, *arguments), folder, clean_environment(), _LIMIT_S, cancelled)
+    answer = run_program((*pip, *_PIP_OPTIONS, *arguments), folder, clean_environment(), _LIMIT_S, cancelled)
     if answer.code == 0:
         return
-    with log.open("rb") as stream:
+    with open_binary(log) as stream:
         stream.seek(max(began, log.stat().st_size - _TAIL_BYTES))
         output = stream.read().decode("utf-8", errors="replace")
     failure = explain_pip(output)
-    error = next((line for line in reversed(output.splitlines()) if line.startswith("ERROR:")), answer.last_line)
-    cause = sentences(failure.cause, error.removeprefix("ERROR:").strip()[:_SHOWN])
+    error = error_line(output) or answer.last_line
+    if answer.code is not None and is_crash(answer.code):
+        error = f"pip {answer.outcome}"
+    cause = sentences(failure.cause, error[:_SHOWN])
     raise PipFailedError(cause, sentences(failure.next_step, f"See {log}."), missing=failure.missing)

@@ -6,15 +6,14 @@ import dataclasses
 import json
 import os
 import re
-import shutil
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
 from core.errors import PreflightError, UsageError
 from core.files.atomic import explained, write_atomic
+from core.held_files import read_utf8, remove_file, remove_folder, rename
 from core.parsing import ParseError, parse_json
-from core.paths import data_folder
 from core.records import RecordError, read_record
 from core.training_python import FORMAT as CHOICE_FORMAT
 from core.training_python import choice_file, chosen_python
@@ -68,11 +67,6 @@ class Environment:
         return chosen_python() == executable_in(self.folder)
 
 
-def environments_folder() -> Path:
-    """Where environments are made unless another drive was chosen."""
-    return data_folder() / "environments"
-
-
 def executable_in(folder: Path) -> Path:
     """The interpreter of an environment."""
     return folder / "python" / "python.exe" if _WINDOWS else folder / "python" / "bin" / "python"
@@ -87,6 +81,18 @@ def folder_of(parent: Path, name: str) -> Path:
     if not _NAME.fullmatch(name) or name.endswith("."):
         raise UsageError(f"{name!r:.80} is not a name for an environment.", "Use letters, digits, dots, + and -.")
     return parent / name
+
+
+def free_folder(parent: Path, name: str) -> Path:
+    """The folder for another environment beside those that are there: "torch-2.13.0-cu130", "torch-2.13.0-cu130-2".
+
+    One of that name that is not complete is completed.
+    """
+    number, folder = 1, folder_of(parent, name)
+    while (found := read_environment(folder)) is not None and found.record.state == "ready":
+        number += 1
+        folder = folder_of(parent, f"{name}-{number}")
+    return folder
 
 
 def list_environments(parent: Path) -> list[Environment]:
@@ -110,7 +116,7 @@ def chosen_environment() -> Environment | None:
 def read_environment(folder: Path) -> Environment | None:
     """The environment in a folder; None where there is no record, or a damaged one."""
     try:
-        value = parse_json((folder / RECORD).read_text(encoding="utf-8"))
+        value = parse_json(read_utf8(folder / RECORD))
         if not isinstance(value, dict) or value.pop("format", None) != _FORMAT:
             return None
         return Environment(folder, read_record(Record, value))
@@ -154,10 +160,10 @@ def remove(environment: Environment) -> None:
         PreflightError: It is in use, or cannot be deleted.
     """
     if environment.is_chosen:
-        choice_file().unlink(missing_ok=True)
+        remove_file(choice_file())
     removed = environment.folder.with_name(f".removed-{environment.name}")
     with explained(f"{environment.folder} could not be removed; a run may use it"):
         if removed.exists():
-            shutil.rmtree(removed)
-        environment.folder.rename(removed)
-        shutil.rmtree(removed)
+            remove_folder(removed)
+        rename(environment.folder, removed)
+        remove_folder(removed)

@@ -8,15 +8,17 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from core.environments.make import Wanted
-from core.errors import UsageError
+from core.environments.deepspeed_wheels import why_no_wheel
+from core.environments.extras import DEEPSPEED, OFFERED
+from core.environments.plan import Wanted
+from core.errors import PreflightError, UsageError
 from core.formatting import listed
+from core.held_files import read_utf8
 from core.machine.packages import find_dependencies, find_extras
-from core.machine.torch_builds import NvidiaDriver, TorchSource, cuda_tag, pinned_torch_version, torch_sources
+from core.machine.torch_builds import NvidiaDriver, TorchSource, choose_build, pinned_torch_version, torch_sources
 from core.paths import PACKAGE_FOLDER
 
 CONSTRAINTS: Final = PACKAGE_FOLDER / "constraints.txt"
-OFFERED: Final = ("bpe", "data", "hf", "rl", "deepspeed")
 BUILDS: Final = ("auto", "cpu", "cu126", "cu130")
 _LEFT_OUT: Final = ("pyside6-essentials", "pyqtgraph", "deepspeed")
 """The window's own, and what is an extra here: for Linux there is only its source."""
@@ -38,12 +40,20 @@ def wanted_for(
 
     Raises:
         UsageError: An extra does not exist.
+        PreflightError: It cannot be had on this machine.
     """
     extras = tuple(sorted(set(extras)))
     held = find_extras()
     if unknown := [name for name in extras if name not in OFFERED or name not in held]:
         raise UsageError(f"There is no extra {unknown[0]!r:.80}.", f"Choose from {listed(OFFERED)}.")
-    version = pinned_torch_version(CONSTRAINTS.read_text(encoding="utf-8"))
+    why_not = why_no_wheel(sys.platform, sys.version_info[:2]) if DEEPSPEED in extras else ""
+    if why_not:
+        raise PreflightError(
+            f"DeepSpeed cannot be added here. {why_not}",
+            "Leave it out: ZeRO trains with PyTorch's own engine.",
+            title="There is no wheel for this machine",
+        )
+    version = pinned_torch_version(read_utf8(CONSTRAINTS))
     torch = _torch(version, build, driver, index)
     return Wanted(folder, torch, requirements(find_dependencies(), held, extras), extras, wheels, CONSTRAINTS)
 
@@ -64,22 +74,16 @@ def requirements(
 
 def default_name(build: str, driver: NvidiaDriver | None) -> str:
     """ "torch-2.13.0-cu130"."""
-    version = pinned_torch_version(CONSTRAINTS.read_text(encoding="utf-8"))
+    version = pinned_torch_version(read_utf8(CONSTRAINTS))
     return f"torch-{version}-{_tag(build, driver)}"
 
 
 def _torch(version: str, build: str, driver: NvidiaDriver | None, index: str | None) -> tuple[TorchSource, ...]:
-    if build == "auto":
-        return torch_sources(sys.platform, version, driver, index)
-    if build == "cpu":
-        return torch_sources(sys.platform, version, None, index)
-    return torch_sources(sys.platform, version, None, index, tag=build)
+    return torch_sources(sys.platform, version, _tag(build, driver), index)
 
 
 def _tag(build: str, driver: NvidiaDriver | None) -> str:
-    if build != "auto":
-        return build
-    return "cpu" if driver is None else cuda_tag(driver)
+    return choose_build(driver).tag if build == "auto" else build
 
 
 def _name(requirement: str) -> str:

@@ -105,6 +105,12 @@ class Baselines:
     rss_bytes: dict[str, Whole] = field(default_factory=dict)
     extra_commit_bytes: dict[str, Whole] = field(default_factory=dict)
 
+    @property
+    def least_commit_bytes(self) -> int | None:
+        """Windows: what even the smallest of these ranks has reserved; None where that was not measured."""
+        extra = self.extra_commit_bytes
+        return min((size + extra[name] for name, size in self.rss_bytes.items() if name in extra), default=None)
+
     def of(self, engine: str) -> int:
         """The engine's; where it is missing, the largest that is known."""
         return self.rss_bytes.get(engine, max(self.rss_bytes.values(), default=0))

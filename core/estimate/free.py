@@ -21,7 +21,7 @@ class Free:
         ram: Of the machine's memory.
         commit: Of what Windows may promise to programs: memory and page file. None elsewhere.
         disk: Where the run's folder will be.
-        devices: Of each GPU's memory, by UUID.
+        devices: Of each GPU's memory, by UUID; a card that drives the screen keeps some for it.
     """
 
     ram: int | None = None
@@ -38,7 +38,7 @@ def free_now(samples: Sequence[DeviceSample], runs_dir: Path) -> Free:
         runs_dir: Where the run's folder will be; it need not exist yet.
     """
     gpus = {
-        sample.uuid: sample.memory_total_bytes - sample.memory_used_bytes
+        sample.uuid: max(0, sample.memory_total_bytes - sample.memory_used_bytes - sample.screen_reserve_bytes)
         for sample in samples
         if sample.memory_total_bytes is not None and sample.memory_used_bytes is not None
     }

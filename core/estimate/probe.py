@@ -19,12 +19,14 @@ from core.machine.platform import Platform
 from core.parsing import parse_json
 from core.processes.ask import ask_program
 from core.recipes.check import error_in
+from core.recipes.parameter_count import ParameterCount, read_count
 from core.records import RecordError, Whole, read_record
 
 LIMIT_S: Final = 120.0
 """For all that a probe does: about fifteen seconds where nothing else computes, longer beside other programs."""
 PROGRAM: Final = ("-m", "workers.programs.estimate_main")
 _FIGURES: Final = "figures.json"
+_COUNT: Final = "count.json"
 _ENGINES: Final = ("single", "ddp", "zero1", "fsdp", "deepspeed")
 
 
@@ -56,7 +58,12 @@ def known_baselines(platform: Platform) -> Baselines | None:
 
 
 def find_figures(
-    run: ResolvedRun, *, limit_s: float = LIMIT_S, cancelled: Callable[[], bool] = lambda: False
+    run: ResolvedRun,
+    *,
+    limit_s: float = LIMIT_S,
+    cancelled: Callable[[], bool] = lambda: False,
+    counted: Callable[[ParameterCount], object] | None = None,
+    rest_s: float = 0.0,
 ) -> ModelFigures:
     """The model's figures: kept ones, or measured now. Blocks; may be called from any thread.
 
@@ -66,6 +73,8 @@ def find_figures(
         run: What would be trained.
         limit_s: After that the probe is ended.
         cancelled: Asked now and then; True ends it.
+        counted: Told the parameter count before the figures are measured, where the recipe's `build_model` says it.
+        rest_s: How long the probe then waits, so that one that is cancelled by the next edit has measured nothing.
 
     Raises:
         RankdeckError: What the recipe itself would raise: a dataset, setting or package is missing.
@@ -75,13 +84,19 @@ def find_figures(
     if known is not None:
         return known
     partial: dict[str, Any] = {}
+    request = probe_request(run)
+    if counted is not None:
+        request["counts_first"], request["rest_s"] = True, rest_s
 
     def waiting(folder: Path) -> None:
         partial.update(read_kept(folder / _FIGURES))
         if cancelled():
             raise CancelledError
+        if counted is not None and request["counts_first"] and (count := read_count(read_kept(folder / _COUNT))):
+            request["counts_first"] = False  # it is told once
+            counted(count)
 
-    answer = ask_program(PROGRAM, probe_request(run), probe_environment(run), limit_s, waiting)
+    answer = ask_program(PROGRAM, request, probe_environment(run), limit_s + rest_s, waiting)
     values = answer.values
     if values is None:
         took = f"did not finish within {limit_s:g} s" if not answer.in_time else f"ended early: it {answer.failure}"

@@ -15,7 +15,9 @@ from core.export.lines import MetricsLines, Progress
 from core.export.tables import write_tables
 from core.export.tensorboard import write_event_files
 from core.export.weights import write_weights
+from core.files.atomic import replace_with_retry
 from core.files.links import refuse_links_below
+from core.held_files import remove_file
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import Recipe
 from core.recipes.outside_code import OutsideCodeError, outside_code
@@ -136,10 +138,10 @@ def _by_recipe(
         description = write_weights(store, recipe, checkpoint, weights, allow_diverged=allow_diverged)
         target.mkdir()
         run_export(store, recipe, weights, target, cancelled=cancelled)
-        weights.unlink()
+        remove_file(weights)
         names = sorted(path.name for path in target.iterdir())
         for path in target.iterdir():
-            path.replace(staging / path.name)
+            replace_with_retry(path, staging / path.name)
     return Exported(kind, place, (description, ", ".join(names)))
 
 

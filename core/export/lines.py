@@ -10,6 +10,7 @@ import orjson
 
 from core.errors import RankdeckError
 from core.files.atomic import explained
+from core.held_files import open_binary
 from core.metrics.metrics_file import whole_bytes
 
 Line = dict[str, Any]
@@ -51,7 +52,7 @@ class MetricsLines:
         self.damaged = 0
         if not self._end:
             return
-        with explained(f"{self._path} could not be read"), self._path.open("rb", buffering=1 << 20) as file:
+        with explained(f"{self._path} could not be read"), open_binary(self._path, buffering=1 << 20) as file:
             yield from self._lines(file, progress)
 
     def _lines(self, file: Iterator[bytes], progress: Progress) -> Iterator[Line]:

@@ -1,7 +1,6 @@
 """Files that are whole or not there: atomic replacement, hashing, and errors for a failed disk.
 
-Windows refuses to replace a file that another process has open without sharing it (a virus scanner, a
-backup, a reader in the middle of a line). Those refusals pass, so replacing is retried for a bounded time.
+What another program holds open for a moment is waited for (`core.held_files`).
 """
 
 from __future__ import annotations
@@ -13,32 +12,27 @@ import os
 import secrets
 import shutil
 import stat
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, Final
 
-from core.errors import NewerVersionError, PreflightError, RankdeckError, StateFileError
+from core.errors import FileInUseError, NewerVersionError, PreflightError, RankdeckError, StateFileError
 from core.fault_points import reach
+from core.files.cloud import CLOUD_ERRORS
+from core.files.long_paths import is_too_long
 from core.files.private import make_private
+from core.held_files import IN_USE, is_sharing_violation, open_binary, retried
 from core.parsing import ParseError, decode_utf8, parse_json, type_text
 
 REPLACE_TIMEOUT_S: Final = 5.0
 MAX_STATE_BYTES: Final = 256 << 20
 """A ledger of a million chunks has 150 MB. What is larger is some other file."""
-_READ_TIMEOUT_S: Final = 2.0
-_RETRY_PAUSE_S: Final = 0.02
 _COPY_BYTES: Final = 1 << 20
 _TEMPORARY_SUFFIX: Final = ".rankdeck-tmp"
 _WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
-_WINDOWS_IN_USE: Final = (32, 33, 1224)
-"""ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_USER_MAPPED_FILE."""
-_WINDOWS_BUSY: Final = (5, *_WINDOWS_IN_USE)
-"""ERROR_ACCESS_DENIED too: that is the error of replacing a file that another program has open."""
 # ERROR_PATH_NOT_FOUND, INVALID_DRIVE, NOT_READY, BAD_NETPATH, BAD_NET_NAME
 _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
-_WINDOWS_NAME_TOO_LONG: Final = 206
 
 
 def parse_path(text: str) -> Path | None:
@@ -104,7 +98,7 @@ def copy_atomic(source: Path, target: Path) -> None:
     """Copies a file's bytes to `target`, which is replaced whole; raises as `write_atomic`."""
 
     def fill(file: IO[bytes]) -> None:
-        with source.open("rb") as original:
+        with open_binary(source) as original:
             shutil.copyfileobj(original, file, _COPY_BYTES)
 
     write_atomic(target, fill)
@@ -121,24 +115,7 @@ def replace_with_retry(source: Path, target: Path, *, timeout_s: float = REPLACE
     Raises:
         OSError: As `Path.replace`; on Windows a sharing violation only after `timeout_s`.
     """
-    deadline = time.monotonic() + timeout_s
-    while True:
-        try:
-            source.replace(target)
-            return
-        except PermissionError as error:
-            if not is_sharing_violation(error) or time.monotonic() >= deadline:
-                raise
-        time.sleep(_RETRY_PAUSE_S)
-
-
-def is_sharing_violation(error: OSError) -> bool:
-    """True for a refusal that may pass when another process closes the file; never on POSIX.
-
-    Windows' own calls say which refusal it is; `open` goes through the C library, which only says "permission".
-    """
-    winerror = getattr(error, "winerror", None)
-    return _WINDOWS and (winerror in _WINDOWS_BUSY or (winerror is None and error.errno == errno.EACCES))
+    retried(lambda: source.replace(target), timeout_s)
 
 
 def sync_folder(folder: Path) -> None:
@@ -167,40 +144,41 @@ def remove_temporaries(folder: Path, *, others: Sequence[str] = ()) -> None:
         if any(leftover.name.startswith(f".{name}.") for name in others):
             continue
         with contextlib.suppress(OSError):  # a scanner holds it: the next start removes it
-            leftover.unlink()
+            leftover.unlink()  # not waited for
 
 
 def read_bytes(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> bytes:
     """A file's bytes.
 
     Raises:
+        FileInUseError: Another program holds it, and still did after two seconds.
         StateFileError: It is missing, unreadable, larger than the limit, or no regular file (a pipe would be waited
             for).
     """
-    deadline = time.monotonic() + _READ_TIMEOUT_S
-    while True:
-        try:
-            status = path.stat()
-            if not stat.S_ISREG(status.st_mode) and not stat.S_ISDIR(status.st_mode):
-                raise StateFileError(f"{path} is not a regular file.", "Check that this is the right file.")
-            if status.st_size > limit_bytes:
-                raise StateFileError(
-                    f"{path} is too large: {status.st_size:,} bytes, and at most {limit_bytes:,} are read.",
-                    "Check that this is the right file.",
-                )
-            return path.read_bytes()
-        except FileNotFoundError:
-            raise StateFileError(f"{path} does not exist.", "Check the path.") from None
-        except ValueError:  # a zero byte, or half a character
-            raise StateFileError(f"{str(path)!r} is not a valid file name.", "Check the path.") from None
-        except OSError as error:
-            # Windows refuses to open a file in the instant in which it is replaced.
-            if path.is_dir():
-                raise StateFileError(f"{path} is a folder, not a file.", "Name the file in it.") from None
-            if not is_sharing_violation(error) or time.monotonic() >= deadline:
-                refusal = explain(error, f"{path} could not be read")
-                raise StateFileError(refusal.cause, refusal.next_step) from error
-        time.sleep(_RETRY_PAUSE_S)
+    try:
+        return retried(lambda: _read_regular(path, limit_bytes))
+    except FileNotFoundError:
+        raise StateFileError(f"{path} does not exist.", "Check the path.") from None
+    except ValueError:  # a zero byte, or half a character
+        raise StateFileError(f"{str(path)!r} is not a valid file name.", "Check the path.") from None
+    except OSError as error:
+        refusal = explain(error, f"{path} could not be read")
+        what = FileInUseError if is_sharing_violation(error) else StateFileError
+        raise what(refusal.cause, refusal.next_step) from error
+
+
+def _read_regular(path: Path, limit_bytes: int) -> bytes:
+    status = path.stat()
+    if stat.S_ISDIR(status.st_mode):
+        raise StateFileError(f"{path} is a folder, not a file.", "Name the file in it.")
+    if not stat.S_ISREG(status.st_mode):
+        raise StateFileError(f"{path} is not a regular file.", "Check that this is the right file.")
+    if status.st_size > limit_bytes:
+        raise StateFileError(
+            f"{path} is too large: {status.st_size:,} bytes, and at most {limit_bytes:,} are read.",
+            "Check that this is the right file.",
+        )
+    return path.read_bytes()
 
 
 def read_text(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> str:
@@ -270,13 +248,8 @@ def sha256_file(path: Path) -> str:
     Raises:
         OSError: It cannot be read.
     """
-    with path.open("rb") as file:
+    with retried(lambda: path.open("rb")) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def is_too_long(error: OSError) -> bool:
-    """Whether a name or a path is longer than this system allows."""
-    return error.errno == errno.ENAMETOOLONG or getattr(error, "winerror", None) == _WINDOWS_NAME_TOO_LONG
 
 
 @contextmanager
@@ -300,7 +273,10 @@ def explain(error: OSError, what: str) -> RankdeckError:
         cause, next_step, title = "the disk is full", "Free some space or choose another drive.", "The disk is full"
     elif is_too_long(error):
         cause, next_step, title = "the path is too long", "Choose a shorter folder.", "The path is too long"
-    elif winerror in _WINDOWS_IN_USE:
+    elif winerror in CLOUD_ERRORS:
+        cause, title = "only its name is on this machine, and OneDrive does not fetch it", "A file is in the cloud"
+        next_step = "Start OneDrive and choose “Always keep on this device” for it, or use another folder."
+    elif winerror in IN_USE:
         cause, next_step, title = "another program has it open", "Close that program and try again.", "A file is in use"
     elif number == errno.EROFS:
         cause, next_step, title = "the drive is read-only", "Choose another drive.", "The drive is read-only"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import signal
@@ -14,6 +15,7 @@ from pathlib import Path
 from core.errors import RankdeckError, UsageError
 from core.host.host import RunHost
 from core.machine.keep_awake import kept_awake
+from core.machine.power import read_power_settings
 from core.processes import ProcessTree
 from core.run_folder.store import RunStore
 
@@ -31,7 +33,8 @@ def main(arguments: list[str], process_tree: Callable[[str], ProcessTree] = Proc
     try:
         store = RunStore.open(Path(arguments[0]))
         _log_to(store.logs / "host.log")
-        with store.lock(), kept_awake():
+        awake = kept_awake() if read_power_settings().keep_awake else contextlib.nullcontext()
+        with store.lock(), awake:
             return asyncio.run(_host(store, process_tree))
     except RankdeckError as error:
         logging.getLogger(__name__).error("%s", error)

@@ -28,6 +28,7 @@ from core.host.outcome import Outcome
 from core.host.own_copies import OwnCopies
 from core.host.ranks import Rank, Ranks
 from core.host.services import HostServices
+from core.host.spill_watch import SpillWatch
 from core.host.states import AttemptPhase
 from core.host.stop_ladder import Rung, StopLadder
 from core.host.stop_watch import StopWatch
@@ -110,6 +111,7 @@ class Attempt:
         self._log_watch = LogWatch([rank.command.log for rank in self._ranks])
         self._own_copies = OwnCopies(self._ranks, emit)
         self._stragglers = StragglerWatch(services, self._ranks)
+        self._spills = SpillWatch(services, self._ranks)
         own_program = launch.run.recipe.self_contained
         self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if own_program else None
         self._data: DataReady | None = None
@@ -202,6 +204,7 @@ class Attempt:
     def sampled(self, rows: list[dict[str, Any]]) -> None:
         """Readings of the run's devices."""
         self._stragglers.sampled(rows)
+        self._spills.sampled(rows)
 
     def closed(self, number: int, connection: Connection) -> None:
         """A rank's connection is gone."""

@@ -11,7 +11,9 @@ from typing import Any
 from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoint
 from core.config import RunConfig
 from core.data.dataset import identify
+from core.estimate.probe import known_baselines
 from core.host.commits.ledger_keeper import LedgerKeeper
+from core.launch.commit_charge import check_commit
 from core.launch.resolved import ResolvedRun, resolve
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import Platform, this_platform
@@ -53,10 +55,13 @@ def gather_context(
     Raises:
         ConfigError: The devices are not there.
         DatasetError: The dataset cannot be read.
+        PreflightError: Windows has too little memory and page file for these ranks.
         NewerVersionError: A newer Rankdeck made the newest checkpoint.
     """
     machine = this_platform()
     run = resolve(config, recipe, monitor.devices(), machine)
+    baselines = known_baselines(machine)
+    check_commit(run.devices, machine.commit_free, None if baselines is None else baselines.least_commit_bytes)
     dataset = identify(config.dataset_file)
     keeper = LedgerKeeper(store.ledger, run.config, dataset.as_dict(), run_id)
     checkpoint, damaged = checkpoints.newest_valid(keeper.committed_checkpoint())

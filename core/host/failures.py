@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import sentences
-from core.processes import describe_exit, ended_by_force
+from core.held_files import open_binary
+from core.processes import describe_exit, ended_by_force, exit_advice, is_crash
 from core.protocol.messages import RankFailed
 
 SETTLE_S: Final = 1.5
@@ -63,7 +64,7 @@ class RankFailure:
         if self.report is not None:
             foreign = f"{self.report.cause} {self.report.traceback[-2000:]}"
             return self.report.peer_lost or _PEER_LOST.search(foreign) is not None
-        crashed = self.returncode is not None and self.returncode < 0
+        crashed = self.returncode is not None and is_crash(self.returncode)
         return not crashed and _PEER_LOST.search(" ".join(self.tail[-3:])) is not None
 
     @property
@@ -109,17 +110,19 @@ def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) ->
             error["window_step"] = sentences(root.report.window_step, resume)
         return {**error, "log": log}
     at = f"after step {root.step}" if root.step else f"before its first step{f' ({root.phase})' if root.phase else ''}"
+    advice = ""
     if root.finding:
         cause = f"{_processes_on([root.device])} {root.finding} ({at})."
     else:
         code = 1 if root.returncode is None else root.returncode
         cause = f"{_processes_on([root.device])}, {at}: {describe_exit(code)}."
+        advice = exit_advice(code)
     if root.tail:
         cause += f" Its last output: “{root.tail[-1]}”."
     return {
         "title": f"{_processes_on([root.device])} exited unexpectedly",
         "cause": sentences(cause, secondary),
-        "next_step": sentences(f"Look at {log}.", resume),
+        "next_step": sentences(advice, f"Look at {log}.", resume),
         "log": log,
     }
 
@@ -131,7 +134,7 @@ def _processes_on(devices: Sequence[str]) -> str:
 def last_lines(log: Path) -> tuple[str, ...]:
     """The last few lines of a rank's log that say something; none when it cannot be read."""
     try:
-        with log.open("rb") as file:
+        with open_binary(log) as file:
             size = file.seek(0, 2)
             file.seek(max(0, size - _TAIL_BYTES))
             text = file.read().decode("utf-8", errors="replace")

@@ -12,6 +12,7 @@ from typing import Final
 from core.errors import RankdeckError, sentences
 from core.files.links import append_unlinked
 from core.formatting import duration, listed, number
+from core.held_files import read_utf8
 from core.host.hang_diagnosis import HangDiagnosis, RankView, diagnose, title
 from core.host.hang_policy import next_step
 from core.host.ranks import Rank, Ranks
@@ -202,7 +203,7 @@ def _seconds(value: float) -> str:
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="utf-8", errors="replace")
+        return read_utf8(file, errors="replace")
     except OSError:
         return ""
 

@@ -120,6 +120,8 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
     _check_aios_options(given, recipe)
     named = {key for key, value in given.values.items() if value is not None}
     base = RunConfig(**recipe_defaults(recipe, named))
+    if "batch_size" in named:
+        base = base.replace(keep_micro_batch=True)
     config = config_from_given(given, base, recipe.fields)
     config = _until_episodes(config, named)
     beside = [Path.cwd(), *([] if arguments.config is None else [Path(arguments.config).absolute().parent])]
@@ -222,7 +224,8 @@ def to_command_line(config: RunConfig, recipe: Recipe | None = None) -> list[str
     recipe = recipe or get_recipe(config.recipe)
 
     def base(given: Collection[str]) -> RunConfig:
-        return RunConfig(**recipe_defaults(recipe, given)).replace(recipe=RunConfig().recipe)
+        made = RunConfig(**recipe_defaults(recipe, given))
+        return made.replace(recipe=RunConfig().recipe, keep_micro_batch="batch_size" in given)
 
     names = _needed(config, base)
     arguments = ["rankdeck", "train"]

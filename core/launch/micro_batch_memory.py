@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Final
 
 from core.config import RunConfig
-from core.config.batch import DEFAULT_MICRO_BATCH, Batch
+from core.config.batch import Batch
 from core.errors import RankdeckError
 from core.files.atomic import read_json, require_format, write_atomic
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import Device
-from core.recipes.manifest import recipe_defaults
 from core.records import RecordError, Whole, read_record
 
 FILE: Final = "micro-batches.json"
@@ -42,7 +41,7 @@ class RememberedBatch:
     Attributes:
         batch: It, with the global batch of the run.
         own: The run's own, which is larger.
-        is_chosen: A person has chosen the run's own micro-batch: it is not the recipe's.
+        is_chosen: A person has chosen the run's own micro-batch (`RunConfig.keep_micro_batch`).
     """
 
     batch: Batch
@@ -87,9 +86,7 @@ def remembered_batch(file: Path, run: ResolvedRun) -> RememberedBatch | None:
         batch = batch.halved()
     if batch is None or batch == run.batch:
         return None
-    own = run.config.batch_size
-    chosen = own is not None and own != recipe_defaults(run.recipe).get("batch_size", DEFAULT_MICRO_BATCH)
-    return RememberedBatch(batch, run.batch, chosen)
+    return RememberedBatch(batch, run.batch, run.config.keep_micro_batch)
 
 
 def as_remembered(file: Path, run: ResolvedRun) -> ResolvedRun:

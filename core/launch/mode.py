@@ -14,6 +14,7 @@ from core.config import RunConfig
 from core.config.mode import Mode
 from core.config.sync import resolve_synchronisation
 from core.errors import ConfigError, PreflightError, sentences
+from core.launch.commit_charge import capped_devices
 from core.machine.cuda_torch import GOOD_TORCH
 from core.machine.devices.device import Device
 from core.machine.devices.names import device_label
@@ -52,7 +53,8 @@ def choose_devices(
         check_cuda(devices, platform)
         return devices, ()
     usable, notes = usable_devices(available, platform)
-    devices = tuple(resolve_devices(asked, usable))
+    devices, capped = capped_devices(tuple(resolve_devices(asked, usable)), platform.commit_free)
+    notes = (*notes, *capped)
     if mode != Mode.SINGLE or len(devices) < 2:
         return devices, notes
     others = "the other one stays" if len(devices) == 2 else f"the other {len(devices) - 1} stay"

@@ -14,11 +14,15 @@ from typing import Final
 
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
-from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify
+from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify, list_files
 from core.data.hub import HubName, check_download
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
+from core.files.cloud import cloud_folder, count_placeholders
+from core.files.long_paths import IN_EVERY_RUN, long_paths_enabled, room_in
+from core.held_files import open_binary
 from core.launch.checkpoint_size import FOR_THE_END, known_checkpoint_bytes
+from core.launch.commit_charge import check_commit
 from core.launch.deepspeed import check_run, effective_config
 from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.mode import DEEPSPEED, TORCH
@@ -27,6 +31,7 @@ from core.launch.stop_rules import stop_rules
 from core.launch.unused_settings import settings_without_effect
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
+from core.machine.power import battery_notes, read_battery
 from core.recipes.check import check_by_recipe, check_text_column
 from core.recipes.manifest import BUILT_IN
 from core.recipes.user_script import RECIPE as USER_SCRIPT
@@ -85,7 +90,9 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     elif recipe.name == USER_SCRIPT:
         read_script(config.options, config.env)
     check_stop_rules(run)
+    check_commit(run.devices, run.platform.commit_free)
     known = known_checkpoint_bytes(run, runs_dir)
+    path_notes = check_path_length(run_dir or runs_dir, of_runs=run_dir is None)
     check_folder(run_dir or runs_dir, needed_bytes=needed_bytes(config, known, dataset.size_bytes))
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
@@ -97,11 +104,13 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     own_notes = _notes(run, samples)
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
+    own_notes = (*own_notes, *path_notes, *_cloud_notes(run_dir or runs_dir, config.dataset_file, dataset))
     own_notes = (*choice.notes, *settings_without_effect(run), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
     remembered = remembered_batch(runs_dir / FILE, run)
     batch_notes = () if remembered is None else (remembered.note,)
-    notes = (*run.device_notes, *batch_notes, *engine_notes, *own_notes, *asked_notes)
+    power_notes = battery_notes(read_battery())
+    notes = (*run.device_notes, *batch_notes, *engine_notes, *own_notes, *asked_notes, *power_notes)
     return Checked(run, dataset, samples, notes)
 
 
@@ -173,6 +182,35 @@ def check_torch(platform: Platform) -> None:
         )
 
 
+def check_path_length(folder: Path, *, of_runs: bool, limited: bool | None = None) -> tuple[str, ...]:
+    """Refuses a folder in which a run's files cannot have their paths (Windows, without long paths).
+
+    Args:
+        folder: The run's folder, or that of all runs.
+        of_runs: It is that of all runs.
+        limited: Whether the old limit holds; None asks Windows.
+
+    Returns:
+        A note where only the longest names do not fit: those that a script gives to its metrics.
+
+    Raises:
+        PreflightError: Says by how much it is too long.
+    """
+    room = room_in(folder, of_runs=of_runs)
+    if room >= 0 or not (not long_paths_enabled() if limited is None else limited):
+        return ()
+    surely = room_in(folder, of_runs=of_runs, below=IN_EVERY_RUN)
+    if surely < 0:
+        raise PreflightError(
+            f"Windows limits paths to 260 characters, and {folder} is {-surely} too long for the files of a run.",
+            "Choose a shorter folder, or turn on long paths (the doctor says how).",
+            title="The path is too long",
+            option="--runs-dir PATH",
+        )
+    limit = "Windows limits paths to 260 characters."
+    return (f"{limit} {folder} is {-room} too long for metrics with long names; their curves may be missing.",)
+
+
 def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:
     """Refuses a folder in which nothing can be written, or whose disk is nearly full. It need not exist yet.
 
@@ -211,7 +249,7 @@ def _check_log_file(path: Path) -> None:
         )
     try:
         if path.exists():
-            with path.open("ab"):
+            with open_binary(path, "ab"):
                 pass
     except OSError as error:
         raise _as_preflight_error(explain(error, f"{path} could not be written")) from error
@@ -227,6 +265,22 @@ def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
         )
     if not dataset.utf8:
         notes.append("The dataset is not UTF-8 throughout; its bytes are taken as they are.")
+    return tuple(notes)
+
+
+def _cloud_notes(folder: Path, dataset_file: str, dataset: DatasetIdentity) -> tuple[str, ...]:
+    """Notes on OneDrive: it uploads what a run writes, and may have to download what it reads."""
+    notes: list[str] = []
+    if cloud_folder(folder) is not None:
+        notes.append(
+            f"{folder} is in OneDrive, which uploads each checkpoint and may hold files that the run replaces. "
+            "A folder outside of it is faster and safer."
+        )
+    if dataset.kind in ("file", "folder") and (missing := count_placeholders(list_files(dataset_file))):
+        what = "One file of the dataset is" if missing == 1 else f"{missing:,} files of the dataset are"
+        notes.append(
+            f"{what} in the cloud only: OneDrive downloads them when they are read, so the start takes longer."
+        )
     return tuple(notes)
 
 

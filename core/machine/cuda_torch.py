@@ -9,23 +9,32 @@ from typing import Final
 from core.machine import torch_builds
 from core.machine.devices.device import Device
 from core.machine.packages import Offer
-from core.machine.torch_builds import PYTORCH_INDEX, NvidiaDriver
+from core.machine.torch_builds import PYTORCH_INDEX, Card, NvidiaDriver
 from core.training_python import training_python
 
 GOOD_TORCH: Final = "2.13.0"
 
 
 def cuda_tag(driver: str | None, devices: Iterable[Device]) -> str:
-    """``cu130``, or ``cu126`` for a driver before 580 or a card before Turing.
+    """``cu130`` or ``cu126``: `torch_builds.choose_build` says which and why.
 
     Args:
         driver: The NVIDIA driver's version; None where it is not known.
         devices: The GPUs that are to train.
     """
+    return torch_builds.cuda_tag(driver_of(driver, devices))
+
+
+def driver_of(driver: str | None, devices: Iterable[Device]) -> NvidiaDriver:
+    """NVML's answers as `choose_build` takes them.
+
+    Args:
+        driver: As in `cuda_tag`.
+        devices: As in `cuda_tag`; those whose compute capability is not known are left out.
+    """
     major = re.match(r"\d+", driver or "")
-    capabilities = [device.compute_capability for device in devices if device.compute_capability is not None]
-    lowest = min(capabilities, default=None)
-    return torch_builds.cuda_tag(NvidiaDriver(None if major is None else int(major[0]), lowest))
+    cards = [Card(device.name, device.compute_capability) for device in devices if device.compute_capability]
+    return NvidiaDriver(None if major is None else int(major[0]), tuple(cards))
 
 
 def cuda_torch_offer(driver: str | None, devices: Iterable[Device]) -> Offer:

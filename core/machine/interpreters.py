@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from core.no_window import NO_WINDOW
 from core.parsing import parse_json
 from core.training_python import training_python
 
@@ -145,10 +146,9 @@ def _installed(environ: Mapping[str, str]) -> Iterator[tuple[Path, Kind, str]]:
 
 def _ask_py() -> str:
     """What Windows' launcher lists; empty where there is none."""
-    flags = getattr(subprocess, "CREATE_NO_WINDOW", 0)
     try:
         done = subprocess.run(
-            ["py", "-0p"], capture_output=True, timeout=PY_LIMIT_S, check=False, creationflags=flags,
+            ["py", "-0p"], capture_output=True, timeout=PY_LIMIT_S, check=False, creationflags=NO_WINDOW,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):

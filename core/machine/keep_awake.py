@@ -17,6 +17,7 @@ SYSTEMD_RUNS: Final = Path("/run/systemd/system")
 _CONTINUOUS: Final = 0x80000000
 _SYSTEM_REQUIRED: Final = 0x00000001
 _ENDS_WITHIN_S: Final = 5.0
+_SYSTEM_EXECUTION_STATE: Final = 16  # of POWER_INFORMATION_LEVEL
 
 
 if sys.platform == "win32":
@@ -39,7 +40,37 @@ if sys.platform == "win32":
         finally:
             kernel.SetThreadExecutionState(_CONTINUOUS)
 
+    def is_kept_awake() -> bool | None:
+        """Whether a program keeps the computer awake just now; None where the system does not say.
+
+        https://learn.microsoft.com/windows/win32/api/powerbase/nf-powerbase-callntpowerinformation
+        """
+        import ctypes
+
+        state = ctypes.c_ulong()
+        try:
+            ask = ctypes.WinDLL("powrprof").CallNtPowerInformation
+        except (OSError, AttributeError):
+            return None
+        if ask(_SYSTEM_EXECUTION_STATE, None, 0, ctypes.byref(state), ctypes.sizeof(state)):
+            return None
+        return bool(state.value & _SYSTEM_REQUIRED)
+
 else:
+
+    def is_kept_awake() -> bool | None:
+        """Whether a program keeps the computer awake just now; None where the system does not say."""
+        inhibit = shutil.which("systemd-inhibit") if SYSTEMD_RUNS.is_dir() else None
+        if inhibit is None:
+            return None
+        try:
+            answer = subprocess.run(
+                [inhibit, "--list", "--no-legend"], capture_output=True, timeout=_ENDS_WITHIN_S, check=False
+            )
+        except (OSError, subprocess.SubprocessError):
+            return None
+        lines = answer.stdout.decode("utf-8", errors="replace").splitlines()
+        return None if answer.returncode else any("block" in line and "sleep" in line for line in lines)
 
     @contextlib.contextmanager
     def kept_awake() -> Iterator[None]:

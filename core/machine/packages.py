@@ -15,6 +15,7 @@ from typing import Final
 
 from core.errors import PreflightError
 from core.formatting import listed
+from core.held_files import read_utf8
 from core.parsing import parse_toml
 from core.paths import PACKAGE_FOLDER
 from core.training_python import TrainingPython, own_python, training_python
@@ -112,7 +113,7 @@ def installed_requires(package: str, python: TrainingPython | None = None) -> tu
 def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
     """Rankdeck's extras by name, each with what it holds as pip takes it; empty where neither source is there."""
     try:
-        project = parse_toml((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        project = parse_toml(read_utf8(checkout / "pyproject.toml"))["project"]
         if project["name"] == DISTRIBUTION:
             return {name: tuple(held) for name, held in project["optional-dependencies"].items()}
     except (OSError, ValueError, KeyError):
@@ -123,7 +124,7 @@ def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
 def find_dependencies(checkout: Path = CHECKOUT) -> tuple[str, ...]:
     """What Rankdeck itself needs, as pip takes it; empty where neither a checkout nor its metadata says so."""
     try:
-        project = parse_toml((checkout / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        project = parse_toml(read_utf8(checkout / "pyproject.toml"))["project"]
         if project["name"] == DISTRIBUTION:
             return tuple(project["dependencies"])
     except (OSError, ValueError, KeyError):

@@ -13,7 +13,9 @@ from typing import Final, Literal
 import psutil
 
 from core.errors import PreflightError
+from core.held_files import read_utf8
 from core.machine.packages import installed_version
+from core.machine.windows_memory import windows_memory
 from core.training_python import training_python
 
 PlatformName = Literal["windows", "linux", "macos"]
@@ -30,6 +32,7 @@ class Platform:
         cuda_build: The CUDA version torch was built for ("12.8"); None for a CPU build.
         physical_cores: Processor cores, hyper-threads not counted.
         deepspeed_version: DeepSpeed's version where ranks can train with it; None where they cannot.
+        commit_free: Bytes that Windows could still promise to programs when this was made; None on other systems.
     """
 
     name: PlatformName
@@ -37,6 +40,7 @@ class Platform:
     cuda_build: str | None
     physical_cores: int
     deepspeed_version: str | None = None
+    commit_free: int | None = None
 
     @property
     def is_cpu_only(self) -> bool:
@@ -53,7 +57,9 @@ def this_platform() -> Platform:
     """The machine and the Python environment that ranks run in."""
     name: PlatformName = "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
     version, cuda = _torch_build()
-    return Platform(name, version, cuda, physical_cores(), deepspeed_version())
+    memory = windows_memory()
+    commit_free = None if memory is None else memory.commit_free
+    return Platform(name, version, cuda, physical_cores(), deepspeed_version(), commit_free)
 
 
 def deepspeed_version() -> str | None:
@@ -126,7 +132,7 @@ def _torch_build() -> tuple[str | None, str | None]:
     if spec is None or spec.origin is None:
         return None, None
     try:
-        text = Path(spec.origin).with_name("version.py").read_text(encoding="utf-8")
+        text = read_utf8(Path(spec.origin).with_name("version.py"))
     except (OSError, UnicodeDecodeError):
         return version, None
     # Not by ast: the window asks in a thread, and two parses at a time are a SystemError in CPython 3.11

@@ -4,6 +4,7 @@ PyPI's torch is a CPU build for Windows and a CUDA build (with gigabytes of CUDA
 other builds are on PyTorch's own package index and carry a local version: ``2.13.0+cpu``, ``2.13.0+cu130``.
 torch 2.13 is built for CUDA 12.6 (Maxwell to Hopper) and CUDA 13.0 (Turing to Blackwell):
 https://github.com/pytorch/pytorch/blob/main/RELEASE.md
+Only the standard library is imported here: setting up a checkout needs it before anything is installed.
 """
 
 from __future__ import annotations
@@ -12,14 +13,23 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core.no_window import NO_WINDOW
+
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 ENV_TORCH_INDEX: Final = "RANKDECK_TORCH_INDEX"
 CUDA_13_DRIVER: Final = 580
+CUDA_12_DRIVER: Final = {"win32": 528}
+"""Every CUDA 12 runs on the driver of the first: https://docs.nvidia.com/deploy/cuda-compatibility/"""
+_CUDA_12_DRIVER: Final = 525
+MAXWELL: Final = (5, 0)
 TURING: Final = (7, 5)
+HOPPER: Final = (9, 0)
 _NVIDIA_SMI_LIMIT_S: Final = 20.0
 
 
@@ -39,16 +49,54 @@ class TorchSource:
 
 
 @dataclass(frozen=True, slots=True)
-class NvidiaDriver:
-    """What `nvidia-smi` says; None where it does not say.
+class Card:
+    """An NVIDIA card.
 
     Attributes:
-        major: 580 of driver 580.65.06.
-        lowest_capability: The oldest card's compute capability, (8, 9) for Ada.
+        name: "NVIDIA GeForce RTX 4090".
+        capability: Its compute capability, (8, 9) for Ada.
+    """
+
+    name: str
+    capability: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class NvidiaDriver:
+    """What `nvidia-smi` says.
+
+    Attributes:
+        major: 580 of driver 580.65.06; None where it does not say.
+        cards: Those whose compute capability it says.
     """
 
     major: int | None = None
-    lowest_capability: tuple[int, int] | None = None
+    cards: tuple[Card, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BuildChoice:
+    """A build of PyTorch, and why that one.
+
+    Attributes:
+        tag: "cpu", "cu126" or "cu130".
+        reason: One sentence.
+        advice: One sentence on what would be better; empty where this is the best.
+    """
+
+    tag: str
+    reason: str
+    advice: str = ""
+
+    @property
+    def title(self) -> str:
+        """ "PyTorch for CUDA 13.0"."""
+        return f"PyTorch for {build_name(self.tag)}"
+
+
+def build_name(tag: str) -> str:
+    """ "CUDA 13.0" of "cu130"; "the CPU" of "cpu"."""
+    return f"CUDA {tag[2:-1]}.{tag[-1]}" if tag.startswith("cu") else "the CPU"
 
 
 def has_nvidia_driver(system: str) -> bool:
@@ -65,47 +113,104 @@ def read_driver() -> NvidiaDriver:
     program = shutil.which("nvidia-smi")
     if program is None:
         return NvidiaDriver()
-    query = [program, "--query-gpu=driver_version,compute_cap", "--format=csv,noheader"]
+    query = [program, "--query-gpu=driver_version,compute_cap,name", "--format=csv,noheader"]
     try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=_NVIDIA_SMI_LIMIT_S, check=False)
+        answer = subprocess.run(
+            query, capture_output=True, stdin=subprocess.DEVNULL, timeout=_NVIDIA_SMI_LIMIT_S, check=False,
+            creationflags=NO_WINDOW,
+        )  # fmt: skip
     except (OSError, subprocess.TimeoutExpired):
         return NvidiaDriver()
-    return parse_driver(answer.stdout)
+    return parse_driver(answer.stdout.decode("utf-8", errors="replace"))
 
 
 def parse_driver(answer: str) -> NvidiaDriver:
-    """Reads lines such as ``580.65.06, 8.9``; what is not understood is left out."""
+    """Reads lines such as ``580.65.06, 8.9, NVIDIA L4``; what is not understood is left out."""
     majors = [int(found) for found in re.findall(r"^\s*(\d+)\.", answer, re.MULTILINE)]
-    pairs = re.findall(r",\s*(\d+)\.(\d+)\s*$", answer, re.MULTILINE)
-    capabilities = [(int(major), int(minor)) for major, minor in pairs]
-    return NvidiaDriver(min(majors, default=None), min(capabilities, default=None))
+    found = re.findall(r"^[^,\n]*,\s*(\d+)\.(\d+)\s*,\s*(.*?)\s*$", answer, re.MULTILINE)
+    cards = tuple(Card(name, (int(major), int(minor))) for major, minor, name in found)
+    return NvidiaDriver(min(majors, default=None), cards)
+
+
+def choose_build(driver: NvidiaDriver | None, system: str = sys.platform) -> BuildChoice:
+    """The build for this driver and these cards.
+
+    Args:
+        driver: The NVIDIA driver; None where there is none.
+        system: `sys.platform`.
+    """
+    if driver is None:
+        return BuildChoice("cpu", "No NVIDIA driver was found.")
+    oldest_driver = CUDA_12_DRIVER.get(system, _CUDA_12_DRIVER)
+    if driver.major is not None and driver.major < oldest_driver:
+        return BuildChoice(
+            "cpu",
+            f"Every CUDA build needs driver {oldest_driver} or newer, and this PC has {driver.major}.",
+            f"Update the NVIDIA driver to {CUDA_13_DRIVER} or newer, then set up PyTorch again.",
+        )
+    usable = [card for card in driver.cards if card.capability >= MAXWELL]
+    if driver.cards and not usable:
+        return BuildChoice("cpu", f"No CUDA build supports the {_named(driver.cards)}: it is older than Maxwell.")
+    has_13 = driver.major is None or driver.major >= CUDA_13_DRIVER
+    return _choose_for_new_driver(driver, usable) if has_13 else _choose_for_older_driver(driver, usable)
+
+
+def _choose_for_new_driver(driver: NvidiaDriver, cards: Sequence[Card]) -> BuildChoice:
+    old = [card for card in cards if card.capability < TURING]
+    new = [card for card in cards if card.capability > HOPPER]
+    if old and new:
+        return BuildChoice(
+            "cu130",
+            f"The {_named(new)} needs it.",
+            f"The {_named(old)} cannot be used beside it: no build supports both.",
+        )
+    if old:
+        return BuildChoice("cu126", f"The {_named(old)} is older than Turing, which CUDA 13.0 begins with.")
+    if driver.major is None:
+        reason = f"The driver did not say its version. CUDA 13.0 needs driver {CUDA_13_DRIVER} or newer."
+        return BuildChoice("cu130", reason)
+    cards_text = f" and the {_named(cards)}" if cards else ""
+    return BuildChoice("cu130", f"It suits driver {driver.major}{cards_text}.")
+
+
+def _choose_for_older_driver(driver: NvidiaDriver, cards: Sequence[Card]) -> BuildChoice:
+    new = [card for card in cards if card.capability > HOPPER]
+    if not new:
+        return BuildChoice(
+            "cu126", f"CUDA 13.0 needs driver {CUDA_13_DRIVER} or newer, and this PC has {driver.major}."
+        )
+    update = f"Update the NVIDIA driver from {driver.major} to {CUDA_13_DRIVER} or newer: the {_named(new)} needs it."
+    if len(new) == len(cards):
+        return BuildChoice("cu130", f"The {_named(new)} needs CUDA 13.0.", update)
+    return BuildChoice("cu126", f"It suits driver {driver.major} and the other cards.", update)
+
+
+def _named(cards: Sequence[Card]) -> str:
+    """ "GeForce RTX 4090", "GeForce RTX 4090 and GeForce GTX 1080"."""
+    names = list(dict.fromkeys(card.name.removeprefix("NVIDIA ") for card in cards))
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def cuda_tag(driver: NvidiaDriver) -> str:
-    """``cu130``, or ``cu126`` for a driver before 580 or a card before Turing."""
-    old_driver = driver.major is not None and driver.major < CUDA_13_DRIVER
-    old_card = driver.lowest_capability is not None and driver.lowest_capability < TURING
-    return "cu126" if old_driver or old_card else "cu130"
+    """The CUDA build for a machine that is to have one: ``cu130`` or ``cu126``."""
+    tag = choose_build(driver).tag
+    return "cu126" if tag == "cpu" else tag
 
 
-def torch_sources(
-    system: str, version: str, driver: NvidiaDriver | None, index: str | None = None, tag: str = ""
-) -> tuple[TorchSource, ...]:
+def torch_sources(system: str, version: str, tag: str, index: str | None = None) -> tuple[TorchSource, ...]:
     """Places to try, best first.
 
     Args:
         system: `sys.platform`.
         version: The pinned version, ``2.13.0``.
-        driver: The NVIDIA driver, None where there is none.
+        tag: The build, "cpu" or "cu126".
         index: A package index that the person named (`ENV_TORCH_INDEX`); it is then the only one asked.
-        tag: A CUDA build that the person named, "cu126"; empty: the one for the driver.
     """
     plain = f"torch=={version}"
     if index:
         return (TorchSource(plain, index, f"torch {version} from the index in {ENV_TORCH_INDEX}"),)
-    if driver is not None or tag:
-        tag = tag or cuda_tag(driver or NvidiaDriver())
-        build = f"torch {version} for {tag.replace('cu12', 'CUDA 12.').replace('cu13', 'CUDA 13.')}"
+    if tag != "cpu":
+        build = f"torch {version} for {build_name(tag)}"
         tagged = (
             TorchSource(f"{plain}+{tag}", None, build),
             TorchSource(f"{plain}+{tag}", f"{PYTORCH_INDEX}/{tag}", f"{build} from PyTorch's own index"),

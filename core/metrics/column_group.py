@@ -10,6 +10,7 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any, Final
 
+from core.held_files import BRIEFLY_S, open_binary
 from core.metrics.column_index import VALUE_BYTES, GroupIndex, read_rows, safe_stem
 
 NOT_COLUMNS: Final = frozenset(("event", "rank", "attempt"))
@@ -101,11 +102,10 @@ class ColumnGroup:
         return GroupIndex(self.name, self._folder_name, self.rows, tuple(self._stems), files)
 
     def write(self) -> None:
-        """Writes what is pending; raises OSError."""
+        """Writes what is pending; raises OSError, and then all of it is still pending and can be written again."""
         if not self._pending:
             return
         lines = self._pending[:]
-        self._pending.clear()  # the list itself stays: callers hold it
         shapes = dict.fromkeys(map(tuple, lines))
         names = dict.fromkeys(name for shape in shapes for name in shape if name not in NOT_COLUMNS)
         for name in names:
@@ -120,6 +120,7 @@ class ColumnGroup:
         for name in self._stems.keys() - names.keys():
             self._write_column(name, _gaps(len(lines)))
         self.rows += len(lines)
+        self._pending.clear()  # the list itself stays: callers hold it
 
     def truncate_after(self, step: float) -> None:
         """Takes back every row from the first on that is past a step; raises OSError.
@@ -143,10 +144,11 @@ class ColumnGroup:
         """Adds a column, empty up to now; False when there are too many."""
         if len(self._stems) >= COLUMNS_MAX:
             return False
-        self._stems[name] = safe_stem(name, {stem.lower() for stem in self._stems.values()})
-        with self._path(name).open("wb") as file:
+        stem = safe_stem(name, {stem.lower() for stem in self._stems.values()})
+        with open_binary(self._folder / f"{stem}.f64", "wb", timeout_s=BRIEFLY_S) as file:
             for start in range(0, self.rows, _SLICE_ROWS):
                 file.write(_gaps(min(_SLICE_ROWS, self.rows - start)).tobytes())
+        self._stems[name] = stem
         return True
 
     def _write_column(self, name: str, values: array[float]) -> None:
@@ -160,7 +162,7 @@ def _write_at(path: Path, offset: int, values: array[float]) -> None:
     if sys.byteorder == "big":
         values = values[:]
         values.byteswap()
-    with path.open("r+b") as file:
+    with open_binary(path, "r+b", timeout_s=BRIEFLY_S) as file:
         file.seek(offset)
         file.write(values.tobytes())
 

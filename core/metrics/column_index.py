@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from core.errors import StateFileError
+from core.errors import FileInUseError, StateFileError
 from core.files.atomic import read_json, require_format, write_atomic
+from core.held_files import BRIEFLY_S, open_binary
 from core.records import RecordError, Whole, read_record
 
 FORMAT: Final = "rankdeck-columns"
@@ -23,8 +24,6 @@ VALUE_BYTES: Final = 8
 TAIL_BYTES: Final = 4096
 INDEX_NAME: Final = "index.json"
 EVENTS_NAME: Final = "events.jsonl"
-_SAVE_LIMIT_S: Final = 0.1
-"""A reader that holds the index open must not hold up the host; the index is written again a second later."""
 _STEM_LENGTH: Final = 80
 _WINDOWS_DEVICES: Final = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
@@ -68,8 +67,14 @@ class ColumnsIndex:
     groups: dict[str, GroupIndex]
     events_bytes: Whole
 
-    def save(self, folder: Path) -> None:
-        """Replaces the index file. It is derived, so it is not synced; raises `RankdeckError` when the disk refuses."""
+    def save(self, folder: Path, timeout_s: float = BRIEFLY_S) -> None:
+        """Replaces the index file. It is derived, so it is not synced; raises `RankdeckError` when the disk refuses.
+
+        Args:
+            folder: The `columns` folder.
+            timeout_s: How long a reader that holds the old one is waited for. By default not long: that must not hold
+                up the host, which writes the index again a second later.
+        """
         groups: dict[str, Any] = {}
         for group in self.groups.values():
             groups[group.name] = {"rows": group.rows, "names": list(group.names), "folder": group.folder}
@@ -84,7 +89,7 @@ class ColumnsIndex:
             "groups": groups,
         }
         text = json.dumps(document, ensure_ascii=False) + "\n"
-        write_atomic(folder / INDEX_NAME, text, durable=False, timeout_s=_SAVE_LIMIT_S)
+        write_atomic(folder / INDEX_NAME, text, durable=False, timeout_s=timeout_s)
 
     def belongs_to(self, metrics: Path, folder: Path) -> bool:
         """Whether `metrics` still starts with what the columns were made from, and every file is long enough."""
@@ -101,13 +106,27 @@ class ColumnsIndex:
 
 
 def read_index(folder: Path) -> ColumnsIndex | None:
-    """The index in a `columns` folder, or None when there is none that can be used."""
+    """The index in a `columns` folder, or None when there is none that can be used, or another program holds it."""
+    try:
+        return load_index(folder)
+    except FileInUseError:
+        return None
+
+
+def load_index(folder: Path) -> ColumnsIndex | None:
+    """As `read_index`, for those who would make the columns again.
+
+    Raises:
+        FileInUseError: Another program holds it: the columns may well be good.
+    """
     path = folder / INDEX_NAME
     try:
         document = require_format(read_json(path), path, FORMAT, VERSION)
         groups = {name: {**group, "name": name} for name, group in document["groups"].items()}
         events_bytes = document["events"]["bytes"]
         return read_record(ColumnsIndex, {**document, "groups": groups, "events_bytes": events_bytes})
+    except FileInUseError:
+        raise
     except (StateFileError, KeyError, TypeError, AttributeError, RecordError):
         return None  # derived data: whatever is wrong with it, it is made again
 
@@ -115,7 +134,7 @@ def read_index(folder: Path) -> ColumnsIndex | None:
 def read_rows(path: Path, first: int, count: int) -> array[float]:
     """Rows of a column's file; raises OSError."""
     values = array("d")
-    with path.open("rb") as file:
+    with open_binary(path) as file:
         file.seek(first * VALUE_BYTES)
         values.frombytes(file.read(count * VALUE_BYTES))
     if sys.byteorder == "big":
@@ -126,7 +145,7 @@ def read_rows(path: Path, first: int, count: int) -> array[float]:
 def tail_sha256(metrics: Path, source_bytes: int) -> str:
     """SHA-256, in hex, of the last (at most 4096) bytes before an offset; raises OSError."""
     start = max(0, source_bytes - TAIL_BYTES)
-    with metrics.open("rb") as file:
+    with open_binary(metrics) as file:
         file.seek(start)
         return hashlib.sha256(file.read(source_bytes - start)).hexdigest()
 

@@ -19,21 +19,27 @@ import shutil
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 import orjson
 
-from core.errors import RankdeckError
-from core.files.atomic import explain, replace_with_retry
+from core.errors import FileInUseError, RankdeckError
+from core.files.atomic import explain, explained, replace_with_retry
+from core.held_files import BRIEFLY_S, HELD_LIMIT_S, is_sharing_violation, open_binary, retried
 from core.metrics.column_group import ColumnGroup, group_for, is_eval_group, rank_group, resumed_steps
-from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, read_index, safe_stem, tail_sha256
+from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, load_index, safe_stem, tail_sha256
 from core.metrics.metrics_file import MetricsTail
 
 INDEX_EVERY_S: Final = 1.0
 """A window that opens a live run parses at most the lines of about a second itself."""
 PENDING_MAX: Final = 8192
 """Lines in memory before they are written. A write opens a file a column, some twenty for a step."""
+HELD_MAX: Final = 32 * PENDING_MAX
+"""Lines that wait in memory, some 100 MB, while another program holds a column's file."""
+OPEN_LIMIT_S: Final = 30.0
+"""How long opening waits for another program to let go: a backup of a large file may take that long."""
 GROUPS_MAX: Final = 1024
 """Lines that name ever new ranks or devices must not fill the disk with folders."""
 NO_TAIL: Final = hashlib.sha256().hexdigest()
@@ -46,7 +52,8 @@ class ColumnsWriter:
     """Keeps a live run's columns. The run host holds the only one, opened after its `MetricsWriter`.
 
     On opening, stale columns are made again and missing lines are caught up on. Columns never stop a run: when the
-    disk refuses, `problem` says so, nothing more is written, and the next opening catches up.
+    disk refuses, `problem` says so, nothing more is written, and the next opening catches up. While another program
+    holds one of their files (Windows: virus scanners, indexers, backups), lines wait in memory.
 
     Opening may take a minute where millions of lines are to be caught up on. Lines may be appended to the metrics
     meanwhile: the first `append` catches up on those.
@@ -61,17 +68,15 @@ class ColumnsWriter:
         self._caught_up = False
         self._metrics = run_dir / "metrics.jsonl"
         self._written_at = time.monotonic()
+        self._held_until = 0.0
 
         def check_wanted(_: float) -> None:
             if given_up is not None and given_up.is_set():
                 raise RankdeckError("The run ended before the columns were opened.", "They are made again when needed.")
 
         try:
-            if not is_current(run_dir):
-                rebuild(run_dir, check_wanted)
-            self._columns = _Columns(run_dir / "columns", read_index(run_dir / "columns"))
-            _replay(self._metrics, self._columns, check_wanted)
-            self._columns.save(self._metrics)
+            self._columns = self._open(run_dir, check_wanted)
+            self._save()
         except OSError as error:
             self._give_up(explain(error, "The columns could not be opened").cause)
         except RankdeckError as error:
@@ -93,33 +98,63 @@ class ColumnsWriter:
             else:  # some lines were written while the columns were being opened
                 _replay(self._metrics, self._columns)
             self._caught_up = True
-            if time.monotonic() - self._written_at >= INDEX_EVERY_S:
+            now = time.monotonic()
+            if now >= self._held_until and (now - self._written_at >= INDEX_EVERY_S or self._columns.is_full):
                 self._save()
         except OSError as error:
-            self._give_up(explain(error, "The columns could not be written").cause)
+            self._wait_or_give_up(error)
+        except RankdeckError as error:
+            self._give_up(error.cause)
 
     def flush(self) -> None:
         """Writes everything taken so far and says so in the index. The host calls it about once a second."""
-        if self.problem is not None:
+        if self.problem is not None or time.monotonic() < self._held_until:
             return
         try:
             self._save()
         except OSError as error:
-            self._give_up(explain(error, "The columns could not be written").cause)
+            self._wait_or_give_up(error)
 
     def close(self) -> None:
-        """As `flush`; nothing is held open."""
-        self.flush()
+        """As `flush`, and waits a moment for who holds a file; nothing is held open."""
+        if self.problem is not None:
+            return
+        try:
+            retried(lambda: self._save(HELD_LIMIT_S))
+        except OSError as error:
+            self._give_up(explain(error, "The columns could not be written").cause)
+
+    def _open(self, run_dir: Path, check_wanted: Callable[[float], None]) -> _Columns:
+        folder, deadline = run_dir / "columns", time.monotonic() + OPEN_LIMIT_S
+        while True:
+            check_wanted(0.0)
+            try:
+                if not is_current(run_dir):
+                    rebuild(run_dir, check_wanted)
+                columns = _Columns(folder, load_index(folder))
+                _replay(self._metrics, columns, check_wanted)
+                return columns
+            except (OSError, RankdeckError) as error:
+                if not _is_held(error) or time.monotonic() >= deadline:
+                    raise
+            time.sleep(BRIEFLY_S)
+
+    def _wait_or_give_up(self, error: OSError) -> None:
+        """Tries again a second later, as long as that is only a matter of another program that holds a file."""
+        if is_sharing_violation(error) and self._columns.pending < HELD_MAX:
+            self._held_until = time.monotonic() + INDEX_EVERY_S
+            return
+        self._give_up(explain(error, "The columns could not be written").cause)
 
     def _follows(self, lines: Sequence[bytes], source_bytes: int) -> bool:
         """Whether these lines begin in `metrics.jsonl` just where the columns end."""
         size = sum(len(line) + (not line.endswith(b"\n")) for line in lines)
         return source_bytes - size == self._columns.source_bytes
 
-    def _save(self) -> None:
+    def _save(self, timeout_s: float = BRIEFLY_S) -> None:
         self._written_at = time.monotonic()
         try:
-            self._columns.save(self._metrics)
+            self._columns.save(self._metrics, timeout_s)
         except RankdeckError as error:  # a reader holds the index: it stays behind until the next time
             _log.info("%s", error.cause)
 
@@ -128,10 +163,20 @@ class ColumnsWriter:
         _log.warning("%s The run continues without columns; they are made again when it is opened.", cause)
 
 
+def _is_held(error: OSError | RankdeckError) -> bool:
+    """Whether an opening failed because another program holds a file."""
+    reason = error.__cause__ if isinstance(error, RankdeckError) else error
+    return isinstance(error, FileInUseError) or (isinstance(reason, OSError) and is_sharing_violation(reason))
+
+
 def is_current(run_dir: Path) -> bool:
-    """Whether a run's columns can be read as they are: made from the start of today's `metrics.jsonl`, and whole."""
+    """Whether a run's columns can be read as they are: made from the start of today's `metrics.jsonl`, and whole.
+
+    Raises:
+        FileInUseError: Another program holds their index.
+    """
     folder = run_dir / "columns"
-    index = read_index(folder)
+    index = load_index(folder)
     return index is not None and index.belongs_to(run_dir / "metrics.jsonl", folder)
 
 
@@ -182,14 +227,14 @@ class _Columns:
         self.source_bytes = index.source_bytes if index else 0
         self._events_bytes = index.events_bytes if index else 0
         self._events: list[bytes] = []
-        self._pending = 0
+        self.pending = 0
         self._groups: dict[str, ColumnGroup] = {}
         for group in index.groups.values() if index else ():
             self._groups[group.name] = ColumnGroup(folder, group)
         self._ranks: dict[Any, list[dict[str, Any]]] = {}
 
     def take(self, lines: Sequence[bytes], parsed: Sequence[dict[str, Any]], source_bytes: int) -> None:
-        """Takes lines; what they add is written when enough has come together. Raises OSError."""
+        """Takes lines; the caller writes them when there are enough. Raises `RankdeckError`."""
         ranks = self._ranks
         for line, value in zip(lines, parsed, strict=True):
             # The hot path: a step only joins its rank's list, and is looked at when the list is written.
@@ -200,35 +245,38 @@ class _Columns:
                     self._take_first_step(value)
             else:
                 self._take_other(line, value)
-        self._pending += len(lines)
+        self.pending += len(lines)
         self.source_bytes = source_bytes
-        if self._pending >= PENDING_MAX:
-            self.write()
+
+    @property
+    def is_full(self) -> bool:
+        """There are enough lines in memory to be written."""
+        return self.pending >= PENDING_MAX
 
     def write(self) -> None:
-        """Writes what was taken; raises OSError."""
+        """Writes what was taken; raises OSError, and then what is not written yet can be written again."""
         for group in self._groups.values():
             group.write()
         if self._events:
             data = b"".join(self._events)
             path = self._folder / EVENTS_NAME
             path.touch()
-            with path.open("r+b") as file:
+            with open_binary(path, "r+b", timeout_s=BRIEFLY_S) as file:
                 file.seek(self._events_bytes)
                 file.write(data)
                 file.truncate()  # a killed host may have left more
             self._events_bytes += len(data)
             self._events = []
-        self._pending = 0
+        self.pending = 0
 
-    def save(self, metrics: Path) -> None:
+    def save(self, metrics: Path, timeout_s: float = BRIEFLY_S) -> None:
         """Writes what was taken and then the index; raises OSError, or `RankdeckError` for the index alone."""
         # In this order: the index counts only rows that lie in the files. Rows that a killed host wrote but did not
         # count are written over.
         self.write()
         groups = {name: group.index() for name, group in self._groups.items()}
         tail = tail_sha256(metrics, self.source_bytes) if self.source_bytes else NO_TAIL
-        ColumnsIndex(self.source_bytes, tail, groups, self._events_bytes).save(self._folder)
+        ColumnsIndex(self.source_bytes, tail, groups, self._events_bytes).save(self._folder, timeout_s)
 
     def _take_first_step(self, value: dict[str, Any]) -> None:
         rank = value.get("rank")
@@ -249,12 +297,12 @@ class _Columns:
 
     def _take_back(self, steps: Mapping[str, int]) -> None:
         """Drops what a resumed attempt trains again: each rank's steps, and evaluations past all of them."""
-        for rank, step in steps.items():
-            if rank_group(rank) in self._groups:
-                self._groups[rank_group(rank)].truncate_after(step)
+        last_steps = {rank_group(rank): step for rank, step in steps.items() if rank_group(rank) in self._groups}
         if steps:
-            for name in filter(is_eval_group, self._groups):
-                self._groups[name].truncate_after(max(steps.values()))
+            last_steps.update(dict.fromkeys(filter(is_eval_group, self._groups), max(steps.values())))
+        with explained("The columns could not be written"):  # lines after this one must not be taken without it
+            for name, step in last_steps.items():
+                retried(partial(self._groups[name].truncate_after, step))
 
     def _group(self, name: str | None) -> ColumnGroup | None:
         """A group by name, made if it is new; None when there are too many."""
@@ -283,5 +331,7 @@ def _replay(metrics: Path, columns: _Columns, progress: Callable[[float], None] 
                 whole.append(line)
                 parsed.append(value)
         columns.take(whole, parsed, tail.offset)
+        if columns.is_full:
+            columns.write()
         if progress is not None:
             progress(min(1.0, tail.offset / max(1, metrics.stat().st_size)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core.held_files import open_binary
 from core.metrics.column_index import ColumnsIndex, read_index, read_rows
 from core.parsing import ParseError, parse_json
 
@@ -117,7 +118,7 @@ def _from_lines(metrics: Path, names: Sequence[str]) -> tuple[list[float], float
 def _windows(metrics: Path) -> Iterator[list[bytes]]:
     """Whole lines at places of the file, from its beginning to its end."""
     try:
-        with metrics.open("rb") as file:
+        with open_binary(metrics) as file:
             size = file.seek(0, 2)
             count = max(1, min(POINTS, size // WINDOW_BYTES))
             for number in range(count):

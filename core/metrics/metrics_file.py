@@ -10,6 +10,7 @@ from typing import BinaryIO, Final, Self
 
 from core.files.atomic import explain, explained
 from core.files.links import append_unlinked
+from core.held_files import open_binary
 
 _SCAN_BYTES: Final = 1 << 16
 READ_BYTES: Final = 8 << 20
@@ -40,7 +41,7 @@ class MetricsWriter:
         if log_file is not None:
             try:
                 log_file.parent.mkdir(parents=True, exist_ok=True)
-                self._copy = log_file.open("ab", buffering=0)
+                self._copy = open_binary(log_file, "ab", buffering=0)
                 repair(log_file)
             except OSError as error:
                 self._give_up_copy(log_file, error)
@@ -121,7 +122,7 @@ class MetricsTail:
             PreflightError: The file is there and cannot be read.
         """
         try:
-            with self.path.open("rb") as file:
+            with open_binary(self.path) as file:
                 file.seek(self.offset)
                 data = file.read(limit_bytes)
                 while b"\n" not in data and len(data) >= limit_bytes:  # one line longer than the limit
@@ -142,7 +143,7 @@ def repair(path: Path) -> int:
     Raises:
         OSError: The file cannot be read or cut.
     """
-    with path.open("r+b") as file:
+    with open_binary(path, "r+b") as file:
         whole = _end_of_lines(file)
         if whole < file.seek(0, os.SEEK_END):
             file.truncate(whole)
@@ -155,7 +156,7 @@ def whole_bytes(path: Path) -> int:
     Raises:
         PreflightError: The file is there and cannot be read.
     """
-    with explained(f"{path} could not be read"), contextlib.suppress(FileNotFoundError), path.open("rb") as file:
+    with explained(f"{path} could not be read"), contextlib.suppress(FileNotFoundError), open_binary(path) as file:
         return _end_of_lines(file)
     return 0
 

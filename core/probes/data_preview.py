@@ -14,6 +14,7 @@ from core.config import RunConfig
 from core.config.config_file import to_json
 from core.data.hub import DownloadNeededError
 from core.errors import ConfigError, DatasetError, PreflightError, RankdeckError, UsageError
+from core.held_files import read_utf8
 from core.launch.resolved import ResolvedRun, resolve
 from core.ledger.chunk_grid import ChunkGrid
 from core.machine.devices import Device
@@ -119,6 +120,6 @@ def epoch_figures(samples: int, run: ResolvedRun) -> dict[str, Any]:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_utf8(path, errors="replace")
     except OSError:  # not written yet, or, under Windows, being replaced just now
         return ""

@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from core.errors import RankdeckError
 from core.files.atomic import write_atomic
+from core.held_files import read_utf8
 from core.launch.plan import RankCommand, plan_link_test
 from core.machine.devices import Device
 from core.machine.platform import Platform, rendezvous_folder
@@ -132,7 +133,7 @@ def _key(devices: Sequence[Device], platform: Platform) -> str:
 
 def _kept(folder: Path) -> dict[str, Any]:
     try:
-        document = parse_json((folder / _KEPT_FILE).read_text(encoding="utf-8"))
+        document = parse_json(read_utf8(folder / _KEPT_FILE))
     except (OSError, ValueError):
         return {}
     links = document.get("links") if isinstance(document, dict) and document.get("format") == _FORMAT else None

@@ -11,7 +11,7 @@ killed together, `end_marked` ends the rest later.
 """
 
 from core.processes.detached import spawn_detached, spawn_listening
-from core.processes.exit_codes import describe_exit, ended_by_force
+from core.processes.exit_codes import describe_exit, ended_by_force, exit_advice, is_crash
 from core.processes.marks import end_marked, find_marked, folder_mark, new_mark
 from core.processes.tree import Child, ProcessTree
 
@@ -21,8 +21,10 @@ __all__ = [
     "describe_exit",
     "end_marked",
     "ended_by_force",
+    "exit_advice",
     "find_marked",
     "folder_mark",
+    "is_crash",
     "new_mark",
     "spawn_detached",
     "spawn_listening",

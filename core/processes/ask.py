@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from core.held_files import read_utf8
 from core.parsing import parse_json
 from core.processes.program_environment import program_environment
 from core.processes.tree import Child, ProcessTree
@@ -124,7 +125,7 @@ def wait_until_ended(children: Sequence[Child], limit_s: float | None, waiting: 
 def read_answer(child: Child) -> Answer:
     """What a program has printed so far."""
     code = child.poll()
-    lines = child.log.read_text(encoding="utf-8", errors="replace").splitlines()
+    lines = read_utf8(child.log, errors="replace").splitlines()
     values = next((values for line in reversed(lines) if isinstance(values := _json(line), dict)), None)
     if values is not None and code != 0 and not values.get("cause"):
         values = None

@@ -13,6 +13,7 @@ from typing import IO, Final
 
 from core.errors import RankdeckError
 from core.files.links import append_unlinked
+from core.no_window import NO_WINDOW
 from core.processes.identity import ProcessId, identify
 
 _START_LIMIT_S: Final = 30.0
@@ -73,9 +74,7 @@ def not_started(argv: Sequence[str], cwd: Path, error: OSError) -> RankdeckError
 
 
 if sys.platform == "win32":
-    _QUIET: Final = subprocess.CREATE_NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
-    """A console of its own, never shown. DETACHED_PROCESS would leave it without one, and then each console program
-    it starts (a virtual environment's python.exe starts the real one) would open a visible window."""
+    _QUIET: Final = NO_WINDOW | subprocess.CREATE_NEW_PROCESS_GROUP
 
     def _spawn(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: IO[bytes], stdin: int | None) -> ProcessId:
         try:

@@ -13,6 +13,7 @@ from typing import Final, Self
 from core.errors import RunBusyError
 from core.files.atomic import explained
 from core.files.links import open_unlinked
+from core.held_files import read_all
 from core.parsing import ParseError, parse_json
 from core.processes.identity import ProcessId, is_alive, own
 
@@ -116,7 +117,7 @@ def _lock_soon(descriptor: int) -> None:
 def lock_holder(path: Path) -> ProcessId | None:
     """The process that last wrote its name into the lock file, None if none did. It may be dead."""
     try:
-        return ProcessId.from_json(parse_json(path.read_bytes()))
+        return ProcessId.from_json(parse_json(read_all(path)))
     except (OSError, ParseError):
         return None
 

@@ -12,6 +12,8 @@ from typing import Final
 
 import psutil
 
+from core.no_window import NO_WINDOW
+
 PY_SPY_LIMIT_S: Final = 15.0
 _STOPPED: Final = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
 _WATCH_S: Final = 0.5
@@ -73,7 +75,10 @@ def py_spy_stacks(pid: int) -> str:
     # Not suspended while it is read: py-spy cannot suspend what is suspended already, and what hangs does not move.
     argv = [program, "dump", "--nonblocking", "--pid", str(pid)]
     try:
-        found = subprocess.run(argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=PY_SPY_LIMIT_S, check=False)
+        found = subprocess.run(
+            argv, stdin=subprocess.DEVNULL, capture_output=True, timeout=PY_SPY_LIMIT_S, check=False,
+            creationflags=NO_WINDOW,
+        )  # fmt: skip
     except (OSError, subprocess.SubprocessError):
         return ""
     return found.stdout.decode("utf-8", errors="replace") if found.returncode == 0 else ""

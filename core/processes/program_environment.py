@@ -6,8 +6,9 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-from core.paths import PACKAGE_FOLDER, SDK_FOLDER
+from core.paths import PACKAGE_FOLDER, SDK_FOLDER, model_variables
 
+PYTHONHOME: Final = "PYTHONHOME"
 PYTHONPATH: Final = "PYTHONPATH"
 
 
@@ -15,10 +16,12 @@ def program_environment(inherited: Mapping[str, str], own: Mapping[str, str] | N
     """What a process of ours is started with: a recipe is code of the person's and finds their modules everywhere.
 
     Returns:
-        `inherited` and, over it, `own`, with this package and `rankdeck` in front of the person's `PYTHONPATH`, and
-        texts in UTF-8.
+        `inherited` without `PYTHONHOME` and, over it, `own`, with this package and `rankdeck` in front of the person's
+        `PYTHONPATH`, texts in UTF-8, and Hugging Face's downloads in the folder that was chosen for them.
     """
-    env = {**inherited, **(own or {})}
+    # It names the files of one Python, and training may have another.
+    kept = {name: value for name, value in inherited.items() if name.upper() != PYTHONHOME}
+    env = {**model_variables(inherited), **kept, **(own or {})}
     # Absolute, because the program runs in another folder.
     theirs = [os.path.abspath(folder) for folder in env.get(PYTHONPATH, "").split(os.pathsep) if folder]  # noqa: PTH100
     folders = dict.fromkeys([str(PACKAGE_FOLDER), str(SDK_FOLDER), *theirs])

@@ -12,6 +12,7 @@ from typing import Final
 
 import psutil
 
+from core.no_window import NO_WINDOW
 from core.processes.identity import ProcessId, identify, is_alive
 
 assert sys.platform == "win32"  # tells mypy what the rest is for
@@ -91,7 +92,7 @@ class JobObjectRules:
             stderr=log_fd,
             cwd=cwd,
             env=dict(env),
-            creationflags=CREATE_SUSPENDED | subprocess.CREATE_NO_WINDOW,
+            creationflags=CREATE_SUSPENDED | NO_WINDOW,
         )
         try:
             self._assign(process.pid)

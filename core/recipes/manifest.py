@@ -43,6 +43,7 @@ from core.config.fields import FieldSpec, FieldValue
 from core.config.mode import RESOLVED_MODES, Mode, mode_choices
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError, sentences
+from core.held_files import read_all
 from core.parsing import ParseError, decode_utf8, parse_toml
 from core.paths import PACKAGE_FOLDER
 from core.recipes.heroes import Hero, HeroError, read_heroes
@@ -63,7 +64,7 @@ _MANIFEST_KEYS: Final = (
     "heroes",
 )  # fmt: skip
 _EXPORTS: Final = ("hf",)
-_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env")
+_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env", "keep_micro_batch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +222,7 @@ def read_recipe(folder: Path) -> Recipe:
 def _manifest_text(path: Path) -> str:
     if path.is_file() and path.stat().st_size > MAX_FILE_BYTES:
         raise ParseError("it is larger than 1 MiB")
-    return decode_utf8(path.read_bytes()).removeprefix("\ufeff")
+    return decode_utf8(read_all(path)).removeprefix("\ufeff")
 
 
 def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from core.config.fields import FieldSpec, FieldType
+from core.held_files import read_all
 from core.parsing import ParseError, decode_utf8
 
 CLASS: Final = "Options"
@@ -34,7 +35,7 @@ def find_difference(path: Path, specs: Sequence[FieldSpec]) -> str:
         What differs and how to correct it, as sentences; empty if both declare the same.
     """
     try:
-        found = [node for node in ast.parse(decode_utf8(path.read_bytes())).body if isinstance(node, ast.ClassDef)]
+        found = [node for node in ast.parse(decode_utf8(read_all(path))).body if isinstance(node, ast.ClassDef)]
     except SyntaxError as error:
         return f"{path.name} is not valid Python: {error.msg} (line {error.lineno})."
     except (OSError, ParseError, ValueError, RecursionError, MemoryError) as error:

@@ -11,11 +11,13 @@ import shutil
 import stat
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
 from core.errors import PreflightError, RunBusyError, RunNotFoundError, StateFileError, UsageError
 from core.files.atomic import explain, explained
+from core.held_files import rename, retried
 from core.run_folder.record import RunRecord, notes_of
 from core.run_folder.store import RunEntry, RunStore, read_entry
 
@@ -152,7 +154,7 @@ def delete_binned(binned: Iterable[Path]) -> int:
     for path in binned:
         _require_binned(path)
         with explained(f"{path} could not be deleted"):
-            shutil.rmtree(path, onerror=_make_writable)
+            retried(partial(shutil.rmtree, path, onerror=_make_writable))
         count += 1
     return count
 
@@ -188,7 +190,7 @@ def _require_binned(path: Path) -> None:
 def _move(source: Path, target: Path, what: str) -> None:
     try:
         target.parent.mkdir(exist_ok=True)
-        source.rename(target)
+        rename(source, target)
     except OSError as error:
         if isinstance(error, PermissionError) and os.name == "nt":
             raise PreflightError(

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from core.files.links import append_unlinked
+from core.held_files import open_binary
 
 READ_BYTES: Final = 1 << 20
 """Of a long file only the end is read: a week of a log that grows every second has 12 MiB."""
@@ -47,7 +48,7 @@ def note_size(log: Path, size: int, ts: float) -> None:
 def read_log_times(log: Path) -> LogTimes:
     """The newest times of a log; none where there is no such file, as in runs of early versions."""
     try:
-        with times_file(log).open("rb") as file:
+        with open_binary(times_file(log)) as file:
             end = file.seek(0, 2)
             file.seek(max(0, end - READ_BYTES))
             lines = file.read(READ_BYTES).split(b"\n")[1 if end > READ_BYTES else 0 : -1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from core.records import Limits, Text
@@ -21,6 +21,7 @@ class RankAnswer:
         step_s: Seconds of a step.
         exchange: How gradients travelled.
         round_s: Seconds of a round that synchronises independent ranks.
+        own_steps_s, found_steps_s: Seconds of each step in turn, in a comparison of two batches.
         cause: Why there are no figures.
         secondary: Another rank is to blame.
     """
@@ -29,6 +30,8 @@ class RankAnswer:
     step_s: Seconds = 0.0
     exchange: Text = ""
     round_s: Seconds | None = None
+    own_steps_s: list[Seconds] = field(default_factory=list)
+    found_steps_s: list[Seconds] = field(default_factory=list)
     cause: Text = ""
     secondary: bool = False
 
@@ -40,6 +43,8 @@ class Answered:
     Attributes:
         outcome: Of all ranks together.
         steps_s: Seconds of a step on each rank; empty unless it was measured.
+        pairs: Of a comparison of two batches, for each pair of steps what both took on each rank: the run's own batch,
+            and the one that was found.
         cause: Why it was not measured, as a sentence.
     """
 
@@ -48,6 +53,7 @@ class Answered:
     exchange: str = ""
     round_s: float | None = None
     cause: str = ""
+    pairs: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +91,11 @@ def judge(answers: Sequence[RankAnswer | None], deaths: Mapping[int, Death]) -> 
         return Answered("timed_out", cause=f"Rank {missing[0]} did not finish in time.")
     found = [answer for _, answer in given]
     rounds = [answer.round_s for answer in found if answer.round_s is not None]
+    own, best = ([getattr(answer, name) for answer in found] for name in ("own_steps_s", "found_steps_s"))
     return Answered(
-        "measured", tuple(answer.step_s for answer in found), found[0].exchange, max(rounds) if rounds else None
+        "measured",
+        tuple(answer.step_s for answer in found),
+        found[0].exchange,
+        max(rounds) if rounds else None,
+        pairs=tuple(zip(zip(*own, strict=False), zip(*best, strict=False), strict=False)),  # independent ranks differ
     )

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
+from core.config.batch import Batch
 from core.config.config_file import to_json
 from core.errors import RankdeckError
 from core.files.atomic import read_json, write_atomic
@@ -74,13 +75,14 @@ class TrialRanks:
             self.close()
             raise
 
-    def make(self, run: ResolvedRun, seconds: float, limit_s: float) -> Answered:
+    def make(self, run: ResolvedRun, seconds: float, limit_s: float, own: Batch | None = None) -> Answered:
         """Makes a trial. Blocks.
 
         Args:
             run: `self`'s with the settings to try.
             seconds: How long steps are timed.
             limit_s: After that the trial is given up.
+            own: A batch whose steps are made in turns with those of `run`'s, for a comparison.
 
         Raises:
             CancelledError: `cancelled` said so; the set cannot be used any more.
@@ -92,7 +94,7 @@ class TrialRanks:
             began = time.monotonic()
             self._wait(lambda: self._are_there("ready"), START_S)
             self.start_s = time.monotonic() - began
-        self._ask(run, seconds)
+        self._ask(run, seconds, own)
         began = time.monotonic()
         answers = self._answers(limit_s + (PREPARE_S if is_first else 0.0))
         self.took_s = time.monotonic() - began
@@ -151,7 +153,7 @@ class TrialRanks:
     def _start(self, command: RankCommand) -> Child:
         return self._tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
 
-    def _ask(self, run: ResolvedRun, seconds: float) -> None:
+    def _ask(self, run: ResolvedRun, seconds: float, own: Batch | None) -> None:
         meeting = rendezvous_folder(self._folder) / f".rendezvous-{secrets.token_hex(4)}"
         self._rendezvous.append(meeting)
         asked = {
@@ -163,6 +165,7 @@ class TrialRanks:
             "micro_batch": run.batch.micro,
             "accumulation": run.batch.accumulation,
             "seconds": seconds,
+            "own": None if own is None else [own.micro, own.accumulation],
         }
         write_atomic(self._folder / f"trial-{self._number}.json", json.dumps(asked), durable=False)
 

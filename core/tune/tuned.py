@@ -87,7 +87,7 @@ class Tuned:
             text = changes_text(self.changes)
             if self.comparison is None:
                 return f"Your settings don't work here: {self.results[0].cause} The fastest that do: {text}."
-            turns = f"{self.comparison.range} in {len(self.comparison.ratios)} pairs of turns"
+            turns = f"at least {self.comparison.certain_gain:.2f} ×, from {len(self.comparison.ratios)} pairs of turns"
             return f"{text[0].upper()}{text[1:]}: {self.comparison.gain:.2f} × as fast as your settings ({turns})."
         if self.is_stopped:
             return self._stopped()
@@ -156,6 +156,7 @@ class Tuned:
             "flags": self.flags,
             "largest_micro_batch": self.largest,
             "gain": None if comparison is None else comparison.gain,
+            "certain_gain": None if comparison is None else comparison.certain_gain,
             "ratios": [] if comparison is None else list(comparison.ratios),
             "stopped": self.is_stopped,
             "sentence": self.sentence,

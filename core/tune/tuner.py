@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
+from core.config.batch import Batch
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.estimate.free import free_now
 from core.estimate.probe import CancelledError as ProbeCancelledError
@@ -16,7 +17,7 @@ from core.launch.resolved import ResolvedRun
 from core.machine.devices.monitor import DeviceMonitor
 from core.tune.answers import Answered
 from core.tune.choice import Choice
-from core.tune.comparison import LEAST_PAIRS, TURNS, compare
+from core.tune.comparison import LEAST_PAIRS, TURNS, Comparison, compare
 from core.tune.ranks import CancelledError, TrialRanks
 from core.tune.result import Result
 from core.tune.room import Room
@@ -29,6 +30,8 @@ SECONDS: Final = 60.0
 """For all trials and the comparison. What an estimate needs is measured before that, once for each model."""
 _PATIENCE: Final = 4.0
 """A trial may take this many times as long as expected."""
+_FEW_PAIRS: Final = 6
+"""The least pairs of steps of a comparison (`workers.tune.steps`), with one that does not count, and one to spare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +40,7 @@ class Pace:
 
     Attributes:
         steps_s: How long the steps of a trial are timed.
-        turn_s: The same in the comparison.
+        turn_s: The same in a turn of the comparison.
         limit_s: For one trial, unless an earlier one says that it takes longer. A set of processes gets more for its
             first one (`core.tune.ranks`).
     """
@@ -171,6 +174,27 @@ class _Tuner:
         own, best = self.results[0], fastest(self.results)
         if best is None or best.choice == own.choice or not own.is_measured:
             return Tuned(self.run, tuple(self.results))
+        if best.choice == own.choice.in_micro_batches(best.choice.micro_batch):
+            return Tuned(self.run, tuple(self.results), self._step_by_step(own, best))
+        return Tuned(self.run, tuple(self.results), self._trial_by_trial(own, best))
+
+    def _step_by_step(self, own: Result, best: Result) -> Comparison:
+        """Two batches on the same model, which take turns with each step."""
+        self._tell("Comparing with your settings, step by step")
+        build_s = max(own.took_s, best.took_s) - self.pace.steps_s
+        seconds = min(2 * LEAST_PAIRS * self.pace.turn_s, max(self.pace.turn_s, self._left_s() - build_s))
+        least_s = _FEW_PAIRS * (own.step_s + best.step_s)
+        limit_s = max(self.pace.limit_s, _PATIENCE * (build_s + max(seconds, least_s)))
+        run = best.choice.applied(self.run)
+        answered = self._answered(run, seconds, limit_s, self.run.batch)
+        speeds = [
+            (samples_per_s(self.run, own_s, own.round_s), samples_per_s(run, best_s, best.round_s))
+            for own_s, best_s in answered.pairs
+        ]
+        return Comparison(tuple(found / before for before, found in speeds))
+
+    def _trial_by_trial(self, own: Result, best: Result) -> Comparison:
+        """Settings that need a model each: both are built again for each turn."""
         speeds = list[float]()
         for number, turn in enumerate(TURNS, 1):
             one_s = max(own.took_s, best.took_s) - self.pace.steps_s + self.pace.turn_s
@@ -181,7 +205,7 @@ class _Tuner:
             if not result.is_measured:
                 break
             speeds.append(result.samples_per_s)
-        return Tuned(self.run, tuple(self.results), compare(speeds))
+        return compare(speeds)
 
     def _tried(self, choice: Choice, seconds: float) -> Result:
         """One trial; what fails is a result."""
@@ -207,13 +231,13 @@ class _Tuner:
             need,
         )
 
-    def _answered(self, run: ResolvedRun, seconds: float, limit_s: float) -> Answered:
+    def _answered(self, run: ResolvedRun, seconds: float, limit_s: float, own: Batch | None = None) -> Answered:
         if self._ranks is not None and not self._ranks.is_usable:
             self.close()
         try:
             if self._ranks is None:
                 self._ranks = TrialRanks(self.run, self.cancelled)
-            answered = self._ranks.make(run, seconds, limit_s)
+            answered = self._ranks.make(run, seconds, limit_s, own)
             if not self.results:  # the time begins once the processes are there
                 self.deadline += self._ranks.start_s
             return answered
@@ -232,10 +256,13 @@ class _Tuner:
         return near.took_s * max(1.0, choice.micro_batch / near.choice.micro_batch)
 
     def _comparison_s(self) -> float:
-        best = fastest(self.results)
-        if best is None or best.choice == self.results[0].choice:
+        own, best = self.results[0], fastest(self.results)
+        if best is None or best.choice == own.choice:
             return 0.0
-        return 2 * LEAST_PAIRS * (min(self.results[0].took_s, best.took_s) + self.pace.turn_s - self.pace.steps_s)
+        turn_s = min(own.took_s, best.took_s) + self.pace.turn_s - self.pace.steps_s
+        if best.choice == own.choice.in_micro_batches(best.choice.micro_batch):
+            return turn_s + max(2 * self.pace.turn_s, LEAST_PAIRS * (own.step_s + best.step_s))
+        return 2 * LEAST_PAIRS * turn_s
 
     def _left_s(self) -> float:
         return self.deadline - time.monotonic()

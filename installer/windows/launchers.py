@@ -13,7 +13,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-_MAIN: Final = "import sys\n\nfrom rankdeck.__main__ import main\n\nsys.exit(main())\n"
+_COMMAND: Final = "import sys\n\nfrom rankdeck.__main__ import main\n\nsys.exit(main())\n"
+_WINDOW: Final = """\
+import os
+import sys
+from pathlib import Path
+
+try:
+    from rankdeck.__main__ import main
+
+    code = main()
+except Exception as error:  # there is no console to print it
+    code = 1
+    own = Path(sys.prefix).parent
+    others = [path for path in own.parent.iterdir() if path != own and (path / "launchers").is_dir()]
+    if not others or "RANKDECK_UPDATING" in os.environ:  # then the setup goes back
+        raise
+    import subprocess
+
+    before = max(others, key=lambda path: path.stat().st_mtime)
+    python = before / "python" / "pythonw.exe"
+    subprocess.Popen([str(python), "-I", str(own / "back.py"), "--ask", f"{type(error).__name__}: {error}"])
+sys.exit(code)
+"""
+"""A version that does not open leads back to the one before."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 
@@ -25,18 +48,20 @@ class Launcher:
         path: Where it is installed, below the program's folder.
         base: distlib's executable: `w64.exe` has no console.
         python: The Python it runs, in a version's folder.
+        main: What that Python runs.
         up: From its folder to the program's.
     """
 
     path: str
     base: str
     python: str
+    main: str
     up: str = ""
 
 
 LAUNCHERS: Final = (
-    Launcher("Rankdeck.exe", "w64.exe", "pythonw.exe"),
-    Launcher(r"bin\rankdeck.exe", "t64.exe", "python.exe", "..\\"),
+    Launcher("Rankdeck.exe", "w64.exe", "pythonw.exe", _WINDOW),
+    Launcher(r"bin\rankdeck.exe", "t64.exe", "python.exe", _COMMAND, "..\\"),
 )
 
 
@@ -52,11 +77,11 @@ def launcher_bytes(launcher: Launcher, wheel: Path, version_folder: str) -> byte
         executable = archive.read(f"distlib/{launcher.base}")
     # -I: neither the person's PYTHONPATH nor their packages are ours.
     python = rf"<launcher_dir>\{launcher.up}versions\{version_folder}\python\{launcher.python}"
-    return executable + f"#!{python} -I\r\n".encode() + _zip_file()
+    return executable + f"#!{python} -I\r\n".encode() + _zip_file(launcher.main)
 
 
-def _zip_file() -> bytes:
+def _zip_file(main: str) -> bytes:
     output = io.BytesIO()
     with zipfile.ZipFile(output, "w") as archive:
-        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), _MAIN)
+        archive.writestr(zipfile.ZipInfo("__main__.py", _EPOCH), main)
     return output.getvalue()

@@ -2,13 +2,19 @@
 ;
 ; Layout of the program's folder:
 ;   Rankdeck.exe, bin\rankdeck.exe   start the version that they name
-;   versions\0.1.0-<hash>\           one version: Python with the window's packages, its launchers, files.txt, check.py
+;   versions\0.1.0-<hash>\           one version: Python with the window's packages, its launchers, files.txt, check.py,
+;                                    back.py
 ;   uninstall.exe
 ;
 ; A version is written as versions\NAME.partial, checked, renamed, and only then named by new launchers, which replace the
 ; old ones in one step. Until that step the version before starts; it is kept, and older ones are removed.
 ;
-; Exit codes: 0 done, 1 cancelled, 2 failed, 3 refused: a run or the window is open, or this Windows is too old.
+;
+; With /UPDATE, as the window starts it, nothing is asked: it waits until the window is closed, opens the new one, and
+; goes back to the version before if that does not open. If it fails, it opens the version before.
+;
+; Exit codes: 0 done, 1 cancelled, 2 failed, 3 refused: a run or the window is open, or this Windows is too old; 4 the
+; new version did not open, and the one before is in place again.
 
 Target amd64-unicode
 ManifestDPIAware true
@@ -36,6 +42,9 @@ InstallDirRegKey HKCU "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankd
   !finalize '${SIGN}'
 !endif
 
+!define APP_ID "Rankdeck.Rankdeck" ; as the window's process sets it (app/views/window/app_identity.py)
+!define CLOSE_WAITS 240 ; quarters of a second for the window to close
+!define OPEN_WAITS 480 ; and for the new one to open
 !define KEY "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck"
 !define NEW "$INSTDIR\versions\${FOLDER}"
 !define MOVEFILE_REPLACE_EXISTING_WRITE_THROUGH 9
@@ -47,6 +56,8 @@ InstallDirRegKey HKCU "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankd
 !include WinVer.nsh
 !include x64.nsh
 !include Sections.nsh
+!include "Win\COM.nsh"
+!include "Win\Propkey.nsh"
 
 VIProductVersion "${VERSION_NUMBERS}"
 VIAddVersionKey ProductName "Rankdeck"
@@ -65,9 +76,12 @@ VIAddVersionKey LegalCopyright "Licensed under the Apache License 2.0"
 !define MUI_FINISHPAGE_TEXT "You find it in the Start menu."
 !define MUI_FINISHPAGE_RUN "$INSTDIR\Rankdeck.exe"
 !define MUI_FINISHPAGE_RUN_TEXT "Open Rankdeck"
+!define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
 !insertmacro MUI_PAGE_WELCOME
+!define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
 !insertmacro MUI_PAGE_DIRECTORY
 !insertmacro MUI_PAGE_INSTFILES
+!define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
 !insertmacro MUI_PAGE_FINISH
 
 !define MUI_COMPONENTSPAGE_NODESC
@@ -76,6 +90,7 @@ VIAddVersionKey LegalCopyright "Licensed under the Apache License 2.0"
 !insertmacro MUI_UNPAGE_INSTFILES
 !insertmacro MUI_LANGUAGE "English"
 
+Var Update ; "1": started by the window
 Var Before ; the folder of the version that was installed before; empty if there was none
 
 ; Says what is wrong in a message and in setup.log, and ends. Nothing that starts has been changed.
@@ -96,8 +111,26 @@ Function ${UN}Fail
   FileWriteUTF16LE /BOM $2 "$1$\r$\n"
   FileClose $2
   MessageBox MB_OK|MB_ICONSTOP "$1" /SD IDOK
+  ${If} $Update == 1
+    Exec '"$INSTDIR\Rankdeck.exe"' ; the person had it open
+  ${EndIf}
   SetErrorLevel $0
   Quit
+FunctionEnd
+
+; Waits a bounded time until no window of Rankdeck is open.
+Function ${UN}WaitUntilClosed
+  StrCpy $1 0
+  ${Do}
+    ClearErrors
+    FileOpen $0 "$INSTDIR\Rankdeck.exe" a
+    ${IfNot} ${Errors}
+      FileClose $0
+      Return
+    ${EndIf}
+    Sleep 250
+    IntOp $1 $1 + 1
+  ${LoopUntil} $1 >= ${CLOSE_WAITS}
 FunctionEnd
 
 ; Refuses while a run is being trained, or while the window is open.
@@ -115,6 +148,9 @@ Function ${UN}RefuseWhileInUse
     ${EndIf}
   ${EndIf}
   ${If} ${FileExists} "$INSTDIR\Rankdeck.exe"
+    ${If} $Update == 1
+      Call ${UN}WaitUntilClosed
+    ${EndIf}
     Retry:
     ClearErrors
     FileOpen $0 "$INSTDIR\Rankdeck.exe" a ; a program that runs cannot be opened for writing
@@ -144,6 +180,19 @@ Function .onInit
   Pop $0
   ${If} $0 == ${ERROR_ALREADY_EXISTS}
     ${Fail} 3 "Another setup of Rankdeck is running. Wait until it has ended."
+  ${EndIf}
+  ${GetParameters} $0
+  ClearErrors
+  ${GetOptions} $0 "/UPDATE" $1
+  ${IfNot} ${Errors}
+    StrCpy $Update 1
+    SetAutoClose true
+  ${EndIf}
+FunctionEnd
+
+Function SkipInUpdate
+  ${If} $Update == 1
+    Abort
   ${EndIf}
 FunctionEnd
 
@@ -218,11 +267,40 @@ Function SwitchToVersion
   !insertmacro ReplaceLauncher "bin\rankdeck.exe"
 FunctionEnd
 
+; Writes the program's id into the Start menu's entry: toasts and a pinned button belong to it. Nothing depends on it.
+; https://learn.microsoft.com/windows/win32/properties/props-system-appusermodel-id
+Function SetAppId
+  !insertmacro ComHlpr_CreateInProcInstance ${CLSID_ShellLink} ${IID_IShellLink} r0 ""
+  ${If} $0 P= 0
+    Return
+  ${EndIf}
+  ${IUnknown::QueryInterface} $0 '("${IID_IPersistFile}",.r1)'
+  ${If} $1 P<> 0
+    ${IPersistFile::Load} $1 '("$SMPROGRAMS\Rankdeck.lnk",2)' ; STGM_READWRITE
+    ${IUnknown::QueryInterface} $0 '("${IID_IPropertyStore}",.r2)'
+    ${If} $2 P<> 0
+      System::Call '*${SYSSTRUCT_PROPERTYKEY}(${PKEY_AppUserModel_ID})p.r3'
+      System::Call '*(&w64 "${APP_ID}")p.r4'
+      System::Call '*${SYSSTRUCT_PROPVARIANT}(${VT_LPWSTR},,&i8 $4)p.r5'
+      ${IPropertyStore::SetValue} $2 '($3,$5)'
+      ${IPropertyStore::Commit} $2 ""
+      System::Free $3
+      System::Free $4
+      System::Free $5
+      ${IUnknown::Release} $2 ""
+      ${IPersistFile::Save} $1 '("$SMPROGRAMS\Rankdeck.lnk",1)'
+    ${EndIf}
+    ${IUnknown::Release} $1 ""
+  ${EndIf}
+  ${IUnknown::Release} $0 ""
+FunctionEnd
+
 Function Register
   WriteUninstaller "$INSTDIR\uninstall.new.exe"
   System::Call 'kernel32::MoveFileExW(w "$INSTDIR\uninstall.new.exe", w "$INSTDIR\uninstall.exe", i ${MOVEFILE_REPLACE_EXISTING_WRITE_THROUGH})'
   SetOutPath "$INSTDIR"
   CreateShortcut "$SMPROGRAMS\Rankdeck.lnk" "$INSTDIR\Rankdeck.exe" "" "${NEW}\rankdeck.ico"
+  Call SetAppId
   WriteRegStr HKCU "${KEY}" "DisplayName" "Rankdeck"
   WriteRegStr HKCU "${KEY}" "DisplayVersion" "${VERSION}"
   WriteRegStr HKCU "${KEY}" "DisplayIcon" "${NEW}\rankdeck.ico"
@@ -256,6 +334,48 @@ Function RemoveOldVersions
   FindClose $0
 FunctionEnd
 
+; Opens the new version, and goes back to the one before if its process ends before its window has told that it is open.
+; One that takes longer than two minutes is left alone: it may only be slow.
+Function OpenOrGoBack
+  DeleteRegValue HKCU "${KEY}" "OpenedFolder"
+  System::Call 'kernel32::SetEnvironmentVariableW(w "RANKDECK_UPDATING", w "1")' ; it need not ask for the way back
+  Exec '"$INSTDIR\Rankdeck.exe"'
+  System::Call 'kernel32::SetEnvironmentVariableW(w "RANKDECK_UPDATING", p 0)'
+  StrCpy $1 0
+  ${Do}
+    Sleep 250
+    ReadRegStr $0 HKCU "${KEY}" "OpenedFolder"
+    ${If} $0 == "${FOLDER}"
+      Return
+    ${EndIf}
+    IntOp $1 $1 + 1
+    ${If} $1 > 12 ; by now it runs, or has ended
+      ClearErrors
+      FileOpen $2 "$INSTDIR\Rankdeck.exe" a
+      ${IfNot} ${Errors}
+        FileClose $2
+        Call GoBack
+        Return
+      ${EndIf}
+    ${EndIf}
+  ${LoopUntil} $1 >= ${OPEN_WAITS}
+FunctionEnd
+
+Function GoBack
+  ReadRegStr $2 HKCU "${KEY}" "PreviousFolder"
+  ${If} $2 == ""
+  ${OrIfNot} ${FileExists} "$INSTDIR\versions\$2\python\pythonw.exe"
+    ${Fail} 2 "Rankdeck ${VERSION} does not open on this PC, and there is no version before. Start the setup of another one."
+  ${EndIf}
+  nsExec::ExecToStack '"$INSTDIR\versions\$2\python\python.exe" -I "${NEW}\back.py"'
+  Pop $0
+  Pop $1
+  ${If} $0 != 0
+    ${Fail} 2 "Rankdeck ${VERSION} does not open on this PC, and the version before could not be put back: $1 Start its setup."
+  ${EndIf}
+  ${Fail} 4 "Rankdeck ${VERSION} does not open on this PC. The version before is in place again."
+FunctionEnd
+
 Section "Rankdeck"
   Call CheckFolder
   Call RefuseWhileInUse
@@ -263,6 +383,9 @@ Section "Rankdeck"
   Call SwitchToVersion
   Call Register
   Call RemoveOldVersions
+  ${If} $Update == 1
+    Call OpenOrGoBack
+  ${EndIf}
 SectionEnd
 
 !undef UN

@@ -1,6 +1,7 @@
 """A version's folder, made on the machine that builds and checked on the one that installs: `files.txt` lists it.
 
-`check.py` there is this file. The installer runs it with the Python beside it, before anything points to that version:
+`check.py` there is this file, `back.py` the way back. The installer runs the first with the Python beside it, before
+anything points to that version:
 
     python\\python.exe -I check.py
 """
@@ -15,15 +16,17 @@ from pathlib import Path
 
 MANIFEST = "files.txt"
 CHECK = "check.py"
-_LEFT_OUT = (MANIFEST, CHECK)
+BACK = "back.py"
+_LEFT_OUT = (MANIFEST, CHECK, BACK)
 
 
 def write_manifest(folder: Path) -> None:
-    """Writes the hash of each file, and this program beside them."""
+    """Writes the hash of each file, and this program and the way back beside them."""
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     lines = [f"{_sha256(folder / path)} {path}\n" for path in paths if path not in _LEFT_OUT]
     (folder / MANIFEST).write_text("".join(lines), encoding="utf-8", newline="\n")
     shutil.copyfile(__file__, folder / CHECK)
+    shutil.copyfile(Path(__file__).with_name(BACK), folder / BACK)
 
 
 def damaged_file(folder: Path) -> str:

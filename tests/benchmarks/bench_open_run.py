@@ -54,6 +54,11 @@ data.close()
 WHOLE = """
 import gc, sys, time
 gc.disable()  # as app.__main__ does
+try:
+    from app.__main__ import import_before_qt
+    import_before_qt()
+except ImportError:  # an earlier Rankdeck, measured in turns with this one
+    pass
 marks = {}
 from pathlib import Path
 import json

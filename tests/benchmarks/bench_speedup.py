@@ -1,6 +1,6 @@
 """How true predicted time is: predicted and achieved seconds a step and speed-up of real runs on two CPU devices.
 
-    pytest -m benchmark -s tests/benchmarks/bench_speedup.py               all of them: about fifteen minutes
+    pytest -m benchmark -s tests/benchmarks/bench_speedup.py               all of them: about twenty minutes
     python -m tests.benchmarks.bench_speedup minigpt --modes ddp fsdp     some of them
 
 A turn for each mode: it is predicted again, from timed steps and a measured link; then one device and all devices are
@@ -27,11 +27,13 @@ from tests.benchmarks.bench_estimate import Bench
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
 TWO: Final = ("--devices", "cpux2", "--mode")
-ZERO: Final = ("--zero-stage", "2", "--zero-engine", "torch")
+ZERO: Final = (*TWO, "zero", "--zero-engine", "torch", "--zero-stage")
 MODES: Final[Mapping[str, tuple[str, ...]]] = {
     "single": ("--devices", "cpux1"),
     "ddp": (*TWO, "ddp"),
-    "zero2": (*TWO, "zero", *ZERO),
+    "zero1": (*ZERO, "1"),
+    "zero2": (*ZERO, "2"),
+    "zero3": (*ZERO, "3"),
     "fsdp": (*TWO, "fsdp"),
     "independent": (*TWO, "independent"),
     "sync interval 8": (*TWO, "independent", "--sync-every", "8"),
@@ -46,8 +48,6 @@ CASES: Final[Mapping[str, tuple[str, ...]]] = {
         "--samples-per-block", "192", "--dataset-chunk-size", "96", "--set", "eval_episodes=2",
     ),
 }  # fmt: skip
-MODES_OF: Final[Mapping[str, tuple[str, ...]]] = {"clstm_ppo": ("ddp", "independent")}
-"""Of recipes that are not trained in all of them here."""
 Speed = tuple[float, float]
 """Seconds a step, and samples a second of all devices."""
 
@@ -120,7 +120,7 @@ HEAD: Final = (
 @pytest.mark.parametrize("case", CASES)
 def test_predicted_and_achieved_speedup(case: str, tmp_path: Path) -> None:
     print(f"\n{HEAD}")
-    for row in measure(Bench(tmp_path), case, MODES_OF.get(case, list(MODES)[1:])):
+    for row in measure(Bench(tmp_path), case, list(MODES)[1:]):
         assert row.predicted[0] > 0 and row.achieved[0] > 0
 
 
@@ -145,7 +145,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         bench = Bench(asked.folder or Path(made))
         bench.folder.mkdir(parents=True, exist_ok=True)
         for case in asked.cases:
-            measure(bench, case, asked.modes or MODES_OF.get(case, list(MODES)[1:]))
+            measure(bench, case, asked.modes or list(MODES)[1:])
 
 
 if __name__ == "__main__":

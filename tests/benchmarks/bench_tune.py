@@ -50,12 +50,10 @@ class Found:
     def line(self) -> str:
         """A row of docs/tune.md's table."""
         ratios = [before / after for before, after in self.pairs]
-        spread = self.tuned["ratios"] if self.tuned["flags"] else []
         cells = [self.case, f"`{' '.join(self.tuned['flags'])}`" if self.tuned["flags"] else "the settings as they are"]
-        cells += [
-            f"{geometric_mean(some):.2f} ({min(some):.2f} to {max(some):.2f})" if some else "–"
-            for some in (spread, ratios)
-        ]
+        tuned = self.tuned
+        cells += [f"{tuned['gain']:.2f} (at least {tuned['certain_gain']:.2f})" if tuned["flags"] else "–"]
+        cells += [f"{geometric_mean(ratios):.2f} ({min(ratios):.2f} to {max(ratios):.2f})" if ratios else "–"]
         return f"| {' | '.join(cells)} |"
 
     def trials(self) -> str:

@@ -42,6 +42,8 @@ app.exec()
 WINDOW = """
 import gc
 gc.disable()  # as app.__main__ does
+from app.__main__ import import_before_qt
+import_before_qt()
 import json, sys, time
 from pathlib import Path
 import psutil

@@ -19,6 +19,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.state.run_news import RunNews
 from app.views.window.outside_notice import PATH, SERVICE, OutsideNotices
+from app.views.window.tray import Tray
 
 NUMBER = 7
 LIMIT_MS = 20_000
@@ -56,7 +57,7 @@ def main() -> int:
     service = Service(bus)
     if not bus.registerVirtualObject(PATH, service) or not bus.registerService(SERVICE):
         return 3
-    notices = OutsideNotices(QIcon())
+    notices = OutsideNotices(Tray(QIcon()))
     opened: list[str] = []
     notices.clicked.connect(lambda run_dir: (opened.append(run_dir.name), application.quit()))
     notices.show(RunNews(Path("runs/a"), "success", 'a "quoted" run finished.', "Line 1\nLine 2 \\ [x]"))

@@ -10,8 +10,8 @@ from pathlib import Path
 TORCH = "import json\n__version__ = '2.13.0'\n"
 
 
-def make_wheel(folder: Path, name: str, version: str, content: str, *requires: str) -> Path:
-    """A wheel that pip accepts."""
+def make_wheel(folder: Path, name: str, version: str, content: str, *requires: str, ballast: int = 0) -> Path:
+    """A wheel that pip accepts; `ballast` is the size of a file in it."""
     info = f"{name}-{version}.dist-info"
     files = {
         f"{name}.py": content,
@@ -25,6 +25,8 @@ def make_wheel(folder: Path, name: str, version: str, content: str, *requires: s
         ),
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
+    if ballast:
+        files[f"{name}-ballast.txt"] = "x" * ballast
     rows = []
     for path, text in files.items():
         digest = base64.urlsafe_b64encode(hashlib.sha256(text.encode()).digest()).rstrip(b"=").decode()

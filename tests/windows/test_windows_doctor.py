@@ -28,7 +28,7 @@ def test_page_file_and_commit_charge_are_windows_own() -> None:
     assert (finding.fix == "open_page_file") == (finding.level == "warn")
 
 
-def test_long_paths_follow_the_registry() -> None:
+def test_long_paths_follow_the_registry(tmp_path: Path) -> None:
     assert sys.platform == "win32"
     import winreg
 
@@ -38,7 +38,7 @@ def test_long_paths_follow_the_registry() -> None:
             enabled = winreg.QueryValueEx(key, "LongPathsEnabled")[0] == 1
     except OSError:
         enabled = False
-    finding = machine.check_long_paths()
+    finding = machine.check_long_paths(tmp_path / (120 * "r"))
     assert (finding.level, finding.fix) == (("ok", "") if enabled else ("warn", "open_long_paths"))
 
 

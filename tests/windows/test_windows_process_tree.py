@@ -82,6 +82,23 @@ def test_the_exit_code_of_an_ended_tree_is_told_in_words(tmp_path: Path) -> None
         assert child.outcome.startswith("ended by its run host")
 
 
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("import faulthandler; faulthandler._read_null()", "access violation"),
+        ("import ctypes; ctypes.windll.kernel32.ExitProcess(0xC0000135)", "DLL is missing"),
+        ("import ctypes; ctypes.windll.kernel32.ExitProcess(0xC0000142)", "DLL failed to initialise"),
+        ("import ctypes; ctypes.windll.kernel32.ExitProcess(0xC000013A)", "interrupted"),
+        ("import os; os.abort()", "aborted itself"),
+    ],
+)
+def test_native_deaths_are_told_in_words(tmp_path: Path, code: str, words: str) -> None:
+    with ProcessTree() as tree:
+        child = tree.spawn([sys.executable, "-S", "-c", code], dict(os.environ), tmp_path, tmp_path / "log")
+        ended = exit_code(child)
+        assert words in child.outcome, (ended, child.outcome)
+
+
 STARTER_IN_A_JOB = """
 import os, sys
 from pathlib import Path

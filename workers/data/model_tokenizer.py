@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import ConfigError
+from core.held_files import read_utf8
 from workers.data.hub_cache import hub_cache, snapshot_folder
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
 
@@ -216,7 +217,7 @@ def _settings(folder: Path) -> dict[str, Any]:
     settings: dict[str, Any] = {}
     for name in ("special_tokens_map.json", "tokenizer_config.json"):
         try:
-            found = json.loads((folder / name).read_text(encoding="utf-8"))
+            found = json.loads(read_utf8(folder / name))
         except (OSError, ValueError):
             continue
         settings |= found if isinstance(found, dict) else {}

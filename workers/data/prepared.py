@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from core.errors import DatasetError
 from core.files.atomic import write_atomic
+from core.held_files import read_utf8
 from core.protocol.messages import DataReady
 
 DATA_JSON: Final = "data.json"
@@ -64,7 +65,7 @@ def prepare(
 def _read(path: Path) -> dict[str, Any]:
     """The record of an earlier attempt; empty when there is none or it is damaged, so that it is made again."""
     try:
-        value = json.loads(path.read_text(encoding="utf-8"))
+        value = json.loads(read_utf8(path))
     except (OSError, ValueError):
         return {}
     return value if isinstance(value, dict) else {}

@@ -84,12 +84,13 @@ def probe(
     folder: Path,
     device: torch.device,
     say: Say,
+    at_first: int,
 ) -> dict[str, Any]:
     """All figures that depend on the model and not on the mode, as `core.estimate.figures.ModelFigures` reads them.
 
-    `say` is told what is known so far, for the case that the rest takes too long.
+    `say` is told what is known so far, for the case that the rest takes too long; `at_first` is what the process took
+    before the recipe did anything.
     """
-    at_first = _rss_bytes()
     tasks: list[Task] = []
     try:
         with torch.device("meta"):
@@ -98,14 +99,14 @@ def probe(
         note = f"The model's sizes can't be found without its memory: {type(error).__name__}: {error}"
         return {"cause": note, "next_step": "Start a short run; its memory is kept in its folder."}
     gc.collect()
-    found: dict[str, Any] = {"recipe_bytes": max(0, _rss_bytes() - at_first), **model_figures(tasks[0])}
+    found: dict[str, Any] = {"recipe_bytes": max(0, rss_bytes() - at_first), **model_figures(tasks[0])}
     found |= shard_figures(tasks[0].model)
     tasks.clear()
     say(found)
     free = psutil.virtual_memory().available
     if found["parameter_bytes"] + found["trainable_bytes"] > ROOM * free:
         return found | {"note": "The model is too large to be built here just now, so activations are unknown."}
-    before = _rss_bytes()
+    before = rss_bytes()
 
     def measured(task: Task) -> None:
         restart_peak()  # before, text was made into tokens
@@ -251,10 +252,10 @@ class _Passes:
         """Lets the recipe make what a step needs; how many bytes that took."""
         if self._task.before_step is None:
             return 0
-        before, numbers = _rss_bytes(), np.arange(batch.global_, dtype=np.int64)
+        before, numbers = rss_bytes(), np.arange(batch.global_, dtype=np.int64)
         with torch.no_grad(), self._precision.forward():
             self._task.before_step(StepSamples(0, numbers, numbers))
-        return max(0, _rss_bytes() - before)
+        return max(0, rss_bytes() - before)
 
     def make(self, samples: int) -> list[int]:
         """A pass over a number of samples; the bytes of its tensors after each operation."""
@@ -294,5 +295,6 @@ class _Steps:
     copied: int
 
 
-def _rss_bytes() -> int:
+def rss_bytes() -> int:
+    """What this process takes."""
     return int(psutil.Process().memory_info().rss)

@@ -25,13 +25,15 @@ from workers.training.task import LossAndMetrics, StepSamples, Task
 
 MOST_TURNS: Final = 5
 LEAST_TURNS: Final = 2
-LIMIT_S: Final = 4.0
+LIMIT_S: Final = 7.0
 """For all steps: where they take long there are fewer of them, and then with fewer samples."""
 TURN_S: Final = 0.2
 """A turn has as many steps as this takes; the first of several does not count, since the caches are another's."""
 GPU_TURN_S: Final = 0.5
 """A GPU's energy counter moves about every 0.1 s."""
 _MOST_STEPS: Final = 100
+_PATIENCE: Final = 1.5
+"""Steps may take this many times as long as there is time for, where they tell more by that."""
 
 
 @dataclass
@@ -98,6 +100,12 @@ class StepTimes:
                 turns.few_s = firsts[-1]["pass_s"]
             self._meeting.highest()
         plan = self._plan(firsts, few, len(kinds), began)
+        if plan.samples > few:  # the first steps of that size take memory from the system: up to half as long again
+            for turns in kinds:
+                self._meeting.highest()
+                if turns is together or is_first:
+                    self._take(turns.threads)
+                    self._step(plan.samples)
         for _ in range(plan.turns):
             for turns in kinds:
                 self._meeting.highest()
@@ -121,10 +129,15 @@ class StepTimes:
         longest_s = meeting.highest(max(first["pass_s"] + first["update_s"] for first in firsts)) * micro / few
         turn_s = GPU_TURN_S if self._device.type == "cuda" else TURN_S
         left_s = max(0.1, LIMIT_S - meeting.highest(self._now() - began)) / kinds
-        samples = max(few, min(micro, int(micro * (left_s / LEAST_TURNS - prepare_s) / longest_s)))
+        least = LEAST_TURNS + 1  # with the steps that do not count
+        samples = max(few, min(micro, int(micro * (left_s / least - prepare_s) / longest_s)))
+        double = min(micro, 2 * few)
+        if samples < double and least * (prepare_s + longest_s * double / micro) <= _PATIENCE * left_s:
+            samples = double  # of two sizes, what does not grow with the samples is known
         step_s = max(1e-6, longest_s * samples / micro)
         steps = max(1, min(_MOST_STEPS, math.ceil(turn_s / step_s)))
-        turns = max(LEAST_TURNS, min(MOST_TURNS, int(left_s / (prepare_s + steps * step_s))))
+        turns = int((left_s - prepare_s - step_s) / (prepare_s + steps * step_s))
+        turns = max(LEAST_TURNS, min(MOST_TURNS, turns))
         return _Plan(samples, steps, turns)
 
     def _turn(self, turns: _Turns, plan: _Plan, *, meets: bool) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.errors import RankdeckError
+from core.held_files import read_utf8
 from workers.host_link.failures import explain_as_error
 
 
@@ -21,7 +22,7 @@ def answer(work: Callable[[dict[str, Any], Path], Mapping[str, Any]], *, defects
         defects: Whether an error that is not Rankdeck's own is answered too, explained as a rank explains it.
     """
     path = Path(sys.argv[-1])
-    request = json.loads(path.read_text(encoding="utf-8"))
+    request = json.loads(read_utf8(path))
     try:
         values = work(request, path.parent)
     except Exception as error:

@@ -20,6 +20,7 @@ from core.config.layers import config_from_mapping
 from core.config.mode import Mode
 from core.errors import PeerLostError
 from core.files.atomic import write_atomic
+from core.held_files import read_utf8
 from core.protocol.rank_context import RankContext
 from core.recipes.catalog import get_recipe
 
@@ -74,14 +75,15 @@ def _trial(asked: dict[str, Any], context: RankContext, folder: Path) -> Trial:
     )
     group = Mode.read(asked["mode"]).group_size(context.world_size)
     batch = Batch.of(asked["micro_batch"], group, asked["accumulation"])
-    return Trial(config, asked["mode"], batch, place, asked["seconds"])
+    own = None if asked["own"] is None else Batch.of(asked["own"][0], group, asked["own"][1])
+    return Trial(config, asked["mode"], batch, place, asked["seconds"], own)
 
 
 def _wait_for(path: Path) -> dict[str, Any]:
     """The next request; it is put there whole."""
     while not path.exists():
         time.sleep(_POLL_S)
-    values: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    values: dict[str, Any] = json.loads(read_utf8(path))
     return values
 
 

@@ -43,6 +43,7 @@ from torch import Tensor
 from core.config import RunConfig
 from core.data.dataset import is_hub, list_files
 from core.errors import ConfigError, DatasetError
+from core.held_files import read_utf8
 from core.paths import token_cache_dir
 from workers.data.prepared import DATA_JSON, PreparedData, prepare
 from workers.data.reading.corpus import MAX_BAD_ROWS, OPTIONS, Corpus, open_corpus, texts
@@ -338,7 +339,7 @@ class Export:
             DatasetError: The run's prepared data is gone.
         """
         try:
-            info: Mapping[str, Any] = json.loads((self.data_dir / DATA_JSON).read_text(encoding="utf-8"))["info"]
+            info: Mapping[str, Any] = json.loads(read_utf8(self.data_dir / DATA_JSON))["info"]
         except (OSError, ValueError, KeyError) as error:
             raise DatasetError(
                 f"The run's prepared data in {self.data_dir} cannot be read ({error}).",

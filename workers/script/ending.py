@@ -8,8 +8,8 @@ from itertools import takewhile
 from pathlib import PurePath, PurePosixPath, PureWindowsPath
 from typing import Final
 
-from core.errors import RankdeckError
-from core.processes import describe_exit
+from core.errors import RankdeckError, sentences
+from core.processes import describe_exit, exit_advice, is_crash
 from core.protocol.messages import RankFailed
 from core.recipes.user_script import UserScript
 
@@ -65,6 +65,7 @@ _GPU_HINT: Final = (
     "variables”."
 )
 _NEEDS_GPU: Final = "The script needs a GPU but ran on a CPU device. Choose a GPU, or change the script."
+_SEE_LOG: Final = "See its log for the full output."
 _OPTIONS: Final = {
     _STORE_HINT: "--env TORCHELASTIC_USE_AGENT_STORE=False",
     _PLAIN_HINT: "rankdeck run --no-torchrun",
@@ -90,14 +91,14 @@ def describe_failure(returncode: int, log: str, script: UserScript, *, on_cpu: b
     trace = chain[-1] if chain else ""
     error = _error_line(trace)
     exit_text = describe_exit(returncode)
-    if returncode < 0 or returncode > 255 or not error:
+    if is_crash(returncode) or returncode > 255 or not error:
         cause = f"{script.name} {exit_text}."
         last = _last_line(log)
         cause += f" {error}" if error else f" It last printed: “{last}”." if last else ""
     else:
         cause = f"{script.name}{_find_place(chain, script)}: {error}"
         cause += "" if returncode == 1 else f" ({exit_text})"
-    step = _next_step(log[-8000:], error, script, on_cpu, world_size)
+    step = _next_step(log[-8000:], error, script, on_cpu, world_size) or sentences(exit_advice(returncode), _SEE_LOG)
     failure = RankdeckError(cause, step, title=_title(error, returncode), option=_OPTIONS.get(step, ""))
     return RankFailed(usage=False, traceback=trace, peer_lost=False, **failure.as_dict())
 
@@ -194,7 +195,7 @@ def _next_step(log: str, error: str, script: UserScript, on_cpu: bool, world_siz
     for pattern, hint in _HINTS:
         if pattern.search(log):
             return hint.replace("{python}", script.python)
-    return "See its log for the full output."
+    return ""
 
 
 class OwnCode:

@@ -21,6 +21,7 @@ from typing import Final
 
 from core.errors import RankdeckError
 from core.files.atomic import replace_with_retry, write_atomic
+from core.held_files import read_utf8
 from core.protocol.messages import (
     ChunkDone,
     Claim,
@@ -71,7 +72,7 @@ def read_record(folder: Path | None, rank: int) -> Record:
     if folder is None:
         return Record()
     try:
-        values = json.loads((folder / record_name(rank)).read_text(encoding="utf-8"))
+        values = json.loads(read_utf8(folder / record_name(rank)))
         return Record(**{f.name: values[f.name] for f in dataclasses.fields(Record) if f.name in values})
     except (OSError, ValueError, TypeError):
         return Record()

@@ -21,6 +21,7 @@ from typing import IO, Any, Final
 from core.config.layers import load_config
 from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
+from core.held_files import open_binary
 from core.protocol.messages import Bye, Finish, Message, Phase, RankDone, RankFailed, Stop
 from core.protocol.rank_context import RankContext
 from core.recipes.user_script import UserScript, read_script
@@ -221,7 +222,7 @@ class _Wrapper:
     def _open_output(self) -> _Output:
         # Our own standard output is the log, and the program inherits it: nothing lies between the two.
         path = self._context.run_dir / "logs" / f"rank{self._rank}.log"
-        file = path.open("rb")
+        file = open_binary(path)
         start = file.seek(0, os.SEEK_END)
         return _Output(file, PrintedMetrics(self._names), time.monotonic(), start)
 

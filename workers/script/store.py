@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import RankdeckError
+from core.held_files import read_utf8
 from core.recipes.user_script import UserScript
 
 _PROGRAM: Final = Path(__file__).with_name("store_process.py")
@@ -41,7 +42,7 @@ def can_host(script: UserScript, env: Mapping[str, str]) -> bool:
         )
         torch = Path(done.stdout.decode("utf-8", errors="replace").strip()).parent
         stubs = torch / "_C" / "_distributed_c10d.pyi"  # they say what this build's TCPStore takes
-        return "master_listen_fd" in stubs.read_text(encoding="utf-8", errors="replace")
+        return "master_listen_fd" in read_utf8(stubs, errors="replace")
     return False
 
 
@@ -58,7 +59,7 @@ def _meets_elsewhere(script: UserScript) -> bool:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8", errors="replace")
+        return read_utf8(path, errors="replace")
     except OSError:
         return ""
 

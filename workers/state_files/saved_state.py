@@ -23,6 +23,7 @@ from torch.optim import Optimizer
 
 from core.errors import StateFileError
 from core.files.atomic import sha256_file
+from core.held_files import read_utf8
 from workers.optim.optimizer import Optimization
 from workers.state_files import safetensors_files
 from workers.state_files.slices import TensorSlice, join, mean
@@ -236,7 +237,7 @@ def _manifest_hashes(folder: Path) -> dict[str, str]:
     if not path.is_file():
         return {}
     try:
-        files = json.loads(path.read_text(encoding="utf-8"))["files"]
+        files = json.loads(read_utf8(path))["files"]
         rows = files if isinstance(files, list) else [{"name": name, **row} for name, row in files.items()]
         return {row["name"]: row["sha256"] for row in rows}
     except (OSError, ValueError, KeyError, TypeError) as error:

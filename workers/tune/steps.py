@@ -22,6 +22,8 @@ MOST_MICRO_BATCHES: Final = 2
 """Of a step that is timed. In a step with more of them the others take as long as the first ones."""
 LEAST_STEPS: Final = 2
 MOST_STEPS: Final = 200
+LEAST_PAIRS: Final = 4
+MOST_PAIRS: Final = 24
 _ROUNDS: Final = 2
 
 
@@ -60,10 +62,13 @@ class Steps:
 
     def measure(self, seconds: float) -> float:
         """Seconds of a whole step, the median of steps that last about `seconds` in all."""
-        first_s, whole_s = self._step()
-        mean_s = self._strategy.total([first_s])[0] / self._strategy.group_size
-        count = min(MOST_STEPS, max(LEAST_STEPS, round(seconds / max(1e-6, mean_s))))
-        return statistics.median([whole_s, *(self._step()[1] for _ in range(count - 1))])
+        first_s, whole_s = self.step()
+        count = min(MOST_STEPS, max(LEAST_STEPS, round(seconds / max(1e-6, self.mean(first_s)))))
+        return statistics.median([whole_s, *(self.step()[1] for _ in range(count - 1))])
+
+    def mean(self, seconds: float) -> float:
+        """The mean over the ranks of the replica group, so that all of them count the same."""
+        return self._strategy.total([seconds])[0] / self._strategy.group_size
 
     def measure_round(self, barrier: Callable[[], None]) -> float | None:
         """Seconds of a round that synchronises independent ranks, none of them late; None without rounds."""
@@ -79,7 +84,7 @@ class Steps:
             times.append(self._now() - began)
         return min(times)
 
-    def _step(self) -> tuple[float, float]:
+    def step(self) -> tuple[float, float]:
         """Makes a step; its seconds, and those of one with all its micro-batches."""
         began = self._now()
         samples = self._own_samples()
@@ -119,3 +124,21 @@ class Steps:
         if device.type == "cuda":
             torch.cuda.synchronize(device)
         return time.perf_counter()
+
+
+def take_turns(own: Steps, found: Steps, seconds: float) -> tuple[list[float], list[float]]:
+    """Seconds of whole steps of two batches that take turns, step by step, for about `seconds`.
+
+    What slows the machine down for longer than a step slows both. Which of the two begins a pair changes from pair to
+    pair, so that no drift decides.
+    """
+    own.step(), found.step()  # with caches and memory of the other one; not counted
+    times = (own.step(), found.step())
+    pair_s = own.mean(times[0][0] + times[1][0])
+    pairs = min(MOST_PAIRS, max(LEAST_PAIRS, round(seconds / max(1e-6, pair_s))))
+    own_s, found_s = [times[0][1]], [times[1][1]]
+    for pair in range(1, pairs):
+        both = ((own, own_s), (found, found_s))
+        for steps, made in both if pair % 2 == 0 else both[::-1]:
+            made.append(steps.step()[1])
+    return own_s, found_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import statistics
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -22,7 +23,7 @@ from workers.recipe_api.run import Run
 from workers.strategies import RankPlace, Strategy, make_strategy
 from workers.training.session import Session
 from workers.training.task import Task
-from workers.tune.steps import Steps
+from workers.tune.steps import Steps, take_turns
 
 LR: Final = 1e-6
 """Steps are timed, and nothing is to be learnt in them that would change their speed."""
@@ -38,6 +39,7 @@ class Trial:
         batch: Of this rank's replica group.
         place: This rank's; all ranks of a trial have a rendezvous of their own.
         seconds: How long steps are timed.
+        own: Another batch, whose steps are made in turns with those of `batch`.
     """
 
     config: RunConfig
@@ -45,6 +47,7 @@ class Trial:
     batch: Batch
     place: RankPlace
     seconds: float
+    own: Batch | None = None
 
 
 class _TrialRun(MeasuredRun):
@@ -76,8 +79,9 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
         barrier: Waits until all ranks are here, also those that nothing connects.
 
     Returns:
-        `outcome` ("measured", "out_of_memory", "failed") and, where it was measured, `step_s`, `exchange`, `round_s`;
-        else the `cause`, and `secondary` where another rank is to blame.
+        `outcome` ("measured", "out_of_memory", "failed") and, where it was measured, `step_s`, `exchange`, `round_s`
+        and in a comparison `own_steps_s` and `found_steps_s`; else the `cause`, and `secondary` where another rank is
+        to blame.
     """
     found: dict[str, Any] = {}
     strategy = make_strategy(trial.mode, trial.place, trial.config, trial.batch)
@@ -86,7 +90,7 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
     session = Session(trial.config, folder, strategy, trial.batch, host, host)
 
     def measured(task: Task) -> None:
-        found.update(_measured(session, task, trial.seconds, barrier))
+        found.update(_measured(session, task, trial, barrier))
 
     try:
         seeding.seed_everything(trial.config.seed)  # alike on every rank, so that all build the same model
@@ -102,7 +106,7 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
     return found
 
 
-def _measured(session: Session, task: Task, seconds: float, barrier: Callable[[], None]) -> dict[str, Any]:
+def _measured(session: Session, task: Task, trial: Trial, barrier: Callable[[], None]) -> dict[str, Any]:
     strategy = session.strategy
     strategy.setup()
     device = strategy.place.device
@@ -111,15 +115,24 @@ def _measured(session: Session, task: Task, seconds: float, barrier: Callable[[]
     # As in `workers.training.setup`: a model that will be sharded stays on the CPU until its blocks are cut.
     model = task.model if strategy.forward_is_collective else task.model.to(device)
     replica = strategy.replicate(model, task.optimization, LR, precision)
-    steps = Steps(task, replica, precision, strategy, session.batch, session.data.samples)
+    steps = Steps(task, replica, precision, strategy, trial.batch, session.data.samples)
     steps.warm_up()
-    barrier()
-    step_s = steps.measure(seconds)
+    turns = {}
+    if trial.own is None:
+        barrier()
+        step_s = steps.measure(trial.seconds)
+    else:
+        own = Steps(task, replica, precision, strategy, trial.own, session.data.samples)
+        own.warm_up()
+        barrier()
+        own_s, found_s = take_turns(own, steps, trial.seconds)
+        step_s, turns = statistics.median(found_s), {"own_steps_s": own_s, "found_steps_s": found_s}
     return {
         "outcome": "measured",
         "step_s": step_s,
         "exchange": str(strategy.figures().get("exchange", "")),
         "round_s": steps.measure_round(barrier),
+        **turns,
     }
 
 

@@ -1,4 +1,4 @@
-"""Settings of the window: theme, smoothing, what is shown outside of it, prices, and the folder of runs."""
+"""Settings of the window: theme, smoothing, what is shown outside of it, power, prices, folder of runs, and updates."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
+from app.views.dialogs.first_size import room_for
+from app.views.dialogs.update_card import NO_UPDATES, UpdateCard, UpdateStatus
 from app.views.plots.curve_controls import SmoothingSlider
 from app.views.style.theme import THEMES
 from app.views.widgets.build import Part, bold_label, dialog_buttons, lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.field_row import ProblemLabel
+from app.views.widgets.tall_body import TallBody
 from core.errors import RankdeckError
 from core.estimate.prices import NO_PRICES, Prices
 from core.paths import RUNS_VARIABLE
@@ -45,10 +48,13 @@ class Preferred:
         smoothing: As in `CurveOptions`.
         notifies: News of runs is shown outside the window.
         shows_task_progress: Progress is shown in the task bar.
+        shows_tray_icon: An icon in the tray shows live runs.
+        keeps_awake: The computer does not fall asleep while a run trains.
         runs_dir: The folder of runs that is used.
         next_runs_dir: The one from the next start; None: the same.
         is_set_outside: A variable of the environment sets the folder, so it cannot be chosen here.
         prices: What energy and GPUs cost.
+        updates: The server that is asked for them, and what it said.
     """
 
     theme: str
@@ -56,9 +62,12 @@ class Preferred:
     runs_dir: Path
     notifies: bool = True
     shows_task_progress: bool = True
+    shows_tray_icon: bool = True
+    keeps_awake: bool = True
     next_runs_dir: Path | None = None
     is_set_outside: bool = False
     prices: Prices = NO_PRICES
+    updates: UpdateStatus = NO_UPDATES
 
 
 class SettingsDialog(QDialog):
@@ -69,6 +78,8 @@ class SettingsDialog(QDialog):
         smoothing_chosen: Another strength for all charts.
         notifications_chosen: Whether news of runs is shown outside the window.
         task_progress_chosen: Whether progress is shown in the task bar.
+        tray_icon_chosen: Whether an icon in the tray shows live runs.
+        keep_awake_chosen: Whether the computer is kept awake while a run trains.
         folder_chosen: Another folder of runs.
         folder_requested: The folder of runs is to be opened.
         prices_chosen: Other `Prices`.
@@ -78,6 +89,8 @@ class SettingsDialog(QDialog):
     smoothing_chosen = Signal(int)
     notifications_chosen = Signal(bool)
     task_progress_chosen = Signal(bool)
+    tray_icon_chosen = Signal(bool)
+    keep_awake_chosen = Signal(bool)
     folder_chosen = Signal(object)
     folder_requested = Signal()
     prices_chosen = Signal(object)
@@ -94,22 +107,27 @@ class SettingsDialog(QDialog):
         for button in buttons.buttons():
             if isinstance(button, QPushButton):
                 button.setAutoDefault(False)  # nothing here is to be confirmed
+        self.updates = UpdateCard(preferred.updates)
+        self.updates.resized.connect(self._fit)
+        self._cards = QWidget()
         lay_column(
-            self,
+            self._cards,
             _card(bold_label("Theme"), self._make_themes(preferred.theme)),
             _card(
                 bold_label("Charts"),
                 lay_row(None, self.smoothing, None),
                 muted_label("For all charts. Each run keeps its values; only the bold lines change."),
             ),
-            _card(bold_label("Outside the window"), *self._make_switches(preferred)),
+            _card(bold_label("While a run trains"), *self._make_switches(preferred)),
             _card(bold_label("Prices"), *self._make_prices(preferred.prices)),
             _card(bold_label("Folder of runs"), *self._make_folder(preferred)),
+            self.updates,
             None,
-            buttons,
             spacing=8,
-            margins=(MARGIN, MARGIN, MARGIN, MARGIN),
         )
+        self._buttons = buttons
+        self.body = TallBody(self._cards, self._room_for_cards)
+        lay_column(self, self.body, buttons, spacing=8, margins=(MARGIN, MARGIN, MARGIN, MARGIN), grow=self.body)
         self.setMinimumWidth(WIDTH)
         self._fit()
         self.themes[preferred.theme if preferred.theme in self.themes else "system"].setFocus()
@@ -127,13 +145,19 @@ class SettingsDialog(QDialog):
         return row
 
     def _make_switches(self, preferred: Preferred) -> tuple[QWidget, ...]:
-        self.notifications = QCheckBox("&Notify me when a run finishes, fails or needs me")
+        self.notifications = QCheckBox("&Notify me when it finishes, fails or needs me")
         self.notifications.setChecked(preferred.notifies)
         self.notifications.toggled.connect(self.notifications_chosen)
         self.task_progress = QCheckBox("Show progress in the tas&k bar")
         self.task_progress.setChecked(preferred.shows_task_progress)
         self.task_progress.toggled.connect(self.task_progress_chosen)
-        return self.notifications, self.task_progress
+        self.tray_icon = QCheckBox("Show an &icon beside the clock")
+        self.tray_icon.setChecked(preferred.shows_tray_icon)
+        self.tray_icon.toggled.connect(self.tray_icon_chosen)
+        self.keep_awake = QCheckBox("Keep this PC a&wake (runs started from now on)")
+        self.keep_awake.setChecked(preferred.keeps_awake)
+        self.keep_awake.toggled.connect(self.keep_awake_chosen)
+        return self.notifications, self.task_progress, self.tray_icon, self.keep_awake
 
     def _make_prices(self, prices: Prices) -> tuple[QWidget, ...]:
         self._prices = prices
@@ -206,11 +230,16 @@ class SettingsDialog(QDialog):
         self._fit()
         self.folder_chosen.emit(folder)
 
+    def _room_for_cards(self) -> int:
+        return room_for(self).height() - self._buttons.sizeHint().height() - 2 * MARGIN - 8
+
     def _fit(self) -> None:
         """Makes room for all lines of the wrapped texts, which a layout's size hint does not know of."""
-        layout, width = self.layout(), max(WIDTH, self.width() if self.isVisible() else 0)
+        layout, width = self._cards.layout(), max(WIDTH, self.width() if self.isVisible() else 0)
         if layout is not None:
-            self.resize(width, max(self.height() if self.isVisible() else 0, layout.totalHeightForWidth(width)))
+            cards = min(layout.totalHeightForWidth(width - 2 * MARGIN), self._room_for_cards())
+            height = cards + self._buttons.sizeHint().height() + 2 * MARGIN + 8
+            self.resize(width, max(self.height() if self.isVisible() else 0, height))
 
 
 def _price_field(name: str, example: str, text: str) -> QLineEdit:

@@ -13,10 +13,11 @@ from app.views.style.fonts import tabular
 from app.views.widgets.build import lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
-from app.views.widgets.field_row import ToneLabel
 from app.views.widgets.gauges import Meter
+from app.views.widgets.tone_label import ToneLabel
 from core.formatting import UNKNOWN, gibibytes, memory_size
-from core.machine.devices import POWER_CAP, Device, DeviceSample
+from core.machine.devices import POWER_CAP, Device, DeviceProcess, DeviceSample
+from core.machine.devices.gpu_counters import NOTABLE_SHARED_BYTES
 from core.machine.devices.names import device_label
 
 LOST: Final = "lost: the driver no longer lists it"
@@ -182,12 +183,14 @@ class DeviceRow(Card):
             f"fan {sample.fan_percent:.0f} %" if sample.fan_percent is not None else "",
             f"{sample.sm_clock_mhz:,.0f} MHz" if sample.sm_clock_mhz is not None else "",
         ]
+        reserve = sample.screen_reserve_bytes
+        screen = f"Estimates leave {memory_size(reserve)} of its memory to the screen." if reserve else ""
         processes = [
-            f"{process.run or process.name or 'unnamed'} (pid {process.pid}): {memory_size(process.memory_bytes)}"
+            f"{process.run or process.name or 'unnamed'} (pid {process.pid}): {_held(process)}"
             for process in sample.processes
         ]
         lines = [self.device.name, self.device.uuid, status, ", ".join(part for part in more if part)]
-        lines += [*sample.throttle_reasons, *processes[:8]]
+        lines += [screen, *sample.throttle_reasons, *processes[:8]]
         if self.is_lost:
             lines.append(f"Cannot be selected: {trouble}")
         elif trouble or self._caution:
@@ -198,6 +201,13 @@ class DeviceRow(Card):
 
     def _on_toggled(self, _on: bool) -> None:
         self.toggled.emit()
+
+
+def _held(process: DeviceProcess) -> str:
+    """Of the card's memory, and of the machine's if it is more than buffers."""
+    shared = process.shared_bytes or 0
+    more = f" + {memory_size(shared)} of this computer's memory" if shared >= NOTABLE_SHARED_BYTES else ""
+    return f"{memory_size(process.memory_bytes)}{more}"
 
 
 def plain_tip(text: str) -> str:

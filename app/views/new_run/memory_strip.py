@@ -13,7 +13,7 @@ from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.widgets.build import lay_column, lay_row, muted_label, named, scrolled
 from app.views.widgets.buttons import Chip, chip
-from app.views.widgets.field_row import ToneLabel
+from app.views.widgets.tone_label import ToneLabel
 
 _COLUMN_GAP: Final = 16
 _CHIPS_A_ROW: Final = 3

@@ -19,6 +19,7 @@ from app.views.plots.rank_curves import without_pauses
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, plot_colours, rank_colour
 from core.formatting import UNKNOWN, gibibytes, memory_of
+from core.machine.devices.gpu_counters import NOTABLE_SHARED_BYTES
 
 QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
 FORMS: Final = {
@@ -68,8 +69,7 @@ class DeviceCurves:
     def rows(self, view: View) -> int:
         """Samples of the device."""
         times = self._times(view)
-        first, last = (0, 0) if times is None else self._run().device(self._uuid).rows_between("ts", *times)
-        return last - first
+        return 0 if times is None else self._run().device(self._uuid).rows_about("ts", *times)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Utilisation as an area, the others as lines of different dashes."""
@@ -115,6 +115,8 @@ class DeviceCurves:
         busy = self._value(series, _busy_name(series), at)
         used, total = self._value(series, "memory_used_bytes", at), self._total(series)
         readings = [Reading(None, "", _unit(busy, "%")), Reading(None, "", _memory(used, total))]
+        if (shared := self._value(series, "rank_shared_bytes", at) or 0.0) >= NOTABLE_SHARED_BYTES:
+            readings.append(Reading(None, "+", f"{gibibytes(shared)} GiB shared"))
         for name, unit in (("temperature_celsius", "°C"), ("power_w", "W")):
             if name in series.columns:
                 readings.append(Reading(None, "", _unit(self._value(series, name, at), unit)))

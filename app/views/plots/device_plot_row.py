@@ -13,7 +13,7 @@ from app.views.plots.device_strip import LEAST_HEIGHT, DeviceStrip
 from app.views.style.fonts import tabular
 from app.views.style.tones import tone
 from app.views.widgets.build import muted_label
-from app.views.widgets.field_row import ToneLabel
+from app.views.widgets.tone_label import ToneLabel
 from core.machine.devices import POWER_CAP, DeviceSample
 from core.machine.devices.names import SEPARATOR as NAME_SEPARATOR
 

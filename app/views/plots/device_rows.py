@@ -11,7 +11,6 @@ from PySide6.QtWidgets import QFrame, QScrollArea, QScrollBar, QWidget
 
 from app.run_data.run_series import RunSeries
 from app.views.plots.device_curves import FORMS, QUANTITIES, DeviceCurves, DeviceOptions
-from app.views.plots.device_menu import make_menu
 from app.views.plots.device_plot_row import DevicePlotRow
 from app.views.plots.device_strip import DeviceStrip
 from app.views.plots.time_axis import TimeAxis
@@ -223,6 +222,8 @@ class DeviceRows(QWidget):
         self._pop_up(self._more.mapToGlobal(QPoint(0, self._more.height())))
 
     def _pop_up(self, place: QPoint) -> None:
+        from app.views.plots.device_menu import make_menu  # here: the first picture needs no menu, nor what it saves
+
         menu = make_menu(
             self,
             self.options,

@@ -79,11 +79,13 @@ Layer = Strokes | Line | Points | Area
 
 def cut(layer: Layer, part: slice) -> Layer:
     """A part of a layer; where minima and maxima are one array (a row for each position), they stay one."""
-    x = layer.x[part]
+    x = layer.x[part]  # not by `replace`, which takes longer than all the rest
     if isinstance(layer, Strokes | Area):
         low = layer.low[part]
-        return replace(layer, x=x, low=low, high=low if layer.high is layer.low else layer.high[part])
-    return replace(layer, x=x, y=layer.y[part])
+        return type(layer)(x, low, low if layer.high is layer.low else layer.high[part], layer.colour, layer.label)
+    if isinstance(layer, Line):
+        return Line(x, layer.y[part], layer.colour, layer.dashes, layer.label)
+    return Points(x, layer.y[part], layer.colour, layer.label, layer.best)
 
 
 def broken(layer: Layer, gaps: Sequence[tuple[float, float]]) -> Layer:
@@ -238,19 +240,19 @@ def turns_of(layers: Sequence[Layer]) -> dict[int, tuple[int, int]]:
     Returns:
         The number among its equals and how many they are, by the place of the layer; without those that have none.
     """
-    groups: list[tuple[Strokes, list[int]]] = []
+    alike: dict[tuple[int, float], list[tuple[Strokes, list[int]]]] = {}  # mostly the last values differ already
     for place, layer in enumerate(layers):
         if isinstance(layer, Strokes) and len(layer.x):
+            groups = alike.setdefault((len(layer.x), float(layer.low[-1])), [])
             group = next((g for first, g in groups if len(g) < MOST_STRIPED and _have_same_values(first, layer)), None)
             if group is None:
                 groups.append((layer, group := []))
             group.append(place)
-    return {place: (number, len(group)) for _, group in groups for number, place in enumerate(group) if len(group) > 1}
+    found = [group for groups in alike.values() for _, group in groups if len(group) > 1]
+    return {place: (number, len(group)) for group in found for number, place in enumerate(group)}
 
 
 def _have_same_values(one: Strokes, other: Strokes) -> bool:
-    if len(one.x) != len(other.x) or one.low[-1] != other.low[-1]:  # mostly they differ there, which costs nothing
-        return False
     return all(np.array_equal(a, b, equal_nan=True) for a, b in ((one.low, other.low), (one.high, other.high)))
 
 
@@ -261,15 +263,17 @@ def _draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
     """
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, True)
     painter.setPen(hairline(line.colour, line.dashes))
+    polygons: list[QPolygonF] = []
     for piece in pieces(~np.isnan(y)):
         if piece.stop - piece.start == 1:
             _dot(painter, x[piece], y[piece])
-            continue
-        points = polygon(x[piece], y[piece])
-        for apart in (0.0,) if line.dashes else (-APART, APART):
-            painter.translate(apart, -apart)
+        else:
+            polygons.append(polygon(x[piece], y[piece]))
+    for apart in (0.0,) if line.dashes else (-APART, APART):
+        painter.translate(apart, -apart)
+        for points in polygons:
             painter.drawPolyline(points)
-            painter.translate(-apart, apart)
+        painter.translate(-apart, apart)
 
 
 def draw_star(painter: QPainter, at: QPointF, colour: QColor, ground: QColor) -> None:

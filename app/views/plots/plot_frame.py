@@ -8,7 +8,6 @@ from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
-from app.views.plots import chart_menu
 from app.views.plots.chart import Chart
 from app.views.plots.readout import Readout
 from app.views.style.icons import icon
@@ -139,6 +138,8 @@ class PlotFrame(QFrame):
             self.dragged.emit(event.globalPosition().toPoint(), True)
 
     def _pop_up(self, place: QPoint) -> None:
+        from app.views.plots import chart_menu  # here: the first picture needs no menu, nor what it saves
+
         ask = self.step_chosen.emit
         chart_menu.pop_up(self.chart, self.title.text(), self, place, ask)
 

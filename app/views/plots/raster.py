@@ -12,6 +12,7 @@ from app.run_data.pyramid import Floats
 from app.views.plots.drawing import pieces
 
 MOST_FILLS: Final = 255
+PIXEL_BYTES: Final = 4
 _Grid = tuple[int, NDArray[np.intp], NDArray[np.intp]]
 """The first pixel column, where each filled one begins among the bins, and which of those a column repeats."""
 
@@ -20,7 +21,7 @@ class Raster:
     """A transparent picture of the plot's inside, in device pixels; later fills cover earlier ones.
 
     A pixel is the number of the last fill that covers it, one byte: a fill is then a maximum over bytes, for which
-    a processor takes 32 at a time. The picture is an indexed one, and Qt looks the colours up.
+    a processor takes 32 at a time. NumPy looks the colours up: Qt takes more than twice as long for an indexed image.
 
     Args:
         width: In device pixels.
@@ -29,7 +30,8 @@ class Raster:
 
     def __init__(self, width: int, height: int) -> None:
         self._width = width
-        self._fills = np.zeros((height, -(-width // 4) * 4), np.uint8)  # Qt wants rows of whole 32-bit words
+        self._fills = np.zeros((height, width), np.uint8)
+        self._pixels: NDArray[np.uint32] = np.empty(0, np.uint32)
         self._rows = np.arange(height, dtype=np.int16)[:, None]
         self._colours: list[int] = [0]
         self._grid: tuple[Floats, _Grid] | None = None
@@ -84,11 +86,11 @@ class Raster:
             self._fill(first, upper, lower, colour)
 
     def image(self, ratio: float) -> QImage:
-        """The rows from `top` on that hold something; the picture owns its pixels."""
+        """The rows from `top` on that hold something; its pixels go with the raster, or with the next image."""
         begin, end = self._filled
-        rows = self._fills[begin:end]
-        image = QImage(rows.data, self._width, len(rows), rows.shape[1], QImage.Format.Format_Indexed8).copy()
-        image.setColorTable(self._colours)
+        self._pixels = np.array(self._colours, np.uint32).take(self._fills[begin:end])
+        size = (self._width, end - begin, PIXEL_BYTES * self._width)
+        image = QImage(self._pixels.data, *size, QImage.Format.Format_ARGB32_Premultiplied)
         image.setDevicePixelRatio(ratio)
         return image
 

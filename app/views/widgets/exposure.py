@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import QEvent, QObject, Signal
+from typing import Final
+
+from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 from PySide6.QtGui import QWindow
 from PySide6.QtWidgets import QWidget
+
+from app.views.widgets.cloaked import is_cloaked
+
+CLOAKED_MS: Final = 500
+"""Windows sends no event when a person comes back to the window's desktop: it is asked twice a second, while away."""
 
 
 class Exposure(QObject):
@@ -12,7 +19,7 @@ class Exposure(QObject):
 
     Qt calls a window that cannot be seen not exposed, as far as the system tells: one that is minimised, everywhere;
     one that others cover completely, on macOS and under most Wayland compositors. Windows and X11 keep a covered window
-    exposed.
+    exposed. Of a window on another virtual desktop Windows says it, but Qt does not ask.
 
     Args:
         widget: Any part of the window.
@@ -28,11 +35,20 @@ class Exposure(QObject):
         self._widget = widget
         self._handle: QWindow | None = None
         self._was_seen = False
+        self._away = QTimer(self, interval=CLOAKED_MS)
+        self._away.timeout.connect(self._look)
         widget.installEventFilter(self)
 
     @property
     def is_seen(self) -> bool:
         """Whether the widget is shown in a window that can be seen."""
+        is_away = self._is_exposed() and is_cloaked(self._widget.window().winId())
+        if is_away != self._away.isActive():
+            self._away.start() if is_away else self._away.stop()
+            self._was_seen = self._was_seen and not is_away
+        return self._is_exposed() and not is_away
+
+    def _is_exposed(self) -> bool:
         window = self._widget.window()
         handle = window.windowHandle()
         return self._widget.isVisible() and not window.isMinimized() and handle is not None and handle.isExposed()

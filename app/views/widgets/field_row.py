@@ -27,6 +27,7 @@ from app.views.widgets.build import icon_button, lay_row, narrow
 from app.views.widgets.changed_dot import ChangedDot
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.remedies import Remedies
+from app.views.widgets.tone_label import ToneLabel
 from app.views.widgets.unit_edit import UnitEdit
 from core.config.fields import FieldSpec
 from core.errors import ConfigError, RankdeckError, sentences
@@ -35,35 +36,6 @@ _BOX_LINES: Final = 3
 MARGIN: Final = 16
 """Left of labels; the dots of changed fields stand in it."""
 EDITOR_HEIGHT: Final = 28
-
-
-class ToneLabel(QLabel):
-    """A sentence in the error or the warning colour of whatever theme is on; hidden while there is none."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        self._tone = "error"
-        self._colour()
-        self.hide()
-
-    def say(self, text: str, tone_name: str) -> None:
-        """Shows a text, or nothing."""
-        self._tone = tone_name
-        self._colour()
-        self.setText(text)
-        self.setVisible(bool(text))
-
-    def changeEvent(self, event: QEvent) -> None:
-        if event.type() == QEvent.Type.PaletteChange:
-            self._colour()
-        super().changeEvent(event)
-
-    def _colour(self) -> None:
-        colour = tone(QGuiApplication.palette(), self._tone)
-        if self.palette().color(QPalette.ColorRole.WindowText) != colour:  # setting it comes back as a change
-            palette = QPalette()
-            palette.setColor(QPalette.ColorRole.WindowText, colour)
-            self.setPalette(palette)
 
 
 class ProblemLabel(ToneLabel):

@@ -46,6 +46,9 @@ class Actions(QObject):
             "",
             "Check modes, GPUs, PyTorch and disk; run self-tests; save diagnostics",
         )
+        self.environment = self._action(
+            "Set up P&yTorch…", "", "", "Make an environment with PyTorch for training, or one with more packages"
+        )
         self.about = self._action("&About Rankdeck", "", "", "Version, licences, links")
 
     def _action(self, text: str, sign: str, key: str, description: str) -> QAction:

@@ -425,6 +425,13 @@ class MainWindow(QMainWindow):
             return
         super().keyPressEvent(event)
 
+    def come_forward(self) -> None:
+        """Shows the window in front of others, also when it was minimised."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
     # --- closing -----------------------------------------------------------------------------------------
 
     def close_now(self) -> None:

@@ -60,6 +60,7 @@ class OutcomeCard(Message):
         copy_requested: The path of the model, to be copied.
         dismissed: The person has read it.
         balance_requested: Stop the run, and resume it with load balancing.
+        smaller_batch_requested: Stop the run, and resume it with this micro-batch and accumulation.
     """
 
     log_requested = Signal(str)
@@ -67,6 +68,7 @@ class OutcomeCard(Message):
     copy_requested = Signal(str)
     dismissed = Signal()
     balance_requested = Signal()
+    smaller_batch_requested = Signal(int, int)
 
     def __init__(self, actions: Actions, exports: QMenu, parent: QWidget | None = None) -> None:
         self.outcome: RunOutcome | None = None
@@ -78,7 +80,10 @@ class OutcomeCard(Message):
         self.resume = OutlinedButton()
         self.balance = OutlinedButton("Stop and balance…")
         self.balance.setToolTip("Save a checkpoint, stop, and choose how to resume with load balancing")
-        buttons = (self.show_log, self.show_folder, self.copy_path, self.export, self.resume, self.balance)
+        self.halve = OutlinedButton()
+        self.halve.setToolTip("Save a checkpoint, stop, and resume from it at once; the global batch stays the same")
+        finished = (self.show_log, self.show_folder, self.copy_path, self.export, self.resume)
+        buttons = (*finished, self.balance, self.halve)
         super().__init__(buttons, NARROW, parent)
         self.model_line = ModelLine()
         self._texts.insertWidget(1, self.model_line)
@@ -88,6 +93,7 @@ class OutcomeCard(Message):
         self.export.open_menu(exports)
         self.resume.clicked.connect(actions.resume.trigger)
         self.balance.clicked.connect(self.balance_requested)
+        self.halve.clicked.connect(self._on_halve_clicked)
         self._action = actions.resume
         actions.resume.changed.connect(self._show_resume)
         self._show_resume()
@@ -102,6 +108,9 @@ class OutcomeCard(Message):
         self.export.setVisible(finished)
         self.resume.setVisible(finished or outcome.resumes)
         self.balance.setVisible(outcome.balances)
+        self.halve.setVisible(outcome.smaller_batch is not None)
+        if outcome.smaller_batch is not None:
+            self.halve.setText(f"Resume with micro-batch {outcome.smaller_batch[0]}")
         self._show_all(outcome)
 
     def show_model(self, model: ModelFile | None) -> None:
@@ -144,6 +153,10 @@ class OutcomeCard(Message):
     def _on_log_clicked(self) -> None:
         log = self.outcome.log if self.outcome is not None else None
         self.log_requested.emit(log or "")
+
+    def _on_halve_clicked(self) -> None:
+        if self.outcome is not None and self.outcome.smaller_batch is not None:
+            self.smaller_batch_requested.emit(*self.outcome.smaller_batch)
 
     def _on_copy_clicked(self) -> None:
         if self.model is not None:

@@ -14,20 +14,13 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import SLOT, QObject, QProcess, Signal, Slot
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QSystemTrayIcon
 
 if TYPE_CHECKING:
     from app.state.run_news import RunNews
+    from app.views.window.tray import Tray
 
 SERVICE: Final = "org.freedesktop.Notifications"
 PATH: Final = "/org/freedesktop/Notifications"
-SHOWN_MS: Final = 15_000
-_ICONS: Final = {
-    "success": QSystemTrayIcon.MessageIcon.Information,
-    "warning": QSystemTrayIcon.MessageIcon.Warning,
-    "error": QSystemTrayIcon.MessageIcon.Critical,
-}
 _NUMBER: Final = re.compile(r"(\d+),?\)\s*$")
 _log = logging.getLogger(__name__)
 
@@ -35,7 +28,8 @@ _log = logging.getLogger(__name__)
 class OutsideNotices(QObject):
     """Shows news where the system shows notifications. It never fails: what cannot be shown is left out.
 
-    The tray has an icon only while news stands there unread.
+    Args:
+        tray: The tray's icon.
 
     Signals:
         clicked: The run's folder of news that was clicked.
@@ -43,10 +37,10 @@ class OutsideNotices(QObject):
 
     clicked = Signal(object)
 
-    def __init__(self, icon: QIcon, parent: QObject | None = None) -> None:
+    def __init__(self, tray: Tray, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._icon = icon
-        self._tray: QSystemTrayIcon | None = None
+        self._tray = tray
+        tray.message_opened.connect(self._on_message_opened)
         self._newest: RunNews | None = None
         self._sent: dict[int, RunNews] = {}
         self._calls: set[QProcess] = set()
@@ -54,34 +48,19 @@ class OutsideNotices(QObject):
 
     def show(self, news: RunNews) -> None:
         """Shows news."""
-        if QSystemTrayIcon.isSystemTrayAvailable():
-            self._show_in_tray(news)
+        if self._tray.is_available():
+            self._newest = news
+            self._tray.show_message(news)
         elif sys.platform == "linux" and os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
             self._send(news)
 
-    def clear(self) -> None:
-        """The window was looked at: the icon goes."""
-        if self._tray is not None:
-            self._tray.hide()
-
     def close(self) -> None:
-        """Takes the icon away and ends what is under way."""
-        self.clear()
+        """Ends what is under way."""
         for call in list(self._calls):
             call.kill()
             call.waitForFinished(1000)
 
-    def _show_in_tray(self, news: RunNews) -> None:
-        if self._tray is None:
-            self._tray = QSystemTrayIcon(self._icon, self)
-            self._tray.messageClicked.connect(self._on_tray_clicked)
-            self._tray.activated.connect(self._on_tray_clicked)
-        self._newest = news
-        self._tray.setToolTip(news.title)
-        self._tray.show()
-        self._tray.showMessage(news.title, news.text, _ICONS[news.kind], SHOWN_MS)
-
-    def _on_tray_clicked(self, *_: object) -> None:
+    def _on_message_opened(self) -> None:
         if self._newest is not None:
             self.clicked.emit(self._newest.run_dir)
 

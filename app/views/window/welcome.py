@@ -69,6 +69,9 @@ class Welcome(QScrollArea):
             self.set_up,
         )
         self.without_torch.hide()
+        self.set_up_another = OutlinedButton("Make a &new one…")
+        self.older_torch = WelcomeCard("model", "PyTorch is from an earlier Rankdeck", "", self.set_up_another)
+        self.older_torch.hide()
         self.cards = [
             WelcomeCard("start", "Watch a small GPT learn", demo_text(()), self.demo),
             WelcomeCard(
@@ -105,7 +108,9 @@ class Welcome(QScrollArea):
         middle.setMaximumWidth(WIDTH)
         middle.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         foot = lay_row(None, self.machine, self.doctor, spacing=16, grow=self.machine)
-        column = lay_column(middle, title, self.found, self.without_torch, *self.cards, foot, spacing=12)
+        column = lay_column(
+            middle, title, self.found, self.without_torch, self.older_torch, *self.cards, foot, spacing=12
+        )
         column.insertSpacing(2, 4)
         row = lay_row(None, None, middle, None)
         row.setStretchFactor(middle, 100)
@@ -139,6 +144,11 @@ class Welcome(QScrollArea):
         """Offers to set PyTorch up where there is none, in place of the demo, which needs it."""
         self.without_torch.setVisible(is_missing)
         self.cards[0].setVisible(not is_missing)
+
+    def show_differences(self, text: str) -> None:
+        """Offers another environment where the present one differs from what was tested; empty: it does not."""
+        self.older_torch.text.setText(text)
+        self.older_torch.setVisible(bool(text))
 
     def show_busy(self, is_busy: bool) -> None:
         """A run is being started."""

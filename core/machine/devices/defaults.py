@@ -63,9 +63,12 @@ def reasons_against(
             continue
         sample = samples.get(device.uuid)
         size = device.memory_bytes
+        if size is not None and sample is not None:
+            size -= sample.screen_reserve_bytes
         reason = needed_build(device, cuda_build) or (in_use_by(sample) if sample is not None else "")
         if not reason and size is not None and size < LEAST_SHARE_OF_BEST * best:
-            reason = f"{memory_size(size)} is less than half of the best card"
+            beside = ", beside the screen," if sample is not None and sample.drives_screen else ""
+            reason = f"{memory_size(size)}{beside} is less than half of the best card"
         if reason:
             found[device.uuid] = reason
     return found

@@ -7,6 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 DeviceKind = Literal["cuda", "cpu"]
+SCREEN_RESERVE_BYTES: Final = 512 << 20
+"""For windows, videos and a browser's tabs that are opened while a run trains: without it the card is full then, and
+under Windows the run's memory moves to the machine's, tens of times slower."""
 POWER_CAP: Final = "power cap: the card draws all it may"
 """Among the warnings of a sample. Normal for a busy card: a note, not a warning."""
 
@@ -50,12 +53,14 @@ class DeviceProcess:
         name: Of its program ("python"); empty where it cannot be read, as for processes outside a container.
         memory_bytes: What it holds of the GPU's memory; None where the driver does not say (Windows' WDDM).
         run: The name of the run of ours that it belongs to; empty for any other process, and until one asked.
+        shared_bytes: What it holds of the machine's memory for the GPU, by Windows; None elsewhere.
     """
 
     pid: int
     name: str = ""
     memory_bytes: int | None = None
     run: str = ""
+    shared_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,10 @@ class DeviceSample:
         is_unusable: Nothing can train on it just now: it is gone, or its driver does not answer. A card that merely
             gives no figures can.
         processes: What computes on it, the largest first; empty for a CPU device, and unless a monitor is asked for it.
+        rank_bytes: What the rank on it holds of its memory, by Windows' counters; None elsewhere.
+        rank_shared_bytes: What that rank holds of the machine's memory for the GPU.
         is_whole_machine: A CPU device's figures are those of the machine: no process is known to train on it.
-        drives_screen: A display is connected to it; None when the driver does not say, or was not asked.
+        drives_screen: A display is connected to it; None when the driver does not say.
     """
 
     uuid: str
@@ -91,6 +98,8 @@ class DeviceSample:
     is_unusable: bool = False
     processes: tuple[DeviceProcess, ...] = ()
     drives_screen: bool | None = None
+    rank_bytes: int | None = None
+    rank_shared_bytes: int | None = None
     is_whole_machine: bool = False
 
     def as_dict(self) -> dict[str, Any]:
@@ -101,6 +110,11 @@ class DeviceSample:
         del values["processes"], values["drives_screen"]  # other people's programs do not belong in a run's folder
         values["throttle_reasons"] = list(self.throttle_reasons)
         return {name: value for name, value in values.items() if value is not None}
+
+    @property
+    def screen_reserve_bytes(self) -> int:
+        """Memory of the card to leave to the screen, beyond what it uses now; 0 for a card that drives none."""
+        return SCREEN_RESERVE_BYTES if self.drives_screen else 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -10,11 +11,16 @@ from typing import Any, Final
 from core.machine.devices.cpu import HostReader, cpu_slots
 from core.machine.devices.device import Device, DeviceSample, HostSample
 from core.machine.devices.driver_thread import DriverThread
+from core.machine.devices.gpu_counters import GpuCounters, ProcessUse, with_use
 from core.machine.devices.nvml import Found, GpuReader, find_gpus, why_no_gpu
+from core.machine.devices.pdh import ProcessGpuUse
+from core.machine.process_reading import descendants
 
 FIRST_LOOK_LIMIT_S: Final = 5.0
 SAMPLE_LIMIT_S: Final = 1.0
 HANG_S: Final = 3.0
+MEMBERS_EVERY_S: Final = 5.0
+"""How often it is looked which processes a rank has started."""
 PATIENCE: Final = 4.0
 """A driver that is slow every time is given longer, up to this multiple of `hang_s`."""
 
@@ -56,7 +62,8 @@ class DeviceMonitor:
         hang_s: A reading that takes longer is reported as a GPU that does not answer; up to then the reading before
             is shown.
         cpu_too: List CPU devices beside GPUs.
-        with_processes: Say of each GPU which processes compute on it, and whether it drives a screen.
+        with_processes: Say of each GPU which processes compute on it.
+        counters: What knows the GPU memory of processes; None: Windows' own counters there, nothing elsewhere.
     """
 
     def __init__(
@@ -67,7 +74,13 @@ class DeviceMonitor:
         first_look_limit_s: float = FIRST_LOOK_LIMIT_S,
         sample_limit_s: float = SAMPLE_LIMIT_S,
         hang_s: float = HANG_S,
+        counters: GpuCounters | None = None,
     ) -> None:
+        self._use: DriverThread[dict[int, list[ProcessUse]]] | None = None
+        if counters is not None or sys.platform == "win32":
+            self._use = DriverThread("rankdeck-gpu-counters", ProcessGpuUse(counters).read)
+        self._roots: dict[str, int] = {}
+        self._members: tuple[float, dict[str, tuple[int, ...]]] = (float("-inf"), {})
         self._cpu_too = cpu_too
         self._with_processes = with_processes
         self._first_look_limit_s = first_look_limit_s
@@ -113,7 +126,11 @@ class DeviceMonitor:
         gpus = self._known_gpus() or []
         deadline = time.monotonic() + self._sample_limit_s
         tickets = [gpu.thread.ask() for gpu in gpus]
+        use_ticket = self._use.ask() if self._use is not None and gpus else 0
         samples = [gpu.sample(ticket, deadline) for gpu, ticket in zip(gpus, tickets, strict=True)]
+        if self._use is not None and gpus:
+            self._use.wait(use_ticket, deadline)
+            samples = with_use(samples, self._use.latest or {}, self._rank_processes())
         slots = {slot.uuid: slot for slot in [*self._listed_slots(gpus), *self._host.watched_slots()]}
         host = self._host.host() if slots else None
         return samples + [self._host.slot(slot, host) for slot in slots.values() if host is not None]
@@ -123,8 +140,21 @@ class DeviceMonitor:
         return self._host.host()
 
     def watch(self, processes: Mapping[str, int]) -> None:
-        """Tells which process trains on which CPU device (device uuid → pid), so that a slot shows its own figures."""
+        """Tells which process trains on which device (device uuid → pid), so that a slot shows its own figures."""
         self._host.watch(processes)
+        with self._lock:
+            self._roots, self._members = dict(processes), (float("-inf"), {})
+
+    def _rank_processes(self) -> dict[str, tuple[int, ...]]:
+        """The ranks on GPUs with all they have started: a virtual environment's python.exe only starts the real one."""
+        with self._lock:
+            looked_at, members = self._members
+            now = time.monotonic()
+            if now >= looked_at + MEMBERS_EVERY_S:
+                gpus = {uuid: pid for uuid, pid in self._roots.items() if not uuid.startswith("cpu:")}
+                members = {uuid: (pid, *(child.pid for child in descendants(pid))) for uuid, pid in gpus.items()}
+                self._members = (now, members)
+            return members
 
     @property
     def problem(self) -> str | None:
@@ -165,6 +195,8 @@ class DeviceMonitor:
         with self._lock:
             self._closed = True
             threads: list[DriverThread[Any]] = [self._look, *(gpu.thread for gpu in self._gpus or [])]
+            if self._use is not None:
+                threads.append(self._use)
             for thread in threads:
                 thread.end()
             deadline = time.monotonic() + limit_s

@@ -134,7 +134,7 @@ class GpuReader:
 
     Args:
         device: The GPU.
-        with_processes: Read which processes compute on it and whether it drives a screen, too.
+        with_processes: Read which processes compute on it, too.
 
     Attributes:
         asking: The NVML function that is being called now, to name what hangs.
@@ -217,19 +217,21 @@ class GpuReader:
     def _read_use(self) -> None:
         """Who computes on it, and whether a display is connected, from time to time."""
         now = time.monotonic()
-        if not self._with_processes or now < self._next_look:
+        if now < self._next_look:
             return
         self._next_look = now + PROCESSES_EVERY_S
+        active = self._value(pynvml.nvmlDeviceGetDisplayActive)
+        if active is None:
+            active = self._value(pynvml.nvmlDeviceGetDisplayMode)
+        self._drives_screen = None if active is None else bool(active)
+        if not self._with_processes:
+            return
         # Not nvmlDeviceGetRunningProcessDetailList: the bindings raise where Windows hides processes' memory.
         listed = self._value(pynvml.nvmlDeviceGetComputeRunningProcesses) or []
         found = [(int(one.pid), _process_bytes(one.usedGpuMemory)) for one in listed]
         found.sort(key=lambda one: -(one[1] or 0))
         names = self._names.read([pid for pid, _ in found[:MOST_PROCESSES]])
         self._processes = tuple(DeviceProcess(pid, names.get(pid, ""), used) for pid, used in found[:MOST_PROCESSES])
-        active = self._value(pynvml.nvmlDeviceGetDisplayActive)
-        if active is None:
-            active = self._value(pynvml.nvmlDeviceGetDisplayMode)
-        self._drives_screen = None if active is None else bool(active)
 
     def _figure(self, function: Callable[..., Any], *arguments: Any) -> float | None:
         value = self._value(function, *arguments)

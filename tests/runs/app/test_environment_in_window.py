@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,7 @@ from core.environments import make as make_module
 from core.environments import wanted as wanted_module
 from core.environments.record import executable_in, list_environments
 from core.training_python import chosen_python
+from tests.helpers.kept_folders import nothing_chosen
 from tests.helpers.small_wheels import TORCH, make_wheel
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
@@ -44,6 +45,12 @@ def _without_torch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wanted_module, "find_dependencies", lambda: ("torch>=2.7",))
 
 
+@pytest.fixture(autouse=True)
+def _no_folders() -> Iterator[None]:
+    with nothing_chosen():
+        yield
+
+
 @pytest.fixture
 def wheels(tmp_path: Path) -> Path:
     folder = tmp_path / "my wheels"
@@ -67,7 +74,7 @@ def opened(open_window: OpenWindow, qtbot: QtBot) -> tuple[Rankdeck, Environment
 
 
 def start(dialog: EnvironmentDialog, qtbot: QtBot, wheels: Path, folder: Path) -> None:
-    dialog.folder = folder
+    dialog.choose_folder(folder)
     dialog.choose_wheels(wheels)
     qtbot.mouseClick(dialog.start, Qt.MouseButton.LeftButton)
 
@@ -76,8 +83,8 @@ def test_it_is_set_up_paused_continued_and_chosen(
     open_window: OpenWindow, qtbot: QtBot, wheels: Path, tmp_path: Path
 ) -> None:
     rankdeck, dialog = opened(open_window, qtbot)
-    folder = tmp_path / "environments"
-    start(dialog, qtbot, wheels, folder)
+    start(dialog, qtbot, wheels, tmp_path)
+    folder = tmp_path / "Rankdeck" / "environments"
     qtbot.waitUntil(lambda: dialog.status.text().startswith(("Copying", "Looking")))
     assert not dialog.start.isEnabled() and dialog.stop.text() == "&Pause"
     qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
@@ -86,7 +93,7 @@ def test_it_is_set_up_paused_continued_and_chosen(
     assert [one.record.state for one in list_environments(folder)] == ["making"]
 
     qtbot.mouseClick(dialog.start, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: "is ready" in dialog.status.text(), timeout=MADE_MS)
+    qtbot.waitUntil(lambda: "is ready" in dialog.notice.text, timeout=MADE_MS)
     (made,) = list_environments(folder)
     assert made.record.state == "ready" and chosen_python() == executable_in(made.folder)
     welcome = rankdeck.window.welcome
@@ -94,6 +101,8 @@ def test_it_is_set_up_paused_continued_and_chosen(
     qtbot.waitUntil(lambda: "PyTorch 2.13.0" in welcome.machine.text())
     qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: rankdeck.environment.dialog is None)
+    rankdeck.window.actions_.environment.trigger()
+    qtbot.waitUntil(lambda: rankdeck.environment.dialog is not None)
 
 
 def test_what_is_missing_is_said_with_a_next_step(
@@ -102,10 +111,10 @@ def test_what_is_missing_is_said_with_a_next_step(
     for wheel in wheels.iterdir():
         wheel.unlink()
     _, dialog = opened(open_window, qtbot)
-    start(dialog, qtbot, wheels, tmp_path / "environments")
+    start(dialog, qtbot, wheels, tmp_path)
     qtbot.waitUntil(dialog.notice.isVisible, timeout=MADE_MS)
     assert dialog.start.isEnabled() and dialog.start.text() == "&Continue"
-    assert dialog.offline.isEnabled() and dialog.change.isEnabled(), "the folder was wrong, so another can be chosen"
+    assert dialog.offline.isEnabled() and dialog.other.isEnabled(), "the folder was wrong, so another can be chosen"
     boxes = list(dialog.extras.values())
     assert all(box.height() >= box.sizeHint().height() for box in boxes), "the dialog grew with its message"
     assert chosen_python() is None
@@ -113,7 +122,7 @@ def test_what_is_missing_is_said_with_a_next_step(
 
 def test_closing_the_window_ends_it(open_window: OpenWindow, qtbot: QtBot, wheels: Path, tmp_path: Path) -> None:
     rankdeck, dialog = opened(open_window, qtbot)
-    start(dialog, qtbot, wheels, tmp_path / "environments")
+    start(dialog, qtbot, wheels, tmp_path)
     qtbot.waitUntil(lambda: dialog.status.text().startswith(("Copying", "Looking")))
     rankdeck.window.close()
-    assert [one.record.state for one in list_environments(tmp_path / "environments")] == ["making"]
+    assert [one.record.state for one in list_environments(tmp_path / "Rankdeck" / "environments")] == ["making"]

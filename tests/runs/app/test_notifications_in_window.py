@@ -10,13 +10,16 @@ import sys
 from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QEvent
+from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
 from app.state.run_news import RunNews
-from app.state.task_progress import NO_PROGRESS, TaskProgress, TaskState
+from app.state.task_progress import FAILED, NO_PROGRESS, TaskProgress, TaskState
 from app.views.style.icons import app_icon
 from app.views.window.outside_notice import OutsideNotices
 from app.views.window.taskbar import NoTaskbar, launcher_values, taskbar_for
+from app.views.window.tray import Tray, marked_icon
 from core.processes.identity import identify
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import make_run
@@ -96,18 +99,82 @@ def test_linux_shows_it_by_its_notification_service() -> None:
 
 
 @pytest.mark.qt_log_ignore("QObject::connect: No such signal QPlatformNativeInterface", extend=True)
-def test_the_tray_s_icon_is_there_while_news_is_unread(qtbot: QtBot) -> None:
-    notices = OutsideNotices(app_icon())
-    news = RunNews(Path("runs/a"), "error", "a failed.", "It ran out of memory.")
-    notices._show_in_tray(news)
-    tray = notices._tray
-    assert tray is not None and tray.toolTip() == "a failed."
+def test_the_tray_s_icon_is_there_while_news_is_unread(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    tray = Tray(app_icon())
+    notices = OutsideNotices(tray)
+    monkeypatch.setattr(tray, "is_available", lambda: True)  # this platform has none; Qt's icon works without
+    notices.show(RunNews(Path("runs/a"), "error", "a failed.", "It ran out of memory."))
+    assert tray.icon is not None and tray.icon.toolTip() == "a failed." and tray.icon.isVisible()
     with qtbot.waitSignal(notices.clicked) as clicked:
-        tray.messageClicked.emit()
+        tray.icon.messageClicked.emit()
     assert clicked.args == [Path("runs/a")]
-    notices.clear()
-    assert not tray.isVisible()
+    with qtbot.waitSignal(notices.clicked):
+        tray.icon.activated.emit(QSystemTrayIcon.ActivationReason.Trigger)
+    tray.clear()
+    assert not tray.icon.isVisible()
+    with qtbot.waitSignal(tray.opened):
+        tray.icon.activated.emit(QSystemTrayIcon.ActivationReason.Trigger)
     notices.close()
+    tray.close()
+
+
+@pytest.mark.qt_log_ignore("QObject::connect: No such signal QPlatformNativeInterface", extend=True)
+def test_the_tray_follows_live_runs_and_stops_them(
+    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
+    runs_dir.mkdir(exist_ok=True)
+    run = make_run(tmp_path, runs_dir=runs_dir)
+    rankdeck = open_window()
+    tray = rankdeck.notifications.tray
+    monkeypatch.setattr(tray, "is_available", lambda: True)
+    stopped: list[Path] = []
+    monkeypatch.setattr(rankdeck.launching, "stop", lambda run_dir, _now=False: stopped.append(run_dir))
+    set_state(run, "training", step=45, total_steps=100)
+    qtbot.waitUntil(lambda: tray.icon is not None and tray.icon.toolTip().endswith("training, 45 %"), timeout=LIMIT_MS)
+    assert tray.icon is not None and tray.icon.isVisible() and tray.menu is not None
+    tray.menu.aboutToShow.emit()
+    texts = [action.text() for action in tray.menu.actions() if action.text()]
+    assert texts[0] == "&Open Rankdeck" and texts[1].endswith(": training, 45 %")
+    next(action for action in tray.menu.actions() if "Save and stop" in action.text()).trigger()
+    assert stopped == [run.dir]
+    rankdeck.preferences.flag_changed.emit("tray_icon")
+    rankdeck.settings.set_flag("tray_icon", False)
+    rankdeck.notifications.show_progress()
+    assert not tray.icon.isVisible()
+    rankdeck.settings.set_flag("tray_icon", True)
+    rankdeck.notifications.show_progress()
+    set_state(run, "stopped")
+    qtbot.waitUntil(lambda: tray.icon is not None and not tray.icon.isVisible(), timeout=LIMIT_MS)
+
+
+def test_a_failure_stays_red_until_the_window_is_looked_at(
+    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
+    runs_dir.mkdir(exist_ok=True)
+    run = make_run(tmp_path, runs_dir=runs_dir)
+    rankdeck = open_window()
+    shown: list[TaskProgress] = []
+    monkeypatch.setattr(rankdeck.notifications._taskbar, "show", shown.append)
+    monkeypatch.setattr(rankdeck.notifications, "_is_seen", lambda _: False)
+    set_state(run, "training", step=25, total_steps=100)
+    qtbot.waitUntil(lambda: TaskProgress(TaskState.NORMAL, 0.25) in shown, timeout=LIMIT_MS)
+    set_state(run, "failed")
+    qtbot.waitUntil(lambda: bool(shown) and shown[-1] == FAILED, timeout=LIMIT_MS)
+    QApplication.sendEvent(rankdeck.window, QEvent(QEvent.Type.WindowActivate))
+    assert shown[-1] == NO_PROGRESS
+
+
+def test_the_mark_on_the_icon_has_the_colour_of_the_state(qapp: QApplication) -> None:
+    assert qapp
+    plain = app_icon()
+    assert marked_icon(plain, TaskState.NONE) is plain
+    colours = set()
+    for look in (TaskState.NORMAL, TaskState.PAUSED, TaskState.ERROR):
+        image = marked_icon(plain, look).pixmap(32).toImage()
+        colours.add(image.pixelColor(24, 24).name())
+    assert len(colours) == 3
 
 
 def test_without_a_bus_there_is_no_task_bar(monkeypatch: pytest.MonkeyPatch) -> None:

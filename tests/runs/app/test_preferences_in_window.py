@@ -15,6 +15,7 @@ from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
 from core import paths
 from core.estimate.prices import Prices, read_prices
+from core.machine.power import read_power_settings
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = OFFSCREEN_NOISE
@@ -33,6 +34,8 @@ def test_theme_and_smoothing_are_kept(open_window: OpenWindow, qapp: QApplicatio
     dialog.smoothing.slider.setValue(0)
     assert window.plots.options.smoothing == 0
     dialog.notifications.click()
+    dialog.keep_awake.click()
+    assert not read_power_settings().keep_awake, "hosts read it"
     dialog.price_kwh.setText("0.30 €")
     dialog.price_kwh.editingFinished.emit()
     assert read_prices() == Prices(0.3, None, "€"), "the command line uses it too"

@@ -15,11 +15,14 @@ import subprocess
 import sys
 import tarfile
 import time
+import tomllib
 import zipfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from core.environments.pip_failures import SUPPORTED
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(600)]
 
@@ -136,13 +139,13 @@ class Checkout:
         """Writes a file of the checkout."""
         (self.root / name).write_text(text, encoding="utf-8", newline="\n")
 
-    def start(self, *arguments: str, cwd: Path | None = None) -> subprocess.Popen[str]:
+    def start(self, *arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.Popen[str]:
         """Starts bootstrap.py as a person would."""
         environment = {
             name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "QT_", "RANKDECK"))
         }
         environment.update(PIP_NO_INDEX="1", PIP_FIND_LINKS=self.wheels.as_uri(), PIP_CONFIG_FILE=os.devnull)
-        environment.update(PYTHONIOENCODING="utf-8")
+        environment.update(PYTHONIOENCODING="utf-8", **variables)
         return subprocess.Popen(
             [sys.executable, str(self.root / "installer" / "bootstrap.py"), *arguments],
             cwd=cwd or self.elsewhere,
@@ -154,9 +157,9 @@ class Checkout:
             encoding="utf-8",
         )
 
-    def run(self, *arguments: str, cwd: Path | None = None) -> tuple[int, dict[str, Any], str]:
+    def run(self, *arguments: str, cwd: Path | None = None, **variables: str) -> tuple[int, dict[str, Any], str]:
         """Exit code, what the program behind it said, what bootstrap.py said."""
-        with self.start(*arguments, cwd=cwd) as process:
+        with self.start(*arguments, cwd=cwd, **variables) as process:
             out, err = process.communicate(timeout=LIMIT_S)
         return process.returncode, json.loads(out) if out.startswith("{") else {}, err
 
@@ -300,6 +303,52 @@ def test_an_old_python_is_told_in_one_sentence(capfd: pytest.CaptureFixture[str]
     answer = subprocess.run([sys.executable, "-c", program], timeout=60, check=False)
     assert answer.returncode == 3
     assert capfd.readouterr().err.splitlines() == [
-        "This Python is too old: Rankdeck needs Python 3.11 or newer, and this is Python 3.10.2.",
-        "Install Python 3.11 or newer, and run the same command with it.",
+        "This Python is too old: Rankdeck needs Python 3.11 to 3.14, and this is Python 3.10.2.",
+        "Install Python 3.11, 3.12, 3.13 or 3.14, and run the same command with it.",
     ]
+
+
+def test_a_new_python_is_told_which_ones_work(capfd: pytest.CaptureFixture[str]) -> None:
+    source = (ROOT / "installer" / "bootstrap.py").read_text(encoding="utf-8")
+    program = f"import sys; sys.version_info = (3, 15, 0); sys.version = '3.15.0 (x)'; exec({source!r})"
+    assert subprocess.run([sys.executable, "-c", program], timeout=60, check=False).returncode == 3
+    first, second = capfd.readouterr().err.splitlines()
+    assert first.startswith("This Python is too new: PyTorch and Qt have no builds") and first.endswith(
+        "Python 3.15.0."
+    )
+    assert second == "Install Python 3.11, 3.12, 3.13 or 3.14, and run the same command with it."
+
+
+def test_the_versions_that_work_are_the_same_everywhere() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert project["requires-python"] == ">=3.11,<3.15"
+    assert SUPPORTED == "3.11 to 3.14"
+
+
+def test_it_needs_nothing_but_the_standard_library() -> None:
+    modules = "installer.start, installer.environment, installer.packages, installer.pip_run, installer.qt_libraries"
+    program = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {modules}"
+    answer = subprocess.run([sys.executable, "-I", "-S", "-c", program], capture_output=True, text=True, check=False)
+    assert answer.returncode == 0, answer.stderr
+
+
+def test_a_persons_pythonhome_does_not_lead_the_environment_astray(ready: Checkout) -> None:
+    ready.write("pyproject.toml", PYPROJECT)
+    code, said, err = ready.run("run", "devices", PYTHONHOME=sys.base_prefix)
+    assert (code, said.get("argv")) == (0, ["devices"]), err
+
+
+def test_a_folder_of_wheels_is_all_that_is_asked(tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path)
+    wheels = {"PIP_NO_INDEX": "", "PIP_FIND_LINKS": "", "PIP_INDEX_URL": "http://127.0.0.1:1/simple"}
+    code, said, err = checkout.run("run", "devices", RANKDECK_WHEELS=str(checkout.wheels), **wheels)
+    assert (code, said.get("argv")) == (0, ["devices"]), err
+    assert "PyTorch for " in err, "the build is named with its reason"
+
+
+@pytest.mark.parametrize("name", ["RANKDECK_WHEELS", "SSL_CERT_FILE", "PIP_CERT"])
+def test_a_variable_that_names_what_is_not_there_is_named(name: str, tmp_path: Path) -> None:
+    checkout = Checkout(tmp_path)
+    code, _, err = checkout.run("run", "devices", **{name: str(tmp_path / "absent")})
+    assert code == 3 and not checkout.venv.exists()
+    assert f"The variable {name} names a" in err and f"Correct or remove {name}" in err and "Traceback" not in err

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +16,7 @@ import pytest
 
 from core.client import stop_run
 from core.run_folder.store import RunStore
-from tests.helpers.hosted_run import host, lines, make_run, write_text
+from tests.helpers.hosted_run import host, lines, make_run, processes, write_text
 
 pytestmark = [
     pytest.mark.slow,
@@ -23,6 +26,9 @@ pytestmark = [
 
 RECIPE = str(Path(__file__).parents[2] / "helpers" / "recipes" / "unequal")
 LIMIT_S = 120.0
+BUSY = 4
+"""Other programs on a rank's core. With a single one the system may give both ranks equally little: other tests that
+run on this machine then move to the other rank's core."""
 
 
 def make_unequal(folder: Path, mode: str, options: dict[str, Any], **settings: Any) -> RunStore:
@@ -80,6 +86,47 @@ def test_a_slower_device_is_named_with_what_load_balancing_would_bring(tmp_path:
     assert alert["gain"] > 0.1 and "--balance measured" in alert["next_step"]
     assert alert["reason"] == "slower" and "more than the others" in alert["cause"]
     assert "load balancing" in alert["window_step"] and "--" not in alert["window_step"]
+
+
+@contextmanager
+def busy_program(core: int) -> Iterator[int]:
+    """A program that computes on one core; Linux may share a core out by sessions, so it has one of its own."""
+    argv = [sys.executable, "-c", "while True: pass"]
+    with subprocess.Popen(argv, start_new_session=True, preexec_fn=lambda: os.sched_setaffinity(0, {core})) as program:
+        try:
+            yield program.pid
+        finally:
+            program.kill()
+
+
+def pin(pid: int, core: int) -> None:
+    """All threads of a process to one core."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), {core})
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="processes are pinned to cores as Linux does it")
+def test_a_device_beside_other_programs_is_named_with_them(tmp_path: Path) -> None:
+    cores = sorted(os.sched_getaffinity(0))
+    if len(cores) < 2:
+        pytest.skip("each rank needs a core of its own")
+    store = make_unequal(tmp_path / "run", "ddp", {"n_embd": 96}, batch_size=16)
+    with ExitStack() as beside:
+        pids = list[int]()
+
+        def is_named() -> bool:
+            if not pids and any(line["step"] >= 20 for line in lines(store, "step")):
+                ranks = processes(store)
+                for rank in (0, 1):
+                    pin(ranks[rank].pid, cores[rank])
+                pids.extend(beside.enter_context(busy_program(cores[1])) for _ in range(BUSY))
+            return any(line["reason"] == "program" for line in lines(store, "alert") if line["kind"] == "straggler")
+
+        stopped_after(store, is_named)
+    alert = next(line for line in lines(store, "alert") if line["kind"] == "straggler" and line["reason"] == "program")
+    assert alert["ranks"] == [1] and alert["lost"] > 0.1
+    assert any(f"(process {pid})" in alert["cause"] for pid in pids), alert["cause"]
+    assert "Close other programs" in alert["next_step"]
 
 
 @pytest.mark.parametrize(("mode", "stage"), [("fsdp", 1), ("zero", 3)])

@@ -5,17 +5,38 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from core.config.config_file import to_json
 from core.config.run_config import RunConfig
+from core.parsing import parse_json
+from core.processes.ask import ask_program
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import Recipe, recipe_defaults
-from core.recipes.parameter_count import ParameterCount, count_parameters
+from core.recipes.parameter_count import ParameterCount, read_count
 from core.recipes.scaffold import new_recipe
+
+LIMIT_S = 120.0
+PROGRAM = """
+from core.config.config_file import without_version
+from core.config.layers import config_from_mapping
+from core.recipes.catalog import get_recipe
+from workers.estimate.parameter_count import count_parameters
+from workers.programs.answer import answer
+
+def count(asked, folder):
+    return count_parameters(get_recipe(asked["recipe"]), config_from_mapping(without_version(asked["config"], folder)))
+
+answer(count)
+"""
+"""What the probe does first."""
 
 
 def count(recipe: Recipe, options: dict[str, Any] | None = None, **changes: Any) -> ParameterCount | None:
     values = recipe_defaults(recipe)
     config = RunConfig(**{**values, **changes, "options": {**values["options"], **(options or {})}})
-    return count_parameters(config, recipe)
+    asked = {"recipe": str(recipe.folder), "config": parse_json(to_json(config))}
+    values = ask_program(("-c", PROGRAM), asked, {}, LIMIT_S).values
+    assert values is not None
+    return read_count(values)
 
 
 def whole(size: int) -> ParameterCount:

@@ -17,6 +17,8 @@ from typing import Any, Final
 
 from core.data.hub import HubName, check_package, not_here
 from core.errors import DatasetError, RankdeckError
+from core.no_window import NO_WINDOW
+from core.processes.exit_codes import describe_exit
 from core.processes.program_environment import program_environment
 
 _SIZE_LIMIT_S: Final = 60.0
@@ -78,13 +80,14 @@ def _ask(what: str, name: HubName, *, offline: bool, limit_s: float | None = Non
             errors="replace",
             timeout=limit_s,
             check=False,
+            creationflags=NO_WINDOW,
         )
         for line in reversed(done.stdout.splitlines()):
             with contextlib.suppress(ValueError):
                 value = json.loads(line)
                 if isinstance(value, dict):
                     return value
-        return {"cause": f"the process that asked exited with code {done.returncode}"}
+        return {"cause": f"the process that asked {describe_exit(done.returncode)}"}
     return {"cause": f"no answer within {limit_s:g} s"}
 
 

@@ -14,6 +14,7 @@ from typing import IO, Any, Final, cast
 
 from core.data.formats import Packing
 from core.errors import PreflightError
+from core.held_files import open_binary
 
 _BUFFER_BYTES: Final = 1 << 18
 
@@ -33,7 +34,7 @@ def open_packed(path: Path, packing: Packing) -> Iterator[tuple[IO[bytes], Calla
         OSError: It cannot be opened.
         PreflightError: The package that unpacks it is missing.
     """
-    with path.open("rb", buffering=_BUFFER_BYTES) as raw, _unpacked(raw, packing) as stream:
+    with open_binary(path, buffering=_BUFFER_BYTES) as raw, _unpacked(raw, packing) as stream:
         yield stream, raw.tell
 
 

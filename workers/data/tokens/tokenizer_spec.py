@@ -17,6 +17,7 @@ import numpy.typing as npt
 import psutil
 
 from core.errors import PreflightError
+from core.held_files import read_all, read_utf8
 
 BETWEEN_DOCUMENTS: Final = "\n\n"
 Ids = npt.NDArray[Any]
@@ -51,7 +52,7 @@ class TokenizerSpec:
         Raises:
             OSError: The file cannot be read.
         """
-        content = hashlib.sha256(Path(self.path).read_bytes()).hexdigest() if self.path else ""
+        content = hashlib.sha256(read_all(Path(self.path))).hexdigest() if self.path else ""
         return f"{self.kind} {content} {self.separator if self.separator_id is None else self.separator_id!r}"
 
     def open(self) -> Encoder:
@@ -111,7 +112,7 @@ class _Tokenizers:
                 title="A package is missing",
             ) from None
         os.environ.setdefault("TOKENIZERS_PARALLELISM", "true")  # said, it does not warn of a fork
-        self._tokenizer: Any = Tokenizer.from_str(Path(spec.path).read_text(encoding="utf-8"))
+        self._tokenizer: Any = Tokenizer.from_str(read_utf8(Path(spec.path)))
         self._tokenizer.no_truncation()  # a model's own file may say to cut; nothing of the text is to be lost
         self._tokenizer.no_padding()
         ids = self._tokenizer.get_vocab().values()

@@ -16,7 +16,8 @@ import pytest
 
 from core.environments import make as module
 from core.environments.downloads import CancelledError
-from core.environments.make import Progress, Wanted, make
+from core.environments.make import Progress, make
+from core.environments.plan import Wanted
 from core.environments.programs import LOG, EnvironmentFailedError
 from core.environments.record import Environment, executable_in, read_environment
 from core.errors import PreflightError, UsageError
@@ -68,14 +69,15 @@ def made(wanted: Wanted) -> tuple[Environment, list[Progress]]:
 @pytest.mark.windows
 def test_it_is_made_tested_and_complete(wanted: Wanted, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PYTHONPATH", "/not/ours")
+    monkeypatch.setenv("PYTHONHOME", "/not/ours")
     monkeypatch.setenv("PIP_TARGET", "/nowhere")
     environment, told = made(wanted)
     assert environment == read_environment(wanted.folder)
     assert (environment.record.state, environment.record.torch) == ("ready", "2.13.0")
     steps = list(dict.fromkeys(progress.doing for progress in told))
     assert steps == [
-        "Copying Python", "Looking for a build that is not there", "Looking for torch 2.13.0", "Downloading",
-        "Installing 1 package", "Looking for the other packages", "Installing 2 packages", "Testing it",
+        "Copying Python", "Looking for a build that is not there", "Looking for torch 2.13.0",
+        "Looking for the other packages", "Asking for sizes", "Downloading", "Installing 3 packages", "Testing it",
     ]  # fmt: skip
     assert any(progress.done == progress.total > 0 for progress in told)
     assert not (wanted.folder / "downloads").exists()
@@ -144,6 +146,7 @@ PROGRAM = """
 import json, sys
 from pathlib import Path
 from core.environments import make as module
+from core.environments.plan import Wanted
 from core.machine.torch_builds import TorchSource
 from tests.helpers.small_wheels import TORCH, make_wheel
 
@@ -151,7 +154,7 @@ values = json.loads(sys.argv[1])
 module.CHECK = ("-c", "import json, torch, small, other; print(json.dumps({'torch': torch.__version__}))")
 torch = (TorchSource("torch==2.13.0", None, "torch"),)
 folder, wheels, constraints = (Path(values[name]) for name in ("folder", "wheels", "constraints"))
-wanted = module.Wanted(folder, torch, tuple(values["requirements"]), (), wheels, constraints)
+wanted = Wanted(folder, torch, tuple(values["requirements"]), (), wheels, constraints)
 module.make(wanted, lambda _: None, lambda: False)
 """
 

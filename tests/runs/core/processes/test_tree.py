@@ -347,6 +347,11 @@ def test_a_detached_program_that_is_not_there_is_an_error(tmp_path: Path) -> Non
         (0xC0000409, "aborted itself"),
         (0xC0000135, "DLL is missing"),
         (0xC0000017, "out of memory"),
+        (0xC00000FD, "stack is used up"),
+        (0xC0000142, "failed to initialise"),
+        (0x40010004, "run host"),
+        (0xC000007B, "another kind of processor"),
+        (0xC06D007E, "DLL"),
         (0xC0DE0001, "0xC0DE0001"),
     ],
 )

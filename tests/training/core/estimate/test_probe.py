@@ -15,13 +15,14 @@ from core.estimate.figures import ModelFigures
 from core.estimate.find_time import find_time
 from core.estimate.free import Free
 from core.estimate.history import history
-from core.estimate.probe import EstimateError, find_baselines, find_figures, known_figures
+from core.estimate.probe import CancelledError, EstimateError, find_baselines, find_figures, known_figures
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import this_platform
 from core.probes.link_speed import keep_link
 from core.probes.sync_cost import Link
 from core.recipes.catalog import get_recipe
+from core.recipes.parameter_count import ParameterCount
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 DEVICES = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(2)]
@@ -43,7 +44,8 @@ def made(folder: Path, ranks: int = 2, **changes: object) -> ResolvedRun:
 def test_a_recipes_figures_are_found_once_and_kept(tmp_path: Path) -> None:
     run = made(tmp_path, batch_size=1, seq_len=256)
     assert known_figures(run) is None
-    found = find_figures(run)
+    counts: list[ParameterCount] = []
+    found = find_figures(run, counted=counts.append, rest_s=0.1)
     assert found.is_measured
     assert found.parameter_bytes == 4 * found.parameters == found.trainable_bytes == sum(found.tensor_bytes)
     assert found.optimizer_ratio == 2.0
@@ -53,11 +55,21 @@ def test_a_recipes_figures_are_found_once_and_kept(tmp_path: Path) -> None:
     assert known_figures(run) == found
     assert known_figures(made(tmp_path, lr=1e-4, batch_size=8, seq_len=256)) == found  # they do not depend on these
     assert known_figures(made(tmp_path, seq_len=64)) is None
+    assert counts == [ParameterCount(found.parameters, found.trainable)]
     bare = find_baselines(run)
     assert bare.of("single") > 50 << 20
     modes = estimate_modes(run, found, bare, Free(ram=1 << 40))
     assert {mode.verdict for mode in modes if not mode.reason} == {"fits"}
     assert estimate_run(run, found, bare, Free()).largest > bare.of("ddp")
+
+
+def test_a_probe_says_the_parameter_count_before_it_rests(tmp_path: Path) -> None:
+    run = made(tmp_path)
+    counts: list[ParameterCount] = []
+    with pytest.raises(CancelledError):
+        find_figures(run, cancelled=lambda: bool(counts), counted=counts.append, rest_s=300.0)
+    assert len(counts) == 1 and counts[0].total == counts[0].trained > 0
+    assert known_figures(run) is None
 
 
 def test_no_step_is_timed_that_would_take_too_much_memory(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from core.compare import figures
 from core.compare.figures import Figures, _is_number, read_figures, trained_time
 from core.metrics import columns
+from core.metrics.column_index import read_index
 from core.run_folder.store import RunStore
 
 
@@ -64,7 +65,7 @@ def test_a_long_column_is_averaged_in_pieces(store: RunStore, monkeypatch: pytes
     monkeypatch.setattr(figures, "PIECES", 3)
     monkeypatch.setattr(figures, "PIECE_ROWS", 2)
     rows = array("d", range(101))
-    index = columns.read_index(store.columns)
+    index = read_index(store.columns)
     assert index is not None
     group = index.groups["rank0"]
     path = group.path(store.columns, "tokens_per_s")

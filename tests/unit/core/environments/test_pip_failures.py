@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.environments.pip_failures import explain_pip
+from core.environments.pip_failures import error_line, explain_pip
 
 pytestmark = pytest.mark.windows
 
@@ -14,10 +14,40 @@ pytestmark = pytest.mark.windows
     [
         ("ERROR: Could not install packages: [Errno 28] No space left on device", "The disk is full.", False),
         ("[WinError 112] There is not enough space on the disk", "The disk is full.", False),
-        ("SSLCertVerificationError: certificate verify failed: self-signed", "certificate was not accepted", True),
+        (
+            "SSLCertVerificationError: certificate verify failed: self-signed",
+            "certificate of the package index was not accepted",
+            True,
+        ),
         ("Failed to establish a new connection: [Errno 11001] getaddrinfo failed", "could not be reached", True),
         ("ERROR: No matching distribution found for torch==2.13.0+cu130", "found no build", True),
         ("PermissionError: [WinError 5] Access is denied", "could not be written", False),
+        (
+            "[WinError 32] The process cannot access the file because it is being used by another process",
+            "holds",
+            False,
+        ),
+        ("PermissionError: [Errno 13] Permission denied: '/opt/x'", "could not be written", False),
+        (
+            "ProxyError('Cannot connect to proxy.', OSError('Tunnel connection failed: 407 Proxy'))",
+            "proxy does not",
+            False,
+        ),
+        (
+            "OSError: Could not find a suitable TLS CA certificate bundle, invalid path: /x.pem",
+            "file of certificates",
+            False,
+        ),
+        (
+            "ERROR: torch-2.13.0-py3-none-any.whl has an invalid wheel, torch has no .dist-info",
+            "file is damaged",
+            False,
+        ),
+        ("zipfile.BadZipFile: File is not a zip file", "file is damaged", False),
+        ("ERROR: Wheel 'torch' located at /w/torch-2.13.0-py3-none-any.whl is invalid.", "file is damaged", False),
+        ("THESE PACKAGES DO NOT MATCH THE HASHES FROM THE REQUIREMENTS FILE.", "file is damaged", False),
+        ("Fatal Python error: init_fs_encoding: failed to get the Python codec", "did not find its own files", False),
+        ("error: externally-managed-environment", "managed by the operating system", False),
         ("/usr/bin/python: No module named pip", "has no pip", False),
         ("ERROR: ResolutionImpossible: for help visit", "No set of versions", False),
         ("something new", "", False),
@@ -27,4 +57,17 @@ def test_a_cause_is_found_with_a_next_step(output: str, cause: str, missing: boo
     failure = explain_pip(f"Collecting torch\n{output}\n")
     assert cause in failure.cause and bool(cause) == bool(failure.cause)
     assert failure.missing == missing
-    assert failure.next_step.endswith(".")
+    assert failure.next_step.endswith((".", "bootstrap.py run"))
+
+
+@pytest.mark.parametrize("message", ["certificate is not yet valid", "certificate has expired"])
+def test_a_clock_that_is_ten_years_off_is_named(message: str) -> None:
+    ten_years_ago = 1_480_000_000.0
+    failure = explain_pip(f"SSLCertVerificationError(1, 'certificate verify failed: {message}')", ten_years_ago)
+    assert "is not valid on 2016-11-2" in failure.cause and "date of this PC" in failure.cause
+    assert failure.next_step.startswith("Set the clock of this PC")
+
+
+def test_pips_own_words_are_its_last_error() -> None:
+    assert error_line("Collecting x\nERROR: first\n  ERROR: second \nmore\n") == "second"
+    assert error_line("nothing") == ""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.environments.programs import LOG, PipFailedError, clean_environment, has_pip, run_pip
+from core.environments.programs import LOG, PipFailedError, clean_environment, has_pip, pip_of, run_pip
 
 pytestmark = pytest.mark.windows
 
@@ -35,6 +35,6 @@ def test_pips_failure_is_one_sentence_with_its_log(tmp_path: Path) -> None:
         pytest.skip("this Python has no pip")
     arguments = ["install", "--no-index", "--find-links", str(tmp_path), "absent-package==3"]
     with pytest.raises(PipFailedError, match=r"found no build .* absent-package==3") as failed:
-        run_pip(Path(sys.executable), tmp_path, arguments, never)
+        run_pip(pip_of(Path(sys.executable)), tmp_path, arguments, never)
     assert failed.value.missing
     assert str(tmp_path / LOG) in failed.value.next_step

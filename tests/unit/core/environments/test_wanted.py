@@ -10,10 +10,10 @@ import pytest
 from core.environments.wanted import BUILDS, OFFERED, default_name, requirements, wanted_for
 from core.errors import UsageError
 from core.machine.packages import find_extras
-from core.machine.torch_builds import NvidiaDriver
+from core.machine.torch_builds import Card, NvidiaDriver
 
 pytestmark = pytest.mark.windows
-ADA = NvidiaDriver(580, (8, 9))
+ADA = NvidiaDriver(580, (Card("NVIDIA L4", (8, 9)),))
 
 
 def test_the_windows_own_packages_are_not_in_it() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from core.estimate.free import free_now
 from core.machine.devices import DeviceSample
+from core.machine.devices.device import SCREEN_RESERVE_BYTES
 from core.machine.windows_memory import windows_memory
 
 
@@ -24,6 +25,17 @@ def test_what_is_free_here(tmp_path: Path) -> None:
     assert 0 < free.ram <= psutil.virtual_memory().total
     assert free.disk is not None
     assert (free.commit is None) == (sys.platform != "win32")
+
+
+def test_a_card_that_drives_the_screen_keeps_memory_for_it(tmp_path: Path) -> None:
+    gib = 1 << 30
+    samples = [
+        DeviceSample("GPU-1", 0.0, memory_used_bytes=gib, memory_total_bytes=8 * gib, drives_screen=True),
+        DeviceSample("GPU-2", 0.0, memory_used_bytes=gib, memory_total_bytes=8 * gib, drives_screen=False),
+        DeviceSample("GPU-3", 0.0, memory_used_bytes=8 * gib, memory_total_bytes=8 * gib, drives_screen=True),
+    ]
+    free = free_now(samples, tmp_path).devices
+    assert free == {"GPU-1": 7 * gib - SCREEN_RESERVE_BYTES, "GPU-2": 7 * gib, "GPU-3": 0}
 
 
 @pytest.mark.windows

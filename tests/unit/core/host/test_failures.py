@@ -56,6 +56,33 @@ def test_a_rank_that_crashed_is_no_echo_whatever_its_log_says() -> None:
     assert root_cause(failures).rank == 0
 
 
+def test_a_native_crash_under_windows_is_no_echo_either() -> None:
+    failures = [
+        RankFailure(0, 4.0, returncode=0xC0000005, tail=("Connection closed by peer",)),
+        RankFailure(1, 4.5, returncode=1),
+    ]
+    assert root_cause(failures).rank == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "cause", "step"),
+    [
+        (0xC0000142, "page file", "page file"),
+        (0xC0000017, "out of memory", "page file"),
+        (0xC0000135, "DLL is missing", "Visual C++ Redistributable"),
+        (0xC0000005, "access violation", "driver"),
+        (0xC0000022, "access denied", "security software"),
+        (0xC00000FD, "stack", "Look at logs/rank1.log"),
+    ],
+)
+def test_a_native_death_has_a_cause_and_a_next_step(code: int, cause: str, step: str) -> None:
+    root = RankFailure(1, 1.0, device="GPU 1", returncode=code, log=Path("run") / "logs" / "rank1.log")
+    error = describe(root, [root], "Resuming continues from step 5.")
+    assert cause in error["cause"]
+    assert step in error["next_step"]
+    assert "Look at logs/rank1.log." in error["next_step"]
+
+
 def test_the_words_name_root_echo_log_and_what_resuming_gives() -> None:
     log = Path("run") / "logs" / "rank1.log"
     root = RankFailure(1, 4.0, "CPU 1", step=12, returncode=-9, log=log, tail=("first", "CUDA error: out of memory"))

@@ -48,7 +48,7 @@ def test_the_same_model_on_the_same_device_begins_with_what_fitted(tmp_path: Pat
 def test_a_micro_batch_that_a_person_chose_is_kept_with_a_note(tmp_path: Path) -> None:
     file = tmp_path / FILE
     remember(file, run(), 4, [1])
-    chosen = run(batch_size=16)
+    chosen = run(batch_size=16, keep_micro_batch=True)
     kept = as_remembered(file, chosen)
     assert (kept.batch, kept.config) == (chosen.batch, chosen.config)
     assert kept.device_notes[-1].startswith("Memory ran out with more than micro-batch 4 when this model")
@@ -57,6 +57,16 @@ def test_a_micro_batch_that_a_person_chose_is_kept_with_a_note(tmp_path: Path) -
     assert remembered_batch(file, run(batch_size=4)) is None and as_remembered(file, run(batch_size=3)) == run(
         batch_size=3
     )
+
+
+def test_a_micro_batch_that_a_person_set_is_kept_although_it_is_the_recipes_own(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    remember(file, run(), 4, [1])
+    typed = run(keep_micro_batch=True)
+    assert typed.batch == run().batch
+    kept = as_remembered(file, typed)
+    assert (kept.batch, kept.config) == (typed.batch, typed.config)
+    assert "The run keeps your 8 × 1" in kept.device_notes[-1]
 
 
 def test_smaller_micro_batches_leave_the_global_batch_as_it_was() -> None:

@@ -114,14 +114,15 @@ def test_what_was_asked_of_the_mode_and_comes_to_something_else_is_said(tmp_path
 
 
 def test_a_batch_with_which_memory_ran_out_is_named_before_the_start(tmp_path: Path, text: Path) -> None:
-    for chosen, words in (
-        (16, "The run keeps your 16 × 1. Micro-batch 4 × accumulation 4 fitted"),
-        (8, "instead of 8"),
+    for keep, words in (
+        (True, "The run keeps your 16 × 1. Micro-batch 4 × accumulation 4 fitted"),
+        (False, "instead of 16"),
     ):
-        run = _check(tmp_path, text, mode="ddp", batch_size=chosen).run
+        asked = {"mode": "ddp", "batch_size": 16, "keep_micro_batch": keep}
+        run = _check(tmp_path, text, **asked).run
         (tmp_path / "runs").mkdir(exist_ok=True)
         remember(tmp_path / "runs" / FILE, run, 4, [0])
-        (note,) = _check(tmp_path, text, mode="ddp", batch_size=chosen).notes
+        (note,) = _check(tmp_path, text, **asked).notes
         assert words in note
         (tmp_path / "runs" / FILE).unlink()
 

@@ -23,6 +23,9 @@ def card(capability: tuple[int, int] | None) -> Device:
         ("581.57", (5, 0), "cu126"),
         (None, None, "cu130"),
         ("unknown", (7, 5), "cu130"),
+        ("572.83", (12, 0), "cu130"),
+        ("581.57", (12, 0), "cu130"),
+        ("470.1", (8, 6), "cu126"),
     ],
 )
 def test_the_build_fits_driver_and_card(driver: str | None, capability: tuple[int, int] | None, tag: str) -> None:

@@ -11,7 +11,9 @@ from core.machine.cuda_torch import GOOD_TORCH
 from core.machine.torch_builds import (
     CUDA_13_DRIVER,
     PYTORCH_INDEX,
+    Card,
     NvidiaDriver,
+    choose_build,
     cuda_tag,
     parse_driver,
     pinned_torch_version,
@@ -20,50 +22,84 @@ from core.machine.torch_builds import (
 
 pytestmark = pytest.mark.windows
 ROOT = Path(__file__).resolve().parents[4]
-ADA = NvidiaDriver(580, (8, 9))
+# As `nvidia-smi --query-gpu=driver_version,compute_cap,name --format=csv,noheader` prints it.
+ADA = "580.97, 8.9, NVIDIA GeForce RTX 4090\r\n"
+TWO = "581.15, 12.0, NVIDIA GeForce RTX 5090\r\n581.15, 8.6, NVIDIA GeForce RTX 3090\r\n"
+PASCAL = "581.15, 6.1, NVIDIA GeForce GTX 1080 Ti\n581.15, 8.9, NVIDIA GeForce RTX 4080\n"
+TURING_551 = "551.86, 7.5, NVIDIA GeForce RTX 2080 Ti\r\n"
+BLACKWELL_572 = "572.83, 12.0, NVIDIA GeForce RTX 5090\r\n"
+MIXED_572 = "572.83, 12.0, NVIDIA GeForce RTX 5090\r\n572.83, 8.9, NVIDIA GeForce RTX 4090\r\n"
+FAR_APART = "581.15, 12.0, NVIDIA GeForce RTX 5090\r\n581.15, 6.1, NVIDIA GeForce GTX 1080\r\n"
+KEPLER = "475.14, 3.5, NVIDIA GeForce GT 710\r\n"
+KEPLER_NEW = "535.98, 3.7, Tesla K80\n"
+OLD = "472.12, 7.5, NVIDIA GeForce RTX 2060\r\n"
+DATACENTRE = "570.86.15, 9.0, NVIDIA H100 80GB HBM3\n570.86.15, 9.0, NVIDIA H100 80GB HBM3\n"
+SILENT = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n"
+NO_CAPABILITY = "[N/A], [N/A], NVIDIA T1000\n"
 
 
-def asked(system: str, driver: NvidiaDriver | None, index: str | None = None) -> list[tuple[str, str | None]]:
+def asked(system: str, tag: str, index: str | None = None) -> list[tuple[str, str | None]]:
     """Requirement and the last part of the index, for each place that is tried."""
-    sources = torch_sources(system, "2.13.0", driver, index)
+    sources = torch_sources(system, "2.13.0", tag, index)
     return [(source.requirement, source.index and source.index.rsplit("/", 1)[-1]) for source in sources]
 
 
 @pytest.mark.parametrize(
-    ("system", "driver", "expected"),
+    ("system", "tag", "expected"),
     [
-        ("win32", None, [("torch==2.13.0", None)]),
-        ("win32", ADA, [("torch==2.13.0+cu130", None), ("torch==2.13.0+cu130", "cu130")]),
-        ("win32", NvidiaDriver(560, (8, 9)), [("torch==2.13.0+cu126", None), ("torch==2.13.0+cu126", "cu126")]),
-        ("linux", None, [("torch==2.13.0+cpu", None), ("torch==2.13.0+cpu", "cpu"), ("torch==2.13.0", None)]),
-        ("linux", ADA, [("torch==2.13.0+cu130", None), ("torch==2.13.0+cu130", "cu130"), ("torch==2.13.0", None)]),
-        ("darwin", None, [("torch==2.13.0", None)]),
+        ("win32", "cpu", [("torch==2.13.0", None)]),
+        ("win32", "cu130", [("torch==2.13.0+cu130", None), ("torch==2.13.0+cu130", "cu130")]),
+        ("win32", "cu126", [("torch==2.13.0+cu126", None), ("torch==2.13.0+cu126", "cu126")]),
+        ("linux", "cpu", [("torch==2.13.0+cpu", None), ("torch==2.13.0+cpu", "cpu"), ("torch==2.13.0", None)]),
+        ("linux", "cu130", [("torch==2.13.0+cu130", None), ("torch==2.13.0+cu130", "cu130"), ("torch==2.13.0", None)]),
+        ("darwin", "cpu", [("torch==2.13.0", None)]),
     ],
 )
-def test_torch_is_the_build_for_this_machine(
-    system: str, driver: NvidiaDriver | None, expected: list[tuple[str, str | None]]
-) -> None:
-    assert asked(system, driver) == expected
+def test_torch_is_the_build_for_this_machine(system: str, tag: str, expected: list[tuple[str, str | None]]) -> None:
+    assert asked(system, tag) == expected
 
 
 def test_a_named_index_is_the_only_one_asked() -> None:
-    assert asked("win32", ADA, "file:///mirror/here") == [("torch==2.13.0", "here")]
+    assert asked("win32", "cu130", "file:///mirror/here") == [("torch==2.13.0", "here")]
 
 
 @pytest.mark.parametrize(
-    ("answer", "driver", "tag"),
+    ("answer", "tag", "reason", "advice"),
     [
-        ("580.65.06, 8.9\n580.65.06, 12.0\n", NvidiaDriver(580, (8, 9)), "cu130"),
-        ("581.15, 6.1\n581.15, 8.9\n", NvidiaDriver(581, (6, 1)), "cu126"),
-        ("551.86, 8.6\r\n", NvidiaDriver(551, (8, 6)), "cu126"),
-        ("NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver.\n", NvidiaDriver(), "cu130"),
-        ("580.65.06, [N/A]\n", NvidiaDriver(580, None), "cu130"),
-        ("", NvidiaDriver(), "cu130"),
+        (ADA, "cu130", "It suits driver 580 and the GeForce RTX 4090.", ""),
+        (TWO, "cu130", "It suits driver 581 and the GeForce RTX 5090 and GeForce RTX 3090.", ""),
+        (PASCAL, "cu126", "The GeForce GTX 1080 Ti is older than Turing, which CUDA 13.0 begins with.", ""),
+        (TURING_551, "cu126", "CUDA 13.0 needs driver 580 or newer, and this PC has 551.", ""),
+        (DATACENTRE, "cu126", "CUDA 13.0 needs driver 580 or newer, and this PC has 570.", ""),
+        (BLACKWELL_572, "cu130", "The GeForce RTX 5090 needs CUDA 13.0.", "Update the NVIDIA driver from 572 to 580"),
+        (MIXED_572, "cu126", "It suits driver 572 and the other cards.", "the GeForce RTX 5090 needs it"),
+        (FAR_APART, "cu130", "The GeForce RTX 5090 needs it.", "The GeForce GTX 1080 cannot be used beside it"),
+        (KEPLER, "cpu", "Every CUDA build needs driver 528 or newer, and this PC has 475.", "Update the NVIDIA driver"),
+        (KEPLER_NEW, "cpu", "No CUDA build supports the Tesla K80: it is older than Maxwell.", ""),
+        (OLD, "cpu", "Every CUDA build needs driver 528 or newer, and this PC has 472.", "then set up PyTorch again"),
+        (SILENT, "cu130", "The driver did not say its version. CUDA 13.0 needs driver 580 or newer.", ""),
+        (NO_CAPABILITY, "cu130", "The driver did not say its version", ""),
+        ("", "cu130", "The driver did not say its version", ""),
     ],
 )
-def test_what_nvidia_smi_says(answer: str, driver: NvidiaDriver, tag: str) -> None:
-    assert parse_driver(answer) == driver
-    assert cuda_tag(driver) == tag
+def test_the_build_suits_driver_and_cards(answer: str, tag: str, reason: str, advice: str) -> None:
+    choice = choose_build(parse_driver(answer), "win32")
+    assert choice.tag == tag
+    assert reason in choice.reason and advice in choice.advice and bool(advice) == bool(choice.advice)
+    assert choice.title in ("PyTorch for the CPU", "PyTorch for CUDA 12.6", "PyTorch for CUDA 13.0")
+    assert cuda_tag(parse_driver(answer)) == (tag if tag != "cpu" else "cu126"), "where a CUDA build is wanted anyway"
+
+
+def test_without_a_driver_it_is_the_cpu() -> None:
+    assert choose_build(None).tag == "cpu" and "No NVIDIA driver" in choose_build(None).reason
+
+
+def test_what_nvidia_smi_says() -> None:
+    assert parse_driver(TWO) == NvidiaDriver(
+        581, (Card("NVIDIA GeForce RTX 5090", (12, 0)), Card("NVIDIA GeForce RTX 3090", (8, 6)))
+    )
+    assert parse_driver("580.65.06, [N/A], NVIDIA X\n") == NvidiaDriver(580, ())
+    assert parse_driver(SILENT) == parse_driver("") == NvidiaDriver()
 
 
 def test_the_pinned_torch_is_one_that_has_gloo_on_windows() -> None:

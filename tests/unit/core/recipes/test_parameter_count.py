@@ -1,4 +1,4 @@
-"""Which settings a parameter count depends on, and what a program of one's own has none of."""
+"""Which settings a parameter count depends on, and how a program's answer is read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 from core.config.run_config import RunConfig
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import recipe_defaults
-from core.recipes.parameter_count import count_parameters, depends_on
+from core.recipes.parameter_count import ParameterCount, depends_on, read_count
 
 pytestmark = pytest.mark.windows
 
@@ -19,11 +19,7 @@ def test_only_what_builds_the_model_asks_anew() -> None:
         assert depends_on(start.replace(**changes)) != depends_on(start)
 
 
-def test_a_script_has_no_count() -> None:
-    recipe = get_recipe("script")
-    assert count_parameters(RunConfig(**recipe_defaults(recipe)), recipe) is None
-
-
-def test_what_is_wanted_no_more_is_ended() -> None:
-    recipe = get_recipe("minigpt")
-    assert count_parameters(RunConfig(**recipe_defaults(recipe)), recipe, lambda: False) is None
+def test_an_answer_without_a_count_has_none() -> None:
+    assert read_count({"total": 7, "trained": 5}) == ParameterCount(7, 5)
+    for values in ({}, {"total": 7}, {"total": "many", "trained": 5}, {"total": -1, "trained": 5}):
+        assert read_count(values) is None

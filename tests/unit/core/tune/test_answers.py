@@ -15,6 +15,13 @@ def test_all_measured() -> None:
     assert judge([FINE, slow], {}) == Answered("measured", (0.5, 0.7), "shared", 0.2)
 
 
+def test_steps_of_two_batches_in_turns_become_pairs_of_all_ranks() -> None:
+    first = RankAnswer("measured", 0.5, "shared", own_steps_s=[0.6, 0.7], found_steps_s=[0.4, 0.5])
+    second = RankAnswer("measured", 0.5, "shared", own_steps_s=[0.8, 0.9, 1.0], found_steps_s=[0.3, 0.2, 0.1])
+    assert judge([first, second], {}).pairs == (((0.6, 0.8), (0.4, 0.3)), ((0.7, 0.9), (0.5, 0.2)))
+    assert judge([FINE, FINE], {}).pairs == ()
+
+
 def test_the_rank_that_failed_first_is_named() -> None:
     assert judge([LEFT, SHORT], {}) == Answered("out_of_memory", cause="Rank 1: No memory.")
     assert judge([LEFT, None], {1: KILLED}) == Answered("killed", cause="The process of rank 1 killed (SIGKILL).")

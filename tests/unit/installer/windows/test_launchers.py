@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import io
+import os
+import subprocess
+import sys
+import time
 import zipfile
 from pathlib import Path
 
@@ -32,16 +36,47 @@ def test_a_launcher_names_the_python_of_its_version_wherever_it_lies(launcher: L
     assert line == rf"#!<launcher_dir>\{up}versions\0.1.0-abc\python\{launcher.python} -I"
 
 
-@pytest.mark.parametrize("launcher", LAUNCHERS, ids=lambda launcher: launcher.base)
-def test_what_it_runs_starts_rankdeck(launcher: Launcher, wheel: Path) -> None:
+def program_of(launcher: Launcher, wheel: Path) -> str:
     with zipfile.ZipFile(io.BytesIO(launcher_bytes(launcher, wheel, "0.1.0-abc"))) as archive:
         assert archive.namelist() == ["__main__.py"]
-        program = archive.read("__main__.py").decode()
-    names: dict[str, object] = {}
-    exec(compile(program.replace("sys.exit(main())", "found = main"), "__main__.py", "exec"), names)
-    from rankdeck.__main__ import main
+        return archive.read("__main__.py").decode()
 
-    assert names["found"] is main
+
+@pytest.mark.parametrize("launcher", LAUNCHERS, ids=lambda launcher: launcher.base)
+def test_what_it_runs_starts_rankdeck(launcher: Launcher, wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("rankdeck.__main__.main", lambda: 7)
+    with pytest.raises(SystemExit) as ended:
+        exec(compile(program_of(launcher, wheel), "__main__.py", "exec"), {})
+    assert ended.value.code == 7
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands for the Python of the version before")
+@pytest.mark.parametrize("is_updating", [False, True])
+def test_a_version_that_does_not_open_asks_for_the_way_back(wheel: Path, tmp_path: Path, is_updating: bool) -> None:
+    versions = tmp_path / "versions"
+    before, own = versions / "0.1.0-aaa", versions / "0.2.0-bbb"
+    for folder in (before, own):
+        (folder / "launchers").mkdir(parents=True)
+    asked = tmp_path / "asked"
+    python = before / "python" / "pythonw.exe"
+    python.parent.mkdir()
+    python.write_text(f'#!/bin/sh\nprintf "%s\\n" "$@" > "{asked}.new"; mv "{asked}.new" "{asked}"\n', encoding="utf-8")
+    python.chmod(0o755)
+    program = tmp_path / "program.py"
+    preamble = f"import sys\nsys.prefix = {str(own / 'python')!r}\nsys.modules['rankdeck'] = None\n"
+    program.write_text(preamble + program_of(LAUNCHERS[0], wheel), encoding="utf-8")
+    environment = {**os.environ, **({"RANKDECK_UPDATING": "1"} if is_updating else {})}
+    ended = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    if is_updating:
+        assert not asked.exists() and "rankdeck" in ended.stderr
+        return
+    deadline = time.monotonic() + 60
+    while not asked.exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    words = asked.read_text(encoding="utf-8").splitlines()
+    assert words[:3] == ["-I", str(own / "back.py"), "--ask"] and words[3].startswith("ModuleNotFoundError: ")
 
 
 def test_a_launcher_is_the_same_bytes_each_time(wheel: Path) -> None:

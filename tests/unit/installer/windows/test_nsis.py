@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from installer.windows.nsis import file_commands
+from installer.windows.nsis import SCRIPT, file_commands
 
 
 def test_each_file_is_listed_once_below_its_folder(tmp_path: Path) -> None:
@@ -22,3 +22,9 @@ def test_each_file_is_listed_once_below_its_folder(tmp_path: Path) -> None:
         f'SetOutPath "{partial}"',
         f'File "{tmp_path}/z.txt"',
     ]
+
+
+def test_the_start_menu_s_entry_has_the_id_of_the_window_s_process() -> None:
+    from app.views.window.app_identity import APP_ID
+
+    assert f'!define APP_ID "{APP_ID}"' in SCRIPT.read_text(encoding="utf-8")

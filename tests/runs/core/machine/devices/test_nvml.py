@@ -217,7 +217,7 @@ def test_who_uses_a_card_is_read_where_it_is_asked_for() -> None:
     )
     for program, shown in (
         (with_them, [[[False, True, 2 << 30], [True, True, 1 << 30], True], [[True, True, None], False]]),
-        (PROGRAM, [[None], [None]]),
+        (PROGRAM, [[True], [False]]),
     ):
         done = with_gpus(
             str(SCENARIOS / "processes.txt"), ["-c", program.replace("LOOK", "20.0") + f"    {code}\n"], speed=1

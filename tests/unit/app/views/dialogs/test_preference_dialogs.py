@@ -38,6 +38,11 @@ def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> Non
     with qtbot.waitSignal(dialog.task_progress_chosen) as progress:
         dialog.task_progress.click()
     assert progress.args == [False]
+    with qtbot.waitSignal(dialog.tray_icon_chosen) as tray:
+        dialog.tray_icon.click()
+    with qtbot.waitSignal(dialog.keep_awake_chosen) as awake:
+        dialog.keep_awake.click()
+    assert tray.args == [False] and awake.args == [False]
     buttons = dialog.findChildren(QAbstractButton)
     assert all(button.text() or button.accessibleName() for button in buttons)
     assert not any(button.isDefault() for button in dialog.findChildren(QPushButton))

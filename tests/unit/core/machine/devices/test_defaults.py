@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from core.machine.devices import Device, DeviceProcess, DeviceSample
@@ -136,3 +138,13 @@ def test_who_uses_a_card(
     busy: float | None, used_gib: float | None, processes: tuple[DeviceProcess, ...], said: str
 ) -> None:
     assert in_use_by(sample(card(0, 80), busy=busy, used_gib=used_gib, processes=processes)) == said
+
+
+def test_what_the_screen_keeps_does_not_count_as_a_cards_memory() -> None:
+    best, small = card(0, 8), card(1, 4)
+    samples = {one.uuid: sample(one) for one in (best, small)}
+    assert default_devices([best, small], samples, cuda_build=CUDA) == ("GPU-0", "GPU-1")
+    samples["GPU-1"] = replace(samples["GPU-1"], drives_screen=True)
+    assert default_devices([best, small], samples, cuda_build=CUDA) == ("GPU-0",)
+    reason = reasons_against([best, small], samples, cuda_build=CUDA)["GPU-1"]
+    assert reason == "3.5 GiB, beside the screen, is less than half of the best card"

@@ -1,0 +1,116 @@
+"""Card of Settings on updates: the address to ask, the last check's result, and the ways on and back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
+
+from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label, named
+from app.views.widgets.card import Card
+from app.views.widgets.field_row import ProblemLabel
+from core.errors import RankdeckError
+from core.updates.announcement import UpdateError, check_address
+
+MARGINS: Final = (16, 12, 16, 12)
+
+
+@dataclass(frozen=True, slots=True)
+class UpdateStatus:
+    """What the card shows.
+
+    Attributes:
+        address: The server; empty: none is asked.
+        text: The last check's result.
+        has_update: There is a newer version.
+        previous: The version that can be gone back to; empty: none.
+    """
+
+    address: str = ""
+    text: str = ""
+    has_update: bool = False
+    previous: str = ""
+
+
+NO_UPDATES: Final = UpdateStatus()
+
+
+class UpdateCard(Card):
+    """Tells what is wanted; `show_status` shows what came of it.
+
+    Signals:
+        address_chosen: Another address, checked; may be empty.
+        check_requested: The server is to be asked now.
+        update_requested: The newer version is to be shown.
+        back_requested: The version before is to be put in place.
+        resized: Another height is needed.
+    """
+
+    address_chosen = Signal(str)
+    check_requested = Signal()
+    update_requested = Signal()
+    back_requested = Signal()
+    resized = Signal()
+
+    def __init__(self, status: UpdateStatus, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._address = status.address
+        self.address = named(QLineEdit(status.address), "Address of updates")
+        self.address.setPlaceholderText("https://… (empty: never check)")
+        self.address.editingFinished.connect(self._on_edited)
+        self.check = _button("Check &now")
+        self.check.clicked.connect(self._on_check_clicked)
+        self.result: QLabel = muted_label()
+        self.problem = ProblemLabel()
+        self.update_button = _button("&What is new…")
+        self.update_button.clicked.connect(self.update_requested)
+        self.back = _button("Go &back…")
+        self.back.clicked.connect(self.back_requested)
+        address = lay_row(None, self.address, self.check, spacing=8, grow=self.address)
+        self._ways = QWidget()
+        lay_row(self._ways, self.update_button, self.back, None, spacing=8)
+        lay_column(
+            self, bold_label("Updates"), address, self.result, self.problem, self._ways, spacing=8, margins=MARGINS
+        )
+        self.show_status(status)
+
+    def show_status(self, status: UpdateStatus) -> None:
+        """Shows the last check's result."""
+        self.result.setText(status.text)
+        self.check.setEnabled(bool(self._address))
+        self.check.setText("Check &now")
+        self.update_button.setVisible(status.has_update)
+        self.back.setText(f"Go &back to {status.previous}…")
+        self.back.setVisible(bool(status.previous))
+        self._ways.setVisible(status.has_update or bool(status.previous))
+        self.resized.emit()
+
+    def _on_edited(self) -> None:
+        text = self.address.text().strip()
+        try:
+            address = check_address(text) if text else ""
+        except UpdateError as error:
+            self._show_problem(error)
+            return
+        self._show_problem(None)
+        if address != self._address:
+            self._address = address
+            self.address_chosen.emit(address)
+
+    def _on_check_clicked(self) -> None:
+        self.check.setEnabled(False)
+        self.check.setText("Checking…")
+        self.check_requested.emit()
+
+    def _show_problem(self, error: RankdeckError | None) -> None:
+        self.problem.set_problem(error)
+        self.result.setVisible(error is None)
+        self.resized.emit()
+
+
+def _button(text: str) -> QPushButton:
+    button = QPushButton(text)
+    button.setAutoDefault(False)
+    return button

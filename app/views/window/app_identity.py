@@ -1,0 +1,34 @@
+"""Identity of the program for the desktop: what its windows, toasts and pinned button belong to."""
+
+from __future__ import annotations
+
+import sys
+from typing import Final
+
+from PySide6.QtGui import QGuiApplication
+
+APP_ID: Final = "Rankdeck.Rankdeck"
+"""The same in `installer/windows/rankdeck.nsi`, which writes it into the Start menu's entry."""
+DESKTOP_NAME: Final = "rankdeck"
+
+
+def set_app_id() -> bool:
+    """Windows: makes windows and toasts Rankdeck's and not Python's. Before the first window.
+
+    Returns:
+        Whether Windows took it.
+
+    https://learn.microsoft.com/windows/win32/shell/appids
+    """
+    if sys.platform == "win32":
+        import ctypes
+
+        answer = ctypes.WinDLL("shell32").SetCurrentProcessExplicitAppUserModelID(ctypes.c_wchar_p(APP_ID))
+        return int(answer) == 0
+    return False
+
+
+def set_desktop_name() -> None:
+    """Linux: the name by which panels find the program's entry, icon and notifications."""
+    if sys.platform == "linux":
+        QGuiApplication.setDesktopFileName(DESKTOP_NAME)

@@ -1,0 +1,168 @@
+"""Icon in the system's tray: the state of live runs, *Stop* and *Open*, and the messages of the tray."""
+
+from __future__ import annotations
+
+import functools
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, QRectF, Qt, Signal
+from PySide6.QtGui import QAction, QColor, QIcon, QPainter, QPixmap
+from PySide6.QtWidgets import QMenu, QSystemTrayIcon
+
+from app.state.task_progress import TaskState
+from app.state.tray_status import IDLE, TrayStatus
+
+if TYPE_CHECKING:
+    from app.state.run_news import RunNews
+
+SHOWN_MS: Final = 15_000
+SIZES: Final = (16, 24, 32, 48)
+"""Of the icon, for 100 to 300 %."""
+_DOT: Final = 0.46
+"""The size of the mark on the icon."""
+_COLOURS: Final = {
+    TaskState.NORMAL: QColor("#35c49a"),
+    TaskState.BUSY: QColor("#35c49a"),
+    TaskState.PAUSED: QColor("#e9ab2f"),
+    TaskState.ERROR: QColor("#e0452c"),
+}
+"""Seen on light and dark task bars alike; the mark's white ring parts it from the icon."""
+_ICONS: Final = {
+    "success": QSystemTrayIcon.MessageIcon.Information,
+    "warning": QSystemTrayIcon.MessageIcon.Warning,
+    "error": QSystemTrayIcon.MessageIcon.Critical,
+}
+
+
+class Tray(QObject):
+    """There while a run is live or a message is unread; away otherwise.
+
+    Signals:
+        opened: The window is to come forward.
+        message_opened: The newest message is to be followed.
+        stop_requested: The folder of a run.
+    """
+
+    opened = Signal()
+    message_opened = Signal()
+    stop_requested = Signal(object)
+
+    def __init__(self, icon: QIcon, parent: QObject | None = None) -> None:
+        super().__init__(parent)
+        self._icon = icon
+        self._tray: QSystemTrayIcon | None = None
+        self._menu: QMenu | None = None
+        self._status = IDLE
+        self._message = ""
+
+    @property
+    def icon(self) -> QSystemTrayIcon | None:
+        """Qt's icon; None before it was first needed."""
+        return self._tray
+
+    @property
+    def menu(self) -> QMenu | None:
+        """What a right click opens; None before it was first needed."""
+        return self._menu
+
+    @staticmethod
+    def is_available() -> bool:
+        """Whether this desktop has a tray."""
+        return QSystemTrayIcon.isSystemTrayAvailable()
+
+    def show_status(self, status: TrayStatus) -> None:
+        """Shows what runs do; the same as before costs nothing."""
+        if status != self._status:
+            self._status = status
+            self._show()
+
+    def show_message(self, news: RunNews) -> None:
+        """Shows a message beside the icon, which stays until `clear`."""
+        self._message = news.title
+        self._show()
+        if self._tray is not None:
+            self._tray.showMessage(news.title, news.text, _ICONS[news.kind], SHOWN_MS)
+
+    def clear(self) -> None:
+        """The window was looked at: nothing is unread."""
+        if self._message:
+            self._message = ""
+            self._show()
+
+    def close(self) -> None:
+        """Takes the icon away."""
+        self._status, self._message = IDLE, ""
+        self._show()
+        if self._menu is not None:
+            self._menu.deleteLater()
+            self._menu = None
+
+    def _show(self) -> None:
+        status = self._status
+        if not status.runs and not self._message:
+            if self._tray is not None:
+                self._tray.hide()
+            return
+        tray = self._tray or self._make()
+        tray.setIcon(marked_icon(self._icon, status.look))
+        tray.setToolTip(status.tip if status.runs else self._message)
+        tray.show()
+
+    def _make(self) -> QSystemTrayIcon:
+        self._tray = tray = QSystemTrayIcon(self._icon, self)
+        self._menu = QMenu()
+        self._menu.aboutToShow.connect(self._fill)
+        self._fill()
+        tray.setContextMenu(self._menu)
+        tray.messageClicked.connect(self.message_opened)
+        tray.activated.connect(self._on_activated)
+        return tray
+
+    def _fill(self) -> None:
+        """The menu is made as it opens: what it says is true then, and does not change under the mouse."""
+        menu, status = self._menu, self._status
+        if menu is None:
+            return
+        menu.clear()
+        open_window = QAction("&Open Rankdeck", menu)
+        open_window.triggered.connect(self.opened)
+        menu.addAction(open_window)
+        menu.setDefaultAction(open_window)
+        if status.runs:
+            menu.addSeparator()
+        for run in status.runs:
+            menu.addAction(run.text.replace("&", "&&")).setEnabled(False)
+            if run.can_stop:
+                stop = menu.addAction(f"   Save and stop {run.name}".replace("&", "&&"))
+                stop.triggered.connect(functools.partial(self.stop_requested.emit, run.run_dir))
+        if status.more:
+            menu.addAction(f"and {status.more} more").setEnabled(False)
+
+    def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
+        if reason is QSystemTrayIcon.ActivationReason.Context:
+            return  # the menu
+        if self._message:
+            self.message_opened.emit()
+        else:
+            self.opened.emit()
+
+
+def marked_icon(icon: QIcon, look: TaskState) -> QIcon:
+    """The icon with a mark at its lower right in the colour of a state."""
+    colour = _COLOURS.get(look)
+    if colour is None:
+        return icon
+    marked = QIcon()
+    for size in SIZES:
+        pixmap = QPixmap(icon.pixmap(size).scaled(size, size))
+        painter = QPainter(pixmap)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        width = max(1.0, size / 16)
+        side = size * _DOT
+        spot = QRectF(size - side - width / 2, size - side - width / 2, side, side)
+        painter.setPen(Qt.GlobalColor.white)
+        painter.setBrush(colour)
+        painter.drawEllipse(spot)
+        painter.end()
+        marked.addPixmap(pixmap)
+    return marked

@@ -1,0 +1,187 @@
+"""Plan of an environment: the files that pip would install for it, and how large they are, before any is downloaded.
+
+pip is asked in two steps: PyTorch from the index that has its build, then the rest from the usual one. In the second
+step a file with nothing but PyTorch's metadata stands in for it, so that pip looks neither for another PyTorch nor for
+what the wrong build needs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import zipfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.environments.pip_environment import source_options
+from core.environments.pip_report import ReportError, Wheel, parse_report
+from core.environments.programs import EnvironmentFailedError, PipFailedError, run_pip
+from core.environments.wheel_sizes import WheelSize, measure_all
+from core.formatting import byte_size
+from core.held_files import read_utf8
+from core.machine.torch_builds import TorchSource
+
+TORCH: Final = "torch"
+_WHEELS_ONLY: Final = ("--only-binary", ":all:")
+_METADATA_ONLY: Final = ("--use-feature", "fast-deps")
+"""An index that does not have a wheel's metadata in a file of its own is asked for the end of the wheel."""
+_STAND_IN: Final = "stand-in"
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What to make.
+
+    Attributes:
+        folder: Where.
+        torch: The builds of PyTorch that suit this machine, best first.
+        requirements: What else pip is asked for.
+        extras: Names of Rankdeck's extras that are among them.
+        wheels: A folder of wheels to take everything from, without a network.
+        constraints: The versions that were tested.
+    """
+
+    folder: Path
+    torch: tuple[TorchSource, ...]
+    requirements: tuple[str, ...]
+    extras: tuple[str, ...]
+    wheels: Path | None
+    constraints: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What pip would install.
+
+    Attributes:
+        wheels: The files.
+        sizes: Of each of them.
+        python: Bytes of the environment's Python.
+    """
+
+    wheels: tuple[Wheel, ...]
+    sizes: tuple[WheelSize, ...]
+    python: int = 0
+
+    @property
+    def download(self) -> int:
+        """Bytes to download, as far as they are known."""
+        return sum(size.file or 0 for size in self.sizes if not size.is_local)
+
+    @property
+    def unknown(self) -> int:
+        """How many files to download have no known size."""
+        return sum(size.file is None for size in self.sizes if not size.is_local)
+
+    @property
+    def installed(self) -> int | None:
+        """Bytes of the finished environment; None where the content of a file is not known."""
+        known = [size.installed for size in self.sizes if size.installed is not None]
+        return sum(known) + self.python if len(known) == len(self.sizes) else None
+
+    @property
+    def text(self) -> str:
+        """ "Download: 2.6 GB in 38 files. Installed: 5.9 GB."; what is unknown is said to be."""
+        files = sum(not size.is_local for size in self.sizes)
+        if not files:
+            first = "Nothing is downloaded."
+        elif self.unknown == files:
+            first = f"Download: size unknown ({files} file{'' if files == 1 else 's'})."
+        elif self.unknown:
+            first = f"Download: more than {byte_size(self.download)} ({self.unknown} of {files} files of unknown size)."
+        else:
+            first = f"Download: {byte_size(self.download)} in {files} file{'' if files == 1 else 's'}."
+        installed = self.installed
+        return f"{first} Installed: {'size unknown' if installed is None else f'about {byte_size(installed)}'}."
+
+
+Report = Callable[[str], None]
+Cancelled = Callable[[], bool]
+
+
+def make_plan(
+    pip: Sequence[str], wanted: Wanted, folder: Path, python: int, report: Report, cancelled: Cancelled
+) -> Plan:
+    """Asks pip what it would install. Nothing is installed, and no wheel downloaded if the index has its metadata.
+
+    Args:
+        pip: The command: of a Python of the same version as the environment's.
+        wanted: What is to be made.
+        folder: For pip's log and temporary files.
+        python: Bytes of the environment's Python.
+        report: Called with each step, as text.
+        cancelled: Asked while pip runs.
+
+    Raises:
+        PipFailedError, EnvironmentFailedError: It cannot be made so; the sentence says why.
+        CancelledError: `cancelled`.
+    """
+    torch, stand_in = _find_torch(pip, wanted, folder, report, cancelled), folder / _STAND_IN
+    report("Looking for the other packages")
+    try:
+        requirement = f"{TORCH} @ {_write_stand_in(torch, stand_in).as_uri()}"
+        rest = _resolve(pip, [requirement, *wanted.requirements], wanted, None, folder, cancelled)
+    finally:
+        shutil.rmtree(stand_in, ignore_errors=True)
+    wheels = (torch, *(wheel for wheel in rest if wheel.name.lower() != TORCH))
+    report("Asking for sizes")
+    return Plan(wheels, measure_all(wheels, cancelled), python)
+
+
+def _find_torch(pip: Sequence[str], wanted: Wanted, folder: Path, report: Report, cancelled: Cancelled) -> Wheel:
+    """The first build that an index has."""
+    for number, source in enumerate(wanted.torch):
+        report(f"Looking for {source.label}")
+        try:
+            found = _resolve(pip, ["--no-deps", source.requirement], wanted, source.index, folder, cancelled)
+        except PipFailedError as error:
+            if number + 1 == len(wanted.torch) or not error.missing:
+                raise
+        else:
+            return found[0]
+    raise EnvironmentFailedError("There is no build of PyTorch to look for.", "Choose another build.")
+
+
+def _resolve(
+    pip: Sequence[str],
+    requirements: Sequence[str],
+    wanted: Wanted,
+    index: str | None,
+    folder: Path,
+    cancelled: Cancelled,
+) -> tuple[Wheel, ...]:
+    listing = folder / "report.json"
+    command = ["install", "--dry-run", "--ignore-installed", "--report", str(listing), *_WHEELS_ONLY, *_METADATA_ONLY]
+    constraints = ["-c", str(wanted.constraints)]
+    try:
+        source = source_options(wanted.wheels, index)
+        run_pip(pip, folder, [*command, *constraints, *source, *requirements], cancelled)
+        found = parse_report(read_utf8(listing))
+    except ReportError as error:
+        raise EnvironmentFailedError(f"{error}.", "Try again; if it happens again, report it.") from error
+    finally:
+        listing.unlink(missing_ok=True)
+    if not found:
+        raise EnvironmentFailedError("pip named no files.", "Try again; if it happens again, report it.")
+    return found
+
+
+def _write_stand_in(torch: Wheel, folder: Path) -> Path:
+    """A wheel with a package's metadata and nothing else."""
+    info = f"{TORCH}-{torch.version}.dist-info"
+    metadata = [
+        "Metadata-Version: 2.1",
+        f"Name: {TORCH}",
+        f"Version: {torch.version}",
+        *(f"Requires-Dist: {line}" for line in torch.requires),
+    ]
+    tag = f"py{sys.version_info[0]}-none-any"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / f"{TORCH}-{torch.version}-{tag}.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{info}/METADATA", "\n".join(metadata) + "\n")
+        archive.writestr(f"{info}/WHEEL", f"Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: {tag}\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return path

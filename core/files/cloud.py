@@ -1,0 +1,45 @@
+"""Cloud folders (OneDrive): which folders are uploaded, and files of which only the name is here.
+
+OneDrive uploads each checkpoint as it is written and holds it meanwhile; when space is short it takes a file's content
+away ("Files On-Demand"), and reading it then downloads it, or fails where OneDrive does not run.
+https://learn.microsoft.com/windows/win32/fileio/file-attribute-constants
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from pathlib import Path, PureWindowsPath
+from typing import Final
+
+_VARIABLES: Final = ("OneDrive", "OneDriveConsumer", "OneDriveCommercial")
+"""OneDrive puts its folders there; Desktop and Documents lie in one where their backup is on."""
+_NOT_HERE: Final = 0x1000 | 0x40000 | 0x400000
+"""FILE_ATTRIBUTE_OFFLINE, RECALL_ON_OPEN, RECALL_ON_DATA_ACCESS."""
+CLOUD_ERRORS: Final = frozenset((358, *range(362, 367), *range(374, 405)))
+"""ERROR_CLOUD_FILE_PROVIDER_NOT_RUNNING and its neighbours, ERROR_CLOUD_FILE_…, of WinError.h."""
+
+
+def cloud_folder(path: Path, environment: Mapping[str, str] = os.environ) -> str | None:
+    """The OneDrive folder that a path lies in; None where it lies in none."""
+    place = PureWindowsPath(str(path.absolute() if os.name == "nt" else path))
+    folders = (environment.get(name, "").strip() for name in _VARIABLES)
+    return next((folder for folder in folders if folder and place.is_relative_to(PureWindowsPath(folder))), None)
+
+
+def is_placeholder(path: Path) -> bool:
+    """Whether only the name of a file is on this machine; False where it cannot be looked at, and on other systems."""
+    try:
+        return is_not_here(getattr(path.stat(), "st_file_attributes", 0))
+    except (OSError, ValueError):
+        return False
+
+
+def is_not_here(attributes: int) -> bool:
+    """As `is_placeholder`, of Windows' attributes of a file."""
+    return bool(attributes & _NOT_HERE)
+
+
+def count_placeholders(paths: Iterable[Path]) -> int:
+    """How many of these files are placeholders."""
+    return sum(map(is_placeholder, paths))

@@ -1,0 +1,91 @@
+"""Held files: calls tried again for a moment while, on Windows, another program has a file open.
+
+A virus scanner, an indexer or a backup opens a file the instant it is written, often without sharing it. Opening,
+replacing, renaming or removing it is then refused, and a moment later not. POSIX refuses none of it.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import BinaryIO, Final, TypeVar
+
+T = TypeVar("T")
+
+HELD_LIMIT_S: Final = 2.0
+"""Scanners hold a small file for some ten milliseconds, a large one for a second."""
+BRIEFLY_S: Final = 0.1
+"""For callers who must not wait: the window's thread, the host between two messages."""
+IN_USE: Final = (32, 33, 1224)
+"""ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_USER_MAPPED_FILE."""
+_BUSY: Final = (5, *IN_USE, 145)
+"""ERROR_ACCESS_DENIED too: that is the error of replacing a file that another program has open; and
+ERROR_DIR_NOT_EMPTY, of removing a folder whose removed file is still held."""
+_FIRST_PAUSE_S: Final = 0.005
+_LAST_PAUSE_S: Final = 0.05
+_WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
+
+
+def is_sharing_violation(error: OSError) -> bool:
+    """True for a refusal that may pass when another process closes the file; never on POSIX.
+
+    Windows' own calls say which refusal it is; `open` goes through the C library, which only says "permission".
+    """
+    winerror = getattr(error, "winerror", None)
+    return _WINDOWS and (winerror in _BUSY or (winerror is None and error.errno == errno.EACCES))
+
+
+def retried(call: Callable[[], T], timeout_s: float = HELD_LIMIT_S) -> T:
+    """What `call` returns, tried again while another program has its file open.
+
+    Args:
+        call: Opens, reads, replaces, renames or removes; may be called any number of times.
+        timeout_s: How long to go on trying.
+
+    Raises:
+        OSError: As `call`; a sharing violation only after `timeout_s`.
+    """
+    deadline, pause_s = time.monotonic() + timeout_s, _FIRST_PAUSE_S
+    while True:
+        try:
+            return call()
+        except OSError as error:
+            if not is_sharing_violation(error) or time.monotonic() >= deadline:
+                raise
+        time.sleep(pause_s)
+        pause_s = min(2 * pause_s, _LAST_PAUSE_S)
+
+
+def open_binary(path: Path, mode: str = "rb", *, buffering: int = -1, timeout_s: float = HELD_LIMIT_S) -> BinaryIO:
+    """`Path.open` in a binary mode, as `retried`; opening for reading or appending loses nothing when done again."""
+    assert "b" in mode
+    return retried(lambda: path.open(mode, buffering), timeout_s)  # type: ignore[return-value]  # a binary mode
+
+
+def read_all(path: Path, timeout_s: float = HELD_LIMIT_S) -> bytes:
+    """`Path.read_bytes`, as `retried`."""
+    return retried(path.read_bytes, timeout_s)
+
+
+def read_utf8(path: Path, errors: str = "strict", timeout_s: float = HELD_LIMIT_S) -> str:
+    """`Path.read_text` in UTF-8, as `retried`."""
+    return retried(lambda: path.read_text(encoding="utf-8", errors=errors), timeout_s)
+
+
+def rename(source: Path, target: Path, timeout_s: float = HELD_LIMIT_S) -> None:
+    """`Path.rename`, as `retried`: a folder too is refused while a file in it is held."""
+    retried(lambda: source.rename(target), timeout_s)
+
+
+def remove_file(path: Path, timeout_s: float = HELD_LIMIT_S) -> None:
+    """`Path.unlink` of what may be missing, as `retried`."""
+    retried(lambda: path.unlink(missing_ok=True), timeout_s)
+
+
+def remove_folder(folder: Path, timeout_s: float = HELD_LIMIT_S) -> None:
+    """`shutil.rmtree`, as `retried`."""
+    retried(lambda: shutil.rmtree(folder), timeout_s)

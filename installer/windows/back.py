@@ -1,0 +1,114 @@
+"""The way back: puts the launchers of another version in place, and opens it.
+
+`back.py` in a version's folder is this file:
+
+    python\\python.exe -I back.py [--open] [--ask ERROR]
+
+The version is the one whose Python runs this. It needs nothing but that Python: the other version may not start.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+KEY: Final = r"Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck"
+LIMIT_S: Final = 60.0
+POLL_S: Final = 0.25
+_QUESTION: Final = 0x4 | 0x20 | 0x10000  # MB_YESNO | MB_ICONQUESTION | MB_SETFOREGROUND
+_STOP: Final = 0x10 | 0x10000  # MB_ICONSTOP | MB_SETFOREGROUND
+_YES: Final = 6
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Goes back; returns 1 if that was not possible, 2 if the person did not want to."""
+    parser = argparse.ArgumentParser(description="Goes back to this version of Rankdeck.")
+    parser.add_argument("--open", action="store_true", help="Open its window then.")
+    parser.add_argument("--ask", metavar="ERROR", help="Ask first, and say why: the error of the other version.")
+    options = parser.parse_args(arguments)
+    folder = Path(sys.prefix).parent
+    version = folder.name.rpartition("-")[0]
+    if options.ask is not None and not _wants_back(options.ask, version):
+        return 2
+    try:
+        put_in_place(folder, LIMIT_S)
+    except OSError as error:
+        _say(f"Rankdeck {version} could not be put back: {error}. Close Rankdeck and start its setup.")
+        return 1
+    _note(folder.name, version)
+    if options.open or options.ask is not None:
+        subprocess.Popen([str(folder.parents[1] / "Rankdeck.exe")], cwd=folder.parents[1])
+    return 0
+
+
+def put_in_place(folder: Path, limit_s: float) -> None:
+    """Replaces the launchers by those of a version, each in one step; one that runs is waited for.
+
+    Args:
+        folder: The version's.
+        limit_s: So long.
+
+    Raises:
+        OSError: One could not be replaced.
+    """
+    program, launchers = folder.parents[1], folder / "launchers"
+    deadline = time.monotonic() + limit_s
+    for source in sorted(path for path in launchers.rglob("*") if path.is_file()):
+        target = program / source.relative_to(launchers)
+        target.parent.mkdir(exist_ok=True)
+        new = target.with_name(f"{target.name}.back")
+        shutil.copyfile(source, new)
+        while True:
+            try:
+                new.replace(target)
+                break
+            except OSError:
+                if time.monotonic() > deadline:
+                    new.unlink()
+                    raise
+            time.sleep(POLL_S)
+
+
+def _note(name: str, version: str) -> None:
+    """Windows' list of programs names the version that starts."""
+    if sys.platform != "win32":
+        return
+    import winreg
+
+    access = winreg.KEY_READ | winreg.KEY_WRITE
+    with contextlib.suppress(OSError), winreg.OpenKey(winreg.HKEY_CURRENT_USER, KEY, 0, access) as key:
+        left = str(winreg.QueryValueEx(key, "VersionFolder")[0])
+        if left != name:
+            winreg.SetValueEx(key, "PreviousFolder", 0, winreg.REG_SZ, left)
+        winreg.SetValueEx(key, "VersionFolder", 0, winreg.REG_SZ, name)
+        winreg.SetValueEx(key, "DisplayVersion", 0, winreg.REG_SZ, version)
+
+
+def _wants_back(error: str, version: str) -> bool:
+    text = f"Rankdeck could not be opened:\n\n{error}\n\nGo back to version {version}?"
+    return _message(text, _QUESTION) == _YES
+
+
+def _say(text: str) -> None:
+    _message(text, _STOP)
+
+
+def _message(text: str, kind: int) -> int:
+    """A message box; a line where there is an output, as a setup gives one."""
+    if sys.platform != "win32" or sys.stdout is not None:
+        print(text, flush=True)
+        return _YES
+    import ctypes
+
+    return int(ctypes.windll.user32.MessageBoxW(None, text, "Rankdeck", kind))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
