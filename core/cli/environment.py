@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -146,6 +147,9 @@ def _remove_all(arguments: argparse.Namespace, parents: Sequence[Path], terminal
     for one in found.values():
         remove(one)
         terminal.say(f"Removed: {one.name}")
+    for folder in {*parents, *(one.folder.parent for one in found.values())}:
+        with contextlib.suppress(OSError):  # holds other things, or is not there
+            folder.rmdir()
     return 0
 
 

@@ -424,6 +424,8 @@ Section "-un.Files"
   RMDir /r "$INSTDIR\versions"
   Delete "$INSTDIR\uninstall.exe"
   RMDir "$INSTDIR"
+  Delete "$LOCALAPPDATA\Rankdeck\setup.log"
+  RMDir "$LOCALAPPDATA\Rankdeck" ; only if it is empty: no run, no setting
   DeleteRegKey HKCU "${KEY}"
 SectionEnd
 

@@ -110,7 +110,7 @@ def test_all_are_removed_also_the_chosen_one_on_another_drive(
     assert chosen_environment() == read_environment(other / "c")
     assert main(["environment", "remove", "--all", "--folder", str(here)]) == 0
     assert capsys.readouterr().out.split("\n")[:3] == ["Removed: a", "Removed: b", "Removed: c"]
-    assert not list(here.iterdir()) and list(other.iterdir()) == [kept.folder]
+    assert not here.exists() and list(other.iterdir()) == [kept.folder]
     assert chosen_environment() is None and not choice_file().exists()
     assert main(["environment", "remove", "--all", "--folder", str(here)]) == 0
 
