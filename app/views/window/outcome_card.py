@@ -80,7 +80,7 @@ class OutcomeCard(Message):
         self.resume = OutlinedButton()
         self.balance = OutlinedButton("Stop and balance…")
         self.balance.setToolTip("Save a checkpoint, stop, and choose how to resume with load balancing")
-        self.halve = OutlinedButton()
+        self.halve = OutlinedButton("Resume with a smaller micro-batch")  # the number is put in when it is known
         self.halve.setToolTip("Save a checkpoint, stop, and resume from it at once; the global batch stays the same")
         finished = (self.show_log, self.show_folder, self.copy_path, self.export, self.resume)
         buttons = (*finished, self.balance, self.halve)

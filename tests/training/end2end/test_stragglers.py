@@ -26,9 +26,6 @@ pytestmark = [
 
 RECIPE = str(Path(__file__).parents[2] / "helpers" / "recipes" / "unequal")
 LIMIT_S = 120.0
-BUSY = 4
-"""Other programs on a rank's core. With a single one the system may give both ranks equally little: other tests that
-run on this machine then move to the other rank's core."""
 
 
 def make_unequal(folder: Path, mode: str, options: dict[str, Any], **settings: Any) -> RunStore:
@@ -88,28 +85,56 @@ def test_a_slower_device_is_named_with_what_load_balancing_would_bring(tmp_path:
     assert "load balancing" in alert["window_step"] and "--" not in alert["window_step"]
 
 
+BUSY_PROGRAM = """
+import time
+while True:
+    end = time.monotonic() + 0.06
+    while time.monotonic() < end:
+        pass
+    time.sleep(0.03)
+"""
+
+
 @contextmanager
 def busy_program(core: int) -> Iterator[int]:
-    """A program that computes on one core; Linux may share a core out by sessions, so it has one of its own."""
-    argv = [sys.executable, "-c", "while True: pass"]
-    with subprocess.Popen(argv, start_new_session=True, preexec_fn=lambda: os.sched_setaffinity(0, {core})) as program:
+    """A program that computes on one core for two thirds of the time, before all others."""
+
+    def take_core() -> None:
+        os.sched_setaffinity(0, {core})
+        put_first(0)
+
+    with subprocess.Popen([sys.executable, "-c", BUSY_PROGRAM], preexec_fn=take_core) as program:
         try:
             yield program.pid
         finally:
             program.kill()
 
 
-def pin(pid: int, core: int) -> None:
-    """All threads of a process to one core."""
-    for thread in Path(f"/proc/{pid}/task").iterdir():
-        os.sched_setaffinity(int(thread.name), {core})
+def put_first(thread: int) -> None:
+    """Lets a thread run before all others: what else this machine does must not count in a test."""
+    os.sched_setscheduler(thread, os.SCHED_RR, os.sched_param(1))
+
+
+def may_put_first() -> bool:
+    try:
+        put_first(0)
+    except PermissionError:
+        return False
+    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+    return True
+
+
+def threads(pid: int) -> list[int]:
+    return [int(thread.name) for thread in Path(f"/proc/{pid}/task").iterdir()]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="processes are pinned to cores as Linux does it")
-def test_a_device_beside_other_programs_is_named_with_them(tmp_path: Path) -> None:
+def test_a_device_beside_another_program_is_named_with_it(tmp_path: Path) -> None:
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) < 2:
         pytest.skip("each rank needs a core of its own")
+    if not may_put_first():
+        pytest.skip("only root may put a program first, and beside other tests nothing else is certain")
     store = make_unequal(tmp_path / "run", "ddp", {"n_embd": 96}, batch_size=16)
     with ExitStack() as beside:
         pids = list[int]()
@@ -118,14 +143,17 @@ def test_a_device_beside_other_programs_is_named_with_them(tmp_path: Path) -> No
             if not pids and any(line["step"] >= 20 for line in lines(store, "step")):
                 ranks = processes(store)
                 for rank in (0, 1):
-                    pin(ranks[rank].pid, cores[rank])
-                pids.extend(beside.enter_context(busy_program(cores[1])) for _ in range(BUSY))
+                    for thread in threads(ranks[rank].pid):
+                        os.sched_setaffinity(thread, {cores[rank]})
+                for thread in threads(ranks[0].pid):
+                    put_first(thread)
+                pids.append(beside.enter_context(busy_program(cores[1])))
             return any(line["reason"] == "program" for line in lines(store, "alert") if line["kind"] == "straggler")
 
         stopped_after(store, is_named)
     alert = next(line for line in lines(store, "alert") if line["kind"] == "straggler" and line["reason"] == "program")
     assert alert["ranks"] == [1] and alert["lost"] > 0.1
-    assert any(f"(process {pid})" in alert["cause"] for pid in pids), alert["cause"]
+    assert f"(process {pids[0]})" in alert["cause"], alert["cause"]
     assert "Close other programs" in alert["next_step"]
 
 
