@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +13,7 @@ import pytest
 
 from core.client import stop_run
 from core.run_folder.store import RunStore
-from tests.helpers.hosted_run import host, lines, make_run, processes, write_text
+from tests.helpers.hosted_run import host, lines, make_run, write_text
 
 pytestmark = [
     pytest.mark.slow,
@@ -83,78 +80,6 @@ def test_a_slower_device_is_named_with_what_load_balancing_would_bring(tmp_path:
     assert alert["gain"] > 0.1 and "--balance measured" in alert["next_step"]
     assert alert["reason"] == "slower" and "more than the others" in alert["cause"]
     assert "load balancing" in alert["window_step"] and "--" not in alert["window_step"]
-
-
-BUSY_PROGRAM = """
-import time
-while True:
-    end = time.monotonic() + 0.06
-    while time.monotonic() < end:
-        pass
-    time.sleep(0.03)
-"""
-
-
-@contextmanager
-def busy_program(core: int) -> Iterator[int]:
-    """A program that computes on one core for two thirds of the time, before all others."""
-
-    def take_core() -> None:
-        os.sched_setaffinity(0, {core})
-        put_first(0)
-
-    with subprocess.Popen([sys.executable, "-c", BUSY_PROGRAM], preexec_fn=take_core) as program:
-        try:
-            yield program.pid
-        finally:
-            program.kill()
-
-
-def put_first(thread: int) -> None:
-    """Lets a thread run before all others: what else this machine does must not count in a test."""
-    os.sched_setscheduler(thread, os.SCHED_RR, os.sched_param(1))
-
-
-def may_put_first() -> bool:
-    try:
-        put_first(0)
-    except PermissionError:
-        return False
-    os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
-    return True
-
-
-def threads(pid: int) -> list[int]:
-    return [int(thread.name) for thread in Path(f"/proc/{pid}/task").iterdir()]
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="processes are pinned to cores as Linux does it")
-def test_a_device_beside_another_program_is_named_with_it(tmp_path: Path) -> None:
-    cores = sorted(os.sched_getaffinity(0))
-    if len(cores) < 2:
-        pytest.skip("each rank needs a core of its own")
-    if not may_put_first():
-        pytest.skip("only root may put a program first, and beside other tests nothing else is certain")
-    store = make_unequal(tmp_path / "run", "ddp", {"n_embd": 96}, batch_size=16)
-    with ExitStack() as beside:
-        pids = list[int]()
-
-        def is_named() -> bool:
-            if not pids and any(line["step"] >= 20 for line in lines(store, "step")):
-                ranks = processes(store)
-                for rank in (0, 1):
-                    for thread in threads(ranks[rank].pid):
-                        os.sched_setaffinity(thread, {cores[rank]})
-                for thread in threads(ranks[0].pid):
-                    put_first(thread)
-                pids.append(beside.enter_context(busy_program(cores[1])))
-            return any(line["reason"] == "program" for line in lines(store, "alert") if line["kind"] == "straggler")
-
-        stopped_after(store, is_named)
-    alert = next(line for line in lines(store, "alert") if line["kind"] == "straggler" and line["reason"] == "program")
-    assert alert["ranks"] == [1] and alert["lost"] > 0.1
-    assert f"(process {pids[0]})" in alert["cause"], alert["cause"]
-    assert "Close other programs" in alert["next_step"]
 
 
 @pytest.mark.parametrize(("mode", "stage"), [("fsdp", 1), ("zero", 3)])

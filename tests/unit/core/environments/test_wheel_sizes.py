@@ -55,8 +55,8 @@ class Handler(BaseHTTPRequestHandler):
             self.send_header("Content-Length", str(end - start))
         self.end_headers()
         if server.ranges:  # a whole file is not read to its end: nothing here waits for that
+            server.sent += end - start  # before who asked has it, and looks
             self.wfile.write(server.content[start:end])
-            server.sent += end - start
 
     def log_message(self, *_: object) -> None:
         pass
