@@ -425,6 +425,8 @@ Section "-un.Files"
   Delete "$INSTDIR\uninstall.exe"
   RMDir "$INSTDIR"
   Delete "$LOCALAPPDATA\Rankdeck\setup.log"
+  RMDir /r "$LOCALAPPDATA\Rankdeck\open-windows"
+  RMDir "$LOCALAPPDATA\Rankdeck\runs"
   RMDir "$LOCALAPPDATA\Rankdeck" ; only if it is empty: no run, no setting
   DeleteRegKey HKCU "${KEY}"
 SectionEnd
