@@ -116,10 +116,11 @@ def wait_until_ended(children: Sequence[Child], limit_s: float | None, waiting: 
     while any(child.poll() is None for child in children):
         waiting()
         if any(child.poll() not in (None, 0) for child in children):
-            return
+            break
         if deadline is not None and time.monotonic() >= deadline:
-            return
+            break
         time.sleep(_POLL_S)
+    waiting()  # what was written last, just before the end
 
 
 def read_answer(child: Child) -> Answer:

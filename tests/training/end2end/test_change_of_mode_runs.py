@@ -176,7 +176,8 @@ def check_curves(store: RunStore, attempts: int) -> None:
         losses = [sum(line["loss"] for line in part) / len(part) for part in (before, after)]
         assert losses[1] < min(losses[0] + 0.3, first_loss - 0.5), (attempt, losses, first_loss)
         newest = max(before, key=lambda line: line["step"])  # ranks that train alone stop at steps of their own
-        assert after[0]["lr"] == pytest.approx(newest["lr"], rel=0.05), (attempt, newest, after[0])
+        # Independent ranks on a busy machine are some steps apart; a new warm-up would be at a fifth of the rate.
+        assert after[0]["lr"] == pytest.approx(newest["lr"], rel=0.25), (attempt, newest, after[0])
         tokens = [max(line["tokens_seen"] for line in before), min(line["tokens_seen"] for line in after)]
         assert tokens[0] < tokens[1] or len({line["rank"] for line in before}) > 1
     assert store.state().step == store.state().total_steps == max(line["step"] for line in steps)
