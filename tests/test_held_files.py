@@ -37,7 +37,7 @@ OTHERS: Final = {
     "core/machine/interpreters.py": "other programs' environments: one that cannot be read is left out",
     "core/doctor/pc_tests.py": "looks whether a file is refused",
     "core/cli/entry.py": "the log of a failure",
-    # New files, which nobody knows yet
+    # New files, which no other program knows yet
     "core/export/tables.py": "a new table",
     "core/export/tensorboard.py": "new event files",
     "core/files/atomic.py": "in `retried`",

@@ -47,9 +47,8 @@ class EnvironmentControl(QObject):
         self._sizes_stop = threading.Event()
         self.dialog: EnvironmentDialog | None = None
         own = importlib.util.find_spec("torch") is not None  # finds, does not import
-        explain(
-            window.actions_.environment, "The Python that runs this window trains: it has PyTorch." if own else None
-        )
+        why_not = "This window's Python has PyTorch, so runs are trained with it." if own else None
+        explain(window.actions_.environment, why_not)
         window.actions_.environment.triggered.connect(self.open)
         window.welcome.set_up.clicked.connect(self.open)
         window.welcome.set_up_another.clicked.connect(self.open)
@@ -180,7 +179,7 @@ def find_sizes(
 
     Args:
         parent: Where environments are kept.
-        extras: What is to be in it.
+        extras: Names of its extras.
         wheels: A folder to take everything from.
         driver: The NVIDIA driver.
         cancelled: Asked meanwhile; both are empty then.

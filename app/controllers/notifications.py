@@ -26,7 +26,7 @@ class Notifications(QObject):
     """Watches every run of the list, not only the shown one.
 
     Signals:
-        stop_requested: The folder of a run that is to be stopped.
+        stop_requested: Stop the run in this folder.
     """
 
     stop_requested = Signal(object)

@@ -54,7 +54,7 @@ class Updating(QObject):
     ) -> None:
         super().__init__(parent)
         self._window, self._settings, self._runner, self._live_runs = window, settings, runner, live_runs
-        self._own = OperationRunner(self)  # a download must not hold up what else is to be looked at
+        self._own = OperationRunner(self)  # a download must not delay other questions
         self._announcement: Announcement | None = None
         self._installation: Installation | None = None
         self._stop: threading.Event | None = None

@@ -30,7 +30,7 @@ class UpdateCheck:
     problem: str = ""
 
     def is_due(self, now: float) -> bool:
-        """Whether the server is to be asked again; also where the clock has been set back."""
+        """Whether to ask the server again; also where the clock has been set back."""
         return not 0 <= now - self.checked < CHECK_EVERY_S
 
     def as_kept(self) -> dict[str, Any]:

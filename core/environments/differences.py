@@ -13,6 +13,7 @@ from typing import Final
 from core.environments.record import RECORD, Environment, executable_in, list_environments, read_environment
 from core.formatting import listed
 from core.held_files import read_utf8
+from core.machine.packages import plain_name
 from core.training_python import package_folder, training_python
 
 _PIN: Final = re.compile(r"^([A-Za-z0-9][\w.-]*)==([^\s;]+)(?:\s*;\s*(.*))?$", re.MULTILINE)
@@ -62,7 +63,7 @@ def find_suitable(parent: Path, name: str, extras: Iterable[str]) -> Environment
     Args:
         parent: The folder of environments.
         name: What one of this build is called; "NAME-2" and so on are others of it.
-        extras: What is to be in it.
+        extras: Names of its extras.
     """
     wanted = set(extras)
     for one in list_environments(parent):
@@ -96,7 +97,7 @@ def parse_pins(constraints: str, system: str = sys.platform) -> dict[str, str]:
     for name, version, marker in _PIN.findall(constraints):
         wanted = _SYSTEM.search(marker)
         if wanted is None or wanted[1] == system:
-            pins[_plain(name)] = version
+            pins[plain_name(name)] = version
     return pins
 
 
@@ -108,9 +109,9 @@ def compare(installed: Mapping[str, str], pins: Mapping[str, str]) -> tuple[Diff
         pins: As `parse_pins` gives them.
     """
     found = [
-        Difference(name, version, pins[_plain(name)])
+        Difference(name, version, pins[plain_name(name)])
         for name, version in installed.items()
-        if _plain(name) in pins and version.partition("+")[0] != pins[_plain(name)]
+        if plain_name(name) in pins and version.partition("+")[0] != pins[plain_name(name)]
     ]
     return tuple(sorted(found, key=lambda one: (one.package not in _IMPORTANT, one.package.lower())))
 
@@ -124,8 +125,3 @@ def differences_text(differences: Iterable[Difference]) -> str:
     tested = listed([one.tested for one in found[:_SHOWN]])
     more = f" {len(found) - _SHOWN} more packages differ." if len(found) > _SHOWN else ""
     return f"It has {has}; this Rankdeck is tested with {tested}.{more}"
-
-
-def _plain(name: str) -> str:
-    """A name as pip compares it (PEP 503)."""
-    return re.sub(r"[-_.]+", "-", name).lower()

@@ -108,7 +108,7 @@ def make_plan(
 
     Args:
         pip: The command: of a Python of the same version as the environment's.
-        wanted: What is to be made.
+        wanted: The environment to make.
         folder: For pip's log and temporary files.
         python: Bytes of the environment's Python.
         report: Called with each step, as text.

@@ -14,7 +14,7 @@ from core.environments.plan import Wanted
 from core.errors import PreflightError, UsageError
 from core.formatting import listed
 from core.held_files import read_utf8
-from core.machine.packages import find_dependencies, find_extras
+from core.machine.packages import find_dependencies, find_extras, plain_name
 from core.machine.torch_builds import NvidiaDriver, TorchSource, choose_build, pinned_torch_version, torch_sources
 from core.paths import PACKAGE_FOLDER
 
@@ -88,4 +88,4 @@ def _tag(build: str, driver: NvidiaDriver | None) -> str:
 
 def _name(requirement: str) -> str:
     found = _NAME.match(requirement.strip())
-    return "" if found is None else re.sub(r"[-_.]+", "-", found[0]).lower()
+    return "" if found is None else plain_name(found[0])

@@ -50,7 +50,7 @@ class WheelSize:
 
 
 def local_path(wheel: Wheel) -> Path | None:
-    """Where a wheel lies on this machine; None where it is to be downloaded."""
+    """Where a wheel lies on this machine; None for one on a server."""
     parts = urlsplit(wheel.url)
     return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 

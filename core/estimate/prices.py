@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
-from core.errors import ConfigError, RankdeckError
-from core.files.atomic import read_json, write_atomic
-from core.paths import default_runs_dir
-from core.records import Limits, RecordError, read_record
+from core.errors import ConfigError
+from core.files.kept_settings import keep_settings, read_settings
+from core.records import Limits
 
 _FILE: Final = "prices.json"
 _FORMAT: Final = "rankdeck-prices"
@@ -84,10 +82,7 @@ NO_PRICES: Final = Prices()
 
 def read_prices() -> Prices:
     """What was kept; no prices where there is nothing."""
-    try:
-        return read_record(Prices, read_json(default_runs_dir() / _FILE))
-    except (RecordError, RankdeckError, OSError):
-        return NO_PRICES
+    return read_settings(_FILE, NO_PRICES)
 
 
 def keep_prices(prices: Prices) -> None:
@@ -96,9 +91,4 @@ def keep_prices(prices: Prices) -> None:
     Raises:
         RankdeckError: The folder of runs cannot be written.
     """
-    folder = default_runs_dir()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RankdeckError(f"{folder} could not be made: {error}.", "Check its permissions.") from None
-    write_atomic(folder / _FILE, json.dumps({"format": _FORMAT, "version": 1, **asdict(prices)}, indent=1) + "\n")
+    keep_settings(_FILE, _FORMAT, prices)

@@ -75,5 +75,6 @@ def drives_among(places: Iterable[tuple[str, str]]) -> list[Drive]:
         except OSError:  # a card reader without a card
             continue
         if usage.total >= SMALLEST and os.access(name, os.W_OK):
+            # One drive may be mounted in several places; subvolumes of it have other numbers, but the same room.
             found.setdefault((usage.total, usage.free), Drive(Path(name), usage.free, usage.total))
     return sorted(found.values(), key=lambda drive: str(drive.root))

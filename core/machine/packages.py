@@ -160,9 +160,9 @@ def choose_extras(
     Returns:
         Names of extras, and the packages that are in none of them.
     """
-    left = {_plain(name): name for name in packages}
+    left = {plain_name(name): name for name in packages}
     holds = {
-        name: {_plain(found[1]) for line in held if (found := _NAME.match(line))}
+        name: {plain_name(found[1]) for line in held if (found := _NAME.match(line))}
         for name, held in extras.items()
         if name not in _NOT_OFFERED
     }
@@ -210,6 +210,6 @@ def _is_in(python: TrainingPython, name: str) -> bool:
         return False
 
 
-def _plain(name: str) -> str:
+def plain_name(name: str) -> str:
     """A name as pip compares it (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Final
 
 import psutil
 
-from core.errors import RankdeckError
-from core.files.atomic import read_json, write_atomic
-from core.paths import default_runs_dir
-from core.records import RecordError, read_record
+from core.files.kept_settings import keep_settings, read_settings
 
 BATTERY_NOTE: Final = (
     "This PC runs on its battery. Plug it in: GPUs are slower on a battery, and a run stops when it is empty."
@@ -45,11 +41,8 @@ class Battery:
 
 
 def read_power_settings() -> PowerSettings:
-    """What was kept, in the folder of runs as prices are; the defaults where there is nothing."""
-    try:
-        return read_record(PowerSettings, read_json(default_runs_dir() / _FILE))
-    except (RecordError, RankdeckError, OSError):
-        return PowerSettings()
+    """What was kept; the defaults where there is nothing."""
+    return read_settings(_FILE, PowerSettings())
 
 
 def keep_power_settings(settings: PowerSettings) -> None:
@@ -58,12 +51,7 @@ def keep_power_settings(settings: PowerSettings) -> None:
     Raises:
         RankdeckError: The folder of runs cannot be written.
     """
-    folder = default_runs_dir()
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise RankdeckError(f"{folder} could not be made: {error}.", "Check its permissions.") from None
-    write_atomic(folder / _FILE, json.dumps({"format": _FORMAT, "version": 1, **asdict(settings)}, indent=1) + "\n")
+    keep_settings(_FILE, _FORMAT, settings)
 
 
 def read_battery() -> Battery | None:

@@ -74,7 +74,7 @@ def tell_opened(installation: Installation) -> None:
 
 
 def start_setup(setup: Path) -> None:
-    """Starts a setup that outlives this window, which is to be closed now.
+    """Starts a setup that outlives this window; close the window next.
 
     Raises:
         RankdeckError: Windows does not start it.

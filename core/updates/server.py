@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from core.errors import full_stop
 from core.files.atomic import explained, replace_with_retry, sha256_file
 from core.formatting import byte_size
-from core.held_files import open_binary
+from core.held_files import open_binary, remove_file
 from core.paths import data_folder
 from core.updates.announcement import Announcement, Setup, UpdateError, check_address, read_announcement
 
@@ -89,7 +89,7 @@ def download(announcement: Announcement, folder: Path, report: Report, stopped: 
     with explained(f"{folder} could not be written"):
         folder.mkdir(parents=True, exist_ok=True)
         for earlier in folder.glob("Rankdeck-Setup-*"):
-            earlier.unlink()
+            remove_file(earlier)
     if shutil.disk_usage(folder).free < setup.bytes + SPARE_BYTES:
         raise UpdateError(f"The setup has {byte_size(setup.bytes)}; {folder} has no room for it.", "Free some space.")
     part = target.with_suffix(".part")

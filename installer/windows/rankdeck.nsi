@@ -426,6 +426,9 @@ Section "-un.Files"
   RMDir "$INSTDIR"
   Delete "$LOCALAPPDATA\Rankdeck\setup.log"
   RMDir /r "$LOCALAPPDATA\Rankdeck\open-windows"
+  RMDir /r "$LOCALAPPDATA\Rankdeck\updates" ; setups that the window has downloaded
+  Delete "$LOCALAPPDATA\Rankdeck\logs\update.log"
+  RMDir "$LOCALAPPDATA\Rankdeck\logs"
   RMDir "$LOCALAPPDATA\Rankdeck\runs"
   RMDir "$LOCALAPPDATA\Rankdeck" ; only if it is empty: no run, no setting
   DeleteRegKey HKCU "${KEY}"

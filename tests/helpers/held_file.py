@@ -23,7 +23,7 @@ if sys.platform == "win32":
 
     @contextmanager
     def held(path: Path) -> Iterator[None]:
-        """Has the file open and shares it with nobody, until the block is left."""
+        """Holds the file open without sharing it until the block is left."""
         handle = _open(path)
         try:
             yield

@@ -1,6 +1,6 @@
 """A server with TLS whose certificate is out of date, as it looks from a PC whose clock is years off.
 
-The key and its certificates are for these tests alone; they are for 127.0.0.1 and nobody trusts them.
+The key and its certificates are for these tests alone; they are for 127.0.0.1, and no system trusts them.
 """
 
 from __future__ import annotations

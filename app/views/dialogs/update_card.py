@@ -42,9 +42,9 @@ class UpdateCard(Card):
 
     Signals:
         address_chosen: Another address, checked; may be empty.
-        check_requested: The server is to be asked now.
-        update_requested: The newer version is to be shown.
-        back_requested: The version before is to be put in place.
+        check_requested: Ask the server now.
+        update_requested: Show the newer version.
+        back_requested: Go back to the version before.
         resized: Another height is needed.
     """
 

@@ -27,7 +27,7 @@ class UpdateDialog(QDialog):
         why_not: Why it cannot be installed from here; empty where it can.
 
     Signals:
-        update_requested: The setup is to be downloaded and started.
+        update_requested: Download the setup and start it.
         stop_requested: The download is to stop.
     """
 

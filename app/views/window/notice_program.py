@@ -1,39 +1,44 @@
-"""Notice program: shows one notification and says whether it was clicked; a part of `rankdeck selftest`.
+"""Notice program: shows one notification as the window does, and says whether it was clicked.
 
 ``python -m app.views.window.notice_program SECONDS`` prints a JSON object: whether the system takes notifications, and
-whether the person clicked this one in that time.
+whether the person clicked this one in that time. A part of `rankdeck selftest`.
 """
 
 from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 from PySide6.QtCore import QTimer
-from PySide6.QtWidgets import QApplication, QStyle, QSystemTrayIcon
+from PySide6.QtWidgets import QApplication
+
+from app.state.run_news import RunNews
+from app.views.style.icons import app_icon
+from app.views.window.app_identity import set_app_id, set_desktop_name
+from app.views.window.outside_notice import OutsideNotices
+from app.views.window.tray import Tray
+
+NEWS = RunNews(Path(), "success", "Rankdeck self-test", "Click this notification.")
 
 
 def main(seconds: float) -> int:
     """Shows it; returns 0 however it went."""
+    set_app_id()
     application = QApplication([])
-    if not QSystemTrayIcon.isSystemTrayAvailable():
-        print(json.dumps({"available": False, "clicked": False}), flush=True)
-        return 0
-    clicked = False
-
-    def on_clicked() -> None:
-        nonlocal clicked
-        clicked = True
-        application.quit()
-
-    tray = QSystemTrayIcon(application.style().standardIcon(QStyle.StandardPixmap.SP_ComputerIcon))
-    tray.messageClicked.connect(on_clicked)
-    tray.show()
-    tray.showMessage("Rankdeck self-test", "Click this notification.", QSystemTrayIcon.MessageIcon.Information)
-    QTimer.singleShot(int(seconds * 1000), application.quit)
-    application.exec()
-    tray.hide()
-    print(json.dumps({"available": True, "clicked": clicked}), flush=True)
+    set_desktop_name()
+    clicked: list[object] = []
+    tray = Tray(app_icon())
+    notices = OutsideNotices(tray)
+    notices.clicked.connect(clicked.append)
+    notices.clicked.connect(application.quit)
+    is_taken = notices.show(NEWS)
+    if is_taken:
+        QTimer.singleShot(int(seconds * 1000), application.quit)
+        application.exec()
+    notices.close()
+    tray.close()
+    print(json.dumps({"available": is_taken, "clicked": bool(clicked)}), flush=True)
     return 0
 
 

@@ -46,13 +46,13 @@ class OutsideNotices(QObject):
         self._calls: set[QProcess] = set()
         self._listens = False
 
-    def show(self, news: RunNews) -> None:
-        """Shows news."""
+    def show(self, news: RunNews) -> bool:
+        """Shows news; False where this system takes none."""
         if self._tray.is_available():
             self._newest = news
             self._tray.show_message(news)
-        elif sys.platform == "linux" and os.environ.get("DBUS_SESSION_BUS_ADDRESS"):
-            self._send(news)
+            return True
+        return sys.platform == "linux" and bool(os.environ.get("DBUS_SESSION_BUS_ADDRESS")) and self._send(news)
 
     def close(self) -> None:
         """Ends what is under way."""
@@ -64,10 +64,10 @@ class OutsideNotices(QObject):
         if self._newest is not None:
             self.clicked.emit(self._newest.run_dir)
 
-    def _send(self, news: RunNews) -> None:
+    def _send(self, news: RunNews) -> bool:
         program = shutil.which("gdbus")
         if program is None or not self._listen():
-            return
+            return False
         call = QProcess(self)
         call.finished.connect(lambda *_: self._on_sent(call, news))
         call.errorOccurred.connect(lambda *_: self._calls.discard(call))
@@ -75,6 +75,7 @@ class OutsideNotices(QObject):
         target = ("call", "--session", "--dest", SERVICE, "--object-path", PATH, "--method", f"{SERVICE}.Notify")
         texts = (_quoted("Rankdeck"), "uint32 0", _quoted(""), _quoted(news.title), _quoted(news.text))
         call.start(program, [*target, *texts, "['default', 'Open']", "@a{sv} {}", "int32 -1"])
+        return True
 
     def _listen(self) -> bool:
         """Hears of clicks from now on; False where there is no bus."""

@@ -39,7 +39,7 @@ class Tray(QObject):
 
     Signals:
         opened: The window is to come forward.
-        message_opened: The newest message is to be followed.
+        message_opened: The newest message was clicked.
         stop_requested: The folder of a run.
     """
 

@@ -126,7 +126,7 @@ def test_another_folder_of_runs_has_a_window_of_its_own(
     other.close()
 
 
-def test_a_window_that_does_not_answer_keeps_nobody_out(
+def test_a_window_that_does_not_answer_blocks_no_start(
     runs_dir: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, qtbot: QtBot
 ) -> None:
     assert folder and qtbot

@@ -1,4 +1,4 @@
-"""Sizes of wheels: from the end of a file alone, and unknown where nobody says."""
+"""Sizes of wheels: from the end of a file alone, and unknown where no server says."""
 
 from __future__ import annotations
 

@@ -50,7 +50,7 @@ def test_a_measured_rank_counts_instead_of_the_usual_one() -> None:
     assert ranks_that_fit(GPUS[:1], KEPT_FREE_BYTES + CUDA_RANK_BYTES, measured=1) == 1  # that was a rank on the CPU
 
 
-def test_devices_that_nobody_chose_are_capped_with_a_sentence() -> None:
+def test_devices_that_were_not_chosen_are_capped_with_a_sentence() -> None:
     devices, notes = capped_devices(GPUS, room_for(GPUS[:2]))
     assert devices == GPUS[:2]
     (note,) = notes
@@ -69,7 +69,7 @@ def test_chosen_devices_are_refused_with_how_many_fit() -> None:
         check_commit(GPUS[:1], 0)
 
 
-def test_a_run_on_devices_that_nobody_chose_starts_on_those_that_fit() -> None:
+def test_a_run_on_devices_that_were_not_chosen_starts_on_those_that_fit() -> None:
     platform = Platform("windows", "2.13.0+cu130", "13.0", 8, commit_free=room_for(GPUS[:3]))
     run = resolve(RunConfig(recipe="minigpt"), get_recipe("minigpt"), (*CPUS, *GPUS), platform)
     assert (run.world_size, run.mode) == (3, Mode.INDEPENDENT)

@@ -106,6 +106,6 @@ def test_readings_of_cards_get_what_windows_knows_of_their_processes() -> None:
 
 
 def test_a_process_on_two_cards_is_left_as_it_is() -> None:
-    """Which LUID is which card nobody says."""
+    """No system says which LUID is which card."""
     samples = [DeviceSample(uuid, 1.0, processes=(DeviceProcess(4711, "python"),)) for uuid in ("GPU-1", "GPU-2")]
     assert [s.processes[0].memory_bytes for s in with_use(samples, parse_use(RECORDED), {})] == [None, None]

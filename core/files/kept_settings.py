@@ -1,0 +1,48 @@
+"""Kept settings: small records in the folder of runs, which the window, the command line and hosts share."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from typing import TYPE_CHECKING, TypeVar
+
+from core.errors import RankdeckError
+from core.files.atomic import explained, read_json, write_atomic
+from core.paths import default_runs_dir
+from core.records import RecordError, read_record
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+    T = TypeVar("T", bound=DataclassInstance)
+
+
+def read_settings(file: str, default: T) -> T:
+    """What was kept; the default where there is nothing, or nothing that can be read.
+
+    Args:
+        file: The file's name.
+        default: Also says what is read.
+    """
+    try:
+        return read_record(type(default), read_json(default_runs_dir() / file))
+    except (RecordError, RankdeckError, OSError):
+        return default
+
+
+def keep_settings(file: str, format_name: str, settings: DataclassInstance) -> None:
+    """Keeps settings for what is started from now on.
+
+    Args:
+        file: The file's name.
+        format_name: Stands in it.
+        settings: A dataclass of plain values.
+
+    Raises:
+        RankdeckError: The folder of runs cannot be written.
+    """
+    folder = default_runs_dir()
+    with explained(f"{folder} could not be made"):
+        folder.mkdir(parents=True, exist_ok=True)
+    values = {"format": format_name, "version": 1, **asdict(settings)}
+    write_atomic(folder / file, json.dumps(values, indent=1) + "\n")
