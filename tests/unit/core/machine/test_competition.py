@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 
 import psutil
@@ -12,6 +13,8 @@ import pytest
 from core.machine.competition import Competition, find_competition
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a process is tied to a core")
+LIMIT_S = 60.0
+"""Beside other tests a program may have less than a tenth of its core for some seconds."""
 TIED = "import os\nos.sched_setaffinity(0, {%d})\nprint(flush=True)\n%s"
 
 
@@ -48,8 +51,10 @@ def names(found: Competition) -> list[int]:
 def test_a_program_on_the_same_core_is_in_the_way(start: list[subprocess.Popen[str]]) -> None:
     core = psutil.Process().cpu_affinity()[0]
     ours, other = busy_on(core, start), busy_on(core, start)
-    (found,) = find_competition([ours])
-    assert other in names(found) and ours not in names(found)
+    deadline = time.monotonic() + LIMIT_S
+    while other not in names(found := find_competition([ours])[0]):
+        assert time.monotonic() < deadline
+    assert ours not in names(found)
     assert found.cores == 1 and found.kept_off > 0.15
     (program,) = [one for one in found.programs if one.pid == other]
     assert program.name.startswith("python") and program.cores > 0
