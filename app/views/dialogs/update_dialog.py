@@ -12,8 +12,12 @@ from app.views.widgets.build import bold_label, lay_column, muted_label, named, 
 from app.views.widgets.buttons import primary_button
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
+from core.formatting import byte_size
 
-SIZE: Final = (520, 420)
+WIDTH: Final = 520
+EDGE: Final = 16
+MOST_NEWS: Final = 260
+"""Higher news scroll."""
 _STEPS: Final = 1000
 
 
@@ -42,11 +46,12 @@ class UpdateDialog(QDialog):
         self.setWindowTitle("Update")
         self._is_going = False
         self.notice = NoticeBar()
-        self.news = QLabel("\n\n".join(f"• {line}" for line in news) or "The announcement does not say what is new.")
+        self.news = QLabel("\n".join(f"• {line}" for line in news) or "The announcement does not say what is new.")
         self.news.setTextFormat(Qt.TextFormat.PlainText)  # a server's text is not a page
         self.news.setWordWrap(True)
         self.news.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.news.setAlignment(Qt.AlignmentFlag.AlignTop)
+        self._size = size
         self.size_line = muted_label(size)
         self.why_not = muted_label(why_not)
         self.why_not.setVisible(bool(why_not))
@@ -62,15 +67,17 @@ class UpdateDialog(QDialog):
         buttons.addButton(self.install, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.addButton(self.leave, QDialogButtonBox.ButtonRole.RejectRole)
         news_area = scrolled(self.news)
+        news_area.setMinimumHeight(min(self.news.heightForWidth(WIDTH - 2 * EDGE) + 8, MOST_NEWS))
         lay_column(
             self, self.notice, bold_label(f"Rankdeck {release}"), self.size_line, news_area, self.why_not, self.bar,
-            buttons, spacing=8, margins=(16, 16, 16, 12), grow=news_area,
+            buttons, spacing=8, margins=(EDGE, EDGE, EDGE, 12), grow=news_area,
         )  # fmt: skip
-        self.resize(*SIZE)
+        self.resize(WIDTH, self.sizeHint().height())
 
     def show_arrived(self, arrived: int, total: int) -> None:
         """How much of the setup is here."""
         self.bar.setValue(round(_STEPS * arrived / total) if total else 0)
+        self.size_line.setText(f"Downloading: {byte_size(arrived)} of {byte_size(total)}")
 
     def show_error(self, error: RankdeckError) -> None:
         """Why it was not downloaded or started."""
@@ -105,5 +112,6 @@ class UpdateDialog(QDialog):
     def _end(self) -> None:
         self._is_going = False
         self.bar.hide()
+        self.size_line.setText(self._size)
         self.install.setEnabled(True)
         self.leave.setText("&Later")

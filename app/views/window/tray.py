@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QRectF, Qt, Signal
+from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
 from PySide6.QtGui import QAction, QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
@@ -154,7 +154,8 @@ def marked_icon(icon: QIcon, look: TaskState) -> QIcon:
         return icon
     marked = QIcon()
     for size in SIZES:
-        pixmap = QPixmap(icon.pixmap(size).scaled(size, size))
+        # In pixels whatever the screen's scale: else the mark would be placed in points, beyond the edge.
+        pixmap = QPixmap(icon.pixmap(QSize(size, size), 1.0).scaled(size, size))
         painter = QPainter(pixmap)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         width = max(1.0, size / 16)
