@@ -45,7 +45,7 @@ def import_deepspeed(place: RankPlace) -> Any:
     except Exception as error:  # whatever a package's import may raise
         raise DeepSpeedError(
             f"DeepSpeed could not be imported ({type(error).__name__}: {_first_line(error)}).",
-            "Reinstall it: pip install --force-reinstall rankdeck[deepspeed]; or choose the engine torch.",
+            "Reinstall it: pip install --force-reinstall deepspeed; or choose the engine torch.",
         ) from error
     finally:
         logging.disable(before)
