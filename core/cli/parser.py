@@ -83,6 +83,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
 
 def _add_train(train: Parser) -> None:
     add_train_flags(train)
+    _add_local_rank(train)
     _add_output(train)
 
 
@@ -92,12 +93,19 @@ def _add_resume(resume: Parser) -> None:
     resume.add_argument("--checkpoint", metavar="N", help="Resume from this checkpoint; newer ones are set aside.")
     resume.add_argument("--recipe", metavar="NAME", help="The recipe to train (for a state file of AI-OS).")
     _add_runs_dir(resume)
+    _add_local_rank(resume)
     resume.add_argument("--dry-run", action="store_true", help="Show what would happen, without doing it.")
     resume.add_argument("--yes", action="store_true", help="Run the run's own code without asking.")
     resume.add_argument(
         "--trust-recipe", action="store_true", help="Run that code even if it is stored in the run's folder."
     )
     _add_output(resume)
+
+
+def _add_local_rank(parser: Parser) -> None:
+    parser.add_argument(
+        "--local-rank", metavar="N", type=int, help="Set by torch.distributed.launch for each process it starts."
+    )
 
 
 def _add_stop(stop: Parser) -> None:
