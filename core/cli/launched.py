@@ -147,7 +147,7 @@ class LaunchedRun:
             raise
         finally:
             self._await_others(meeting)
-            meeting.remove(forget_run=code == 0 or meeting.remembered_run() is None)
+            meeting.remove(forget_run=code == 0 or self.place.restart_count >= self.place.max_restarts)
         return code
 
     def _gather(self, meeting: Meeting, secret: str) -> list[Device]:

@@ -12,6 +12,7 @@ from core.cli.aliases import translate_aliases, with_dashes
 from core.errors import UsageError
 from core.export import KINDS
 from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
+from core.launch.launch_files import LAUNCH_KINDS
 from core.resume.changes import CHANGES, STOPS
 
 VERSION_FLAG: Final = "--version"
@@ -127,7 +128,12 @@ def _add_show(show: Parser) -> None:
 
 def _add_export(export: Parser) -> None:
     _add_run_name(export)
-    export.add_argument("--to", required=True, choices=tuple(KINDS), help="The export format.")
+    export.add_argument(
+        "--to",
+        required=True,
+        choices=(*KINDS, *LAUNCH_KINDS),
+        help="The export format, or the launcher that a file is for.",
+    )
     export.add_argument("--out", metavar="PATH", help="The destination. Default: exports in the run's folder.")
     export.add_argument("--checkpoint", metavar="N", type=int, help="Export the weights of this checkpoint.")
     export.add_argument("--generation", dest="checkpoint", type=int, help=argparse.SUPPRESS)  # 0.1
@@ -390,7 +396,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("stop", "Save a checkpoint at the next step and stop a run; ask a script to stop.", _add_stop),
     ("attach", "Watch a run; Ctrl+C leaves it running.", _add_attach),
     ("show", "Show one run's state.", _add_show),
-    ("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.", _add_export),
+    ("export", "Export a run for other programs: tables, TensorBoard, weights, Hugging Face, launchers.", _add_export),
     ("runs", "List all runs.", _add_runs),
     ("find", "List the runs that match a filter, for example: lr>1e-4 tag:night state:failed", _add_find),
     ("compare", "Compare runs: results, and the settings and environment that differ.", _add_compare),

@@ -57,7 +57,7 @@ class DistributedConfig:
         find_unused_parameters, broadcast_buffers, gradient_as_bucket_view: DDP's arguments of these names.
         launch_method: Who starts the ranks.
         job: The launcher's own name for what it has started; empty where it has none.
-        restart_count: How often the launcher has started these processes again.
+        restart_count, max_restarts: How often the launcher has started these processes again, and will at most.
     """
 
     world_size: Annotated[int, Limits(1, 65_536)] = 1
@@ -77,6 +77,7 @@ class DistributedConfig:
     launch_method: LaunchMethod = "spawn"
     job: str = ""
     restart_count: Annotated[int, Limits(0)] = 0
+    max_restarts: Annotated[int, Limits(0)] = 0
 
     @property
     def is_launched(self) -> bool:

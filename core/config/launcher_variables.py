@@ -57,6 +57,7 @@ def _torchrun(environment: Mapping[str, str]) -> dict[str, Any]:
         "master_port": port,
         "job": f"{job}:{port}" if job == "none" else job,
         "restart_count": _number(environment, "TORCHELASTIC_RESTART_COUNT", 0),
+        "max_restarts": _number(environment, "TORCHELASTIC_MAX_RESTARTS", 0),
     }
 
 

@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.config.distributed import DistributedConfig
-from core.errors import RankdeckError, StateFileError
+from core.errors import RankdeckError, RunBusyError, StateFileError
 from core.files.atomic import explained, read_json, write_atomic
 from core.files.private import make_private
 from core.paths import data_folder
@@ -59,8 +59,15 @@ class Meeting:
             keep_run: The launcher has started its processes again, for the run of before.
 
         Raises:
+            RunBusyError: A live process leads this job.
             PreflightError: The folder cannot be made.
         """
+        living = self.leader()
+        if living is not None and not living[0].is_same(leader):
+            raise RunBusyError(
+                f"Processes of this job are running already (process {living[0].pid} leads them).",
+                "Wait for their end, or stop their run.",
+            )
         with explained(f"{self.folder} could not be made"):
             _remove_old(self.folder.parent.parent)
             shutil.rmtree(self.folder if keep_run else self.folder.parent, ignore_errors=True)

@@ -31,6 +31,7 @@ FULL = DistributedConfig(
     launch_method="torchrun",
     job="a-job",
     restart_count=1,
+    max_restarts=3,
 )
 
 
