@@ -49,7 +49,7 @@ def why_not() -> str:
     missing = [name for name in PROGRAMS if shutil.which(name, path=_path()) is None]
     if sys.platform != "linux" or missing:
         return f"needs Slurm: {', '.join(missing)} not installed"
-    return "" if os.geteuid() == 0 else "a cluster in a folder of its own needs root"
+    return "" if hasattr(os, "geteuid") and os.geteuid() == 0 else "a cluster in a folder of its own needs root"
 
 
 def _path() -> str:

@@ -40,6 +40,7 @@ def test_a_killed_mpirun_leaves_no_host_and_no_rank(make_run: MakeRun, start: St
     assert run.end().state in (FAILED, STOPPED)  # its end reaches them as a signal, or is seen
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize("world", [1, 2])
 def test_processes_started_by_hand_are_ranks(make_run: MakeRun, start: Start, world: int) -> None:
     run = make_run(mode="auto")
