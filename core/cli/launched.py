@@ -143,8 +143,8 @@ class LaunchedRun:
             code = self._watch(store, starter, offset)
         except RankdeckError as error:
             code = error.exit_code
+            self.terminal.error(error)  # now: the launcher ends this process as soon as another one has ended
             meeting.write("open.json", {"exit_code": code})
-            raise
         finally:
             self._await_others(meeting)
             meeting.remove(forget_run=code == 0 or self.place.restart_count >= self.place.max_restarts)

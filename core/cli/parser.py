@@ -350,6 +350,7 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     run.add_argument("--log-file", metavar="PATH", help="Also write the metrics to this file.")
     _add_output(run)
+    _add_local_rank(run)
     run.add_argument(
         "script_argv", nargs=argparse.REMAINDER, metavar="SCRIPT ARGS", help="The script and its arguments."
     )

@@ -139,7 +139,7 @@ def test_a_rank_that_fails_ends_the_run_and_its_processes(make_run: MakeRun, sta
         (["--devices", "cpu:1,cpu:0"], ("gives rank 0 the device cpu:1", "LOCAL_RANK=0 of torchrun gives it cpu:0")),
         (["--world-size", "4"], ("--world-size 4 asks for 4 devices", "torchrun started 2 processes")),
         (["--num-gpus", "3"], ("--num-gpus 3 asks for 3 devices", "torchrun started 2 processes")),
-        (["--mode", "single"], ("2 devices",)),
+        (["--mode", "single"], ("Mode single trains on one device, and 2 were chosen",)),
         (["--detach"], ("--detach is given", "torchrun started")),
         (["--local-rank", "7"], ("--local-rank 7 is given", "LOCAL_RANK of torchrun is")),
     ],
@@ -161,7 +161,7 @@ def test_what_the_first_process_finds_wrong_ends_all(make_run: MakeRun, start: S
     run = make_run()
     job = start(torchrun(2) + train(run, "--dataset-file", "nowhere.txt"))
     assert job.end() != 0
-    assert "nowhere.txt" in job.output and job.output.count("The dataset cannot be used") == 1
+    assert "nowhere.txt" in job.output and job.output.count("The dataset is missing") == 1
     assert meetings() == [] and not run.store.state_json.exists()
 
 
