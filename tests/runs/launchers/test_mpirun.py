@@ -8,6 +8,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from core.cli.entry import main
 from core.config.distributed import DistributedConfig
 from tests.helpers.host_fixture import FAILED, FINISHED, STOPPED, MakeRun
 from tests.helpers.launched import MPI_VARIABLES, Job, has, meetings, train
@@ -38,6 +39,19 @@ def test_a_killed_mpirun_leaves_no_host_and_no_rank(make_run: MakeRun, start: St
     psutil.wait_procs([host], timeout=60)
     assert not host.is_running() and run.ranks() == []
     assert run.end().state in (FAILED, STOPPED)  # its end reaches them as a signal, or is seen
+
+
+@pytest.mark.windows
+def test_processes_on_two_machines_are_refused(
+    make_run: MakeRun, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run()
+    place = DistributedConfig(4, num_nodes=2, devices_per_node=2, master_port=29500, launch_method="torchrun")
+    for name, value in place.to_env().items():
+        monkeypatch.setenv(name, value)
+    assert main(train(run)[2:]) == 2
+    assert "torchrun started 4 processes on 2 machines, 2 of them on this one" in capsys.readouterr().err
+    assert meetings() == [] and not run.store.state_json.exists()
 
 
 @pytest.mark.windows
