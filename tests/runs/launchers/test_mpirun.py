@@ -28,6 +28,19 @@ def test_a_run_under_mpirun(make_run: MakeRun, start: Start) -> None:
 
 
 @needs_mpirun
+def test_ctrl_c_at_mpirun_stops_the_run_in_order(make_run: MakeRun, start: Start) -> None:
+    run = make_run()
+    run.behave(steps=5000, step_s=0.02)
+    job = start(["mpirun", "-n", "2", sys.executable, *train(run)], MPI_VARIABLES)
+    run.wait_for_step(3)
+    job.note().interrupt()
+    job.end()
+    state = run.end()
+    assert (state.state, state.error) == (STOPPED, None), job.output
+    assert run.checkpoints() and job.leftovers() == []
+
+
+@needs_mpirun
 def test_a_killed_mpirun_leaves_no_host_and_no_rank(make_run: MakeRun, start: Start) -> None:
     run = make_run()
     run.behave(steps=5000, step_s=0.02)
