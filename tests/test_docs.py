@@ -21,6 +21,8 @@ from tests.benchmarks import run_all
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.md")])
 BOOTSTRAP = "python installer/bootstrap.py "
+LAUNCHED = re.compile(r"(torchrun|mpirun|srun) [^|;]*?(rankdeck|-m core) ")
+"""A launcher, up to the command that it starts; tests/runs/launchers run them."""
 
 
 def name_of(path: Path) -> str:
@@ -43,6 +45,8 @@ def commands() -> list[tuple[str, str]]:
             for start in ("rankdeck ", BOOTSTRAP + "run "):
                 if not language and line.startswith(start):
                     found.append((name_of(page), line.removeprefix(start)))
+            if not language and (launched := LAUNCHED.match(line)):
+                found.append((name_of(page), line[launched.end() :]))
     return found
 
 
@@ -69,7 +73,7 @@ def test_other_commands_are_ours() -> None:
     unknown = []
     for page in PAGES:
         for language, line in fenced_lines(page.read_text(encoding="utf-8")):
-            if language or not line or line.startswith(("rankdeck ", " ")):
+            if language or not line or line.startswith(("rankdeck ", " ")) or LAUNCHED.match(line):
                 continue
             words = shlex.split(line)
             if line.startswith(BOOTSTRAP):
@@ -109,6 +113,7 @@ OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 def test_flags_in_the_text_exist() -> None:
     """Inline code such as `--steps` names a flag of some command."""
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
+    known |= {"--local-rank", "--max-restarts"}  # of torchrun and its older form
     known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
     wrong = []
     for page in PAGES:

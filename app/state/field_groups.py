@@ -29,7 +29,8 @@ _GROUPS: Final = {
     ),
     "Stop when it is good": ("early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh"),
     "Sharing the work": (
-        *("gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "balance"),
+        *("gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers"),
+        *("gradient_as_bucket_view", "balance"),
         *("work_stealing", "sync_method", "outer_lr", "outer_momentum", "backend", "collective_timeout_s"),
     ),
     _SYSTEM: (),

@@ -6,11 +6,19 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final
 
 _ACTV1: Final = "train-actv1"
+_LOCAL_RANK: Final = "--local-rank="
 _SCRIPT_COMMAND: Final = "run"
 
 
 def translate_aliases(arguments: Sequence[str]) -> list[str]:
-    """AI-OS's ``train-actv1`` and ``hrm-hf train-actv1`` as ``train --recipe actv1``."""
+    """AI-OS's ``train-actv1`` and ``hrm-hf train-actv1`` as ``train --recipe actv1``.
+
+    `torch.distributed.launch` puts its ``--local-rank=N`` in front of the command; it comes behind it.
+    """
+    if arguments[:1] and arguments[0].replace("_", "-").startswith(_LOCAL_RANK):
+        given, *rest = arguments
+        translated = translate_aliases(rest)
+        return [*translated[:1], given.replace("_", "-"), *translated[1:]]
     rest = list(arguments[1:] if arguments[:1] == ["hrm-hf"] else arguments)
     if rest[:1] == [_ACTV1]:
         return ["train", "--recipe", "actv1", *rest[1:]]

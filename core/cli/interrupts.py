@@ -3,28 +3,42 @@
 from __future__ import annotations
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
 
 class Interrupts:
-    """How often this command was asked to end: Ctrl+C, and what `kill` or a closing terminal sends."""
+    """How often this command was asked to end: Ctrl+C, and what `kill` or a closing terminal sends.
 
-    def __init__(self) -> None:
-        self.count = 0
+    Args:
+        alike: A second signal counts only if it is the same as the first: one Ctrl+C at a launcher may reach its
+            processes as SIGINT from the terminal and as SIGTERM from the launcher.
+    """
 
-    def _on_signal(self, _number: int, _frame: FrameType | None) -> None:
-        self.count += 1
+    def __init__(self, *, alike: bool = False) -> None:
+        self._alike = alike
+        self._received: Counter[int] = Counter()
+
+    @property
+    def count(self) -> int:
+        """How often."""
+        counts = self._received.values()
+        return max(counts, default=0) if self._alike else sum(counts)
+
+    def note(self, number: int, _frame: FrameType | None = None) -> None:
+        """Counts a signal; it is also a signal's handler."""
+        self._received[number] += 1
 
 
 @contextmanager
-def counted_interrupts() -> Iterator[Interrupts]:
-    """Counts interrupts while the block runs; before and after it they act as usual."""
-    interrupts = Interrupts()
+def counted_interrupts(*, alike: bool = False) -> Iterator[Interrupts]:
+    """Counts interrupts while the block runs; before and after it they act as usual. `alike`: see `Interrupts`."""
+    interrupts = Interrupts(alike=alike)
     names = ("SIGINT", "SIGTERM", "SIGBREAK", "SIGHUP")
     numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
-    before = {number: signal.signal(number, interrupts._on_signal) for number in numbers}
+    before = {number: signal.signal(number, interrupts.note) for number in numbers}
     try:
         yield interrupts
     finally:

@@ -12,6 +12,7 @@ from core.cli.aliases import translate_aliases, with_dashes
 from core.errors import UsageError
 from core.export import KINDS
 from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
+from core.launch.launch_files import LAUNCH_KINDS
 from core.resume.changes import CHANGES, STOPS
 
 VERSION_FLAG: Final = "--version"
@@ -83,6 +84,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
 
 def _add_train(train: Parser) -> None:
     add_train_flags(train)
+    _add_local_rank(train)
     _add_output(train)
 
 
@@ -92,12 +94,19 @@ def _add_resume(resume: Parser) -> None:
     resume.add_argument("--checkpoint", metavar="N", help="Resume from this checkpoint; newer ones are set aside.")
     resume.add_argument("--recipe", metavar="NAME", help="The recipe to train (for a state file of AI-OS).")
     _add_runs_dir(resume)
+    _add_local_rank(resume)
     resume.add_argument("--dry-run", action="store_true", help="Show what would happen, without doing it.")
     resume.add_argument("--yes", action="store_true", help="Run the run's own code without asking.")
     resume.add_argument(
         "--trust-recipe", action="store_true", help="Run that code even if it is stored in the run's folder."
     )
     _add_output(resume)
+
+
+def _add_local_rank(parser: Parser) -> None:
+    parser.add_argument(
+        "--local-rank", metavar="N", type=int, help="Set by torch.distributed.launch for each process it starts."
+    )
 
 
 def _add_stop(stop: Parser) -> None:
@@ -119,7 +128,12 @@ def _add_show(show: Parser) -> None:
 
 def _add_export(export: Parser) -> None:
     _add_run_name(export)
-    export.add_argument("--to", required=True, choices=tuple(KINDS), help="The export format.")
+    export.add_argument(
+        "--to",
+        required=True,
+        choices=(*KINDS, *LAUNCH_KINDS),
+        help="The export format, or the launcher that a file is for.",
+    )
     export.add_argument("--out", metavar="PATH", help="The destination. Default: exports in the run's folder.")
     export.add_argument("--checkpoint", metavar="N", type=int, help="Export the weights of this checkpoint.")
     export.add_argument("--generation", dest="checkpoint", type=int, help=argparse.SUPPRESS)  # 0.1
@@ -336,6 +350,7 @@ def _add_run(run: Parser) -> None:
     run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     run.add_argument("--log-file", metavar="PATH", help="Also write the metrics to this file.")
     _add_output(run)
+    _add_local_rank(run)
     run.add_argument(
         "script_argv", nargs=argparse.REMAINDER, metavar="SCRIPT ARGS", help="The script and its arguments."
     )
@@ -382,7 +397,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
     ("stop", "Save a checkpoint at the next step and stop a run; ask a script to stop.", _add_stop),
     ("attach", "Watch a run; Ctrl+C leaves it running.", _add_attach),
     ("show", "Show one run's state.", _add_show),
-    ("export", "Export a run for other programs: tables, TensorBoard, weights, a Hugging Face folder.", _add_export),
+    ("export", "Export a run for other programs: tables, TensorBoard, weights, Hugging Face, launchers.", _add_export),
     ("runs", "List all runs.", _add_runs),
     ("find", "List the runs that match a filter, for example: lr>1e-4 tag:night state:failed", _add_find),
     ("compare", "Compare runs: results, and the settings and environment that differ.", _add_compare),

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.checkpoints.checkpoint_choice import list_checkpoints
+from core.cli.ending import RUN_FAILED, exit_code, report_ending, run_error
 from core.cli.follow import Ending, Follower
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
-from core.cli.train import RUN_FAILED, exit_code, report_ending, run_error
 from core.client import end_leftovers, find_leftovers, stop_run, wait_for_end
 from core.errors import RankdeckError, UsageError, sentences
 from core.export.lines import MetricsLines

@@ -6,15 +6,17 @@ import argparse
 import os
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import Any
 
 from core.cli.device_request import with_ddp_spawn, with_devices
-from core.cli.follow import INTERRUPTED_TWICE, Ending, Follower, StopLadder
+from core.cli.ending import exit_code, report_ending
+from core.cli.follow import Follower, StopLadder
 from core.cli.interrupts import counted_interrupts
+from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device
 from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
-from core.errors import DatasetError, RankdeckError
-from core.formatting import duration, number
+from core.config.layers import device_texts
+from core.errors import DatasetError
 from core.launch.command_line import TrainRequest, request_from_arguments
 from core.launch.preflight import Checked, check
 from core.launch.resolved import resolve
@@ -25,18 +27,41 @@ from core.paths import default_runs_dir
 from core.recipes.outside_code import OutsideCode, check_accepted
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
+from core.resume.plan import ResumePlan
 from core.resume.planner import CHANGEABLE, plan_resume
-from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 from core.run_folder.waiting_host import WaitingHost
 
-RUN_FAILED: Final = 1
-
 
 def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Starts a new run; in the foreground unless it is to be detached."""
+    """Starts a new run; in the foreground unless it is to be detached, or by the processes of a launcher."""
+    place = launched_place()
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
+    if place is not None:
+        check_arguments(place, arguments)
+        device = own_device(place, request.config.devices, request.count, request.recipe)
+
+        def begin(devices: tuple[str, ...]) -> tuple[RunStore, int]:
+            named = replace(request, config=request.config.replace(devices=devices), count=None)
+            store, checked = _start(named, runs_dir, arguments, terminal)
+            terminal.say(_headline(checked))
+            return store, 0
+
+        return LaunchedRun(place, device, begin, terminal, arguments.json).run()
+    store, checked = _start(request, runs_dir, arguments, terminal)
+    if arguments.detach:
+        terminal.data(store.dir.name)
+        return 0
+    terminal.say(f"Run {store.dir.name} in {store.dir}")
+    terminal.say(_headline(checked))
+    return _foreground(store, terminal, arguments.json)
+
+
+def _start(
+    request: TrainRequest, runs_dir: Path, arguments: argparse.Namespace, terminal: Terminal
+) -> tuple[RunStore, Checked]:
+    """Checks a request and starts its run's host."""
     with WaitingHost() as host:
         try:
             checked = check_request(request, runs_dir)
@@ -44,13 +69,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
             raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
         for note in checked.notes:
             terminal.warn(note)
-        store = start_run(checked.run.config, runs_dir, request.run_dir, host)
-    if arguments.detach:
-        terminal.data(store.dir.name)
-        return 0
-    terminal.say(f"Run {store.dir.name} in {store.dir}")
-    terminal.say(_headline(checked))
-    return _foreground(store, terminal, arguments.json)
+        return start_run(checked.run.config, runs_dir, request.run_dir, host), checked
 
 
 def _headline(checked: Checked) -> str:
@@ -95,21 +114,41 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
-    trusted = arguments.trust_recipe
-    plan = plan_resume(arguments.path, runs_dir, changes, accept_code=trusted)
-    for line in plan.lines():
-        (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
+    place = launched_place()
+    if place is not None:
+        check_arguments(place, arguments)
+        asked = device_texts(changes["devices"]) if "devices" in changes else ("auto",)
+        device = own_device(place, asked, None, None)
+
+        def begin(devices: tuple[str, ...]) -> tuple[RunStore, int]:
+            return _resume(_plan({**changes, "devices": ",".join(devices)}, runs_dir, arguments, terminal))
+
+        return LaunchedRun(place, device, begin, terminal, arguments.json).run()
+    plan = _plan(changes, runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0
-    if plan.code is not None and not plan.code_accepted:
-        check_accepted(plan.code, _agrees(plan.code, arguments, terminal))
-        plan = plan_resume(arguments.path, runs_dir, changes, accept_code=True)
-    offset = 0 if plan.run_dir is None else whole_bytes(RunStore(plan.run_dir).metrics)
-    store = resume_run(plan)
+    store, offset = _resume(plan)
     if arguments.detach:
         terminal.data(store.dir.name)
         return 0
     return _foreground(store, terminal, arguments.json, offset)
+
+
+def _plan(changes: dict[str, Any], runs_dir: Path, arguments: argparse.Namespace, terminal: Terminal) -> ResumePlan:
+    """The plan, shown, and its code accepted unless the plan is all that is asked for."""
+    plan = plan_resume(arguments.path, runs_dir, changes, accept_code=arguments.trust_recipe)
+    for line in plan.lines():
+        (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
+    if plan.code is not None and not plan.code_accepted and not arguments.dry_run:
+        check_accepted(plan.code, _agrees(plan.code, arguments, terminal))
+        plan = plan_resume(arguments.path, runs_dir, changes, accept_code=True)
+    return plan
+
+
+def _resume(plan: ResumePlan) -> tuple[RunStore, int]:
+    """Resumes a run; also returns how much of its metrics is not new."""
+    offset = 0 if plan.run_dir is None else whole_bytes(RunStore(plan.run_dir).metrics)
+    return resume_run(plan), offset
 
 
 def _agrees(code: OutsideCode, arguments: argparse.Namespace, terminal: Terminal) -> bool:
@@ -117,65 +156,6 @@ def _agrees(code: OutsideCode, arguments: argparse.Namespace, terminal: Terminal
     if code.in_run_folder:
         return False
     return bool(arguments.yes) or terminal.ask("It was never started on this machine. Run this code? [y/N] ")
-
-
-def exit_code(ending: Ending) -> int:
-    """What the command returns for how the run ended."""
-    state = ending.state
-    if ending.interrupts > 1:
-        return INTERRUPTED_TWICE
-    if state.state in ("finished", "stopped"):
-        return state.exit_code or 0  # stopped at once from another terminal is not 0: not everything is committed
-    return state.exit_code or RUN_FAILED
-
-
-def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
-    """Reports how a run ended: its figures and the model's path, or its error."""
-    state = ending.state
-    if state.state in ("finished", "stopped"):
-        figures = _figures(ending, store)
-        at = f" at step {state.step}" if state.step or figures else ""
-        at += f" ({state.goal})" if state.goal else ""
-        took = duration(state.updated - state.created)
-        terminal.say(f"{state.state.capitalize()}{at} after {took}{f': {figures}' if figures else '.'}")
-        if state.stopped_by:
-            terminal.say(f"Stopped early: {state.stopped_by}")
-        if state.recipe == USER_SCRIPT and not at:
-            terminal.say("The script printed no step or loss that Rankdeck recognises.")
-            terminal.say("To chart its numbers, name them with --map NAME=CHART or call rankdeck.log in the script.")
-        if state.error is not None and state.exit_code == RUN_FAILED:
-            terminal.error(run_error(state, store))
-            return
-        if store.model.is_file():
-            terminal.say(f"Model: {store.model}")
-        if state.state == "stopped":
-            again = "Run the script again" if state.recipe == USER_SCRIPT else "Resume it"
-            terminal.say(f"{again}: rankdeck resume {store.dir.name}")
-    elif state.error is not None:
-        terminal.error(run_error(state, store))
-
-
-def _figures(ending: Ending, store: RunStore) -> str:
-    """The last value of the run's main metric and of its evaluation: "loss 1.83, validation loss 1.97"."""
-    progress, state = ending.progress, ending.state
-    metric = progress.metric
-    value, evaluated = progress.value, progress.evaluated
-    if value is None:  # nothing was trained since the run was resumed
-        value = metric.last(state.loss, metric.read(state.loss, store.columns, store.metrics))
-    if evaluated is None and "loss" in metric.names:
-        evaluated = state.val_loss
-    parts = {metric.title: value, metric.eval_title: evaluated}
-    return ", ".join(f"{title} {number(found, 4)}" for title, found in parts.items() if found is not None)
-
-
-def run_error(state: RunState, store: RunStore) -> RankdeckError:
-    """A failed run's error."""
-    error = state.error or {}
-    return RankdeckError(
-        error.get("cause") or "The run ended without reporting a reason.",
-        error.get("next_step") or f"Read {store.logs / 'host.log'}.",
-        title=error.get("title") or None,
-    )
 
 
 def _foreground(store: RunStore, terminal: Terminal, as_json: bool, offset: int = 0) -> int:

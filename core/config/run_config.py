@@ -87,6 +87,11 @@ class RunConfig:
         "DDP: copy the first device's buffers (running means of batch normalisation) to the others at every step.",
         modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
     )
+    gradient_as_bucket_view: bool = setting(
+        True, "Gradients in buckets",
+        "DDP: keep gradients in the buckets that are exchanged. Off: copy them; needs more memory.",
+        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
+    )
     backend: str = setting(
         "auto", "Backend", "Which library connects the devices. auto: NCCL for GPUs on Linux, else gloo.",
         choices=BACKENDS, needs=Needs.EXCHANGE,

@@ -170,8 +170,8 @@ def probe_request(run: ResolvedRun) -> dict[str, Any]:
 
 def probe_environment(run: ResolvedRun, rank: int = 0, *, gloo: bool = False) -> dict[str, str]:
     """A rank's: its allocator's settings decide how much memory it takes."""
-    backend = "gloo" if gloo else run.backend
-    own = of_rank(rank, run.devices, run.platform, backend)
+    place = run.distributed(rank)
+    own = of_rank(place.replace(backend="gloo") if gloo else place, run.devices, run.platform)
     return {**defaults_of_rank(run.config, run.devices[rank], run.platform, own_program=True), **own, **run.config.env}
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import os
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
@@ -93,7 +92,7 @@ class Attempt:
         self._ladder = ladder
         self._on_training = on_training
         self._start_timeout_s = launch.run.config.start_timeout_s
-        self._tree = services.process_tree(new_mark(folder_mark(services.store.dir)))
+        self._processes = services.rank_processes(new_mark(folder_mark(services.store.dir)))
         self._ranks = Ranks(launch.run, launch.commands)
         self._stop_watch = stop_watch
         config, checkpoint = launch.run.config, launch.context.checkpoint
@@ -239,10 +238,8 @@ class Attempt:
         for rank in self._ranks:
             if self._ladder.is_asked:
                 return
-            command = rank.command
-            env = command.environment(os.environ)
-            rank.child = await loop.run_in_executor(None, self._tree.spawn, command.argv, env, command.cwd, command.log)
-            log.info("rank %d is process %d on %s", rank.number, rank.child.pid, command.device.uuid)
+            rank.child = await loop.run_in_executor(None, self._processes.start, rank.command)
+            log.info("rank %d is process %d on %s", rank.number, rank.child.pid, rank.command.device.uuid)
         self._end.start_by = time.monotonic() + self._start_timeout_s
 
     def _watch_processes(self) -> None:
@@ -375,6 +372,6 @@ class Attempt:
         self._commits.coordinator.abandon("The attempt has ended.")
         if self._preparing is not None:
             await asyncio.wait([self._preparing], timeout=DRAIN_LIMIT_S)
-        unkillable = await self._end.end_processes(self._tree)
+        unkillable = await self._end.end_processes(self._processes)
         await self._log_watch.note()
         return unkillable

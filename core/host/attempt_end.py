@@ -13,11 +13,11 @@ from core.host.commits.rank_barrier import RankBarrier
 from core.host.commits.runner import CommitRunner
 from core.host.failures import SETTLE_S, describe, root_cause
 from core.host.outcome import Outcome, diverged, stopped_short
+from core.host.rank_processes import RankProcesses
 from core.host.ranks import Rank, Ranks
 from core.host.services import HostServices
 from core.host.states import AttemptPhase
 from core.host.stop_ladder import KILL_WAIT_S, Rung, StopLadder
-from core.processes import ProcessTree
 from core.protocol.messages import Finish, Stop
 
 log = logging.getLogger(__name__)
@@ -114,12 +114,12 @@ class AttemptEnd:
             self._ranks.failure(late, now).finding = f"made no first step within {limit_s:g} s"
             self.end(self._failed())
 
-    async def end_processes(self, tree: ProcessTree) -> list[int]:
+    async def end_processes(self, processes: RankProcesses) -> list[int]:
         """Ends what is left of the ranks within bounds, and reads their last lines; returns the pids that live on."""
         loop = asyncio.get_running_loop()
         await self._commits.settle(KILL_WAIT_S)
-        unkillable = await loop.run_in_executor(None, tree.stop, KILL_WAIT_S)
-        await loop.run_in_executor(None, tree.close, 0.0 if unkillable else KILL_WAIT_S)
+        unkillable = await loop.run_in_executor(None, processes.stop, KILL_WAIT_S)
+        await loop.run_in_executor(None, processes.close, 0.0 if unkillable else KILL_WAIT_S)
         deadline = loop.time() + DRAIN_LIMIT_S
         while any(rank.connection is not None for rank in self._ranks) and loop.time() < deadline:
             await asyncio.sleep(DRAIN_POLL_S)

@@ -80,15 +80,16 @@ async def prepare_launch(
         token=token,
         checkpoint=None if checkpoint is None else checkpoint.folder,
         python=sys.executable,
-        host_pid=os.getpid(),
+        host_pid=os.getpid() if services.launcher is None else 0,  # else no rank is its child
         halvings=halvings,
         restarts=restarts,
         master_port=free_port() if run.recipe.self_contained else 0,
+        launch_method="spawn" if services.launcher is None else services.launcher.method,
     )
     commands = plan_launch(run, site)
     services.listener.expect_ranks(number, run.world_size, token)
     environment = orjson.dumps(
-        describe_environment(context.machine, run, commands, context.monitor.driver, number),
+        describe_environment(context.machine, run, commands, context.monitor.driver, number, site.launch_method),
         option=orjson.OPT_INDENT_2,
     )
     await services.on_disk(write_atomic, services.store.environment, environment)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import core
+from core.config.distributed import LaunchMethod
 from core.launch.plan import RankCommand
 from core.launch.resolved import ResolvedRun
 from core.machine.packages import installed_version
@@ -22,7 +23,12 @@ PACKAGES: Final = (
 
 
 def describe_environment(
-    machine: Platform, run: ResolvedRun, commands: Sequence[RankCommand], driver: str | None, attempt: int
+    machine: Platform,
+    run: ResolvedRun,
+    commands: Sequence[RankCommand],
+    driver: str | None,
+    attempt: int,
+    method: LaunchMethod,
 ) -> dict[str, Any]:
     """Versions, machine, devices and commands. Reads package metadata only: torch is not imported."""
     return {
@@ -46,6 +52,7 @@ def describe_environment(
         ],
         "mode": run.mode,
         "backend": run.backend,
+        "distributed": run.distributed(0).replace(launch_method=method).to_dict(),
         "command": [sys.executable, *sys.argv],
         "ranks": [{"rank": c.rank, "argv": list(c.argv), "device": c.device.uuid} for c in commands],
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import secrets
@@ -22,6 +23,7 @@ from core.host.metrics.background_columns import BackgroundColumns
 from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, metrics_lost, own_failure, with_unkillable
+from core.host.rank_processes import launcher_of, rank_processes
 from core.host.services import HostServices
 from core.host.states import HostState
 from core.metrics.metrics_file import MetricsWriter
@@ -54,6 +56,7 @@ class RunHost:
         first = store.stored_state()
         fresh = first.host is None and first.state == HostState.STARTING
         number = first.attempt if fresh else first.attempt + 1
+        launcher = launcher_of(os.environ)
         disk = ThreadPoolExecutor(1, thread_name_prefix="disk")
         self._client_token = secrets.token_urlsafe(TOKEN_BYTES)
         self._listener = Listener(first.run_id, self._client_token, self)
@@ -66,7 +69,8 @@ class RunHost:
             self._listener,
             self._status,
             self._stream,
-            process_tree,
+            rank_processes(launcher, process_tree),
+            launcher,
         )
         self._life = RunLifecycle(self._services, first, number)
         self._store = store
@@ -100,7 +104,7 @@ class RunHost:
         finally:
             for task in tasks:
                 task.cancel()
-            await self._close()
+            await self._close(code)
         return code
 
     def request_stop(self, now: bool, by: str) -> None:
@@ -160,7 +164,7 @@ class RunHost:
             await asyncio.sleep(0.5)
         return code
 
-    async def _close(self) -> None:
+    async def _close(self, code: int) -> None:
         await self._listener.close()
         await asyncio.to_thread(self._store.remove_host_json)
         if self._reserved is not None:
@@ -168,6 +172,9 @@ class RunHost:
         if self._life.monitor is not None:
             await asyncio.to_thread(self._life.monitor.close)
         self._services.disk.shutdown(wait=True)
+        if self._services.launcher is not None:
+            with contextlib.suppress(RankdeckError):  # its processes see that this one has ended
+                await asyncio.to_thread(self._services.launcher.end, code)
 
     # ListenerEvents
 

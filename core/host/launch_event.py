@@ -11,7 +11,9 @@ from core.launch.mode import pytorch_engine_note
 from core.launch.resolved import ResolvedRun
 
 
-def launch_fields(launch: AttemptLaunch, number: int, world_before: int, fallback: str | None) -> dict[str, Any]:
+def launch_fields(
+    launch: AttemptLaunch, number: int, world_before: int, fallback: str | None, launcher: str | None
+) -> dict[str, Any]:
     """The event's fields for the attempt of this number.
 
     Args:
@@ -19,6 +21,7 @@ def launch_fields(launch: AttemptLaunch, number: int, world_before: int, fallbac
         number: Its number.
         world_before: The number of ranks before this host.
         fallback: Why it trains in a lesser way than was asked for, if it does.
+        launcher: Who started the ranks' processes; None: the run's host does.
     """
     run, checkpoint = launch.run, launch.context.checkpoint
     return {
@@ -26,6 +29,8 @@ def launch_fields(launch: AttemptLaunch, number: int, world_before: int, fallbac
         "devices": [device.uuid for device in run.devices],
         "world_size": run.world_size,
         "backend": run.backend,
+        "ddp": "spawning_workers" if launcher is None else "external_launcher_detected",
+        "launcher": launcher,
         "resumed_from": _resumed_from(run, checkpoint, number, world_before),
         "checkpoint": None if checkpoint is None else checkpoint.number,
         "total_steps": run.config.steps,

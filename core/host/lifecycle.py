@@ -66,6 +66,7 @@ class RunLifecycle:
         self.sampler: DeviceSampler | None = None
         self._services = services
         self._first = first
+        self._first_world_size = 1
         self._restarts = 0
         self._rollbacks = 0
         self._micro_batches = MicroBatches(services)
@@ -79,6 +80,7 @@ class RunLifecycle:
         await self._end_leftovers()
         context = await self._gather_context(config)
         run, fallbacks = context.run, StartFallbacks(context.run.recipe.modes)
+        self._first_world_size = run.world_size
         while True:
             if self.lost is not None:
                 return Outcome("failed", self.lost)
@@ -99,7 +101,7 @@ class RunLifecycle:
                 self._note_restart(restart_limit(run.config, outcome.root), outcome)
                 context = await self._restarted(context)
                 continue
-            following = fallbacks.after(run, outcome)
+            following = None if self._lacks_processes else fallbacks.after(run, outcome)
             if following is None:
                 return await self._with_best_model(outcome)
             self._fall_back(following, narrowed=following.devices != run.devices)
@@ -234,7 +236,9 @@ class RunLifecycle:
             step=0 if checkpoint is None else checkpoint.step,
             checkpoint=None if checkpoint is None else checkpoint.number,
         )
-        fields = launch_fields(launch, self.number, self._first.world_size, status.state.fallback)
+        launcher = self._services.launcher
+        method = None if launcher is None else launcher.method
+        fields = launch_fields(launch, self.number, self._first.world_size, status.state.fallback, method)
         assert self._stop_watch is not None
         self._stop_watch.launched(fields["resumed_from"])
         self._emit("launch", **fields, **predicted)
@@ -258,7 +262,14 @@ class RunLifecycle:
         return outcome.failure_kind == "non_finite" and wanted and not self._is_final(outcome)
 
     def _is_final(self, outcome: Outcome) -> bool:
-        return bool(outcome.unkillable) or self.ladder.is_asked or self.lost is not None
+        given_up = self.lost is not None or self._lacks_processes
+        return bool(outcome.unkillable) or self.ladder.is_asked or given_up
+
+    @property
+    def _lacks_processes(self) -> bool:
+        """A process that a launcher started for a rank is gone: only the launcher can start it again."""
+        launcher = self._services.launcher
+        return launcher is not None and not launcher.is_whole(self._first_world_size)
 
     async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
         """Reports the rollback, and lowers the learning rate, also for a later resume."""

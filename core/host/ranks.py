@@ -9,10 +9,10 @@ from typing import Any, Final
 
 from core.host.failures import RankFailure, last_lines
 from core.host.pace import Pace
+from core.host.rank_processes import RankProcess
 from core.launch.plan import RankCommand
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
-from core.processes import Child
 from core.protocol.messages import Bye, MergeReady, Message, RankDone, RankFailed
 from core.protocol.server import Connection
 
@@ -41,7 +41,7 @@ class Rank:
     """
 
     command: RankCommand
-    child: Child | None = None
+    child: RankProcess | None = None
     connection: Connection | None = None
     phase: str = "spawning"
     first_step: int | None = None

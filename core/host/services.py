@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from core.checkpoints.store import CheckpointStore
 from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
-from core.processes import ProcessTree
+from core.host.rank_processes import Launcher, RankProcesses
 from core.protocol.server import Listener
 from core.run_folder.store import RunStore
 
@@ -29,7 +29,8 @@ class HostServices:
         listener: The server for ranks and clients.
         status: Publishes the run's state.
         stream: Takes metrics lines.
-        process_tree: Makes the owner of an attempt's processes from their mark.
+        rank_processes: Makes the owner of an attempt's processes from their mark.
+        launcher: Who started the ranks' processes; None where this host starts them.
     """
 
     store: RunStore
@@ -38,7 +39,8 @@ class HostServices:
     listener: Listener
     status: StatusPublisher
     stream: MetricsStream
-    process_tree: Callable[[str], ProcessTree]
+    rank_processes: Callable[[str], RankProcesses]
+    launcher: Launcher | None = None
 
     def on_disk(self, call: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         """Runs a call on the disk thread."""

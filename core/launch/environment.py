@@ -7,24 +7,26 @@ from collections.abc import Sequence
 from typing import Final
 
 from core.config import RunConfig
+from core.config.distributed import ENV_DISTRIBUTED, DistributedConfig
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
+from core.protocol.rank_context import ENV_MEETING
 
 # Left over from another launcher or a container tool, these would lead torch astray: Docker Desktop and Kubernetes
 # publish names that 127.0.0.1 then resolves to, and an elastic agent's store is not ours.
 REMOVED: Final = (
     "KUBERNETES_*", "DOCKER_HOST", "MASTER_PORT", "TORCHELASTIC_*", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_*",
-    "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME",
+    "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", ENV_DISTRIBUTED, ENV_MEETING,
 )  # fmt: skip
 """Patterns of names."""
 
 
-def of_rank(rank: int, devices: Sequence[Device], platform: Platform, backend: str) -> dict[str, str]:
-    """For a rank that runs Rankdeck's own program. `backend` is empty if ranks exchange no tensors."""
+def of_rank(place: DistributedConfig, devices: Sequence[Device], platform: Platform) -> dict[str, str]:
+    """For a rank that runs Rankdeck's own program."""
     env = {
-        **_place(rank, devices, platform),
-        **_memory(devices[rank], platform),
-        "MASTER_ADDR": "127.0.0.1",
+        **place.to_env(),
+        **_card(devices[place.rank], platform),
+        **_memory(devices[place.rank], platform),
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",  # a crash in native code leaves a traceback in the rank's log
         "OMP_NUM_THREADS": str(cpu_threads(platform, len(devices))),
@@ -32,10 +34,10 @@ def of_rank(rank: int, devices: Sequence[Device], platform: Platform, backend: s
     }
     if platform.name == "windows":
         env["USE_LIBUV"] = "0"  # no Windows build of torch has it
-    if platform.name == "linux" and backend:
-        env["GLOO_SOCKET_IFNAME"] = "lo"
-    if backend == "nccl":
-        env["NCCL_SOCKET_IFNAME"] = "lo"
+    if platform.name == "linux" and place.backend:
+        env["GLOO_SOCKET_IFNAME"] = place.nic or "lo"
+    if place.backend == "nccl":
+        env["NCCL_SOCKET_IFNAME"] = place.nic or "lo"
     return env
 
 
@@ -64,34 +66,26 @@ def _allocator_variable(torch_version: str | None) -> str:
 
 
 def of_script(
-    rank: int, devices: Sequence[Device], platform: Platform, master_port: int, *, together: bool
+    place: DistributedConfig, devices: Sequence[Device], platform: Platform, *, together: bool
 ) -> dict[str, str]:
     """For a rank that starts a program of the user's own, whose environment is theirs to choose.
 
     `together`: the ranks are one program in several processes, as torchrun starts them; else each is by itself.
     """
     return {
-        **_place(rank, devices, platform),
-        "MASTER_ADDR": "127.0.0.1",
-        "MASTER_PORT": str(master_port),
+        **place.torchrun_variables(),
+        **_card(devices[place.rank], platform),
         "PYTHONUNBUFFERED": "1",
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
         **(_all_visible(devices) if together else {}),
     }
 
 
-def _place(rank: int, devices: Sequence[Device], platform: Platform) -> dict[str, str]:
+def _card(device: Device, platform: Platform) -> dict[str, str]:
     # Each rank sees its own card only, named by UUID: the card that was ticked, whatever order CUDA counts in.
     # Windows cannot tell an empty variable from none, so there "no card" is written -1.
     no_card = "-1" if platform.name == "windows" else ""
-    device, world_size = devices[rank], str(len(devices))
-    return {
-        "RANK": str(rank),
-        "LOCAL_RANK": str(rank),
-        "WORLD_SIZE": world_size,
-        "LOCAL_WORLD_SIZE": world_size,
-        "CUDA_VISIBLE_DEVICES": device.uuid if device.kind == "cuda" else no_card,
-    }
+    return {"CUDA_VISIBLE_DEVICES": device.uuid if device.kind == "cuda" else no_card}
 
 
 def _all_visible(devices: Sequence[Device]) -> dict[str, str]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PureWindowsPath
 
+from core.config.distributed import DistributedConfig, LaunchMethod
 from core.config.mode import Mode
 from core.errors import ConfigError
 from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
@@ -37,6 +38,7 @@ class LaunchSite:
         halvings: How often the micro-batch was halved since the host started.
         restarts: How often this host has restarted the ranks after one of them failed.
         master_port: Where the ranks of a self-contained program find each other; a port that is free.
+        launch_method: Who starts the ranks.
     """
 
     run_dir: Path
@@ -50,6 +52,7 @@ class LaunchSite:
     halvings: int = 0
     restarts: int = 0
     master_port: int = 0
+    launch_method: LaunchMethod = "spawn"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +77,19 @@ class RankCommand:
 
     def environment(self, inherited: Mapping[str, str]) -> dict[str, str]:
         """The rank's whole environment: what is inherited, less `removed_env`, plus `env` (`program_environment`)."""
-        kept = {
-            name: value
-            for name, value in inherited.items()
-            if not any(fnmatchcase(name.upper(), pattern) for pattern in self.removed_env)
-        }
-        return program_environment({**self.default_env, **kept}, self.env)
+        return rank_environment(inherited, self.env, self.default_env, self.removed_env)
+
+
+def rank_environment(
+    inherited: Mapping[str, str], env: Mapping[str, str], default_env: Mapping[str, str], removed_env: Sequence[str]
+) -> dict[str, str]:
+    """A rank's environment of its parts; see `RankCommand`."""
+    kept = {
+        name: value
+        for name, value in inherited.items()
+        if not any(fnmatchcase(name.upper(), pattern) for pattern in removed_env)
+    }
+    return program_environment({**default_env, **kept}, env)
 
 
 def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
@@ -103,14 +113,15 @@ def plan_trials(run: ResolvedRun, folder: Path, python: str) -> tuple[RankComman
 
 def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...]) -> tuple[RankCommand, ...]:
     config, devices, platform, recipe = run.config, run.devices, run.platform, run.recipe
+    launched = {"launch_method": site.launch_method}
 
     def environment(rank: int) -> dict[str, str]:
         context = _context(run, site, rank).to_env()
+        place = run.distributed(rank).replace(**launched, master_port=site.master_port)
         if recipe.self_contained:
-            together = run.mode == Mode.DDP
-            return {**of_script(rank, devices, platform, site.master_port, together=together), **context}
+            return {**of_script(place, devices, platform, together=run.mode == Mode.DDP), **context}
         seeded = {"PYTHONHASHSEED": hash_seed(config)}
-        return {**of_rank(rank, devices, platform, run.backend), **seeded, **context, **config.env}
+        return {**of_rank(place, devices, platform), **seeded, **context, **config.env}
 
     def default(device: Device) -> dict[str, str]:
         return defaults_of_rank(config, device, platform, own_program=not recipe.self_contained)
@@ -203,12 +214,14 @@ def plan_bare_ranks(
         argv: Their program.
         backend: What connects them; empty: nothing.
     """
-    threads, url = cpu_threads(platform, len(devices)), file_url(rendezvous, platform) if backend else ""
+    world = len(devices)
+    threads, url = cpu_threads(platform, world), file_url(rendezvous, platform) if backend else ""
 
     def environment(rank: int) -> dict[str, str]:
         device = _torch_device(devices[rank])
-        context = RankContext(rank, len(devices), device, backend=backend, rendezvous=url, threads=threads)
-        return {**of_rank(rank, devices, platform, backend), **context.to_env()}
+        context = RankContext(rank, world, device, backend=backend, rendezvous=url, threads=threads)
+        place = DistributedConfig(world, rank, rank, devices_per_node=world, backend=backend)
+        return {**of_rank(place, devices, platform), **context.to_env()}
 
     return _commands(devices, argv, environment, folder, folder)
 

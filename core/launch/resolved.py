@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.config.batch import Batch, resolve_batch
+from core.config.distributed import DistributedConfig
 from core.config.fields import Needs
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
@@ -57,6 +58,12 @@ class ResolvedRun:
     def replica_groups(self) -> int:
         """Groups of ranks that each train a model on chunks of their own."""
         return self.mode.replica_groups(self.world_size)
+
+    def distributed(self, rank: int) -> DistributedConfig:
+        """A rank's place, and what connects it to the others; its launch method is `spawn`."""
+        world = self.world_size
+        place = DistributedConfig(world, rank, rank, devices_per_node=world, backend=self.backend)
+        return place.with_settings(self.config)
 
     @property
     def has(self) -> frozenset[Needs]:

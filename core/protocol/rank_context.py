@@ -23,6 +23,8 @@ ENV_RUN_DIR: Final = "RANKDECK_RUN_DIR"
 """The run's folder, for programs of the user's own."""
 ENV_RUN_MARK: Final = "RANKDECK_RUN_MARK"
 """Stands in the environment of all processes of an attempt, so that what is left of it is found (Linux)."""
+ENV_MEETING: Final = "RANKDECK_MEETING"
+"""The folder where a run host meets the processes that a launcher has started to be its ranks."""
 CONFIG_FILE: Final = "attempt.toml"
 """In a run's folder: the config of the newest attempt, complete with the recipe's defaults."""
 

@@ -17,7 +17,8 @@ from core.parsing import parse_json
 
 _HOW: Final = (
     "lr", "mode", "zero_stage", "zero_engine", "offload_optimizer", "offload_parameters", "deepspeed_config",
-    "gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "backend",
+    "gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers",
+    "gradient_as_bucket_view", "backend",
     "collective_timeout_s", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr", "outer_momentum",
     "precision", "non_finite", "non_finite_limit", "merge_policy", "merge_every_chunks", "cudnn_benchmark",
     "expandable_segments", "env",

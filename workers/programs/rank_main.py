@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from core.config import RunConfig
 from core.config.batch import Batch
+from core.config.distributed import DistributedConfig
 from core.config.layers import load_config
 from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
@@ -108,13 +109,9 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
         torch.set_float32_matmul_precision("high")  # TF32 for what stays fp32
         torch.backends.cudnn.allow_tf32 = True
         torch.backends.cudnn.benchmark = config.cudnn_benchmark
+    distributed = DistributedConfig.from_env(os.environ)
     place = RankPlace(
-        context.rank,
-        context.world_size,
-        device,
-        context.backend,
-        context.rendezvous,
-        config.collective_timeout_s,
+        context.rank, context.world_size, device, context.backend, context.rendezvous, distributed.timeout_s
     )
     config = config.replace(zero_engine=context.engine or config.zero_engine)
     group = Mode.read(context.mode).group_size(context.world_size)

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn.parallel import DistributedDataParallel
 
 from core.config import RunConfig
+from core.config.distributed import DistributedConfig
 from workers.all_reduce import GradientAllReduce, choose_all_reduce
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
@@ -23,7 +24,12 @@ from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
 from workers.strategies.waits import BufferWait
 
-_DEFAULTS: Final = {"static_graph": False, "find_unused_parameters": False, "broadcast_buffers": True}
+_DEFAULTS: Final = {
+    "static_graph": False,
+    "find_unused_parameters": False,
+    "broadcast_buffers": True,
+    "gradient_as_bucket_view": False,
+}
 
 
 class DdpStrategy(Strategy):
@@ -119,7 +125,7 @@ class DdpReplica(Replica):
     """A whole model whose gradients are averaged over the ranks, once `wrap` has put it behind DDP."""
 
     def wrap(self, place: RankPlace, all_reduce: GradientAllReduce, config: RunConfig) -> None:
-        """Puts the model behind DDP; its gradients live in DDP's buckets, so none is copied."""
+        """Puts the model behind DDP, in whose buckets its gradients live, uncopied, unless the settings differ."""
         self._place = place
         self._all_reduce = all_reduce
         self._memory_file = f"exchange_rank{place.rank}.safetensors"
@@ -127,7 +133,6 @@ class DdpReplica(Replica):
         self.module = self._wrapped = DistributedDataParallel(
             self.model,
             device_ids=None if on_cpu else [place.device],
-            gradient_as_bucket_view=True,
             **_ddp_arguments(config),
             **all_reduce.ddp_options,
         )
@@ -195,7 +200,8 @@ def _ddp_arguments(config: RunConfig) -> dict[str, Any]:
 
     torch 2.13 has renamed `broadcast_buffers` and warns of the old name in every rank, also at its default.
     """
-    arguments = {name: getattr(config, name) for name, usual in _DEFAULTS.items() if getattr(config, name) != usual}
+    asked = {"static_graph": config.static_graph, **DistributedConfig().with_settings(config).ddp_arguments}
+    arguments = {name: value for name, value in asked.items() if value != _DEFAULTS[name]}
     parameters = inspect.signature(DistributedDataParallel.__init__).parameters
     if "broadcast_buffers" in arguments and "forward_sync_buffers" in parameters:
         arguments["forward_sync_buffers"] = arguments.pop("broadcast_buffers")

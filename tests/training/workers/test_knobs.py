@@ -32,6 +32,7 @@ SETTINGS: Final[dict[str, dict[str, Any]]] = {
     "": {},
     "find": {"find_unused_parameters": True},
     "static": {"find_unused_parameters": True, "static_graph": True},
+    "copied": {"find_unused_parameters": True, "gradient_as_bucket_view": False},
     "own": {"find_unused_parameters": True, "broadcast_buffers": False},
 }
 

@@ -21,6 +21,14 @@ def test_train_actv1_is_train_with_its_recipe(command: str) -> None:
     assert (found.command, found.recipe, found.model, found.halt_max_steps) == ("train", "actv1", "gpt2", "1")
 
 
+@pytest.mark.parametrize("flag", ["--local-rank=1", "--local_rank=1"])
+def test_the_flag_of_torchs_older_launcher_may_precede_the_command(flag: str) -> None:
+    for command in ("train --steps 3", "hrm-hf train-actv1 --steps 3", "resume a-run --steps 3"):
+        found = parse([flag, *command.split()])
+        assert (found.local_rank, found.steps) == (1, "3")
+    assert parse([flag, "run", "train.py", "--lr", "1"]).script_argv == ["train.py", "--lr", "1"]
+
+
 def test_underscores_are_as_good_as_dashes() -> None:
     found = parse(["train", "--batch_size", "8", "--dataset_file=a_b.txt", "--no-static_graph", "--set", "n_layer=2"])
     assert (found.batch_size, found.dataset_file, found.static_graph, found.set) == (

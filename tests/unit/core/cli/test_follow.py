@@ -95,7 +95,8 @@ def test_following_ends_with_the_run_and_misses_no_line(store: RunStore, capsys:
 def test_each_interrupt_is_handed_on_once_and_may_leave(store: RunStore) -> None:
     store.write_state(store.state().replace(state="training", host=own()))
     interrupts, seen = Interrupts(), []
-    interrupts.count = 2
+    for number in (signal.SIGINT, signal.SIGTERM):
+        interrupts.note(number)
 
     def leave_at_second(number: int) -> bool:
         seen.append(number)

@@ -27,7 +27,7 @@ def test_versions_devices_and_commands_can_be_read_later(monkeypatch: pytest.Mon
     command = RankCommand(0, ("python", "-m", "x"), {"SECRET": "1"}, (), Path(), Path(), card)
     machine = Platform("linux", "2.13.0+cu130", "13.0", 6)
     run = replace(resolved_run(RunConfig(), "ddp", 2), devices=(card, slot), backend="nccl")
-    said = json.loads(json.dumps(describe_environment(machine, run, [command], "580.65", 3)))
+    said = json.loads(json.dumps(describe_environment(machine, run, [command], "580.65", 3, "spawn")))
     assert said["packages"] == {"torch": "2.13.0"}, "what is not installed is left out"
     assert (said["torch"], said["torch_cuda"], said["driver"], said["cores"]) == ("2.13.0+cu130", "13.0", "580.65", 6)
     assert [device["memory_bytes"] for device in said["devices"]] == [24 << 30, None]

@@ -7,6 +7,7 @@ from fnmatch import fnmatchcase
 import pytest
 
 from core.config import RunConfig
+from core.config.distributed import DistributedConfig
 from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
@@ -17,8 +18,17 @@ CPU = Device("cpu:0", "cpu", 0, "A processor")
 CARDS = [Device(f"GPU-{n}", "cuda", n, "A card") for n in range(2)]
 
 
+def place(rank: int, backend: str = "") -> DistributedConfig:
+    return DistributedConfig(2, rank, rank, devices_per_node=2, backend=backend)
+
+
+def test_a_named_interface_takes_loopbacks_place() -> None:
+    env = of_rank(place(0, "nccl").replace(nic="eth1"), CARDS, LINUX)
+    assert (env["GLOO_SOCKET_IFNAME"], env["NCCL_SOCKET_IFNAME"]) == ("eth1", "eth1")
+
+
 def test_a_rank_knows_its_place_and_sees_its_card_only() -> None:
-    env = of_rank(1, CARDS, LINUX, "nccl")
+    env = of_rank(place(1, "nccl"), CARDS, LINUX)
     assert {name: env[name] for name in ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE")} == {
         "RANK": "1",
         "LOCAL_RANK": "1",
@@ -39,7 +49,7 @@ def test_a_rank_knows_its_place_and_sees_its_card_only() -> None:
     ],
 )
 def test_ranks_talk_over_loopback(platform: Platform, backend: str, names: set[str]) -> None:
-    env = of_rank(0, CARDS, platform, backend)
+    env = of_rank(place(0, backend), CARDS, platform)
     assert env.keys() & {"GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", "USE_LIBUV"} == names
     assert env["MASTER_ADDR"] == "127.0.0.1"
 
@@ -49,7 +59,7 @@ def test_ranks_talk_over_loopback(platform: Platform, backend: str, names: set[s
     [(LINUX, CPU, True, ""), (WINDOWS, CPU, False, "-1"), (LINUX, CARDS[0], False, "GPU-0")],
 )
 def test_cpu_ranks_under_linux_keep_their_memory(platform: Platform, device: Device, kept: bool, card: str) -> None:
-    env = of_rank(0, [device], platform, "")
+    env = of_rank(DistributedConfig(), [device], platform)
     assert ("MALLOC_TRIM_THRESHOLD_" in env) is kept
     assert env["CUDA_VISIBLE_DEVICES"] == card
 
@@ -94,10 +104,10 @@ def test_threads_of_our_own_program_sleep_while_they_wait() -> None:
 
 @pytest.mark.parametrize(("together", "visible"), [(True, "GPU-0,GPU-1"), (False, "GPU-1")])
 def test_a_script_for_torchrun_sees_every_card(together: bool, visible: str) -> None:
-    env = of_script(1, CARDS, LINUX, 4000, together=together)
+    env = of_script(place(1).replace(master_port=4000), CARDS, LINUX, together=together)
     assert (env["CUDA_VISIBLE_DEVICES"], env["MASTER_PORT"], env["RANK"]) == (visible, "4000", "1")
     assert "OMP_NUM_THREADS" not in env and "PYTHONFAULTHANDLER" not in env, "those are the program's to choose"
-    assert of_script(0, [CPU, CPU], LINUX, 4000, together=True)["CUDA_VISIBLE_DEVICES"] == ""
+    assert of_script(place(0), [CPU, CPU], LINUX, together=True)["CUDA_VISIBLE_DEVICES"] == ""
 
 
 def test_what_another_launcher_left_is_removed_and_nothing_of_ours() -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from core.config import RunConfig
+from core.config.distributed import DistributedConfig
 from core.config.mode import Mode
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.mode import choose_devices, choose_mode
@@ -351,7 +352,10 @@ def test_what_every_rank_is_told() -> None:
             host_pid=77,
         )
         assert "s3cret" not in repr(context)
-        assert [name for name in rank.env if name.startswith("RANKDECK")] == ["RANKDECK_RANK"]
+        assert {name for name in rank.env if name.startswith("RANKDECK")} == {"RANKDECK_RANK", "RANKDECK_DISTRIBUTED"}
+        assert DistributedConfig.from_env(rank.env) == DistributedConfig(
+            2, number, number, devices_per_node=2, backend="gloo"
+        )
     assert RankContext.from_env(plan("single", SLOTS[:1], LINUX).ranks[0].env).checkpoint is None
 
 

@@ -1,0 +1,267 @@
+"""Launched processes: `rankdeck train` and `resume` under torchrun, srun or mpirun.
+
+Each process that the launcher started starts one rank. The first of them checks the run, makes its folder and starts
+the run's host, as a run in the foreground does, and follows it; the others wait for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.cli.ending import exit_code, report_ending
+from core.cli.follow import Follower, StopLadder
+from core.cli.interrupts import counted_interrupts
+from core.cli.rank_starter import RankStarter
+from core.cli.terminal import Terminal
+from core.client import resume_run, stop_run, wait_for_end
+from core.config.distributed import DistributedConfig
+from core.config.launcher_variables import TITLES
+from core.config.layers import DeviceCount
+from core.errors import RankdeckError, UsageError
+from core.launch.launched import check_devices, check_one_machine, given_device
+from core.launch.meeting import POLL_S, Meeting, folder_of
+from core.launch.mode import recipe_platform, usable_devices
+from core.machine.devices.device import Device
+from core.machine.devices.monitor import DeviceMonitor
+from core.machine.devices.resolve import device_texts
+from core.machine.devices.visible import VARIABLE
+from core.machine.platform import this_platform
+from core.metrics.metrics_file import whole_bytes
+from core.processes.identity import ProcessId, identify, is_alive, own
+from core.protocol.rank_context import ENV_MEETING, ENV_RANK
+from core.recipes.manifest import Recipe
+from core.resume.planner import plan_resume
+from core.run_folder.store import RunStore
+
+MEET_LIMIT_S: Final = 60.0
+"""For all processes to arrive: a launcher starts them within a moment, and each has to import Rankdeck."""
+_OPEN_LIMIT_S: Final = 300.0
+"""For the first one to check the run; a large dataset takes a while."""
+_FAREWELL_S: Final = 5.0
+_END_LIMIT_S: Final = 60.0
+"""For the host of an earlier start, whose ranks the launcher has ended, to end too."""
+
+
+def launched_place() -> DistributedConfig | None:
+    """This process's place if a launcher has started it; None for a command typed by hand, or started by a rank.
+
+    Raises:
+        ConfigError: The launcher's variables cannot be read.
+    """
+    if ENV_RANK in os.environ:
+        return None
+    place = DistributedConfig.from_env(os.environ)
+    return place if place.is_launched else None
+
+
+def check_arguments(place: DistributedConfig, arguments: argparse.Namespace) -> None:
+    """Refuses what processes of a launcher cannot do.
+
+    Raises:
+        UsageError: Names it.
+    """
+    check_one_machine(place)
+    title = TITLES[place.launch_method]
+    for name in ("detach", "dry_run"):
+        if getattr(arguments, name, False):
+            flag = f"--{name.replace('_', '-')}"
+            cause = (
+                f"{flag} is given, but the processes that {title} started are the run's ranks and stay until its end."
+            )
+            raise UsageError(cause, f"Leave out {flag}, or start the run without {title}.")
+    passed = getattr(arguments, "local_rank", None)
+    if passed is not None and passed != place.local_rank:
+        cause = f"--local-rank {passed} is given, but LOCAL_RANK of {title} is {place.local_rank}."
+        raise UsageError(cause, "Leave out --local-rank.")
+
+
+def own_device(
+    place: DistributedConfig, asked: Sequence[str], count: DeviceCount | None, recipe: Recipe | None
+) -> Device:
+    """The device that the launcher has given this process; raises as `given_device`."""
+    platform = this_platform()
+    with DeviceMonitor() as monitor:
+        usable, _ = usable_devices(monitor.devices(), recipe_platform(recipe, platform) if recipe else platform)
+    return given_device(place, asked, count, usable)
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchedRun:
+    """What all processes of a launcher do together.
+
+    Args:
+        place: This process's.
+        device: The one that the launcher has given it.
+        begin: Starts the run on these devices; returns it, and how many bytes of its metrics are not new. For the
+            first process.
+        as_json: It prints metrics and states as JSON.
+    """
+
+    place: DistributedConfig
+    device: Device
+    begin: Callable[[tuple[str, ...]], tuple[RunStore, int]]
+    terminal: Terminal
+    as_json: bool
+
+    def run(self) -> int:
+        """To the end of the run; returns the exit code.
+
+        Raises:
+            RankdeckError: There is no run.
+        """
+        parent = identify(os.getppid()) or ProcessId(os.getppid(), 0.0)
+        meeting = Meeting(folder_of(self.place, parent))
+        starter = RankStarter(meeting, self.place, parent)
+        return self._lead(meeting, starter) if self.place.rank == 0 else self._follow(meeting, starter)
+
+    # the first process
+
+    def _lead(self, meeting: Meeting, starter: RankStarter) -> int:
+        secret = meeting.begin(own(), self.place.launch_method, keep_run=self.place.restart_count > 0)
+        code = RankdeckError.exit_code
+        try:
+            meeting.write("arrived-0.json", {"pid": own().pid, "started": own().started})
+            devices = self._gather(meeting, secret)
+            check_devices(self.place, devices)
+            os.environ[ENV_MEETING] = str(meeting.folder)  # the host's from here on
+            if any(device.kind == "cuda" for device in devices):
+                os.environ.pop(VARIABLE, None)  # it may show this process its own GPU only; UUIDs name all
+            store, offset = self._open(meeting, device_texts(devices))
+            meeting.remember_run(store.dir)
+            meeting.write("open.json", {"run_dir": str(store.dir)})
+            self.terminal.say(f"Run {store.dir.name} in {store.dir}")
+            code = self._watch(store, starter, offset)
+        except RankdeckError as error:
+            code = error.exit_code
+            self.terminal.error(error)  # now: the launcher ends this process as soon as another one has ended
+            meeting.write("open.json", {"exit_code": code})
+        finally:
+            self._await_others(meeting)
+            meeting.remove(forget_run=code == 0 or self.place.restart_count >= self.place.max_restarts)
+        return code
+
+    def _gather(self, meeting: Meeting, secret: str) -> list[Device]:
+        """The devices of all processes, by rank, once all are there."""
+        flags, devices = _flags(), {0: self.device}
+        deadline = time.monotonic() + MEET_LIMIT_S
+        while len(devices) < self.place.world_size:
+            for rank in set(range(1, self.place.world_size)) - devices.keys():
+                arrived = meeting.read(f"arrived-{rank}.json")
+                if arrived is None or arrived.get("secret") != secret:
+                    continue
+                if arrived["flags"] != flags:
+                    raise UsageError(
+                        f"Rank {rank} was started with other arguments than rank 0.",
+                        "Start all processes with the same command.",
+                        title="The processes were started differently",
+                    )
+                devices[rank] = Device(**arrived["device"])
+            if time.monotonic() > deadline:
+                missing = sorted(set(range(self.place.world_size)) - devices.keys())
+                raise self._missing(f"{'ranks' if len(missing) > 1 else 'rank'} {', '.join(map(str, missing))}")
+            time.sleep(POLL_S)
+        return [devices[rank] for rank in range(self.place.world_size)]
+
+    def _open(self, meeting: Meeting, devices: tuple[str, ...]) -> tuple[RunStore, int]:
+        """The run, and how much of its metrics is not new."""
+        earlier = meeting.remembered_run() if self.place.restart_count else None
+        if earlier is None:
+            return self.begin(devices)
+        store = RunStore.open(earlier)
+        wait_for_end(store, _END_LIMIT_S)
+        plan = plan_resume(str(earlier), earlier.parent, {"devices": ",".join(devices)}, accept_code=True)
+        for line in plan.lines():
+            self.terminal.warn(line)
+        offset = whole_bytes(store.metrics)
+        return resume_run(plan), offset
+
+    def _watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
+        with counted_interrupts(alike=True) as interrupts:
+            starter.start()
+            follower = Follower(store, self.terminal, self.as_json, offset)
+            ending = follower.until_end(interrupts, StopLadder(store, self.terminal).climb)
+            report_ending(ending, store, self.terminal)
+            starter.ended(_END_LIMIT_S)  # until the host lets go: Slurm ends what lives when its processes have
+        return exit_code(ending)
+
+    def _await_others(self, meeting: Meeting) -> None:
+        """Leaves the folder to the others until they have read how it ended."""
+        names = [f"arrived-{rank}.json" for rank in range(1, self.place.world_size)]
+        others = [process for name in names if (process := ProcessId.from_json(meeting.read(name))) is not None]
+        deadline = time.monotonic() + _FAREWELL_S
+        while any(map(is_alive, others)) and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+
+    # the others
+
+    def _follow(self, meeting: Meeting, starter: RankStarter) -> int:
+        leader = self._arrive(meeting)
+        opened = self._opened(meeting, leader)
+        if "run_dir" not in opened:
+            return int(opened.get("exit_code", RankdeckError.exit_code))  # the first process says why
+        store = RunStore(Path(opened["run_dir"]))
+        with counted_interrupts(alike=True) as interrupts:
+            starter.start()
+            handled = 0
+            while not starter.ended(_FOLLOW_POLL_S):
+                if handled < interrupts.count:
+                    handled += 1
+                    with contextlib.suppress(RankdeckError):  # it has ended, or the first process has asked already
+                        stop_run(store, now=handled > 1)
+        return starter.code
+
+    def _arrive(self, meeting: Meeting) -> ProcessId:
+        """Tells the first process that this one is there, once that is."""
+        deadline = time.monotonic() + MEET_LIMIT_S
+        while True:
+            found = meeting.leader()
+            if found is not None:
+                leader, secret = found
+                device = {
+                    name: getattr(self.device, name) for name in ("uuid", "kind", "index", "name", "memory_bytes")
+                }
+                arrival = {"pid": own().pid, "started": own().started, "secret": secret, "flags": _flags()}
+                with contextlib.suppress(RankdeckError):  # the folder is just being made again
+                    meeting.write(f"arrived-{self.place.rank}.json", {**arrival, "device": device})
+                    return leader
+            if time.monotonic() > deadline:
+                raise self._missing("rank 0")
+            time.sleep(POLL_S)
+
+    def _opened(self, meeting: Meeting, leader: ProcessId) -> dict[str, Any]:
+        deadline = time.monotonic() + _OPEN_LIMIT_S
+        while True:
+            opened = meeting.read("open.json")
+            if opened is not None:
+                return opened
+            if not is_alive(leader) or time.monotonic() > deadline:
+                return {}
+            time.sleep(POLL_S)
+
+    def _missing(self, who: str) -> RankdeckError:
+        return RankdeckError(
+            f"{TITLES[self.place.launch_method]} started {self.place.world_size} processes, but {who} did not "
+            f"come within {MEET_LIMIT_S:.0f} s.",
+            f"Look at the output of {TITLES[self.place.launch_method]} for why, and start all of them again.",
+            title="A process is missing",
+        )
+
+
+_FOLLOW_POLL_S: Final = 0.25
+_DEVICE_FIELDS: Final = ("uuid", "kind", "index", "name", "memory_bytes")
+
+
+def _flags() -> str:
+    """What this process was asked for; all of them are asked the same, but for their rank."""
+    flags = [flag for flag in sys.argv[1:] if not flag.replace("_", "-").startswith("--local-rank")]
+    return hashlib.sha256(json.dumps([flags, os.getcwd()]).encode()).hexdigest()  # noqa: PTH109

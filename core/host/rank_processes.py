@@ -1,0 +1,233 @@
+"""Rank processes: who starts and ends the ranks of an attempt: this host, or the processes of a launcher.
+
+Under torchrun, srun or mpirun each rank is started by the process that the launcher started for it
+(`core.cli.launched`): so it runs where the launcher put it, and dies with it. The host asks, through a `Meeting`.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from core.config.distributed import DistributedConfig, LaunchMethod
+from core.config.launcher_variables import TITLES
+from core.errors import RankdeckError
+from core.launch.meeting import POLL_S, Meeting
+from core.launch.plan import RankCommand
+from core.processes import ProcessTree
+from core.processes.identity import ProcessId, identify, is_alive, own
+from core.protocol.rank_context import ENV_MEETING
+
+_START_LIMIT_S: Final = 30.0
+_KILLED: Final = -9
+_LAST_NEWS_S: Final = 2.0
+"""A process whose rank has ended says within this time how."""
+
+
+class RankProcess(Protocol):
+    """One rank's process."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+
+    def poll(self) -> int | None:
+        """The exit code as `subprocess` gives it, or None while it runs. Never waits."""
+
+
+class RankProcesses(Protocol):
+    """The ranks' processes of one attempt; the methods wait, and are called from one thread at a time."""
+
+    def start(self, command: RankCommand) -> RankProcess:
+        """Starts a rank; raises `RankdeckError`."""
+
+    def stop(self, limit_s: float) -> list[int]:
+        """Ends all of them; returns pids that would not die."""
+
+    def close(self, limit_s: float) -> list[int]:
+        """Ends what is left and lets go of everything; returns pids that would not die."""
+
+
+class SpawnedRanks:
+    """Ranks that this host starts itself, and that end with it."""
+
+    def __init__(self, tree: ProcessTree) -> None:
+        self._tree = tree
+
+    def start(self, command: RankCommand) -> RankProcess:
+        return self._tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
+
+    def stop(self, limit_s: float) -> list[int]:
+        return self._tree.stop(limit_s)
+
+    def close(self, limit_s: float) -> list[int]:
+        return self._tree.close(limit_s)
+
+
+class Launcher:
+    """The processes of a launcher, as a run's host meets them.
+
+    Args:
+        folder: Where.
+
+    Attributes:
+        method: Which launcher.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._meeting = Meeting(folder)
+        self._asked = 0
+        opened = self._meeting.read("leader.json") or {}
+        self.method: LaunchMethod = DistributedConfig.from_mapping(
+            {"launch_method": opened.get("method")}
+        ).launch_method
+        self._meeting.write("host.json", {"pid": own().pid, "started": own().started})
+
+    @property
+    def title(self) -> str:
+        """What people call it."""
+        return TITLES[self.method]
+
+    def ask(self, rank: int, what: Mapping[str, Any]) -> int:
+        """Asks a process for something; returns the number that its answer bears."""
+        self._asked += 1
+        self._meeting.write(f"ask-{rank}.json", {"number": self._asked, **what})
+        return self._asked
+
+    def answer(self, rank: int, number: int) -> dict[str, Any] | None:
+        """What a process says of the request of this number; None while it has not."""
+        value = self._meeting.read(f"rank-{rank}.json")
+        return value if value is not None and value.get("number") == number else None
+
+    def lives(self, rank: int) -> bool:
+        """Whether the process that the launcher started for a rank is alive."""
+        process = ProcessId.from_json(self._meeting.read(f"arrived-{rank}.json"))
+        return process is not None and is_alive(process)
+
+    def is_whole(self, world_size: int) -> bool:
+        """Whether all of its processes live. It alone can start one again, and starts all of them then."""
+        return all(map(self.lives, range(world_size)))
+
+    def end(self, code: int) -> None:
+        """Lets all of them exit: the run is over."""
+        self._meeting.write("over.json", {"code": code})
+
+
+class LaunchedRank:
+    """A rank that a launcher's process has started."""
+
+    def __init__(self, launcher: Launcher, rank: int, number: int, pid: int) -> None:
+        self._launcher = launcher
+        self.rank = rank
+        self.number = number
+        self.pid = pid
+        self._process = identify(pid)
+        self._gone_at: float | None = None
+        self._code: int | None = None
+
+    def poll(self) -> int | None:
+        """As `RankProcess.poll`; a rank that ended together with its parent, unseen, was killed."""
+        if self._code is not None:
+            return self._code
+        answer = self._launcher.answer(self.rank, self.number)
+        code = None if answer is None else answer.get("code")
+        if isinstance(code, int):
+            self._code = code
+        elif self._process is None or not is_alive(self._process):
+            now = time.monotonic()
+            self._gone_at = now if self._gone_at is None else self._gone_at
+            if not self._launcher.lives(self.rank) or now - self._gone_at > _LAST_NEWS_S:
+                self._code = _KILLED
+        return self._code
+
+
+class LaunchedRanks:
+    """Ranks that are started by the processes of a launcher.
+
+    Args:
+        launcher: It.
+        mark: Stands in the environment of every rank (`core.processes.marks`).
+    """
+
+    def __init__(self, launcher: Launcher, mark: str) -> None:
+        self._launcher = launcher
+        self._mark = mark
+        self._ranks: list[LaunchedRank] = []
+
+    def start(self, command: RankCommand) -> RankProcess:
+        """Has a rank started; waits until it is.
+
+        Raises:
+            RankdeckError: Its process is gone, does not answer, or could not start it.
+        """
+        number = self._launcher.ask(
+            command.rank,
+            {
+                "start": {
+                    "argv": list(command.argv),
+                    "env": dict(command.env),
+                    "default_env": dict(command.default_env),
+                    "removed_env": list(command.removed_env),
+                    "cwd": str(command.cwd),
+                    "log": str(command.log),
+                    "mark": self._mark,
+                }
+            },
+        )
+        answer = self._wait(command.rank, number, _START_LIMIT_S)
+        if answer is None:
+            raise RankdeckError(
+                f"The process that {self._launcher.title} started for rank {command.rank} is gone or does not answer.",
+                f"Look at the output of {self._launcher.title}.",
+                title="A rank could not be started",
+            )
+        if isinstance(answer.get("error"), dict):
+            error = answer["error"]
+            raise RankdeckError(error.get("cause", ""), error.get("next_step", ""), title=error.get("title"))
+        rank = LaunchedRank(self._launcher, command.rank, number, int(answer["pid"]))
+        self._ranks.append(rank)
+        return rank
+
+    def stop(self, limit_s: float) -> list[int]:
+        """Has all of them ended, side by side; a process that does not answer is named by its rank's pid."""
+        running = [rank for rank in self._ranks if rank.poll() is None]
+        numbers = [self._launcher.ask(rank.rank, {"stop": limit_s}) for rank in running]
+        deadline = time.monotonic() + limit_s + 1.0
+        left: list[int] = []
+        for rank, number in zip(running, numbers, strict=True):
+            answer = self._wait(rank.rank, number, max(0.0, deadline - time.monotonic()))
+            left += [] if answer is None else [pid for pid in answer.get("left", []) if isinstance(pid, int)]
+            process = identify(rank.pid)
+            if answer is None and process is not None and is_alive(process) and self._launcher.lives(rank.rank):
+                left.append(rank.pid)
+        self._ranks.clear()
+        return left
+
+    def close(self, limit_s: float) -> list[int]:
+        return self.stop(limit_s)
+
+    def _wait(self, rank: int, number: int, limit_s: float) -> dict[str, Any] | None:
+        deadline = time.monotonic() + limit_s
+        while True:
+            answer = self._launcher.answer(rank, number)
+            if answer is not None or time.monotonic() >= deadline or not self._launcher.lives(rank):
+                return answer or self._launcher.answer(rank, number)
+            time.sleep(POLL_S)
+
+
+def launcher_of(environment: Mapping[str, str]) -> Launcher | None:
+    """The launcher whose processes are this host's ranks; None where it starts them itself."""
+    folder = environment.get(ENV_MEETING)
+    return None if not folder else Launcher(Path(folder))
+
+
+def rank_processes(
+    launcher: Launcher | None, process_tree: Callable[[str], ProcessTree]
+) -> Callable[[str], RankProcesses]:
+    """Makes the owner of an attempt's processes from their mark."""
+    if launcher is None:
+        return lambda mark: SpawnedRanks(process_tree(mark))
+    return lambda mark: LaunchedRanks(launcher, mark)

@@ -1,0 +1,152 @@
+"""Launch files: a run's command under another launcher, as files that run as they are. Pure.
+
+They are written from a run's settings and a `DistributedConfig`; nothing in them is looked up when they run but the
+interpreter, whose path they name.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from core.config.distributed import DistributedConfig
+
+LAUNCH_KINDS: Final = {
+    "torchrun": "torchrun script",
+    "launch": "torch.distributed.launch script",
+    "sbatch": "Slurm batch script",
+    "env": "environment file",
+    "powershell": "PowerShell script",
+}
+"""Each kind, and what people call it."""
+
+SUFFIXES: Final = {"torchrun": ".sh", "launch": ".sh", "sbatch": ".sbatch", "env": ".env", "powershell": ".ps1"}
+
+
+@dataclass(frozen=True, slots=True)
+class LaunchCommand:
+    """What a launch file starts.
+
+    Attributes:
+        name: The run's.
+        python: The interpreter.
+        python_path: Folders for `PYTHONPATH`, where `rankdeck` is not installed for it.
+        train: The flags of `rankdeck train`, without its devices.
+        devices: Those of ``--devices``, for Rankdeck's own launch and for CPU devices.
+        variables: Further variables, such as the GPUs that are to be visible.
+        place: The first process's.
+    """
+
+    name: str
+    python: str
+    python_path: str
+    train: Sequence[str]
+    devices: Sequence[str]
+    variables: Mapping[str, str]
+    place: DistributedConfig
+
+
+def launch_file(kind: str, command: LaunchCommand) -> str:
+    """The text of a file; `kind` is one of `LAUNCH_KINDS`."""
+    return _WRITERS[kind](command)
+
+
+def _torchrun(command: LaunchCommand) -> str:
+    flags = [f"--nproc-per-node={command.place.devices_per_node}"]
+    return _script(command, ["-m", "torch.distributed.run", *flags])
+
+
+def _launch(command: LaunchCommand) -> str:
+    flags = ["--use-env", f"--nproc-per-node={command.place.devices_per_node}"]
+    return _script(command, ["-m", "torch.distributed.launch", *flags])
+
+
+def _script(command: LaunchCommand, launcher: Sequence[str]) -> str:
+    argv = [command.python, *launcher, "-m", "rankdeck", "train", *_given_by_launcher(command)]
+    return _lines("#!/bin/sh", *_head(command), *_exports(_variables(command)), f'exec {_sh(argv)} "$@"')
+
+
+def _sbatch(command: LaunchCommand) -> str:
+    ranks = command.place.devices_per_node
+    gpus = [f"#SBATCH --gres=gpu:{ranks}"] if not _on_cpu(command) else []
+    # The job's GPUs are Slurm's to choose: those of this machine may be other ones there.
+    variables = {name: value for name, value in _variables(command).items() if name != "CUDA_VISIBLE_DEVICES"}
+    srun = ["srun", f"--ntasks={ranks}", command.python, "-m", "rankdeck", "train", *_given_by_launcher(command)]
+    return _lines(
+        "#!/bin/sh",
+        f"#SBATCH --job-name={shlex.quote(command.name)}",
+        "#SBATCH --nodes=1",
+        f"#SBATCH --ntasks={ranks}",
+        *gpus,
+        *_head(command),
+        *_exports(variables),
+        f'exec {_sh(srun)} "$@"',
+    )
+
+
+def _env(command: LaunchCommand) -> str:
+    """For processes that are started by hand, or by a launcher that Rankdeck does not know."""
+    place = command.place.replace(launch_method="env", job=command.place.job or command.name)
+    shared = {name: value for name, value in place.to_env().items() if name not in ("RANK", "LOCAL_RANK")}
+    train = _sh([command.python, "-m", "rankdeck", "train", *_given_by_launcher(command)])
+    ranks = " ".join(map(str, range(place.devices_per_node)))
+    return _lines(
+        *_head(command),
+        "# Read it into a shell (. FILE), then start one process for each rank:",
+        f"#   for rank in {ranks}; do RANK=$rank LOCAL_RANK=$rank {train} & done; wait",
+        *_exports({**_variables(command), **shared}),
+    )
+
+
+def _powershell(command: LaunchCommand) -> str:
+    """Rankdeck starts the ranks: torchrun needs libuv, which PyTorch for Windows lacks."""
+    argv = [command.python, "-m", "rankdeck", "train", *command.train, "--devices", ",".join(command.devices)]
+    variables = [f"$env:{name} = {_ps(value)}" for name, value in command.variables.items()]
+    path = [f"$env:PYTHONPATH = {_ps(command.python_path)}"] if command.python_path else []
+    return _lines(*_head(command), *path, *variables, f"& {' '.join(map(_ps, argv))} @args", "exit $LASTEXITCODE")
+
+
+_WRITERS: Final[Mapping[str, Callable[[LaunchCommand], str]]] = {
+    "torchrun": _torchrun,
+    "launch": _launch,
+    "sbatch": _sbatch,
+    "env": _env,
+    "powershell": _powershell,
+}
+
+
+def _head(command: LaunchCommand) -> list[str]:
+    ranks = command.place.devices_per_node
+    return [f"# Trains as the Rankdeck run {command.name}: {ranks} process{'es' if ranks > 1 else ''} on one machine."]
+
+
+def _variables(command: LaunchCommand) -> dict[str, str]:
+    path = {"PYTHONPATH": command.python_path} if command.python_path else {}
+    return {**path, **command.variables}
+
+
+def _given_by_launcher(command: LaunchCommand) -> list[str]:
+    """The flags of a process that a launcher starts; GPUs are given by it, CPU devices are named."""
+    return [*command.train, *(["--devices", ",".join(command.devices)] if _on_cpu(command) else [])]
+
+
+def _on_cpu(command: LaunchCommand) -> bool:
+    return all(device.startswith("cpu") for device in command.devices)
+
+
+def _exports(variables: Mapping[str, str]) -> list[str]:
+    return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+
+
+def _sh(argv: Sequence[str]) -> str:
+    return shlex.join(argv)
+
+
+def _ps(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _lines(*lines: str) -> str:
+    return "\n".join(lines) + "\n"

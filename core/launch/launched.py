@@ -1,0 +1,115 @@
+"""The one device that a launcher has given a process, and what contradicts it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from core.config.distributed import DistributedConfig
+from core.config.launcher_variables import TITLES
+from core.config.layers import DeviceCount
+from core.errors import ConfigError, UsageError
+from core.machine.devices.cpu import cpu_slots
+from core.machine.devices.device import Device
+from core.machine.devices.resolve import resolve_devices
+
+
+def check_one_machine(place: DistributedConfig) -> None:
+    """Refuses processes on several machines.
+
+    Raises:
+        UsageError: Says how many there are, and how many are here.
+    """
+    if place.num_nodes == 1:
+        return
+    raise UsageError(
+        f"{TITLES[place.launch_method]} started {place.world_size} processes on {place.num_nodes} machines, "
+        f"{place.devices_per_node} of them on this one. A run of several machines is not supported yet.",
+        "Start all processes on one machine.",
+        title="The processes are on several machines",
+    )
+
+
+def given_device(
+    place: DistributedConfig, asked: Sequence[str], count: DeviceCount | None, usable: Sequence[Device]
+) -> Device:
+    """The device of this process.
+
+    Args:
+        place: What the launcher says.
+        asked: `RunConfig.devices`.
+        count: How many devices flags ask for; None where they do not.
+        usable: This machine's devices that can train, as this process sees them.
+
+    Raises:
+        ConfigError: Flags ask for other devices than the launcher gives, or it gives none; with both values.
+    """
+    gpus = [device for device in usable if device.kind == "cuda" and not device.hidden_by]
+    if count is not None and count.number is not None:
+        wanted = count.number if count.number > 0 else len(gpus) or place.world_size
+        if wanted != place.world_size:
+            asks = count.flag or f"--world-size {count.number}"
+            raise _contradiction(place, f"{asks} asks for {_counted(wanted, 'device')}")
+    if tuple(asked) == ("auto",) or (count is not None and count.number is not None):
+        return _by_rank(place, gpus) if gpus else _slot(place.local_rank)
+    named = resolve_devices(tuple(asked), usable)
+    if len(named) != place.world_size:
+        raise _contradiction(place, f"--devices {','.join(asked)} names {_counted(len(named), 'device')}")
+    for rank, device in enumerate(named):
+        own = _by_rank(place.replace(local_rank=rank), gpus) if device.kind == "cuda" else _slot(rank)
+        if device != own:
+            raise ConfigError(
+                "devices",
+                f"--devices {','.join(asked)} gives rank {rank} the device {_name(device)}, but LOCAL_RANK={rank} of "
+                f"{TITLES[place.launch_method]} gives it {_name(own)}.",
+                "Leave out --devices, or choose GPUs with CUDA_VISIBLE_DEVICES before the launcher starts.",
+                title="Devices and launcher contradict each other",
+            )
+    return named[place.local_rank]
+
+
+def check_devices(place: DistributedConfig, devices: Sequence[Device]) -> None:
+    """Refuses processes that have been given one device together; `devices` are theirs, by rank.
+
+    Raises:
+        ConfigError: Names it.
+    """
+    for rank, device in enumerate(devices):
+        other = list(devices).index(device)
+        if other != rank:
+            raise ConfigError(
+                "devices",
+                f"{TITLES[place.launch_method]} gave ranks {other} and {rank} the same device, {_name(device)}.",
+                "Start one process for each GPU, or train on CPU devices.",
+                option=f"--devices cpux{place.world_size}",
+                title="Two processes have one device",
+            )
+
+
+def _by_rank(place: DistributedConfig, gpus: Sequence[Device]) -> Device:
+    if len(gpus) == 1 and place.devices_per_node > 1:
+        return gpus[0]  # a launcher that shows each process its own (srun --gpus-per-task)
+    if place.local_rank < len(gpus):
+        return gpus[place.local_rank]
+    raise _contradiction(place, f"this machine has {_counted(len(gpus), 'usable GPU')}")
+
+
+def _slot(number: int) -> Device:
+    return cpu_slots(number + 1)[number]
+
+
+def _name(device: Device) -> str:
+    return f"cuda:{device.index} ({device.uuid})" if device.kind == "cuda" else device.uuid
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
+def _contradiction(place: DistributedConfig, what: str) -> ConfigError:
+    return ConfigError(
+        "devices",
+        f"{what[0].upper() if what[0].islower() else what[0]}{what[1:]}, but {TITLES[place.launch_method]} started "
+        f"{place.world_size} process{'' if place.world_size == 1 else 'es'}.",
+        "Start one process for each device.",
+        title="Devices and launcher contradict each other",
+    )

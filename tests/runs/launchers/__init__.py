@@ -1,0 +1,1 @@
+"""Runs whose processes a launcher has started: torchrun, mpirun, srun."""

@@ -1,0 +1,60 @@
+"""Runs under a real srun, on a cluster of one node."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from tests.helpers.host_fixture import FINISHED, STOPPED, MakeRun
+from tests.helpers.launched import Job, meetings, train
+from tests.helpers.slurm import cluster, why_not
+
+pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(bool(why_not()), reason=why_not() or "Slurm is here")]
+Start = Callable[..., Job]
+
+
+@pytest.fixture(scope="module")
+def slurm() -> Iterator[dict[str, str]]:
+    with cluster() as variables:
+        yield variables
+
+
+def test_a_run_under_srun(make_run: MakeRun, start: Start, slurm: dict[str, str]) -> None:
+    run = make_run()
+    job = start(["srun", "--ntasks=2", sys.executable, *train(run)], slurm)
+    assert job.end() == 0, job.output
+    state = run.end()
+    assert (state.state, state.world_size) == (FINISHED, 2)
+    launch = run.events("launch")[0]
+    assert (launch["ddp"], launch["launcher"]) == ("external_launcher_detected", "srun")
+    assert meetings() == []
+
+
+def test_resume_under_srun(make_run: MakeRun, start: Start, slurm: dict[str, str]) -> None:
+    run = make_run()
+    run.behave(steps=400, step_s=0.02)
+    job = start(["srun", "--ntasks=2", sys.executable, *train(run)], slurm)
+    run.wait_for_step(3).stop()
+    assert job.end() == 0, job.output
+    assert run.end().state == STOPPED
+    run.behave(steps=30, step_s=0.0)
+    again = start(["srun", "--ntasks=2", sys.executable, "-m", "core", "resume", str(run.run_dir), "--yes"], slurm)
+    assert again.end() == 0, again.output
+    assert run.end().state == FINISHED
+    assert [launch["launcher"] for launch in run.events("launch")] == ["srun", "srun"]
+
+
+def test_contradictions_are_refused_under_srun(make_run: MakeRun, start: Start, slurm: dict[str, str]) -> None:
+    run = make_run()
+    job = start(["srun", "--ntasks=2", sys.executable, *train(run, "--devices", "cpux3")], slurm)
+    assert job.end() != 0
+    assert job.output.count("names 3 devices, but srun started 2 processes") == 2, job.output
+
+
+def test_one_task_is_no_launcher(make_run: MakeRun, start: Start, slurm: dict[str, str]) -> None:
+    run = make_run()
+    job = start(["srun", "--ntasks=1", sys.executable, *train(run, "--devices", "cpux2")], slurm)
+    assert job.end() == 0, job.output
+    assert run.end().world_size == 2 and run.events("launch")[0]["launcher"] is None

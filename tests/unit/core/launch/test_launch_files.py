@@ -1,0 +1,72 @@
+"""Launch files: what each kind holds; tests/runs/launchers runs those that can run here."""
+
+from __future__ import annotations
+
+import dataclasses
+import shlex
+
+import pytest
+
+from core.config.distributed import ENV_DISTRIBUTED, DistributedConfig
+from core.launch.launch_files import LAUNCH_KINDS, SUFFIXES, LaunchCommand, launch_file
+
+pytestmark = pytest.mark.windows
+TRAIN = ("--dataset-file", "/data/it's text $HOME", "--steps", "20")
+CPU = LaunchCommand(
+    name="a run; rm -rf /",
+    python="/opt/my python/bin/python",
+    python_path="/opt/rankdeck/workers/sdk",
+    train=TRAIN,
+    devices=("cpu:0", "cpu:1"),
+    variables={},
+    place=DistributedConfig(2, devices_per_node=2),
+)
+GPU = dataclasses.replace(CPU, devices=("GPU-a", "GPU-b"), variables={"CUDA_VISIBLE_DEVICES": "GPU-a,GPU-b"})
+
+
+def last_words(text: str) -> list[str]:
+    return shlex.split(text.splitlines()[-1])
+
+
+@pytest.mark.parametrize(("kind", "module"), [("torchrun", "run"), ("launch", "launch")])
+def test_scripts_for_torch(kind: str, module: str) -> None:
+    words = last_words(launch_file(kind, CPU))
+    assert words[:4] == ["exec", "/opt/my python/bin/python", "-m", f"torch.distributed.{module}"]
+    assert "--nproc-per-node=2" in words and words[-1] == "$@"
+    assert words[words.index("train") + 1 : -1] == [*TRAIN, "--devices", "cpu:0,cpu:1"]
+    gpu = launch_file(kind, GPU)
+    assert "export CUDA_VISIBLE_DEVICES=GPU-a,GPU-b\n" in gpu and "--devices" not in gpu
+
+
+def test_a_batch_script_asks_slurm_for_gpus() -> None:
+    text = launch_file("sbatch", GPU)
+    assert "#SBATCH --gres=gpu:2\n" in text and "#SBATCH --ntasks=2\n" in text
+    assert "CUDA_VISIBLE_DEVICES" not in text, "Slurm chooses which"
+    assert last_words(text)[1:3] == ["srun", "--ntasks=2"]
+    assert "--gres" not in launch_file("sbatch", CPU)
+
+
+def test_an_environment_is_read_back() -> None:
+    text = launch_file("env", CPU)
+    variables = dict(
+        word.split("=", 1) for line in text.splitlines() if line.startswith("export ") for word in shlex.split(line)[1:]
+    )
+    assert "RANK" not in variables and "LOCAL_RANK" not in variables
+    place = DistributedConfig.from_env({**variables, "RANK": "1", "LOCAL_RANK": "1"})
+    assert (place.rank, place.world_size, place.launch_method) == (1, 2, "env")
+    assert ENV_DISTRIBUTED in variables
+
+
+def test_powershell_starts_the_ranks_with_rankdeck() -> None:
+    text = launch_file("powershell", GPU)
+    assert "$env:CUDA_VISIBLE_DEVICES = 'GPU-a,GPU-b'\n" in text
+    assert "& '/opt/my python/bin/python' '-m' 'rankdeck' 'train'" in text
+    assert "'/data/it''s text $HOME'" in text and "'--devices' 'GPU-a,GPU-b' @args\n" in text
+
+
+def test_each_kind_has_a_suffix_and_says_what_it_is() -> None:
+    assert LAUNCH_KINDS.keys() == SUFFIXES.keys()
+    for kind in LAUNCH_KINDS:
+        text = launch_file(kind, CPU)
+        assert "a run; rm -rf /" in text and text.endswith("\n") and "\r" not in text
+        assert not any(line.startswith("rm ") for line in text.splitlines())
