@@ -33,10 +33,10 @@ class BenchChartView(pyqtgraph.PlotWidget):
     """
 
     def __init__(self, chart: BenchChart | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent, background=None)
+        super().__init__(parent, background=None, enableMenu=False)
         self.chart = chart
         item = self.getPlotItem()
-        item.setMenuEnabled(False)
+        item.ctrlMenu.setParent(self, item.ctrlMenu.windowFlags())  # else it is left behind
         item.hideButtons()
         item.setContentsMargins(6, 6, 14, 6)
         for side in ("left", "bottom"):
