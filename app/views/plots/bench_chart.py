@@ -117,7 +117,7 @@ class BenchChartView(pyqtgraph.PlotWidget):
             angle=0,
             pen=pyqtgraph.mkPen(colour, width=1.4, style=Qt.PenStyle.DashLine),
             label=chart.target_label,
-            labelOpts={"color": colour, "position": 0.04, "anchors": [(0, 1), (0, 1)]},
+            labelOpts={"color": colour, "position": 0.04, "anchors": [(0, 0), (0, 0)]},
         )
         self.addItem(line)
 
