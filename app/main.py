@@ -18,6 +18,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import Operation, OperationRunner, unexpected
 from app.controllers.beginning import Beginning
+from app.controllers.benching import Benching
 from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
 from app.controllers.environment_control import EnvironmentControl
@@ -124,6 +125,7 @@ class Rankdeck(QObject):
             window, showing, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
             lambda fix: self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix)), self,
         )  # fmt: skip
+        self.benching = Benching(window, showing, table, self.runs_dir, self._chosen_run, self)
         self.environment = EnvironmentControl(window, self.runner, self)
         self.environment.made.connect(self._on_environment_made)
         self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
@@ -162,6 +164,7 @@ class Rankdeck(QObject):
         self._draft_saving = DraftSaving(self.window.new_run, self.settings, self)
         self._draft_saving.open()
         self.drafting.checked.connect(self.control.show_actions)
+        self.drafting.checked.connect(lambda *_: self.benching.update())
         self.control.show_actions()
 
     @functools.cached_property
@@ -241,7 +244,7 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.machine_check, self.environment, self.updating, self.deferred,
+            self.notifications, self.machine_check, self.benching, self.environment, self.updating, self.deferred,
             made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip

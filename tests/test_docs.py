@@ -102,7 +102,7 @@ OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}
 OF_OTHERS = {
     "--self-test", "--zip", "--history", "--price-kwh", "--price-gpu-hour", "--save", "--help", "--logdir", "--csv",
-    "--strict", "--seconds",
+    "--strict", "--seconds", "--counts", "--turns",
 }  # fmt: skip
 OF_SETUP = {
     "--wheels", "--sign", "--build", "--extra", "--drive", "--models", "--runs", "--broken", "--source",

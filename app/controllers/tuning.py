@@ -15,7 +15,7 @@ from app.state.tune_text import EarlierText, earlier_text
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
 from core.recipes.check import check_by_recipe
-from core.tune.ranks import CancelledError
+from core.trials.ranks import CancelledError
 from core.tune.remembered import FILE, earlier_tuning, remember
 from core.tune.tuned import Tuned
 from core.tune.tuner import SECONDS, Progress, find_room, tune

@@ -10,8 +10,9 @@ from core.config.mode import Mode
 from core.errors import RankdeckError
 from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
+from core.trials.outcome import OUTCOMES
 from core.tune.remembered import EarlierTuning
-from core.tune.result import OUTCOMES, Result
+from core.tune.result import Result
 from core.tune.tunable import check_tunable
 from core.tune.tuned import Tuned
 

@@ -46,6 +46,7 @@ _COMMANDS: Final = {
     "measure": "core.cli.measure",
     "estimate": "core.cli.estimate",
     "tune": "core.cli.tune",
+    "bench": "core.cli.bench",
     "preview": "core.cli.preview",
 }
 INTERRUPTED: Final = 130

@@ -8,9 +8,11 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Final, NoReturn
 
+from core.bench.kinds import Kind
 from core.cli.aliases import translate_aliases, with_dashes
 from core.errors import UsageError
 from core.export import KINDS
+from core.formatting import listed
 from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
 from core.launch.launch_files import LAUNCH_KINDS
 from core.resume.changes import CHANGES, STOPS
@@ -20,6 +22,7 @@ _SENTENCES: Final = (
     (r"unrecognized arguments: (.*)", "There is no flag or argument {}."),
     (r"the following arguments are required: (.*)", "Something is missing: {}."),
     (r"argument COMMAND: invalid choice: '([^']*)'", "There is no command {!r}."),
+    (r"argument KIND: invalid choice: '([^']*)'", "There is no benchmark {!r}."),
     (r"argument ACTION: invalid choice: '([^']*)'", "rankdeck bin cannot {}."),
     (r"argument (--[\w-]+): invalid choice: '([^']*)'", "{} cannot be {!r}."),
 )
@@ -52,7 +55,8 @@ class Parser(argparse.ArgumentParser):
             flag = re.match(r"argument (--[\w-]+)", message)
             if flag is not None:
                 return f"{meant}{flag[1]} takes one of: {', '.join(names)}."
-            return meant.rstrip() or f"The commands are: {', '.join(names)}."
+            what = "benchmarks" if message.startswith("argument KIND") else "commands"
+            return meant.rstrip() or f"The {what} are: {', '.join(names)}."
         return f"{self.prog} --help lists its arguments."
 
 
@@ -270,6 +274,20 @@ def _add_tune(tune: Parser) -> None:
     _add_json(tune)
 
 
+def _add_bench(bench: Parser) -> None:
+    bench.add_argument("kind", metavar="KIND", choices=[kind.value for kind in Kind], help=f"{listed([*Kind])}.")
+    add_train_flags(bench)
+    bench.add_argument(
+        "--counts", metavar="LIST", help="Numbers of devices, for example 1,2,4. Default: 1, 2, 4, 8 and all."
+    )
+    bench.add_argument("--turns", metavar="N", type=int, help="How often each is measured. Default: 5, comm 3.")
+    bench.add_argument(
+        "--seconds", metavar="S", type=float, help="How long each turn is timed. Default: 2, comm 5, memory 30."
+    )
+    bench.add_argument("--out", metavar="DIR", help="Write the table, a Markdown page and pictures to this folder.")
+    _add_json(bench)
+
+
 def _add_doctor(doctor: Parser) -> None:
     add_train_flags(doctor)
     doctor.add_argument(
@@ -431,6 +449,11 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
         "tune",
         "Try settings with real steps on all devices, and show those with which a run trains fastest.",
         _add_tune,
+    ),
+    (
+        "bench",
+        "Measure scaling over devices, all-reduce, memory over time, or the cost of accumulation.",
+        _add_bench,
     ),
     (
         "preview",

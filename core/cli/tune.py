@@ -4,26 +4,21 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from core.cli.device_request import with_devices
 from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import counted_interrupts
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
-from core.errors import PreflightError, UsageError
+from core.cli.trial_run import checked_run, refuse_beside_a_run
+from core.errors import UsageError
 from core.formatting import UNKNOWN, memory_size, rate, short_duration
-from core.launch.command_line import request_from_arguments
-from core.launch.resolved import ResolvedRun, resolve
-from core.machine.devices.monitor import DeviceMonitor
-from core.machine.platform import this_platform
-from core.recipes.check import check_by_recipe
-from core.run_folder.store import list_runs
-from core.tune.ranks import CancelledError
+from core.launch.resolved import ResolvedRun
+from core.trials.outcome import OUTCOMES
+from core.trials.ranks import CancelledError
 from core.tune.remembered import FILE, remember
-from core.tune.result import OUTCOMES, Result
+from core.tune.result import Result
 from core.tune.tunable import check_tunable
 from core.tune.tuned import Tuned
 from core.tune.tuner import SECONDS, Progress, Tell, find_room
@@ -39,8 +34,8 @@ def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if not _LEAST_S <= seconds < 1e6:
         raise UsageError(f"--seconds is {seconds:g}.", f"Give {_LEAST_S:g} or more.")
     runs_dir = chosen_runs_dir(arguments)
-    _refuse_beside_a_run(runs_dir)
-    run = _run(arguments)
+    refuse_beside_a_run(runs_dir, "Tune")
+    run = checked_run(arguments, check_tunable)
 
     def on_progress(progress: Progress) -> None:
         terminal.progress(f"{progress.doing} ({100 * progress.share:.0f} % of the time)")
@@ -56,32 +51,12 @@ def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return INTERRUPTED_TWICE if interrupts.count else 0
 
 
-def _refuse_beside_a_run(runs_dir: Path) -> None:
-    live = [entry for entry in list_runs(runs_dir) if entry.state is not None and entry.state.is_live]
-    if live:
-        raise PreflightError(
-            f"{live[0].path.name} is training. Trials would slow it down, and it would slow them down.",
-            "Tune when it has ended.",
-        )
-
-
 def _found(run: ResolvedRun, runs_dir: Path, seconds: float, on_progress: Tell, cancelled: Callable[[], bool]) -> Tuned:
     try:
         room = find_room(run, runs_dir, on_progress=on_progress, cancelled=cancelled)
     except CancelledError:
         return Tuned(run, (), is_stopped=True)
     return find(run, room, seconds=seconds, on_progress=on_progress, cancelled=cancelled)
-
-
-def _run(arguments: argparse.Namespace) -> ResolvedRun:
-    request, platform = request_from_arguments(arguments), this_platform()
-    with DeviceMonitor() as monitor:
-        available = monitor.devices()
-        config, _ = with_devices(request, available, monitor.cpu_slots(), platform)
-    run = resolve(config, request.recipe, available, platform)
-    check_tunable(run)
-    checked, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-    return replace(run, config=checked)
 
 
 def _show(terminal: Terminal, found: Tuned) -> None:

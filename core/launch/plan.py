@@ -100,15 +100,15 @@ def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
 
 
 def plan_trials(run: ResolvedRun, folder: Path, python: str) -> tuple[RankCommand, ...]:
-    """Ranks without a host that make trials of `run` (`workers.programs.tune_main`), in the environment of its ranks.
+    """Ranks without a host that make trials of `run` (`workers.programs.trial_main`), in the environment of its ranks.
 
     Args:
-        run: What is tuned.
+        run: What is tried.
         folder: Where the ranks find what they are asked, and leave their answers and logs.
         python: The interpreter.
     """
     site = LaunchSite(folder, attempt=0, rendezvous=folder, port=0, token="", checkpoint=None, python=python)
-    return _ranks_of(run, site, ("-m", "workers.programs.tune_main"))
+    return _ranks_of(run, site, ("-m", "workers.programs.trial_main"))
 
 
 def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...]) -> tuple[RankCommand, ...]:

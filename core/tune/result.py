@@ -3,21 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Literal
+from typing import Any
 
+from core.trials.outcome import Outcome
 from core.tune.choice import Choice
-
-Outcome = Literal["measured", "too_large", "out_of_memory", "killed", "timed_out", "failed"]
-
-OUTCOMES: Final[dict[Outcome, str]] = {
-    "measured": "measured",
-    "too_large": "not tried",
-    "out_of_memory": "out of memory",
-    "killed": "process killed",
-    "timed_out": "timed out",
-    "failed": "failed",
-}
-"""What a person reads."""
 
 
 @dataclass(frozen=True, slots=True)

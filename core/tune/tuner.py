@@ -15,14 +15,14 @@ from core.estimate.probe import CancelledError as ProbeCancelledError
 from core.estimate.probe import find_baselines, find_figures
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.monitor import DeviceMonitor
-from core.tune.answers import Answered
+from core.trials.answers import Answered
+from core.trials.ranks import CancelledError, TrialRanks
+from core.trials.speed import samples_per_s, step_seconds
 from core.tune.choice import Choice
 from core.tune.comparison import LEAST_PAIRS, TURNS, Comparison, compare
-from core.tune.ranks import CancelledError, TrialRanks
 from core.tune.result import Result
 from core.tune.room import Room
 from core.tune.search import Space, fastest, next_trial
-from core.tune.speed import samples_per_s, step_seconds
 from core.tune.tunable import check_tunable
 from core.tune.tuned import Tuned
 
@@ -31,7 +31,7 @@ SECONDS: Final = 60.0
 _PATIENCE: Final = 4.0
 """A trial may take this many times as long as expected."""
 _FEW_PAIRS: Final = 6
-"""The least pairs of steps of a comparison (`workers.tune.steps`), with one that does not count, and one to spare."""
+"""The least pairs of steps of a comparison (`workers.trials.steps`), with one that does not count, and one to spare."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Pace:
         steps_s: How long the steps of a trial are timed.
         turn_s: The same in a turn of the comparison.
         limit_s: For one trial, unless an earlier one says that it takes longer. A set of processes gets more for its
-            first one (`core.tune.ranks`).
+            first one (`core.trials.ranks`).
     """
 
     steps_s: float = 1.5

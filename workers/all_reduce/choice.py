@@ -31,6 +31,7 @@ WANTED: Final = ("auto", "shared", "plain", *COMPRESSIONS)
 process group does by itself, gloo or NCCL. `fp16`, `bf16`, `powersgd`: fewer bytes, other gradients."""
 
 TIMING_TEST_TIMEOUT_S: Final = 20.0
+_WIRES: Final = {"fp16": torch.float16, "bf16": torch.bfloat16}
 
 
 class Place(Protocol):
@@ -78,6 +79,16 @@ class GradientAllReduce:
     def sync_wait_s(self) -> float | None:
         """How long the last step's all-reduce took after its last gradient; None when only DDP knows."""
         return self._shared.buckets.sync_wait_s if self._shared else None
+
+    def reduce(self, tensor: Tensor) -> None:
+        """Sums a tensor over the ranks the way that gradients go, for measuring; shared memory leaves their mean.
+
+        Not for PowerSGD, which approximates matrices of a model.
+        """
+        if self._shared is not None:
+            self._shared.buckets.all_reduce(tensor, last=True).wait()
+        else:
+            _gloo_sum(_WIRES.get(self.name))(tensor)
 
     def register(self, ddp: DistributedDataParallel) -> None:
         """Hangs itself into the module; once, before its first backward pass."""

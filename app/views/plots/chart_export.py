@@ -12,13 +12,13 @@ from typing import Final, Protocol
 
 import numpy as np
 import pyqtgraph
-from PySide6.QtCore import QBuffer, QByteArray, QRectF
-from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter
-from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtCore import QByteArray
+from PySide6.QtGui import QColor, QImage, QImageWriter
 
 from app.run_data.pyramid import Floats
 from app.views.plots.chart import Chart
 from app.views.plots.drawing import Area, Layer, Strokes
+from app.views.plots.export_view import png_of, svg_of
 from app.views.plots.time_axis import TimeAxis
 from app.views.style.palette import plot_colours
 from core.errors import RankdeckError
@@ -42,13 +42,8 @@ class Drawn(Protocol):
 
 def picture(chart: Chart, title: str) -> QImage:
     """The chart with its title and the names of its curves."""
-    from pyqtgraph.exporters import ImageExporter
-
     with _titled(chart, title):
-        exporter = ImageExporter(chart.scene())
-        exporter.parameters()["width"] = PICTURE_SCALE * chart.width()
-        drawn: QImage = exporter.export(toBytes=True)
-    return drawn
+        return png_of(chart, PICTURE_SCALE)
 
 
 def save_picture(chart: Chart, title: str, path: Path) -> None:
@@ -77,26 +72,10 @@ def save_drawing(chart: Chart, title: str, path: Path) -> None:
     Raises:
         RankdeckError: It cannot be written.
     """
-    # Not by pyqtgraph's SVGExporter: 0.14.0 fails on Qt's closed paths (pyqtgraph issue 3495).
-    drawn = QByteArray()
-    into = QBuffer(drawn)
     with _titled(chart, title):
-        generator = QSvgGenerator()
-        generator.setOutputDevice(into)
-        generator.setTitle(title)
-        generator.setSize(chart.size())
-        generator.setViewBox(chart.rect())
-        painter = QPainter(generator)
-        items = (chart.curves, chart.curves.rings)
-        for item in items:
-            item.setExportMode(True, {"painter": painter})
-        painter.fillRect(chart.rect(), chart.backgroundBrush())
-        chart.scene().render(painter, QRectF(chart.rect()), QRectF(chart.rect()))
-        for item in items:
-            item.setExportMode(False)
-        painter.end()
+        drawn = svg_of(chart, title, (chart.curves, chart.curves.rings))
     try:
-        path.write_bytes(drawn.data())
+        path.write_bytes(drawn)
     except OSError as error:
         raise _cannot_write(path, f"{error.strerror or error}.") from None
 

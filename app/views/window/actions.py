@@ -46,6 +46,12 @@ class Actions(QObject):
             "",
             "Check modes, GPUs, PyTorch and disk; run self-tests; save diagnostics",
         )
+        self.bench = self._action(
+            "&Benchmark",
+            "",
+            "",
+            "Measure scaling over devices, all-reduce, memory over time, or the cost of accumulation",
+        )
         self.environment = self._action(
             "Set up P&yTorch…", "", "", "Make an environment with PyTorch for training, or one with more packages"
         )

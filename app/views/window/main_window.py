@@ -125,7 +125,7 @@ class MainWindow(QMainWindow):
         exports.addActions(list(actions.exports.values()))
         more = self._menu(actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path)
         more.addSeparator()
-        more.addActions([actions.compare, actions.doctor, actions.about])
+        more.addActions([actions.compare, actions.doctor, actions.bench, actions.about])
         self.top_bar = TopBar(actions)
         self.header = RunHeader(actions, more, exports)
         self.outcome = OutcomeCard(actions, exports)
@@ -161,6 +161,7 @@ class MainWindow(QMainWindow):
         self.addActions([
             actions.stop, actions.resume, actions.resume_file, actions.replay, actions.log, actions.folder,
             actions.compare, actions.new_run, actions.palette, actions.settings, actions.help, actions.doctor,
+            actions.bench,
         ])  # fmt: skip
         actions.rename.setShortcutContext(
             Qt.ShortcutContext.WidgetWithChildrenShortcut
@@ -193,7 +194,7 @@ class MainWindow(QMainWindow):
     # --- pages -------------------------------------------------------------------------------------------
 
     def show_page(self, page: QWidget) -> None:
-        """Brings `welcome`, `run_page`, `compare_page` or `doctor_page` to the front."""
+        """Brings `welcome`, `run_page`, `compare_page`, `doctor_page` or another page of `pages` to the front."""
         if page is not self.pages.currentWidget():
             if self.focusWidget() is None or self.pages.isAncestorOf(self.focusWidget()):
                 self.pages.setFocus()  # else Qt gives it to some button of the next page

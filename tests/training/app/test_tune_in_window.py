@@ -49,7 +49,7 @@ def ranks_alive() -> list[int]:
     alive = []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it has just ended
-            if "workers.programs.tune_main" in child.cmdline():
+            if "workers.programs.trial_main" in child.cmdline():
                 alive.append(child.pid)
     return alive
 

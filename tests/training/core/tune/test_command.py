@@ -80,7 +80,7 @@ def test_ctrl_c_prints_what_was_found_and_leaves_no_process() -> None:
 
 def is_rank(process: psutil.Process) -> bool:
     try:
-        return "workers.programs.tune_main" in process.cmdline()
+        return "workers.programs.trial_main" in process.cmdline()
     except psutil.Error:
         return False
 

@@ -43,7 +43,7 @@ def no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Itera
     left = []
     for child in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it has just ended
-            if child.pid not in before and "workers.programs.tune_main" in child.cmdline():
+            if child.pid not in before and "workers.programs.trial_main" in child.cmdline():
                 left.append(child.pid)
     assert not left
 

@@ -444,7 +444,7 @@ def test_ranks_that_make_trials_have_a_runs_environment_and_no_host(devices: Seq
     planned = plan("ddp", devices, LINUX, env={"MINE": "1"})
     trials = plan_trials(planned.run, Path("trials"), "py")
     for rank, trial in zip(planned.ranks, trials, strict=True):
-        assert trial.argv == ("py", "-m", "workers.programs.tune_main")
+        assert trial.argv == ("py", "-m", "workers.programs.trial_main")
         own, theirs = trial.environment({}), rank.environment({})
         assert own.keys() == theirs.keys() and own["MINE"] == "1"
         assert {name for name in own if own[name] != theirs[name]} == {"RANKDECK_RANK"}

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import get_args
 
-from core.tune.result import OUTCOMES, Outcome, Result
+from core.trials.outcome import OUTCOMES, Outcome
+from core.tune.result import Result
 from tests.unit.core.tune.made import START, result
 
 

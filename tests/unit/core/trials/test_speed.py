@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.config.mode import Mode
-from core.tune.speed import samples_per_s, step_seconds
+from core.trials.speed import samples_per_s, step_seconds
 from tests.unit.core.tune.made import RUN, run
 
 

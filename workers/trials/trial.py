@@ -23,7 +23,9 @@ from workers.recipe_api.run import Run
 from workers.strategies import RankPlace, Strategy, make_strategy
 from workers.training.session import Session
 from workers.training.task import Task
-from workers.tune.steps import Steps, take_turns
+from workers.trials.memory import measure_memory
+from workers.trials.steps import Steps, take_turns
+from workers.trials.sums import time_sums
 
 LR: Final = 1e-6
 """Steps are timed, and nothing is to be learnt in them that would change their speed."""
@@ -40,6 +42,7 @@ class Trial:
         place: This rank's; all ranks of a trial have a rendezvous of their own.
         seconds: How long steps are timed.
         own: Another batch, whose steps are made in turns with those of `batch`.
+        what: As `core.trials.ranks` asks for it.
     """
 
     config: RunConfig
@@ -48,6 +51,7 @@ class Trial:
     place: RankPlace
     seconds: float
     own: Batch | None = None
+    what: str = "steps"
 
 
 class _TrialRun(MeasuredRun):
@@ -80,7 +84,8 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
 
     Returns:
         `outcome` ("measured", "out_of_memory", "failed") and, where it was measured, `step_s`, `exchange`, `round_s`
-        and in a comparison `own_steps_s` and `found_steps_s`; else the `cause`, and `secondary` where another rank is
+        and in a comparison `own_steps_s` and `found_steps_s`, or `memory_bytes` and `peak_bytes`, or only `sums`; else
+        the `cause`, and `secondary` where another rank is
         to blame.
     """
     found: dict[str, Any] = {}
@@ -108,6 +113,9 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
 
 def _measured(session: Session, task: Task, trial: Trial, barrier: Callable[[], None]) -> dict[str, Any]:
     strategy = session.strategy
+    if trial.what == "sums":
+        size = sum(p.numel() * p.element_size() for p in task.model.parameters() if p.requires_grad)
+        return {"outcome": "measured", "sums": time_sums(trial.place, size, trial.seconds)}
     strategy.setup()
     device = strategy.place.device
     name = agreed(session.config.precision, device, strategy.group_size, strategy.total)
@@ -115,10 +123,14 @@ def _measured(session: Session, task: Task, trial: Trial, barrier: Callable[[], 
     # As in `workers.training.setup`: a model that will be sharded stays on the CPU until its blocks are cut.
     model = task.model if strategy.forward_is_collective else task.model.to(device)
     replica = strategy.replicate(model, task.optimization, LR, precision)
-    steps = Steps(task, replica, precision, strategy, trial.batch, session.data.samples)
+    steps = Steps(task, replica, precision, strategy, trial.batch, session.data.samples, whole=trial.what != "steps")
     steps.warm_up()
-    turns = {}
-    if trial.own is None:
+    turns: dict[str, Any] = {}
+    if trial.what == "memory":
+        barrier()
+        turns = measure_memory(steps, trial.seconds, device)
+        step_s = turns.pop("step_s")
+    elif trial.own is None:
         barrier()
         step_s = steps.measure(trial.seconds)
     else:

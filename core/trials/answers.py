@@ -7,14 +7,32 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from core.records import Limits, Text
-from core.tune.result import Outcome
+from core.trials.outcome import Outcome
 
 Seconds = Annotated[float, Limits(0, 1e9)]
+Bytes = Annotated[int, Limits(0)]
+
+
+@dataclass(frozen=True, slots=True)
+class SumTimes:
+    """How long sums over the ranks took, as one rank saw them.
+
+    Attributes:
+        transport: How they travelled: "gloo", "nccl", "shared", with "bf16" where they were rounded on the way.
+        size_bytes: Of the tensor.
+        is_model: It is as large as the model's gradients.
+        times_s: Of each sum.
+    """
+
+    transport: Text
+    size_bytes: Bytes
+    is_model: bool = False
+    times_s: list[Seconds] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class RankAnswer:
-    """One rank's answer, as `workers.tune.trial` gives it.
+    """One rank's answer, as `workers.trials.trial` gives it.
 
     Attributes:
         outcome: "measured", "out_of_memory" or "failed".
@@ -22,6 +40,9 @@ class RankAnswer:
         exchange: How gradients travelled.
         round_s: Seconds of a round that synchronises independent ranks.
         own_steps_s, found_steps_s: Seconds of each step in turn, in a comparison of two batches.
+        memory_bytes: What the process held after each step, or of a GPU its tensors, where that was asked for.
+        peak_bytes: The most that it held, by the same count.
+        sums: Times of sums over the ranks, where these were asked for.
         cause: Why there are no figures.
         secondary: Another rank is to blame.
     """
@@ -32,6 +53,9 @@ class RankAnswer:
     round_s: Seconds | None = None
     own_steps_s: list[Seconds] = field(default_factory=list)
     found_steps_s: list[Seconds] = field(default_factory=list)
+    memory_bytes: list[Bytes] = field(default_factory=list)
+    peak_bytes: Bytes = 0
+    sums: list[SumTimes] = field(default_factory=list)
     cause: Text = ""
     secondary: bool = False
 
@@ -46,6 +70,7 @@ class Answered:
         pairs: Of a comparison of two batches, for each pair of steps what both took on each rank: the run's own batch,
             and the one that was found.
         cause: Why it was not measured, as a sentence.
+        answers: Each rank's, where it was measured.
     """
 
     outcome: Outcome
@@ -54,6 +79,7 @@ class Answered:
     round_s: float | None = None
     cause: str = ""
     pairs: tuple[tuple[tuple[float, ...], tuple[float, ...]], ...] = ()
+    answers: tuple[RankAnswer, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,4 +124,5 @@ def judge(answers: Sequence[RankAnswer | None], deaths: Mapping[int, Death]) -> 
         found[0].exchange,
         max(rounds) if rounds else None,
         pairs=tuple(zip(zip(*own, strict=False), zip(*best, strict=False), strict=False)),  # independent ranks differ
+        answers=tuple(found),
     )

@@ -1,7 +1,7 @@
-"""One rank of `rankdeck tune`: makes trials, one after the other, until it is ended.
+"""One rank of `rankdeck tune` or `rankdeck bench`: makes trials, one after the other, until it is ended.
 
-Run as ``python -m workers.programs.tune_main`` by `core.tune.ranks`, with a rank's environment; it has no host. In the
-folder of all ranks, `trial-1.json` asks for the first trial and `rank0/result-1.json` answers it.
+Run as ``python -m workers.programs.trial_main`` by `core.trials.ranks`, with a rank's environment; it has no host. In
+the folder of all ranks, `trial-1.json` asks for the first trial and `rank0/result-1.json` answers it.
 """
 
 from __future__ import annotations
@@ -25,9 +25,11 @@ from core.protocol.rank_context import RankContext
 from core.recipes.catalog import get_recipe
 
 if TYPE_CHECKING:
-    from workers.tune.trial import Trial
+    from workers.trials.trial import Trial
 
 _POLL_S: Final = 0.005
+_WAIT_S: Final = 0.02
+"""Between two looks for the next trial: other sets of ranks may be making theirs meanwhile."""
 
 
 def main() -> None:
@@ -39,7 +41,7 @@ def main() -> None:
     import torch
 
     from workers.recipe_api.loader import load_function
-    from workers.tune.trial import make_trial
+    from workers.trials.trial import make_trial
 
     torch.optim.SGD([torch.zeros(1)])  # imports torch's compiler, which must not count as a trial's time
     torch.set_num_threads(context.threads)
@@ -63,7 +65,7 @@ def _trial(asked: dict[str, Any], context: RankContext, folder: Path) -> Trial:
     import torch
 
     from workers.strategies import RankPlace
-    from workers.tune.trial import Trial
+    from workers.trials.trial import Trial
 
     config = config_from_mapping(without_version(asked["config"], folder))
     if context.device != "cpu":
@@ -76,13 +78,13 @@ def _trial(asked: dict[str, Any], context: RankContext, folder: Path) -> Trial:
     group = Mode.read(asked["mode"]).group_size(context.world_size)
     batch = Batch.of(asked["micro_batch"], group, asked["accumulation"])
     own = None if asked["own"] is None else Batch.of(asked["own"][0], group, asked["own"][1])
-    return Trial(config, asked["mode"], batch, place, asked["seconds"], own)
+    return Trial(config, asked["mode"], batch, place, asked["seconds"], own, asked["what"])
 
 
 def _wait_for(path: Path) -> dict[str, Any]:
     """The next request; it is put there whole."""
     while not path.exists():
-        time.sleep(_POLL_S)
+        time.sleep(_WAIT_S)
     values: dict[str, Any] = json.loads(read_utf8(path))
     return values
 

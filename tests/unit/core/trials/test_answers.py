@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from core.tune.answers import Answered, Death, RankAnswer, judge
+from core.trials.answers import Answered, Death, RankAnswer, judge
 
 FINE = RankAnswer("measured", 0.5, "shared")
 SHORT = RankAnswer("out_of_memory", cause="No memory.")
@@ -12,7 +12,7 @@ KILLED = Death("killed (SIGKILL)", by_force=True)
 
 def test_all_measured() -> None:
     slow = RankAnswer("measured", 0.7, "shared", 0.2)
-    assert judge([FINE, slow], {}) == Answered("measured", (0.5, 0.7), "shared", 0.2)
+    assert judge([FINE, slow], {}) == Answered("measured", (0.5, 0.7), "shared", 0.2, answers=(FINE, slow))
 
 
 def test_steps_of_two_batches_in_turns_become_pairs_of_all_ranks() -> None:

@@ -9,7 +9,7 @@ import tempfile
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import Final, Literal
 
 from core.config.batch import Batch
 from core.config.config_file import to_json
@@ -24,7 +24,7 @@ from core.processes.ask import read_answer
 from core.processes.exit_codes import ended_by_force
 from core.records import RecordError, read_record
 from core.training_python import training_python
-from core.tune.answers import Answered, Death, RankAnswer, judge
+from core.trials.answers import Answered, Death, RankAnswer, judge
 
 GRACE_S: Final = 3.0
 """So long the other ranks may take to notice that one of them failed."""
@@ -35,22 +35,25 @@ PREPARE_S: Final = 60.0
 END_S: Final = 5.0
 """So long killed processes may take to be gone."""
 _POLL_S: Final = 0.02
+What = Literal["steps", "whole_steps", "memory", "sums"]
+"""Steps with at most two micro-batches made, the others counted; with all of them; memory beside all of them; sums of
+tensors over the ranks."""
 
 
 class CancelledError(RankdeckError):
-    """The person has ended the search."""
+    """The person has ended the trials."""
 
-    title = "Tuning was stopped"
+    title = "The trials were stopped"
 
     def __init__(self) -> None:
-        super().__init__("It was stopped before it was done.", "You can tune again at any time.")
+        super().__init__("They were stopped before they were done.", "You can start them again at any time.")
 
 
 class TrialRanks:
     """A set of ranks; to be closed, which ends them.
 
     Args:
-        run: What is tuned: devices, mode and environment are the same in all trials.
+        run: What is tried: devices, mode and environment are the same in all trials.
         cancelled: Asked now and then; True ends a trial.
 
     Attributes:
@@ -61,7 +64,7 @@ class TrialRanks:
 
     def __init__(self, run: ResolvedRun, cancelled: Callable[[], bool] = lambda: False) -> None:
         self._run, self._cancelled = run, cancelled
-        self._temporary = tempfile.TemporaryDirectory(prefix="rankdeck-tune-", ignore_cleanup_errors=True)
+        self._temporary = tempfile.TemporaryDirectory(prefix="rankdeck-trials-", ignore_cleanup_errors=True)
         self._folder = Path(self._temporary.name)
         self._tree = ProcessTree()
         self._number = 0
@@ -75,7 +78,9 @@ class TrialRanks:
             self.close()
             raise
 
-    def make(self, run: ResolvedRun, seconds: float, limit_s: float, own: Batch | None = None) -> Answered:
+    def make(
+        self, run: ResolvedRun, seconds: float, limit_s: float, own: Batch | None = None, what: What = "steps"
+    ) -> Answered:
         """Makes a trial. Blocks.
 
         Args:
@@ -83,6 +88,7 @@ class TrialRanks:
             seconds: How long steps are timed.
             limit_s: After that the trial is given up.
             own: A batch whose steps are made in turns with those of `run`'s, for a comparison.
+            what: What is measured.
 
         Raises:
             CancelledError: `cancelled` said so; the set cannot be used any more.
@@ -94,7 +100,7 @@ class TrialRanks:
             began = time.monotonic()
             self._wait(lambda: self._are_there("ready"), START_S)
             self.start_s = time.monotonic() - began
-        self._ask(run, seconds, own)
+        self._ask(run, seconds, own, what)
         began = time.monotonic()
         answers = self._answers(limit_s + (PREPARE_S if is_first else 0.0))
         self.took_s = time.monotonic() - began
@@ -153,7 +159,7 @@ class TrialRanks:
     def _start(self, command: RankCommand) -> Child:
         return self._tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
 
-    def _ask(self, run: ResolvedRun, seconds: float, own: Batch | None) -> None:
+    def _ask(self, run: ResolvedRun, seconds: float, own: Batch | None, what: What) -> None:
         meeting = rendezvous_folder(self._folder) / f".rendezvous-{secrets.token_hex(4)}"
         self._rendezvous.append(meeting)
         asked = {
@@ -165,6 +171,7 @@ class TrialRanks:
             "micro_batch": run.batch.micro,
             "accumulation": run.batch.accumulation,
             "seconds": seconds,
+            "what": what,
             "own": None if own is None else [own.micro, own.accumulation],
         }
         write_atomic(self._folder / f"trial-{self._number}.json", json.dumps(asked), durable=False)

@@ -37,6 +37,7 @@ class Steps:
         strategy: How the work is shared.
         batch: Of the replica group.
         samples: How many the dataset has; steps begin again at the first when all were used.
+        whole: All micro-batches of a step are made, however many.
     """
 
     def __init__(
@@ -47,24 +48,37 @@ class Steps:
         strategy: Strategy,
         batch: Batch,
         samples: int,
+        *,
+        whole: bool = False,
     ) -> None:
         self._samples = max(1, samples)
         self._task, self._replica, self._precision = task, replica, precision
         self._strategy, self._batch = strategy, batch
-        self._made = min(MOST_MICRO_BATCHES, batch.accumulation)
+        self._whole = whole
+        self._made = batch.accumulation if whole else min(MOST_MICRO_BATCHES, batch.accumulation)
         self._number = 0
 
     def warm_up(self) -> None:
-        """Untimed steps of one micro-batch: memory is taken, DDP orders its buckets, the optimizer makes its state."""
+        """Untimed steps: memory is taken, DDP orders its buckets, the optimizer makes its state.
+
+        They have one micro-batch, unless whole ones are made: DeepSpeed counts micro-batches itself.
+        """
         for _ in range(self._replica.passes_to_settle + 1):
+            if self._whole:
+                self.step()
+                continue
             self._pass(self._own_samples()[-self._batch.micro :], last=True)
             self._replica.update()
 
     def measure(self, seconds: float) -> float:
         """Seconds of a whole step, the median of steps that last about `seconds` in all."""
         first_s, whole_s = self.step()
-        count = min(MOST_STEPS, max(LEAST_STEPS, round(seconds / max(1e-6, self.mean(first_s)))))
+        count = self.count(first_s, seconds, MOST_STEPS)
         return statistics.median([whole_s, *(self.step()[1] for _ in range(count - 1))])
+
+    def count(self, step_s: float, seconds: float, most: int) -> int:
+        """How many steps last about `seconds`; the same on all ranks of the replica group."""
+        return min(most, max(LEAST_STEPS, round(seconds / max(1e-6, self.mean(step_s)))))
 
     def mean(self, seconds: float) -> float:
         """The mean over the ranks of the replica group, so that all of them count the same."""

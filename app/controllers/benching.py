@@ -1,0 +1,206 @@
+"""Control of the benchmark page: measures in a worker thread with New run's settings, and shows what comes of it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject, Qt, Signal
+
+from app.controllers.background import Operation, OperationRunner
+from app.views.widgets.open_outside import open_path
+from core.errors import RankdeckError
+
+if TYPE_CHECKING:
+    from app.controllers.shown_run import Showing
+    from app.models.device_table import DeviceTable
+    from app.state.bench_text import BenchNews
+    from app.views.bench.bench_page import BenchPage
+    from app.views.window.main_window import MainWindow
+    from core.bench.kinds import Kind
+    from core.bench.runner import Progress
+    from core.launch.resolved import ResolvedRun
+
+FOLDER: Final = "benchmarks"
+"""Below the folder of runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    """A benchmark at its end.
+
+    Attributes:
+        news: What is shown of it.
+        folder: Where its files are.
+        failure: Why files could not be written; None: they were.
+    """
+
+    news: BenchNews
+    folder: Path
+    failure: RankdeckError | None = None
+
+
+class Benching(QObject):
+    """Carries out what the benchmark page asks for.
+
+    Attributes:
+        page: Once it was opened.
+        turns, seconds: As `core.bench.runner.run_bench` takes them.
+        folder: The newest results; None: there are none yet.
+    """
+
+    _progressed = Signal(object)
+    _measured = Signal(object)
+
+    def __init__(
+        self,
+        window: MainWindow,
+        showing: Showing,
+        table: DeviceTable,
+        runs_dir: Path,
+        chosen_run: Callable[[], ResolvedRun | None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._window, self._showing, self._table = window, showing, table
+        self._runs_dir, self._chosen_run = runs_dir, chosen_run
+        self._runner = OperationRunner(self)  # minutes of steps must not hold up what else is to be done
+        self._stop: threading.Event | None = None
+        self.page: BenchPage | None = None
+        self.folder: Path | None = None
+        self.turns: int | None = None
+        self.seconds: float | None = None
+        self._progressed.connect(self._on_progressed, Qt.ConnectionType.QueuedConnection)
+        self._measured.connect(self._on_measured, Qt.ConnectionType.QueuedConnection)
+        window.actions_.bench.triggered.connect(self.open)
+
+    @property
+    def is_going(self) -> bool:
+        """It is being measured."""
+        return self._stop is not None
+
+    def open(self) -> None:
+        """Shows the page; it stays as it was left, and measures on while another one is shown."""
+        from app.views.bench.bench_page import BenchPage  # here: the window opens without it
+
+        if self.page is None:
+            self.page = page = BenchPage()
+            page.close_requested.connect(self._on_close_requested)
+            page.kind_chosen.connect(self.update)
+            page.start_requested.connect(self._on_start_requested)
+            page.stop_requested.connect(self._on_stop_requested)
+            page.folder_requested.connect(self._on_folder_requested)
+            self._window.pages.addWidget(page)
+        self.update()
+        self._window.show_page(self.page)
+
+    def update(self) -> None:
+        """Says what would be measured now."""
+        page = self.page
+        if page is None or page.is_going:
+            return
+        from app.state.bench_text import what_is_measured, why_not_measured
+
+        run = self._chosen_run()
+        why_not = why_not_measured(page.kind, run, is_training=self._table.has_live_runs)
+        page.show_about("" if why_not or run is None else what_is_measured(page.kind, run), why_not)
+
+    def close(self) -> None:
+        """Ends what is measured, and waits a bounded time for its processes."""
+        self._on_stop_requested()
+        self._runner.close()
+
+    def _on_start_requested(self) -> None:
+        page, run = self.page, self._chosen_run()
+        self.update()
+        if page is None or run is None or self._stop is not None or not page.start.isEnabled():
+            return
+        self._stop = stop = threading.Event()
+        page.show_started()
+        kind, runs_dir, turns, seconds = page.kind, self._runs_dir, self.turns, self.seconds
+        tell, show = self._progressed.emit, self._measured.emit
+
+        def work() -> _Written:
+            return _measure(kind, run, runs_dir, turns, seconds, tell, show, stop.is_set)
+
+        self._runner.run(Operation(work, self._on_written, self._on_failed))
+
+    def _on_stop_requested(self) -> None:
+        if self._stop is not None:
+            self._stop.set()
+
+    def _on_progressed(self, progress: tuple[str, float]) -> None:
+        if self.page is not None:
+            self.page.show_progress(*progress)
+
+    def _on_measured(self, news: BenchNews) -> None:
+        if self.page is not None and self.page.is_going:
+            self.page.show_news(news)
+
+    def _on_written(self, written: _Written) -> None:
+        self._stop = None
+        self.folder = written.folder
+        if self.page is not None:
+            self.page.show_news(written.news)
+            self.page.show_ended(has_folder=True)
+            if written.failure is not None:
+                self.page.show_error(written.failure)
+        self.update()
+
+    def _on_failed(self, error: RankdeckError) -> None:
+        self._stop = None
+        if self.page is not None:
+            self.page.show_ended(has_folder=self.folder is not None)
+            self.page.show_error(error)
+        self.update()
+
+    def _on_folder_requested(self) -> None:
+        if self.folder is not None:
+            open_path(self.folder, self._window.notice)
+
+    def _on_close_requested(self) -> None:
+        window = self._window
+        window.show_page(window.welcome if self._showing.run_dir is None else window.run_page)
+
+
+def _measure(
+    kind: Kind,
+    run: ResolvedRun,
+    runs_dir: Path,
+    turns: int | None,
+    seconds: float | None,
+    tell: Callable[[tuple[str, float]], object],
+    show: Callable[[BenchNews], object],
+    cancelled: Callable[[], bool],
+) -> _Written:
+    """Measures and writes the files, in a worker thread: all that takes long, and what the page shows as values."""
+    from app.state.bench_text import bench_news, folder_name
+    from core.bench.contenders import find_contenders
+    from core.bench.environment import busy_share, describe
+    from core.bench.folder import BenchFolder
+    from core.bench.runner import run_bench
+    from core.recipes.check import check_by_recipe
+
+    config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
+    run = replace(run, config=config)
+    counts = sorted({contender.devices for contender in find_contenders(kind, run)})
+    environment = describe(kind, run, counts, busy_share())
+    name = folder_name(kind, run.recipe.name, time.strftime("%Y-%m-%d-%H%M%S"))
+    folder = BenchFolder.make(runs_dir / FOLDER / name, environment)
+
+    def on_progress(progress: Progress) -> None:
+        tell((progress.doing, progress.share))
+        if progress.bench.has_figures:
+            show(bench_news(progress.bench))
+
+    bench = run_bench(kind, run, turns=turns, seconds=seconds, on_progress=on_progress, cancelled=cancelled)
+    tell(("Writing files", 1.0))
+    try:
+        no_pictures = folder.write(bench)
+    except RankdeckError as error:
+        return _Written(bench_news(bench, is_over=True), folder.path, error)
+    return _Written(bench_news(bench, is_over=True, no_pictures=no_pictures), folder.path)

@@ -1,0 +1,1 @@
+"""The page that measures, and the charts that it and files of results have."""
