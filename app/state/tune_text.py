@@ -11,12 +11,16 @@ from core.errors import RankdeckError
 from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
 from core.trials.outcome import OUTCOMES
+from core.tune.choice import on_off
 from core.tune.remembered import EarlierTuning
 from core.tune.result import Result
 from core.tune.tunable import check_tunable
 from core.tune.tuned import Tuned
 
-COLUMNS: Final = ("Micro-batch", "Accumulation", "All-reduce", "Checkpointing", "Needs", "Step", "Speed", "Result")
+COLUMNS: Final = (
+    *("Micro-batch", "Accumulation", "All-reduce", "Checkpointing", "Compiled"),
+    *("Needs", "Step", "Speed", "Result"),
+)
 TIP: Final = "Try settings with real steps on the selected devices for about a minute"
 TRAINING: Final = "A run is training. Trials would slow it down, and it would slow them down. Tune when it has ended."
 SCRIPT: Final = "Your script chooses its own batches and steps, so Rankdeck cannot try others with it."
@@ -107,7 +111,8 @@ def _line(result: Result, *, is_best: bool) -> TrialLine:
         str(choice.micro_batch),
         str(choice.accumulation),
         _EXCHANGES.get(exchange, exchange) or UNKNOWN,
-        UNKNOWN if choice.checkpointing is None else "on" if choice.checkpointing else "off",
+        on_off(choice.checkpointing),
+        on_off(choice.compiles),
         memory_size(result.need_bytes),
         short_duration(result.step_s) if measured else UNKNOWN,
         rate(result.samples_per_s, "samples/s") if measured else UNKNOWN,

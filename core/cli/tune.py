@@ -17,6 +17,7 @@ from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
 from core.trials.outcome import OUTCOMES
 from core.trials.ranks import CancelledError
+from core.tune.choice import on_off
 from core.tune.remembered import FILE, remember
 from core.tune.result import Result
 from core.tune.tunable import check_tunable
@@ -25,7 +26,10 @@ from core.tune.tuner import SECONDS, Progress, Tell, find_room
 from core.tune.tuner import tune as find
 
 _LEAST_S: Final = 10.0
-_COLUMNS: Final = ("MICRO-BATCH", "ACCUMULATION", "ALL-REDUCE", "CHECKPOINTING", "NEEDS", "STEP", "SPEED", "RESULT")
+_COLUMNS: Final = (
+    *("MICRO-BATCH", "ACCUMULATION", "ALL-REDUCE", "CHECKPOINTING", "COMPILED"),
+    *("NEEDS", "STEP", "SPEED", "RESULT"),
+)
 
 
 def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -81,7 +85,8 @@ def _row(result: Result) -> tuple[str, ...]:
         str(choice.micro_batch),
         str(choice.accumulation),
         exchange or UNKNOWN,
-        UNKNOWN if choice.checkpointing is None else "on" if choice.checkpointing else "off",
+        on_off(choice.checkpointing),
+        on_off(choice.compiles),
         memory_size(result.need_bytes),
         short_duration(result.step_s) if shown else UNKNOWN,
         rate(result.samples_per_s, "samples/s") if shown else UNKNOWN,

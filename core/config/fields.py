@@ -32,6 +32,7 @@ class Needs(StrEnum):
     EXCHANGE = "only where devices exchange tensors, which they don't in this run"
     GPU = "on GPUs only"
     GPU_ON_LINUX = "on GPUs under Linux only"
+    COMPILER = "under Linux with a C++ compiler and not with DeepSpeed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,6 +238,12 @@ class RunConfig:
         limits=(1, 10**9), unit="chunks", modes=(Mode.INDEPENDENT,), when=("sync_every", ""),
     )
     model: str | None = setting(None, "Model", "A model's name or folder, for recipes that use one.")
+    torch_compile: bool = setting(
+        False, "Compile the model",
+        "torch.compile: make kernels for this model. The first step takes a minute or more, those after it may be "
+        "faster; results may differ in the last bits.",
+        needs=Needs.COMPILER,
+    )
     cudnn_benchmark: bool = setting(
         False, "cuDNN benchmark",
         "Let cuDNN time its algorithms and take the fastest. Often faster for convolutions of a fixed size, but a "

@@ -32,6 +32,8 @@ def run_shape(run: ResolvedRun) -> str:
     config, devices = run.config, [step_key(device, run)[:2] for device in run.devices]
     facts = ["run", mode_name(run), run.choice.engine, run.backend, run.batch.micro, run.batch.accumulation, devices]
     facts += [config.sync_every, config.sync_method, config.gradient_exchange, config.balance]
+    if run.compiles:  # only then, so that runs from before torch.compile are found
+        facts.append("compiled")
     return _hash([*_model(run), *facts])
 
 

@@ -35,6 +35,7 @@ from core.host.straggler_watch import StragglerWatch
 from core.host.work_plan import rank_starts, total_steps
 from core.processes import folder_mark, new_mark
 from core.protocol.messages import (
+    COMPILING,
     Bye,
     Claim,
     CommitBegin,
@@ -61,6 +62,9 @@ log = logging.getLogger(__name__)
 POLL_S: Final = 0.025
 CALM_POLL_S: Final = 0.5
 """While all ranks train, each look takes a core from one of them. Messages are handled at once all the same."""
+
+_COMPILING: Final = 10
+"""Compiling a model may last this many times as long as another part of the start."""
 
 
 class Attempt:
@@ -251,6 +255,8 @@ class Attempt:
         rank.phase = message.name
         if message.name == "preparing data":  # who says how far it is has not stopped: data may take an hour
             self._end.start_by = time.monotonic() + self._start_timeout_s
+        if message.name == COMPILING:  # which says nothing until it is done
+            self._end.start_by = time.monotonic() + _COMPILING * self._start_timeout_s
         if message.name == "ready":
             self._services.stream.emit("rank_ready", of=rank.number, device=rank.command.device.uuid)
         if not self._end.has_begun:

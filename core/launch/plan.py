@@ -152,6 +152,7 @@ def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
         device=_torch_device(run.devices[rank]),
         mode=run.mode.value,
         engine=run.choice.engine,
+        compiles=run.compiles,
         backend=run.backend,
         rendezvous=file_url(site.rendezvous, run.platform) if run.backend else "",
         threads=cpu_threads(run.platform, run.world_size),

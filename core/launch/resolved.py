@@ -75,8 +75,17 @@ class ResolvedRun:
             Needs.EXCHANGE: bool(self.backend),
             Needs.GPU: on_gpu,
             Needs.GPU_ON_LINUX: on_gpu and self.platform.name == "linux",
+            Needs.COMPILER: self.platform.name == "linux"
+            and self.platform.cxx is not None
+            and not self.recipe.self_contained
+            and self.choice.engine != DEEPSPEED,
         }
         return frozenset(need for need, holds in found.items() if holds)
+
+    @property
+    def compiles(self) -> bool:
+        """Whether ranks compile their model (`torch_compile`, where it has an effect)."""
+        return self.config.torch_compile and Needs.COMPILER in self.has
 
     @property
     def names_its_own_batch(self) -> bool:

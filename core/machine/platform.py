@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 import socket
 import sys
 import tempfile
@@ -33,6 +35,7 @@ class Platform:
         physical_cores: Processor cores, hyper-threads not counted.
         deepspeed_version: DeepSpeed's version where ranks can train with it; None where they cannot.
         commit_free: Bytes that Windows could still promise to programs when this was made; None on other systems.
+        cxx: The C++ compiler that torch.compile would call; None where there is none.
     """
 
     name: PlatformName
@@ -41,6 +44,7 @@ class Platform:
     physical_cores: int
     deepspeed_version: str | None = None
     commit_free: int | None = None
+    cxx: str | None = None
 
     @property
     def is_cpu_only(self) -> bool:
@@ -59,7 +63,12 @@ def this_platform() -> Platform:
     version, cuda = _torch_build()
     memory = windows_memory()
     commit_free = None if memory is None else memory.commit_free
-    return Platform(name, version, cuda, physical_cores(), deepspeed_version(), commit_free)
+    return Platform(name, version, cuda, physical_cores(), deepspeed_version(), commit_free, _cxx())
+
+
+def _cxx() -> str | None:
+    """As `torch._inductor.cpp_builder` looks for it, which builds with ``$CXX`` or g++."""
+    return shutil.which(os.environ.get("CXX") or "g++")
 
 
 def deepspeed_version() -> str | None:

@@ -71,9 +71,14 @@ class Refused(Message):
 # --- rank → host -----------------------------------------------------------------------------------------
 
 
+COMPILING: Final = "compiling the model"
+"""A `Phase` that may last for minutes, in which a rank says nothing."""
+
+
 @_message("phase")
 class Phase(Message):
-    """Where a starting rank is: "importing torch", "preparing data", "rendezvous", "ready", "first step".
+    """Where a starting rank is: "importing torch", "preparing data", "rendezvous", `COMPILING`, "ready",
+    "first step".
 
     A self-contained program (`core.recipes.manifest`) says "running" once it runs: it need not ever name a step. It
     says it again while it prints; when it falls silent and uses the processor, "computing".

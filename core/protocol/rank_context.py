@@ -38,6 +38,7 @@ class RankContext:
         device: ``cpu`` or ``cuda:0``, the one GPU that it sees.
         mode: The mode it trains in, resolved.
         engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
+        compiles: Whether it compiles its model.
         backend: ``nccl``, ``gloo``, or empty where ranks exchange no tensors.
         rendezvous: A ``file://`` URL where the ranks find each other.
         threads: Its processor threads.
@@ -61,6 +62,7 @@ class RankContext:
     device: str
     mode: str = "single"
     engine: str = ""
+    compiles: bool = False
     backend: str = ""
     rendezvous: str = ""
     threads: int = 1

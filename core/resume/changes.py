@@ -20,7 +20,8 @@ _HOW: Final = (
     "gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers",
     "gradient_as_bucket_view", "backend",
     "collective_timeout_s", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr", "outer_momentum",
-    "precision", "non_finite", "non_finite_limit", "merge_policy", "merge_every_chunks", "cudnn_benchmark",
+    "precision", "non_finite", "non_finite_limit", "merge_policy", "merge_every_chunks", "torch_compile",
+    "cudnn_benchmark",
     "expandable_segments", "env",
 )  # fmt: skip
 BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, Literal
 
-from core.config.batch import Batch
 from core.config.config_file import to_json
 from core.errors import RankdeckError
 from core.files.atomic import read_json, write_atomic
@@ -79,7 +78,7 @@ class TrialRanks:
             raise
 
     def make(
-        self, run: ResolvedRun, seconds: float, limit_s: float, own: Batch | None = None, what: What = "steps"
+        self, run: ResolvedRun, seconds: float, limit_s: float, own: ResolvedRun | None = None, what: What = "steps"
     ) -> Answered:
         """Makes a trial. Blocks.
 
@@ -87,7 +86,7 @@ class TrialRanks:
             run: `self`'s with the settings to try.
             seconds: How long steps are timed.
             limit_s: After that the trial is given up.
-            own: A batch whose steps are made in turns with those of `run`'s, for a comparison.
+            own: Another batch, compiled or not, whose steps are made in turns with those of `run`, for a comparison.
             what: What is measured.
 
         Raises:
@@ -159,7 +158,7 @@ class TrialRanks:
     def _start(self, command: RankCommand) -> Child:
         return self._tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
 
-    def _ask(self, run: ResolvedRun, seconds: float, own: Batch | None, what: What) -> None:
+    def _ask(self, run: ResolvedRun, seconds: float, own: ResolvedRun | None, what: What) -> None:
         meeting = rendezvous_folder(self._folder) / f".rendezvous-{secrets.token_hex(4)}"
         self._rendezvous.append(meeting)
         asked = {
@@ -172,7 +171,14 @@ class TrialRanks:
             "accumulation": run.batch.accumulation,
             "seconds": seconds,
             "what": what,
-            "own": None if own is None else [own.micro, own.accumulation],
+            "compiles": run.compiles,
+            "own": None
+            if own is None
+            else {
+                "micro_batch": own.batch.micro,
+                "accumulation": own.batch.accumulation,
+                "compiles": own.compiles,
+            },
         }
         write_atomic(self._folder / f"trial-{self._number}.json", json.dumps(asked), durable=False)
 

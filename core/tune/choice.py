@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from core.config.fields import Needs
+from core.formatting import UNKNOWN
 from core.launch.resolved import ResolvedRun, resolve_on
 
 CHECKPOINTING: Final = "grad_checkpointing"
@@ -24,6 +25,7 @@ class Choice:
         exchange: `RunConfig.gradient_exchange`; empty where DDP averages no gradients.
         backend: `RunConfig.backend`; empty where there is nothing to choose.
         checkpointing: Gradient checkpointing; None where the recipe has no such option.
+        compiles: torch.compile; None where it has no effect.
     """
 
     micro_batch: int
@@ -31,6 +33,7 @@ class Choice:
     exchange: str = ""
     backend: str = ""
     checkpointing: bool | None = None
+    compiles: bool | None = None
 
     @classmethod
     def of(cls, run: ResolvedRun) -> Choice:
@@ -43,6 +46,7 @@ class Choice:
             run.config.gradient_exchange if Needs.DDP in run.has else "",
             run.config.backend if by_nccl else "",
             option if isinstance(option, bool) else None,
+            run.compiles if Needs.COMPILER in run.has else None,
         )
 
     @property
@@ -64,6 +68,8 @@ class Choice:
             changes["gradient_exchange"] = self.exchange
         if self.backend != own.backend:
             changes["backend"] = self.backend
+        if self.compiles != own.compiles:
+            changes["torch_compile"] = self.compiles
         if self.checkpointing != own.checkpointing:
             changes["options"] = {CHECKPOINTING: self.checkpointing}
         return changes
@@ -84,20 +90,30 @@ class Choice:
 
 def changes_text(changes: Mapping[str, Any]) -> str:
     """Changes of settings for a person: "micro-batch 16, accumulation 1"; empty where nothing changes."""
-    names = {"batch_size": "micro-batch", "grad_accum_steps": "accumulation", "gradient_exchange": "all-reduce"}
-    parts = [f"{names.get(name, name)} {value}" for name, value in changes.items() if name != "options"]
+    names = {
+        "batch_size": "micro-batch",
+        "grad_accum_steps": "accumulation",
+        "gradient_exchange": "all-reduce",
+        "torch_compile": "torch.compile",
+    }
+    parts = [f"{names.get(name, name)} {on_off(value)}" for name, value in changes.items() if name != "options"]
     options: Mapping[str, Any] = changes.get("options", {})
-    parts += [f"gradient checkpointing {'on' if value else 'off'}" for value in options.values()]
+    parts += [f"gradient checkpointing {on_off(value)}" for value in options.values()]
     return ", ".join(parts)
+
+
+def on_off(value: object) -> str:
+    """A value of a setting for a person: true is "on", false "off", None the sign for nothing."""
+    return UNKNOWN if value is None else ("on" if value else "off") if isinstance(value, bool) else str(value)
 
 
 def changes_flags(changes: Mapping[str, Any]) -> list[str]:
     """Changes of settings as the command line takes them."""
-    flags = [
-        part
-        for name, value in changes.items()
-        if name != "options"
-        for part in (f"--{name.replace('_', '-')}", str(value))
-    ]
+    flags = [part for name, value in changes.items() if name != "options" for part in _flag(name, value)]
     options: Mapping[str, Any] = changes.get("options", {})
     return [*flags, *(part for name, value in options.items() for part in ("--set", f"{name}={str(value).lower()}"))]
+
+
+def _flag(name: str, value: object) -> tuple[str, ...]:
+    flag = name.replace("_", "-")
+    return (f"--{flag}" if value else f"--no-{flag}",) if isinstance(value, bool) else (f"--{flag}", str(value))

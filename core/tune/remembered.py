@@ -35,6 +35,7 @@ class _Entry:
     exchange: Text = ""
     backend: Text = ""
     checkpointing: bool | None = None
+    compiles: bool | None = None
     gain: Annotated[float, Limits(0, 1e6)] = 1.0
     when: Annotated[float, Limits(0, 1e11)] = 0.0
 
@@ -77,7 +78,9 @@ def remember(file: Path, found: Tuned, now: float | None = None) -> None:
     when = time.time() if now is None else now
     known = _read(file)
     known.pop(key := _key(found.run), None)  # the newest entries stand last
-    known[key] = _Entry(best.micro_batch, best.exchange, best.backend, best.checkpointing, gain, when)
+    known[key] = _Entry(
+        best.micro_batch, best.exchange, best.backend, best.checkpointing, best.compiles, gain=gain, when=when
+    )
     newest = dict(list(known.items())[-_MOST_ENTRIES:])
     tuned = {name: dataclasses.asdict(entry) for name, entry in newest.items()}
     try:
@@ -100,6 +103,7 @@ def earlier_tuning(file: Path, run: ResolvedRun) -> EarlierTuning | None:
         exchange=entry.exchange if own.exchange else "",
         backend=entry.backend if own.backend else "",
         checkpointing=own.checkpointing if entry.checkpointing is None else entry.checkpointing,
+        compiles=own.compiles if None in (own.compiles, entry.compiles) else entry.compiles,
     )
     return EarlierTuning(found.changes(run), entry.gain, entry.when)
 

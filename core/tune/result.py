@@ -54,6 +54,7 @@ class Result:
             "gradient_exchange": choice.exchange or None,
             "backend": choice.backend or None,
             "grad_checkpointing": choice.checkpointing,
+            "torch_compile": choice.compiles,
             "outcome": self.outcome,
             "samples_per_s": self.samples_per_s if self.is_measured else None,
             "step_s": self.step_s if self.is_measured else None,

@@ -7,7 +7,8 @@ One setting after the other, each with the best of those before it:
    first that did not, halfway. Where larger ones are no faster, smaller ones.
 3. The gradient all-reduce: the way that the first trial did not take.
 4. Gradient checkpointing: on where memory ended the search for a larger micro-batch, off where it is on.
-5. A compressed all-reduce, last: it changes what is learnt, so it is only offered.
+5. A compressed all-reduce: it changes what is learnt, so it is only offered.
+6. torch.compile, last: compiling takes longer than all other trials together.
 """
 
 from __future__ import annotations
@@ -88,6 +89,8 @@ def _search(space: Space) -> _Steps:
     best = yield from _checkpointing(space, best, results)
     if space.may_compress and best.choice.is_lossless:
         yield replace(best.choice, exchange="bf16")
+    if best.choice.compiles is not None:
+        yield replace(best.choice, compiles=True)
 
 
 def _micro_batch(space: Space, best: Result, results: list[Result]) -> _Found:

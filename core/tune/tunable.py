@@ -13,7 +13,7 @@ def check_tunable(run: ResolvedRun) -> None:
     """Refuses runs that cannot be tuned.
 
     Raises:
-        ConfigError: A program of the person's own, or DeepSpeed.
+        ConfigError: A program of the person's own, DeepSpeed, or a model that is compiled already.
     """
     if run.recipe.self_contained:
         raise ConfigError(
@@ -29,4 +29,12 @@ def check_tunable(run: ResolvedRun) -> None:
             "Choose PyTorch as ZeRO engine to tune; both engines train the same model.",
             title=TITLE,
             option="--zero-engine torch",
+        )
+    if run.compiles:
+        raise ConfigError(
+            "torch_compile",
+            "With torch.compile on, every trial would compile the model again.",
+            "Turn it off to tune; whether it makes steps faster is tried at the end.",
+            title=TITLE,
+            option="--no-torch-compile",
         )

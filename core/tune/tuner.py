@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from core.config.batch import Batch
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.estimate.free import free_now
 from core.estimate.probe import CancelledError as ProbeCancelledError
@@ -30,6 +29,8 @@ SECONDS: Final = 60.0
 """For all trials and the comparison. What an estimate needs is measured before that, once for each model."""
 _PATIENCE: Final = 4.0
 """A trial may take this many times as long as expected."""
+_COMPILE_S: Final = 25.0
+"""A compiled trial is begun if so much time is left: small models take less, others are given up at the end of it."""
 _FEW_PAIRS: Final = 6
 """The least pairs of steps of a comparison (`workers.trials.steps`), with one that does not count, and one to spare."""
 
@@ -174,7 +175,7 @@ class _Tuner:
         own, best = self.results[0], fastest(self.results)
         if best is None or best.choice == own.choice or not own.is_measured:
             return Tuned(self.run, tuple(self.results))
-        if best.choice == own.choice.in_micro_batches(best.choice.micro_batch):
+        if _are_of_one_model(own.choice, best.choice):
             return Tuned(self.run, tuple(self.results), self._step_by_step(own, best))
         return Tuned(self.run, tuple(self.results), self._trial_by_trial(own, best))
 
@@ -186,7 +187,7 @@ class _Tuner:
         least_s = _FEW_PAIRS * (own.step_s + best.step_s)
         limit_s = max(self.pace.limit_s, _PATIENCE * (build_s + max(seconds, least_s)))
         run = best.choice.applied(self.run)
-        answered = self._answered(run, seconds, limit_s, self.run.batch)
+        answered = self._answered(run, seconds, limit_s, self.run)
         speeds = [
             (samples_per_s(self.run, own_s, own.round_s), samples_per_s(run, best_s, best.round_s))
             for own_s, best_s in answered.pairs
@@ -216,7 +217,7 @@ class _Tuner:
         need = self.room.need_bytes(self.run, run)
         if shortage := self.room.shortage(self.run, run):
             return Result(choice, "too_large", need_bytes=need, cause=shortage)
-        answered = self._answered(run, seconds, max(self.pace.limit_s, _PATIENCE * self._expected_s(choice)))
+        answered = self._answered(run, seconds, self._limit_s(choice))
         took_s = 0.0 if self._ranks is None else self._ranks.took_s
         if answered.outcome != "measured":
             return Result(choice, answered.outcome, took_s=took_s, need_bytes=need, cause=answered.cause)
@@ -231,7 +232,7 @@ class _Tuner:
             need,
         )
 
-    def _answered(self, run: ResolvedRun, seconds: float, limit_s: float, own: Batch | None = None) -> Answered:
+    def _answered(self, run: ResolvedRun, seconds: float, limit_s: float, own: ResolvedRun | None = None) -> Answered:
         if self._ranks is not None and not self._ranks.is_usable:
             self.close()
         try:
@@ -247,11 +248,18 @@ class _Tuner:
             self.close()
             return Answered("failed", cause=error.cause)
 
+    def _limit_s(self, choice: Choice) -> float:
+        """Seconds after which a trial is given up; one that compiles may take what is left."""
+        usual = max(self.pace.limit_s, _PATIENCE * self._expected_s(choice))
+        return max(_COMPILE_S, self._left_s() - self._comparison_s()) if choice.compiles else usual
+
     def _expected_s(self, choice: Choice) -> float:
         """Seconds of a trial, from that of the nearest micro-batch; its steps grow with it."""
         made = [result for result in self.results if result.is_measured]
         if not made:
             return self.pace.limit_s / _PATIENCE
+        if choice.compiles:
+            return _COMPILE_S
         near = min(made, key=lambda result: abs(result.choice.micro_batch - choice.micro_batch))
         return near.took_s * max(1.0, choice.micro_batch / near.choice.micro_batch)
 
@@ -260,7 +268,7 @@ class _Tuner:
         if best is None or best.choice == own.choice:
             return 0.0
         turn_s = min(own.took_s, best.took_s) + self.pace.turn_s - self.pace.steps_s
-        if best.choice == own.choice.in_micro_batches(best.choice.micro_batch):
+        if _are_of_one_model(own.choice, best.choice):
             return turn_s + max(2 * self.pace.turn_s, LEAST_PAIRS * (own.step_s + best.step_s))
         return 2 * LEAST_PAIRS * turn_s
 
@@ -282,6 +290,11 @@ def space_of(run: ResolvedRun) -> Space:
     )
 
 
+def _are_of_one_model(own: Choice, other: Choice) -> bool:
+    """Whether steps of both can be made on the same model, which need not be built again for each turn."""
+    return replace(other, compiles=own.compiles) == own.in_micro_batches(other.micro_batch)
+
+
 def _name(choice: Choice) -> str:
     parts = [f"micro-batch {choice.micro_batch} × {choice.accumulation}"]
     if choice.exchange not in ("", "auto"):
@@ -290,4 +303,6 @@ def _name(choice: Choice) -> str:
         parts.append("gloo")
     if choice.checkpointing:
         parts.append("gradient checkpointing")
+    if choice.compiles:
+        parts.append("torch.compile")
     return ", ".join(parts)

@@ -113,7 +113,7 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
     place = RankPlace(
         context.rank, context.world_size, device, context.backend, context.rendezvous, distributed.timeout_s
     )
-    config = config.replace(zero_engine=context.engine or config.zero_engine)
+    config = config.replace(zero_engine=context.engine or config.zero_engine, torch_compile=context.compiles)
     group = Mode.read(context.mode).group_size(context.world_size)
     batch = Batch.of(context.micro_batch, group, context.grad_accum_steps)
     strategy = make_strategy(context.mode, place, config, batch)

@@ -6,6 +6,7 @@ the folder of all ranks, `trial-1.json` asks for the first trial and `rank0/resu
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import signal
@@ -70,15 +71,18 @@ def _trial(asked: dict[str, Any], context: RankContext, folder: Path) -> Trial:
     config = config_from_mapping(without_version(asked["config"], folder))
     if context.device != "cpu":
         torch.backends.cudnn.benchmark = config.cudnn_benchmark
-    config = config.replace(zero_engine=asked["engine"] or config.zero_engine)
+    config = config.replace(zero_engine=asked["engine"] or config.zero_engine, torch_compile=asked["compiles"])
     device = torch.device(context.device)
     place = RankPlace(
         context.rank, context.world_size, device, asked["backend"], asked["rendezvous"], config.collective_timeout_s
     )
     group = Mode.read(asked["mode"]).group_size(context.world_size)
     batch = Batch.of(asked["micro_batch"], group, asked["accumulation"])
-    own = None if asked["own"] is None else Batch.of(asked["own"][0], group, asked["own"][1])
-    return Trial(config, asked["mode"], batch, place, asked["seconds"], own, asked["what"])
+    trial = Trial(config, asked["mode"], batch, place, asked["seconds"], what=asked["what"])
+    if (other := asked["own"]) is None:
+        return trial
+    own = Batch.of(other["micro_batch"], group, other["accumulation"])
+    return dataclasses.replace(trial, own=own, own_compiles=other["compiles"])
 
 
 def _wait_for(path: Path) -> dict[str, Any]:

@@ -95,6 +95,10 @@ class Strategy(ABC):
             precision: The forward pass's format.
         """
 
+    def compiled_parts(self, model: nn.Module) -> list[nn.Module]:
+        """Modules that torch.compile gets, each whole, before `replicate`."""
+        return [model]
+
     def recall(self, counters: Mapping[str, Any]) -> None:
         """What an earlier attempt decided by measuring, before `replicate`: it is decided alike again."""
         del counters

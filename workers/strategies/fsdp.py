@@ -88,6 +88,10 @@ class FsdpStrategy(DdpStrategy):
         optimizer = optimization.optimizer(model, lr)
         return FsdpReplica(self.place, model, optimizer, optimization, precision, self._stage)
 
+    def compiled_parts(self, model: nn.Module) -> list[nn.Module]:
+        """Blocks one by one: FSDP gathers and drops their weights in between, which no kernel can hold."""
+        return list(blocks(model)) or [model]
+
     def _spread_from_first_rank(self, model: nn.Module) -> None:
         """All ranks' shards must be of one model, also where a recipe's beginning is not the same on all of them."""
         for tensor in (*model.parameters(), *model.buffers()):

@@ -16,6 +16,7 @@ from workers.strategies import Replica, Strategy
 from workers.training import checkpoint
 from workers.training.balance.batch_shares import BatchShares, make_batch_shares
 from workers.training.batches import ChunkPlan, GroupBatches
+from workers.training.compiled import compile_model
 from workers.training.independent.local_sgd import LocalSgd, make_local_sgd
 from workers.training.independent.model_merge import MergeRounds
 from workers.training.session import Session
@@ -70,6 +71,8 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
         _report_model(session.reporter, model)
     if session.resume_folder is not None:
         strategy.recall(checkpoint.saved_counters(session.resume_folder))
+    if config.torch_compile:
+        compile_model(model, strategy)
     replica = strategy.replicate(model, task.optimization, config.lr, precision)
     if is_first and (figures := strategy.figures()):
         session.reporter.event("exchange", **figures)

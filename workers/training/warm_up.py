@@ -8,6 +8,7 @@ from contextlib import contextmanager
 import numpy as np
 import torch
 
+from core.protocol.messages import COMPILING
 from workers.optim import seeding
 from workers.training.evaluation import to_device
 from workers.training.setup import TrainingSetup
@@ -27,10 +28,16 @@ class WarmUp:
         DDP rebuilds its buckets after its first passes. A resumed run has these where the run it continues had none;
         with more than two ranks gloo would then add the same numbers in another order, and what PowerSGD remembers
         would be of other buckets. Memory that does not suffice and connections that do not work also show here.
+
+        A model is compiled here too, for whole micro-batches: kernels made for one sample would be made again.
         """
+        setup = self._setup
+        compiles = setup.session.config.torch_compile
+        if compiles:
+            setup.session.phase(COMPILING)
         with self.without_trace():
             for _ in range(self._replica.passes_to_settle):
-                self._pass(1)
+                self._pass(setup.batches.micro_batch if compiles else 1)
 
     def pass_alone(self) -> None:
         """A whole micro-batch without all-reduce; inside `without_trace`."""

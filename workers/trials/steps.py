@@ -37,6 +37,7 @@ class Steps:
         strategy: How the work is shared.
         batch: Of the replica group.
         samples: How many the dataset has; steps begin again at the first when all were used.
+        use: Called before each pass; makes the model's forward pass the one that is timed here.
         whole: All micro-batches of a step are made, however many.
     """
 
@@ -48,13 +49,14 @@ class Steps:
         strategy: Strategy,
         batch: Batch,
         samples: int,
+        use: Callable[[], None] = lambda: None,
         *,
         whole: bool = False,
     ) -> None:
         self._samples = max(1, samples)
         self._task, self._replica, self._precision = task, replica, precision
         self._strategy, self._batch = strategy, batch
-        self._whole = whole
+        self._use, self._whole = use, whole
         self._made = batch.accumulation if whole else min(MOST_MICRO_BATCHES, batch.accumulation)
         self._number = 0
 
@@ -127,6 +129,7 @@ class Steps:
         return own[: self._made * batch.micro]
 
     def _pass(self, indices: Indices, *, last: bool) -> None:
+        self._use()
         with self._replica.micro_batch(last=last):
             inputs = to_device(self._task.batch(indices), self._strategy.place.device)
             with self._precision.forward():

@@ -7,6 +7,7 @@ import statistics
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +22,7 @@ from workers.optim import seeding
 from workers.optim.precision import Precision, agreed
 from workers.recipe_api.run import Run
 from workers.strategies import RankPlace, Strategy, make_strategy
+from workers.training.compiled import SwitchedForward
 from workers.training.session import Session
 from workers.training.task import Task
 from workers.trials.memory import measure_memory
@@ -42,6 +44,7 @@ class Trial:
         place: This rank's; all ranks of a trial have a rendezvous of their own.
         seconds: How long steps are timed.
         own: Another batch, whose steps are made in turns with those of `batch`.
+        own_compiles: Whether those are made by a compiled model.
         what: As `core.trials.ranks` asks for it.
     """
 
@@ -51,6 +54,7 @@ class Trial:
     place: RankPlace
     seconds: float
     own: Batch | None = None
+    own_compiles: bool = False
     what: str = "steps"
 
 
@@ -105,6 +109,7 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
         found = _failure(error, trial.place.device)
     finally:
         _close(strategy)
+        torch.compiler.reset()  # kernels belong to this trial's model, and only a few are made of each function
         gc.collect()
         if trial.place.device.type == "cuda":
             torch.cuda.empty_cache()
@@ -122,8 +127,11 @@ def _measured(session: Session, task: Task, trial: Trial, barrier: Callable[[], 
     precision = Precision(name, device)
     # As in `workers.training.setup`: a model that will be sharded stays on the CPU until its blocks are cut.
     model = task.model if strategy.forward_is_collective else task.model.to(device)
+    forward = SwitchedForward(model, strategy)
     replica = strategy.replicate(model, task.optimization, LR, precision)
-    steps = Steps(task, replica, precision, strategy, trial.batch, session.data.samples, whole=trial.what != "steps")
+    use = partial(forward.use, compiled=session.config.torch_compile)
+    samples = session.data.samples
+    steps = Steps(task, replica, precision, strategy, trial.batch, samples, use, whole=trial.what != "steps")
     steps.warm_up()
     turns: dict[str, Any] = {}
     if trial.what == "memory":
@@ -134,7 +142,8 @@ def _measured(session: Session, task: Task, trial: Trial, barrier: Callable[[], 
         barrier()
         step_s = steps.measure(trial.seconds)
     else:
-        own = Steps(task, replica, precision, strategy, trial.own, session.data.samples)
+        use = partial(forward.use, compiled=trial.own_compiles)
+        own = Steps(task, replica, precision, strategy, trial.own, samples, use)
         own.warm_up()
         barrier()
         own_s, found_s = take_turns(own, steps, trial.seconds)

@@ -37,10 +37,10 @@ def test_the_table_marks_the_fastest_and_says_why_others_have_no_figures() -> No
     failed = Result(START.in_micro_batches(8), "out_of_memory", need_bytes=1 << 30, cause="Rank 1: No memory.")
     lines = trial_lines((slow, fast, failed), fast)
     assert all(len(line.cells) == len(COLUMNS) for line in lines)
-    assert lines[0].cells == ("2", "8", "shared memory", "off", "–", "320 ms", "100 samples/s", "measured")
+    assert lines[0].cells == ("2", "8", "shared memory", "off", "–", "–", "320 ms", "100 samples/s", "measured")
     assert lines[1].is_best and lines[1].cells[-1] == "fastest" and lines[1].cells[2] == "gloo"
     assert lines[2].tip == "Rank 1: No memory." and lines[2].tone == "warning"
-    assert lines[2].cells[4:] == ("1.0 GiB", "–", "–", "out of memory")
+    assert lines[2].cells[5:] == ("1.0 GiB", "–", "–", "out of memory")
 
 
 def test_what_is_tried_is_said_before() -> None:

@@ -103,6 +103,7 @@ def test_expandable_segments_are_asked_for_by_the_name_that_this_torch_reads() -
         ({"broadcast_buffers": False, "mode": "independent"}, GPUS, "broadcast_buffers has an effect in mode ddp"),
         ({"static_graph": True, "find_unused_parameters": True}, GPUS, "static_graph finds unused parameters"),
         ({"backend": "gloo", "mode": "independent"}, GPUS, "backend has an effect only where devices exchange tensors"),
+        ({"torch_compile": True}, SLOTS, "torch_compile has an effect under Linux with a C++ compiler"),
         ({"cudnn_benchmark": True}, SLOTS, "cudnn_benchmark has an effect on GPUs only"),
         ({"expandable_segments": True}, SLOTS, "expandable_segments has an effect on GPUs under Linux"),
     ],

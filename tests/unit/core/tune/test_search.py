@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.tune.choice import Choice
 from core.tune.result import Result
 from core.tune.search import Space, fastest, next_trial
@@ -125,3 +127,11 @@ def test_what_is_faster_by_chance_does_not_change_settings() -> None:
     assert fastest(slightly) is slightly[0]
     assert fastest([*slightly, result(START.in_micro_batches(8), 103.0)]) is not slightly[0]
     assert fastest([]) is None
+
+
+def test_compiling_is_tried_last_with_the_best_of_the_others() -> None:
+    space = Space(replace(START, compiles=False), may_compress=True)
+    results = searched(space, lambda choice: result(choice, 90.0 + choice.micro_batch + 20 * bool(choice.compiles)))
+    assert [bool(one.choice.compiles) for one in results] == [False] * (len(results) - 1) + [True]
+    best = fastest(results)
+    assert best is results[-1] and best.choice.micro_batch == 16 and best.choice.is_lossless

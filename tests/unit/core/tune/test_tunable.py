@@ -23,3 +23,12 @@ def test_a_script_and_deepspeed_cannot() -> None:
         check_tunable(replace(RUN, recipe=replace(RUN.recipe, self_contained=True)))
     with pytest.raises(ConfigError, match="DeepSpeed"):
         check_tunable(replace(RUN, choice=replace(RUN.choice, engine="deepspeed")))
+
+
+def test_a_compiled_model_would_be_compiled_again_in_every_trial() -> None:
+    compiled = replace(
+        RUN, platform=replace(RUN.platform, cxx="/usr/bin/g++"), config=RUN.config.replace(torch_compile=True)
+    )
+    with pytest.raises(ConfigError, match="again"):
+        check_tunable(compiled)
+    check_tunable(replace(compiled, platform=replace(RUN.platform, cxx=None)))
