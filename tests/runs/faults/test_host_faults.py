@@ -17,7 +17,7 @@ from core.checkpoints.store import CheckpointStore
 from core.config.config_file import read_config
 from core.resume.planner import plan_resume
 from core.run_folder.state import RunState
-from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, STOPPED, FakeRun, MakeRun
+from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, SHORT_START_S, STOPPED, FakeRun, MakeRun
 
 windows = pytest.mark.windows  # those where the platform matters: each takes some ten seconds under Wine
 
@@ -167,8 +167,8 @@ def test_a_rank_with_the_wrong_token_is_refused(make_run: MakeRun) -> None:
 
 
 def test_ranks_that_make_no_first_step_in_time_lead_to_one_device(make_run: MakeRun) -> None:
-    run = make_run(start_timeout_s=2.0).hang_at(rank=1, step="ready").start()
-    assert "made no first step within 2 s" in on_fallback(run, "ddp", "independent", "single")
+    run = make_run(start_timeout_s=SHORT_START_S).hang_at(rank=1, step="ready").start()
+    assert f"made no first step within {SHORT_START_S:.0f} s" in on_fallback(run, "ddp", "independent", "single")
 
 
 def test_an_average_that_was_asked_for_is_not_made_of_a_fallback(make_run: MakeRun) -> None:
