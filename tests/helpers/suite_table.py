@@ -1,4 +1,4 @@
-"""Tables for docs/windows.md, from pytest's `--junitxml` files: `python -m tests.helpers.suite_table FILE...`.
+"""Tables for docs/windows-tests.md, from pytest's `--junitxml` files: `python -m tests.helpers.suite_table FILE...`.
 
 A test that is in several files counts as in the last of them, so that parts can be run again.
 """
@@ -9,7 +9,7 @@ import re
 import sys
 import xml.etree.ElementTree as ElementTree
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,7 +23,7 @@ def read_results(files: Iterable[Path]) -> dict[str, tuple[str, str]]:
     for file in files:
         for case in ElementTree.parse(file).iter("testcase"):
             # A module that is skipped whole has its own name only.
-            module = (case.get("classname") or case.get("name", "")).removeprefix("tests.").replace(".", "/")
+            module = (case.get("classname") or case.get("name") or "").removeprefix("tests.").replace(".", "/")
             skipped = case.find("skipped")
             failed = case.find("failure") is not None or case.find("error") is not None
             result = "failed" if failed else "passed" if skipped is None else "skipped"
@@ -51,7 +51,7 @@ def tables(results: dict[str, tuple[str, str]]) -> str:
     for name, (result, reason) in results.items():
         by_folder[folder_of(name)][result] += 1
         reasons.update([reason] if reason else [])
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (f"`{folder}/`", *(str(counts[result]) for result in RESULTS)) for folder, counts in sorted(by_folder.items())
     ]
     total = Counter(result for result, _ in results.values())
@@ -60,7 +60,7 @@ def tables(results: dict[str, tuple[str, str]]) -> str:
     return _table(("tests in", *RESULTS), rows) + "\n" + _table(("tests", "skipped because"), causes)
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def _table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

@@ -23,6 +23,6 @@ def not_under_wine(cause: str) -> pytest.MarkDecorator:
     """Skips a test under Wine.
 
     Args:
-        cause: What Wine lacks or does otherwise. docs/windows.md lists each of these (`tests/test_docs.py`).
+        cause: What Wine lacks or does otherwise. docs/windows-tests.md lists each of these (`tests/test_docs.py`).
     """
     return pytest.mark.skipif(UNDER_WINE, reason=f"Wine: {cause}")
