@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.helpers import forking, leaks, run_logs
+from tests.helpers.wine import UNDER_WINE
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -53,6 +54,8 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile our modules anew
     os.environ.setdefault("OMP_NUM_THREADS", "1")
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    if UNDER_WINE:  # there a product in bf16 crashes on a processor with AMX, which this leaves alone
+        os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
     home = Path(tempfile.mkdtemp(prefix="rankdeck tests "))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     os.environ["RANKDECK_HOME"] = str(home / RUNS_NAME)

@@ -29,8 +29,8 @@ def test_a_cloaked_window_is_not_seen(qtbot: QtBot) -> None:
     window = QWidget()
     qtbot.addWidget(window)
     followed = Exposure(window)
-    window.show()
-    qtbot.waitExposed(window)
+    with qtbot.waitExposed(window):
+        window.show()
     assert followed.is_seen and not is_cloaked(window.winId())
     if not cloak(window, True):
         pytest.skip("this system cloaks no window: Wine does not")

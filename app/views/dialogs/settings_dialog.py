@@ -167,6 +167,7 @@ class SettingsDialog(QDialog):
             field.editingFinished.connect(self._on_prices_edited)
         self.price_note: QLabel = muted_label()
         self.price_note.setText(PRICES_NOTE)
+        self.price_note.setMinimumHeight(QLabel("✕").sizeHint().height())  # Windows has the mark in a taller font only
         self.price_problem = ProblemLabel()
         row = QWidget()
         kwh, hour = QLabel("A kW&h:"), QLabel("A &GPU hour:")

@@ -7,6 +7,7 @@ import re
 import shlex
 import shutil
 import time
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -44,7 +45,9 @@ def test_moved_with_its_data_it_does_the_same(
     words = ["train", "--devices", "cpu:0", "--dataset-file", "text.txt", "--steps", "5", "--run-dir", "first", *SMALL]
     assert main(words) == 0, said(capsys)
     first = RunStore.open(here / "first")
-    assert f'dataset_file = "{here / "text.txt"}"' in first.run_toml.read_text(encoding="utf-8"), "absolute"
+    assert tomllib.loads(first.run_toml.read_text(encoding="utf-8"))["dataset_file"] == str(here / "text.txt"), (
+        "absolute"
+    )
     losses = finished_curve(first)
     deadline = time.monotonic() + 20
     while first.is_locked() and time.monotonic() < deadline:

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-
-import pytest
-
 from tests.helpers.host_fixture import FINISHED, STOPPED
 from tests.helpers.script_runs import MakeScriptRun
+from tests.helpers.wine import not_under_wine
 
-pytestmark = pytest.mark.skipif(
-    sys.platform == "win32", reason="Wine says of every process what the one that asks has used of the processor"
-)
+pytestmark = not_under_wine("tells the processor time of the process that asks, for every process")
 
 STEPS = """
     import threading, time

@@ -70,7 +70,7 @@ def test_killed_at_any_moment_again_and_again_it_ends_in_the_same_weights(make_r
 
 def test_a_folder_that_is_emptied_ends_its_run_and_does_not_come_back(make_run: MakeRun) -> None:
     if sys.platform == "win32":
-        pytest.skip("Windows lets nobody remove a folder with open files in it")
+        pytest.skip("Windows removes no folder with open files in it")
     run = make_run().behave(steps=100_000, commit_every=20, step_s=0.01).start()
     run.wait_for_event("commit")
     processes = [run.host, *run.ranks()]

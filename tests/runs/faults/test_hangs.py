@@ -8,6 +8,7 @@ import psutil
 import pytest
 
 from tests.helpers.host_fixture import FAILED, FINISHED, STOPPED, FakeRun, MakeRun
+from tests.helpers.wine import not_under_wine
 
 windows = pytest.mark.windows  # not those that restart: a start of two ranks takes 15 s under Wine
 LIMIT_S = 2.0
@@ -36,7 +37,7 @@ def test_a_rank_that_hangs_is_named_while_the_other_goes_on(make_run: MakeRun) -
     assert (state.state, state.exit_code) == (STOPPED, 130)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Wine does not say of a process that it is suspended")
+@not_under_wine("does not tell that a process is suspended")
 def test_a_run_continues_once_the_rank_does(make_run: MakeRun) -> None:
     run = make_run(hang_timeout_s=LIMIT_S).behave(steps=100_000, step_s=0.01).start().wait_for_step(5)
     suspended = suspend(run, 1)
@@ -82,7 +83,7 @@ def test_a_stop_saves_what_the_other_has_learned(make_run: MakeRun) -> None:
     assert run.events("commit")[-1]["step"] > 30, "the newest checkpoint holds what rank 0 did while rank 1 hung"
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Wine does not say of a process that it is suspended")
+@not_under_wine("does not tell that a process is suspended")
 def test_a_stop_by_a_person_is_no_hang(make_run: MakeRun) -> None:
     run = make_run(hang_timeout_s=LIMIT_S, hang_policy="stop", stop_timeout_s=4.0).behave(1, hang_at="stop")
     run.behave(steps=100_000, step_s=0.01).start().wait_for_step(5)

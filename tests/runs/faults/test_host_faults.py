@@ -17,7 +17,7 @@ from core.checkpoints.store import CheckpointStore
 from core.config.config_file import read_config
 from core.resume.planner import plan_resume
 from core.run_folder.state import RunState
-from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, STOPPED, FakeRun, MakeRun
+from tests.helpers.host_fixture import FAILED, FAKE_RECIPE, FINISHED, SHORT_START_S, STOPPED, FakeRun, MakeRun
 
 windows = pytest.mark.windows  # those where the platform matters: each takes some ten seconds under Wine
 
@@ -46,7 +46,9 @@ def on_fallback(run: FakeRun, *modes: str) -> str:
     assert (state.state, state.exit_code, state.mode, state.world_size) == (FINISHED, 0, modes[-1], world), state
     events = run.events("fallback")
     assert [(event["was"], event["mode"]) for event in events] == list(pairwise(modes))
-    assert [line["mode"] for line in run.events("launch")] == list(modes)
+    retries = len(run.events("retry"))
+    assert retries <= (sys.platform == "win32"), "a process that was killed has exit code 1 there, as others have"
+    assert [line["mode"] for line in run.events("launch")] == [modes[0]] * retries + list(modes)
     assert state.fallback is not None and events[-1]["reason"] in state.fallback
     assert state.fallback in run.events("launch")[-1]["notes"]
     return str(events[-1]["reason"])
@@ -146,8 +148,8 @@ def test_a_rank_that_dies_before_its_first_step_leads_to_independent_devices(mak
 
 
 def test_one_device_is_left_where_independent_devices_cannot_start_either(make_run: MakeRun) -> None:
-    run = make_run(global_batch_size=8, batch_size=2).fail_at(1, "start", "exit:9").start()
-    assert "exit code 9" in on_fallback(run, "ddp", "independent", "single")
+    run = make_run(global_batch_size=8, batch_size=2).fail_at(1, "start", "exit:7").start()
+    assert "exit code 7" in on_fallback(run, "ddp", "independent", "single")
     assert run.end().devices == ("cpu:0",)
     tokens = [line["tokens_per_step"] for line in run.events("launch")]
     assert tokens[0] == tokens[1] == tokens[2]  # each device its share of the batch; the last one all of it
@@ -167,8 +169,8 @@ def test_a_rank_with_the_wrong_token_is_refused(make_run: MakeRun) -> None:
 
 
 def test_ranks_that_make_no_first_step_in_time_lead_to_one_device(make_run: MakeRun) -> None:
-    run = make_run(start_timeout_s=2.0).hang_at(rank=1, step="ready").start()
-    assert "made no first step within 2 s" in on_fallback(run, "ddp", "independent", "single")
+    run = make_run(start_timeout_s=SHORT_START_S).hang_at(rank=1, step="ready").start()
+    assert f"made no first step within {SHORT_START_S:.0f} s" in on_fallback(run, "ddp", "independent", "single")
 
 
 def test_an_average_that_was_asked_for_is_not_made_of_a_fallback(make_run: MakeRun) -> None:

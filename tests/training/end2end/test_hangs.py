@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -15,13 +14,12 @@ import pytest
 
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import curve, host, lines, make_run, processes, write_text
+from tests.helpers.wine import not_under_wine
 
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.timeout(240),
-    pytest.mark.skipif(
-        sys.platform == "win32", reason="under Wine two ranks take 20 s to start; fake ranks hang there"
-    ),
+    not_under_wine("takes 20 s to start two ranks"),
 ]
 
 RECIPE = str(Path(__file__).parents[2] / "helpers" / "recipes" / "hanging")

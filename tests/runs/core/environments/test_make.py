@@ -159,7 +159,7 @@ module.make(wanted, lambda _: None, lambda: False)
 """
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="programs are started through a POSIX session here")
+@pytest.mark.timeout(400)  # two environments, one after the other, take minutes under Wine
 @pytest.mark.parametrize("seconds", [0.5, 3.0])
 def test_it_is_killed_at_any_moment_and_completed_later(seconds: float, wanted: Wanted, tmp_path: Path) -> None:
     request = {

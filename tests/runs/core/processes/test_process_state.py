@@ -11,10 +11,9 @@ import psutil
 import pytest
 
 from core.processes.process_state import is_stopped, look_at, program_of, py_spy_stacks
+from tests.helpers.wine import not_under_wine
 
-needs_states = pytest.mark.skipif(
-    sys.platform == "win32", reason="Wine neither says that a process is suspended nor what another one has computed"
-)
+needs_states = not_under_wine("tells neither that a process is suspended nor what another one has computed")
 
 Start = Callable[[str], psutil.Process]
 SLEEPS = "import time; print('there', flush=True); time.sleep(600)"

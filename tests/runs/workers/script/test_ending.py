@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from core.protocol.messages import RankFailed
+from tests.helpers.wine import not_under_wine
 from workers.script.ending import OwnCode, describe_failure
 
 pytestmark = pytest.mark.windows
@@ -184,7 +185,7 @@ def test_the_cause_names_the_scripts_own_line(log: str, where: str) -> None:
     assert where in told(1, log)[1]
 
 
-WINE_IS_SLOW = "under Wine torch takes minutes in several processes; the pool's case shows the same"
+QUICK_ENOUGH = not_under_wine("takes minutes to import torch in several processes; the pool's case shows the same")
 WORK = "import json\ndef work(number):\n    return json.loads('{')\n"
 REAL = {
     "spawn": "    import torch.multiprocessing as mp\n    mp.spawn(work, nprocs=2)\n",
@@ -197,12 +198,7 @@ REAL = {
     "how",
     [
         "pool",
-        *(
-            pytest.param(
-                how, marks=[pytest.mark.slow, pytest.mark.skipif(sys.platform == "win32", reason=WINE_IS_SLOW)]
-            )
-            for how in ("spawn", "loader")
-        ),
+        *(pytest.param(how, marks=[pytest.mark.slow, QUICK_ENOUGH]) for how in ("spawn", "loader")),
     ],
 )
 def test_a_workers_exception_names_the_scripts_own_line(tmp_path: Path, how: str) -> None:

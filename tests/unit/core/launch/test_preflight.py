@@ -29,6 +29,12 @@ GPUS = [Device(f"GPU-{n}", "cuda", n, "RTX", 48 << 30) for n in range(2)]
 
 
 @pytest.fixture
+def tmp_path(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Named shortly: named after its test it leaves a run no room on Windows, which is a note of its own."""
+    return tmp_path_factory.mktemp("t")
+
+
+@pytest.fixture
 def text(tmp_path: Path) -> Path:
     path = tmp_path / "text.txt"
     path.write_bytes(b"some text to learn\n" * 1000)

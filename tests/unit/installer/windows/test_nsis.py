@@ -15,12 +15,12 @@ def test_each_file_is_listed_once_below_its_folder(tmp_path: Path) -> None:
     partial = r"$INSTDIR\versions\${FOLDER}.partial"
     assert file_commands(tmp_path).splitlines() == [
         rf'SetOutPath "{partial}\b"',
-        f'File "{tmp_path}/b/$$x.py"',
-        f'File "{tmp_path}/b/a.py"',
+        f'File "{Path(tmp_path, "b/$$x.py")}"',
+        f'File "{Path(tmp_path, "b/a.py")}"',
         rf'SetOutPath "{partial}\b\c"',
-        f'File "{tmp_path}/b/c/d.py"',
+        f'File "{Path(tmp_path, "b/c/d.py")}"',
         f'SetOutPath "{partial}"',
-        f'File "{tmp_path}/z.txt"',
+        f'File "{Path(tmp_path, "z.txt")}"',
     ]
 
 

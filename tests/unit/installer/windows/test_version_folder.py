@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from installer.windows.version_folder import CHECK, MANIFEST, damaged_file, write_manifest
+
+ROOT = Path(__file__).parents[4]
 
 
 @pytest.fixture
@@ -50,5 +53,6 @@ def test_a_whole_folder_is_refused_where_the_window_cannot_be_opened(folder: Pat
 
 
 def test_a_whole_folder_in_which_the_window_can_be_opened_passes(folder: Path) -> None:
-    answer = subprocess.run([sys.executable, folder / CHECK], capture_output=True, text=True, check=False)
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join((str(ROOT), str(ROOT / "workers" / "sdk")))}
+    answer = subprocess.run([sys.executable, folder / CHECK], capture_output=True, text=True, check=False, env=env)
     assert (answer.returncode, answer.stdout) == (0, "")

@@ -14,6 +14,7 @@ import pytest
 from core.machine.devices.cpu import MAX_SLOTS, MIN_SLOTS, HostReader, cpu_slots, processor_name
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import physical_cores
+from tests.helpers.wine import not_under_wine
 
 pytestmark = pytest.mark.windows
 
@@ -88,7 +89,7 @@ def test_a_slot_counts_what_its_process_has_started() -> None:
                 process.kill()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="Wine says of every process what the one that asks has used")
+@not_under_wine("tells the processor time of the process that asks, for every process")
 def test_a_slot_is_fully_busy_when_it_uses_its_share_of_the_cores() -> None:
     """A thread that never waits fills one of as many slots as there are cores, and the sleeping others stay idle."""
     reader, slots = HostReader(), cpu_slots(physical_cores())

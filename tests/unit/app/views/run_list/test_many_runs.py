@@ -20,6 +20,7 @@ from tests.helpers.synthetic_run import Shape, make_many_runs, write_lines
 
 pytestmark = [
     pytest.mark.windows,
+    pytest.mark.timeout(300),  # a thousand folders take a minute to make under Wine
     pytest.mark.qt_log_ignore("This plugin does not support", extend=True),  # the offscreen platform
 ]
 COUNT = 1000
