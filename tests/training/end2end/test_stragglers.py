@@ -17,7 +17,7 @@ from tests.helpers.wine import not_under_wine
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.timeout(240),
+    pytest.mark.timeout(400),
     not_under_wine("takes 20 s to start two ranks"),
 ]
 
@@ -73,9 +73,12 @@ def test_a_device_that_loads_slowly_is_named(mode: str, settings: dict[str, Any]
 
 
 def test_a_slower_device_is_named_with_what_load_balancing_would_bring(tmp_path: Path) -> None:
-    store = make_unequal(tmp_path / "run", "ddp", {"times": 4, "n_embd": 96}, batch_size=16)
-    stopped_after(store, lambda: bool(lines(store, "alert")))
-    (alert,) = lines(store, "alert")
+    for number in range(3):
+        store = make_unequal(tmp_path / f"run {number}", "ddp", {"times": 4, "n_embd": 96}, batch_size=16)
+        stopped_after(store, lambda store=store: bool(lines(store, "alert")))
+        (alert,) = lines(store, "alert")
+        if alert["reason"] != "program":  # else another program of this machine is in the way, and that is what is said
+            break
     assert (alert["kind"], alert["ranks"]) == ("straggler", [1])
     assert alert["gain"] > 0.1 and "--balance measured" in alert["next_step"]
     assert alert["reason"] == "slower" and "more than the others" in alert["cause"]

@@ -38,6 +38,7 @@ ROOM = Room(FIGURES, Baselines({"single": MB}), Free(ram=10_000 * MB))
 @pytest.fixture(autouse=True)
 def no_process_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("CXX", "none")  # compiling takes longer than all else; one test of the tuner does
     before = {child.pid for child in psutil.Process().children(recursive=True)}
     yield
     left = []
@@ -77,6 +78,17 @@ def test_a_larger_micro_batch_is_found_and_compared() -> None:
 
 
 @pytest.mark.windows
+def test_compiling_is_tried_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("CXX")
+    if this_platform().name != "linux" or this_platform().cxx is None:
+        pytest.skip("torch.compile is offered under Linux with a C++ compiler")
+    found = tune(made(), ROOM, seconds=150, pace=QUICK)
+    *others, last = found.results
+    assert last.choice.compiles and last.is_measured, last
+    assert not any(result.choice.compiles for result in others)
+    assert found.comparison is None or found.comparison.ratios
+
+
 @pytest.mark.parametrize(
     ("what", "outcome", "cause"),
     [("memory", "out_of_memory", "Rank 1: "), ("kill", "killed", "The process of rank 1 "), ("hang", "timed_out", "")],
