@@ -128,7 +128,7 @@ class LaunchedRun:
 
     def _lead(self, meeting: Meeting, starter: RankStarter) -> int:
         secret = meeting.begin(own(), self.place.launch_method, keep_run=self.place.restart_count > 0)
-        code = RankdeckError.exit_code
+        code, is_refused = RankdeckError.exit_code, False
         try:
             meeting.write("arrived-0.json", {"pid": own().pid, "started": own().started})
             devices = self._gather(meeting, secret)
@@ -142,12 +142,15 @@ class LaunchedRun:
             self.terminal.say(f"Run {store.dir.name} in {store.dir}")
             code = self._watch(store, starter, offset)
         except RankdeckError as error:
-            code = error.exit_code
-            self.terminal.error(error)  # now: the launcher ends this process as soon as another one has ended
-            meeting.write("open.json", {"exit_code": code})
+            code, is_refused = error.exit_code, True
+            self.terminal.error(error)
         finally:
-            self._await_others(meeting)
-            meeting.remove(forget_run=code == 0 or self.place.restart_count >= self.place.max_restarts)
+            # The launcher sends SIGTERM as soon as another process has ended; the folder would be left behind.
+            with counted_interrupts(alike=True):
+                if is_refused:
+                    meeting.write("open.json", {"exit_code": code})
+                self._await_others(meeting)
+                meeting.remove(forget_run=code == 0 or self.place.restart_count >= self.place.max_restarts)
         return code
 
     def _gather(self, meeting: Meeting, secret: str) -> list[Device]:
