@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from statistics import median
 from typing import Any, Final, TypeAlias
 
 from core.bench.growth import find_growth
@@ -117,7 +118,7 @@ def _accumulation_rows(bench: Bench) -> list[Row]:
     rows: list[Row] = []
     for one in bench.measured:
         beside = [other for other in bench.measured if other.contender.devices == one.contender.devices and other.turns]
-        fastest = max(beside, key=lambda other: Spread.of(other.speeds).median, default=None)  # type: ignore[union-attr]
+        fastest = max(beside, key=lambda other: median(other.speeds), default=None)
         slower = Spread.of(ratios(one.steps_s, fastest.steps_s)) if fastest is not None else None
         rows.append(
             {

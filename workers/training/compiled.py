@@ -6,6 +6,9 @@ Only what `forward` computes is compiled, not the hooks around it: DDP, FSDP and
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import torch
 from torch import nn
 
@@ -31,9 +34,12 @@ class SwitchedForward:
     """
 
     def __init__(self, model: nn.Module, strategy: Strategy) -> None:
-        self._parts = [(part, part.forward, torch.compile(part.forward)) for part in strategy.compiled_parts(model)]
+        self._plain = [(part, part.forward) for part in strategy.compiled_parts(model)]
+        self._compiled: list[Callable[..., Any]] = []
 
     def use(self, *, compiled: bool) -> None:
         """What the next passes take."""
-        for part, plain, kernels in self._parts:
-            part.forward = kernels if compiled else plain
+        if compiled and not self._compiled:  # now: it imports the compiler, which takes seconds and memory
+            self._compiled = [torch.compile(forward) for _, forward in self._plain]
+        for number, (part, plain) in enumerate(self._plain):
+            part.forward = self._compiled[number] if compiled else plain

@@ -89,8 +89,7 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
     Returns:
         `outcome` ("measured", "out_of_memory", "failed") and, where it was measured, `step_s`, `exchange`, `round_s`
         and in a comparison `own_steps_s` and `found_steps_s`, or `memory_bytes` and `peak_bytes`, or only `sums`; else
-        the `cause`, and `secondary` where another rank is
-        to blame.
+        the `cause`, and `secondary` where another rank is to blame.
     """
     found: dict[str, Any] = {}
     strategy = make_strategy(trial.mode, trial.place, trial.config, trial.batch)
@@ -109,7 +108,8 @@ def make_trial(trial: Trial, main: Callable[[Run], None], folder: Path, barrier:
         found = _failure(error, trial.place.device)
     finally:
         _close(strategy)
-        torch.compiler.reset()  # kernels belong to this trial's model, and only a few are made of each function
+        if trial.config.torch_compile:
+            torch.compiler.reset()  # kernels belong to this trial's model, and only a few are made of each function
         gc.collect()
         if trial.place.device.type == "cuda":
             torch.cuda.empty_cache()
