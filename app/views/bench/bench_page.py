@@ -175,11 +175,13 @@ class BenchPage(QWidget):
         )
         lay_column(head, row, self.meaning, self.about, buttons, spacing=6, margins=(16, 8, 8, 10))
         self._results = Card()
+        self._results.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         lay_column(self._results, self.table, self.text, spacing=8, margins=(16, 10, 12, 10))
         self._drawn = Card()
         choice = lay_row(None, self.charts, None, spacing=8)
         lay_column(self._drawn, choice, self.chart, spacing=4, margins=(8, 8, 8, 8), grow=self.chart)
-        self._rest = QWidget()
+        self._rest = QWidget()  # the room below the cards while there is no chart
+        self._rest.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Expanding)
         lay_column(
             self, head, self.notice, self._results, self._drawn, self._rest, spacing=8, margins=(8, 8, 8, 8),
             grow=self._drawn,

@@ -31,6 +31,8 @@ from core.errors import RankdeckError
 ROW_HEIGHT: Final = 24
 _STEPS: Final = 1000
 _LAST: Final = len(COLUMNS) - 1
+_TEXT: Final = (2, 3, 4, _LAST)
+"""Columns of words; the others are numbers."""
 
 
 class TuneDialog(QDialog):
@@ -71,7 +73,7 @@ class TuneDialog(QDialog):
         text = QLabel(about, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         parts = (self.notice, text, self.table, self.bar, self.doing, self.sentence, buttons)
         lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.table)
-        set_first_size(self, 840, 480)
+        set_first_size(self, 920, 480)
         self.stop.setFocus()
 
     @property
@@ -102,7 +104,7 @@ class TuneDialog(QDialog):
         for column, cell in enumerate(line.cells):
             item.setText(column, cell)
             item.setToolTip(column, line.tip)
-            side = Qt.AlignmentFlag.AlignLeft if column in (2, 3, _LAST) else Qt.AlignmentFlag.AlignRight
+            side = Qt.AlignmentFlag.AlignLeft if column in _TEXT else Qt.AlignmentFlag.AlignRight
             item.setTextAlignment(column, side | Qt.AlignmentFlag.AlignVCenter)
             font = tabular(self.table.font())
             font.setBold(line.is_best)
@@ -162,7 +164,7 @@ def _make_table() -> QTreeWidget:
     head.setStretchLastSection(True)
     for column in range(len(COLUMNS) - 1):
         head.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-        if column not in (2, 3):
+        if column not in _TEXT:
             item = table.headerItem()
             item.setTextAlignment(column, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
     return table
