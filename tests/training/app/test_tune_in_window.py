@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
@@ -55,6 +56,14 @@ def ranks_alive() -> list[int]:
     return alive
 
 
+def number(rankdeck: Rankdeck, name: str) -> int:
+    """What a field of the form holds, or, greyed, the recipe's default."""
+    row = rankdeck.window.new_run.form.rows[name]
+    editor = row.editor
+    assert isinstance(editor, QLineEdit)
+    return int(row.text() or editor.placeholderText())
+
+
 def earlier(rankdeck: Rankdeck, runs_dir: Path) -> EarlierTuning | None:
     latest = rankdeck.drafting.latest
     assert latest is not None and latest.run is not None
@@ -65,7 +74,7 @@ def test_settings_that_are_found_fill_the_form_and_are_offered_again(
     open_sheet: OpenWindow, qtbot: QtBot, runs_dir: Path
 ) -> None:
     rankdeck = opened(open_sheet, qtbot)
-    row, form = rankdeck.window.new_run.summary.tune, rankdeck.window.new_run.form
+    row = rankdeck.window.new_run.summary.tune
     assert row.earlier.text() == "" and not row.use.isVisible()
     rankdeck.new_run.tune_control.tuning.seconds = 30
     dialog = clicked(rankdeck, qtbot)
@@ -80,15 +89,15 @@ def test_settings_that_are_found_fill_the_form_and_are_offered_again(
     found = earlier(rankdeck, runs_dir)
     assert found is not None
     qtbot.waitUntil(lambda: row.earlier.text().startswith("Tuned before: these settings"), timeout=SOON_MS)
-    micro = int(form.rows["batch_size"].text())
-    assert micro > 1 and micro * int(form.rows["grad_accum_steps"].text()) == 16
+    micro = number(rankdeck, "batch_size")
+    assert micro > 1 and micro * number(rankdeck, "grad_accum_steps") == 16
     assert earlier(rankdeck, runs_dir) == EarlierTuning({}, found.gain, found.when)
 
     type_into(rankdeck, "batch_size", "1", qtbot)  # next time, with the settings as they were
     type_into(rankdeck, "grad_accum_steps", "16", qtbot)
     qtbot.waitUntil(lambda: row.earlier.text().startswith("Tuned before: micro-batch"), timeout=SOON_MS)
     qtbot.mouseClick(row.use, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: form.rows["batch_size"].text() == str(micro), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: number(rankdeck, "batch_size") == micro, timeout=SOON_MS)
 
 
 def test_stop_and_a_closed_window_leave_no_process(open_sheet: OpenWindow, qtbot: QtBot) -> None:
