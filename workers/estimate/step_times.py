@@ -10,8 +10,9 @@ from __future__ import annotations
 import math
 import os
 import time
-from dataclasses import dataclass, field
-from typing import Any, Final
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Self
 
 import numpy as np
 import torch
@@ -27,11 +28,15 @@ MOST_TURNS: Final = 5
 LEAST_TURNS: Final = 2
 LIMIT_S: Final = 7.0
 """For all steps: where they take long there are fewer of them, and then with fewer samples."""
-TURN_S: Final = 0.2
-"""A turn has as many steps as this takes; the first of several does not count, since the caches are another's."""
+TURN_S: Final = 0.4
+"""A turn has as many steps that count as this takes."""
 GPU_TURN_S: Final = 0.5
 """A GPU's energy counter moves about every 0.1 s."""
+SETTLE_S: Final = 0.8
+"""Steps before those do not count. Where no core is idle, Linux starts a new OpenMP thread on the core of the thread
+that made it, and the two take turns there until it is moved: 0.3 to 0.8 s, in which two threads are as slow as one."""
 _MOST_STEPS: Final = 100
+_MOST_UNSETTLED: Final = 400
 _PATIENCE: Final = 1.5
 """Steps may take this many times as long as there is time for, where they tell more by that."""
 
@@ -91,15 +96,17 @@ class StepTimes:
         if alone_threads is not None:
             kinds.append(_Turns(alone_threads))
         self._step(few)  # makes the optimizer's state
-        firsts = []
+        prepare_s, longest_s = 0.0, []
         for turns in kinds:
+            first = {"prepare_s": 0.0, "pass_s": 0.0, "update_s": 0.0}
             if turns is together or is_first:
                 self._take(turns.threads)
                 self._begin_chunk()
-                firsts.append(self._step(few))
-                turns.few_s = firsts[-1]["pass_s"]
-            self._meeting.highest()
-        plan = self._plan(firsts, few, len(kinds), began)
+                first = self._step(few)
+                turns.few_s = first["pass_s"]
+            prepare_s = max(prepare_s, self._meeting.highest(first["prepare_s"]))
+            longest_s.append(self._meeting.highest(first["pass_s"] + first["update_s"]))
+        plan = self._plan(prepare_s, longest_s, few, began)
         if plan.samples > few:  # the first steps of that size take memory from the system: up to half as long again
             for turns in kinds:
                 self._meeting.highest()
@@ -107,10 +114,10 @@ class StepTimes:
                     self._take(turns.threads)
                     self._step(plan.samples)
         for _ in range(plan.turns):
-            for turns in kinds:
+            for turns, steps in zip(kinds, plan.steps, strict=True):
                 self._meeting.highest()
                 if turns is together or is_first:
-                    self._turn(turns, plan, meets=turns is together)
+                    self._turn(turns, plan.samples, steps, meets=turns is together)
         found = {name: turns.values() for name, turns in zip(("together", "alone"), kinds, strict=False)}
         return {
             "micro_batch": self._batch.micro,
@@ -122,33 +129,33 @@ class StepTimes:
             **(found if is_first else {"together": found["together"]}),
         }
 
-    def _plan(self, firsts: list[dict[str, Any]], few: int, kinds: int, began: float) -> _Plan:
-        """As many steps as the time allows, alike on all ranks."""
-        micro, meeting = self._batch.micro, self._meeting
-        prepare_s = meeting.highest(max(first["prepare_s"] for first in firsts))
-        longest_s = meeting.highest(max(first["pass_s"] + first["update_s"] for first in firsts)) * micro / few
-        turn_s = GPU_TURN_S if self._device.type == "cuda" else TURN_S
-        left_s = max(0.1, LIMIT_S - meeting.highest(self._now() - began)) / kinds
-        least = LEAST_TURNS + 1  # with the steps that do not count
-        samples = max(few, min(micro, int(micro * (left_s / least - prepare_s) / longest_s)))
+    def _plan(self, prepare_s: float, longest_s: Sequence[float], few: int, began: float) -> _Plan:
+        """As many steps as the time allows, alike on all ranks; `longest_s`: a step of `few` samples, in each kind."""
+        micro = self._batch.micro
+        left_s = max(0.1, LIMIT_S - self._meeting.highest(self._now() - began))
+        whole_s = [seconds * micro / few for seconds in longest_s]
+        prepares_s = prepare_s * len(whole_s)
+        least = LEAST_TURNS + 1  # with steps that do not count
+        samples = max(few, min(micro, int(micro * (left_s / least - prepares_s) / sum(whole_s))))
         double = min(micro, 2 * few)
-        if samples < double and least * (prepare_s + longest_s * double / micro) <= _PATIENCE * left_s:
+        if samples < double and least * (prepares_s + sum(whole_s) * double / micro) <= _PATIENCE * left_s:
             samples = double  # of two sizes, what does not grow with the samples is known
-        step_s = max(1e-6, longest_s * samples / micro)
-        steps = max(1, min(_MOST_STEPS, math.ceil(turn_s / step_s)))
-        turns = int((left_s - prepare_s - step_s) / (prepare_s + steps * step_s))
-        turns = max(LEAST_TURNS, min(MOST_TURNS, turns))
-        return _Plan(samples, steps, turns)
+        steps = [_Steps.of(seconds * samples / micro, self._device) for seconds in whole_s]
+        round_s = prepares_s + sum(one.took_s for one in steps)
+        if LEAST_TURNS * round_s > _PATIENCE * left_s:  # long steps, of which threads that settle are a small part
+            steps = [replace(one, unsettled=0) for one in steps]
+            round_s = prepares_s + sum(one.took_s for one in steps)
+        return _Plan(samples, steps, max(LEAST_TURNS, min(MOST_TURNS, int(left_s / round_s))))
 
-    def _turn(self, turns: _Turns, plan: _Plan, *, meets: bool) -> None:
+    def _turn(self, turns: _Turns, samples: int, steps: _Steps, *, meets: bool) -> None:
         """Makes the steps of a turn; one that `meets` begins each of them with all other ranks."""
         self._take(turns.threads)
         self._begin_chunk()
         energy_j, began = _energy_j(self._device), self._now()
-        for number in range(plan.steps):
+        for number in range(steps.unsettled + steps.counted):
             if meets:
                 self._meeting.highest()
-            turns.steps.append({"counts": number > 0 or plan.steps == 1, **self._step(plan.samples)})
+            turns.steps.append({"counts": number >= steps.unsettled, **self._step(samples)})
         turns.took_s += self._now() - began
         after_j = _energy_j(self._device)
         known = energy_j is not None and after_j is not None and turns.energy_j is not None
@@ -190,11 +197,32 @@ class StepTimes:
 
 
 @dataclass(frozen=True, slots=True)
+class _Steps:
+    """Steps of a turn: those in which threads settle, and those that count; each of them takes `step_s`."""
+
+    step_s: float
+    unsettled: int
+    counted: int
+
+    @classmethod
+    def of(cls, step_s: float, device: torch.device) -> Self:
+        """As many as the constants above ask for."""
+        step_s = max(1e-6, step_s)
+        counted = math.ceil((GPU_TURN_S if device.type == "cuda" else TURN_S) / step_s)
+        return cls(step_s, min(_MOST_UNSETTLED, math.ceil(SETTLE_S / step_s)), min(_MOST_STEPS, counted))
+
+    @property
+    def took_s(self) -> float:
+        """Of the whole turn."""
+        return self.step_s * (self.unsettled + self.counted)
+
+
+@dataclass(frozen=True, slots=True)
 class _Plan:
-    """Samples of a micro-batch, steps of a turn, and turns of each kind."""
+    """Samples of a micro-batch, the steps of a turn of each kind, and turns of each kind."""
 
     samples: int
-    steps: int
+    steps: Sequence[_Steps]
     turns: int
 
 
