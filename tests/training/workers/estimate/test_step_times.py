@@ -11,7 +11,8 @@ from core.config.batch import Batch
 from workers.estimate.meeting import Meeting
 from workers.estimate.step_times import LEAST_TURNS, SETTLE_S, TURN_S, StepTimes
 from workers.optim.precision import Precision
-from workers.training.task import Indices, Task
+from workers.training.batches import Indices
+from workers.training.task import Task
 
 CPU = torch.device("cpu")
 
