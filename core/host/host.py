@@ -191,7 +191,7 @@ class RunHost:
             if (attempt := self._attempt_with(hello)) is not None:
                 attempt.message_received(hello.rank, message)
         elif isinstance(message, StopRequest):
-            self.request_stop(message.now, "a person")
+            self.request_stop(message.now, "client")
         elif isinstance(message, CommitRequest):
             if self._life.attempt is not None:
                 self._life.attempt.commit_asked()

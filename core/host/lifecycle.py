@@ -117,7 +117,7 @@ class RunLifecycle:
         """Stops the run; `now` ends the ranks without a commit."""
         moment = time.monotonic()
         again = self.ladder.is_asked
-        log.info("a stop is asked for by %s%s", by, ", at once" if now else "")
+        log.info("stop requested (%s)%s", by, ", at once" if now else "")
         self._emit("stop_requested", now=now, by=by)
         if now:
             self.ladder.hurry(moment)
