@@ -204,10 +204,11 @@ class DeviceRow(Card):
 
 
 def _held(process: DeviceProcess) -> str:
-    """Of the card's memory, and of the machine's if it is more than buffers."""
+    """Of the card's memory, of the machine's if it is more than buffers, and of the card's time if that is known."""
     shared = process.shared_bytes or 0
     more = f" + {memory_size(shared)} of this computer's memory" if shared >= NOTABLE_SHARED_BYTES else ""
-    return f"{memory_size(process.memory_bytes)}{more}"
+    busy = "" if process.busy_percent is None else f", {process.busy_percent:.0f} % busy"
+    return f"{memory_size(process.memory_bytes)}{more}{busy}"
 
 
 def plain_tip(text: str) -> str:

@@ -115,6 +115,8 @@ class DeviceCurves:
         busy = self._value(series, _busy_name(series), at)
         used, total = self._value(series, "memory_used_bytes", at), self._total(series)
         readings = [Reading(None, "", _unit(busy, "%")), Reading(None, "", _memory(used, total))]
+        if (own := self._value(series, "rank_busy_percent", at)) is not None:
+            readings.insert(1, Reading(None, "", f"rank {own:.0f} %"))
         if (shared := self._value(series, "rank_shared_bytes", at) or 0.0) >= NOTABLE_SHARED_BYTES:
             readings.append(Reading(None, "+", f"{gibibytes(shared)} GiB shared"))
         for name, unit in (("temperature_celsius", "°C"), ("power_w", "W")):

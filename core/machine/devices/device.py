@@ -54,6 +54,7 @@ class DeviceProcess:
         memory_bytes: What it holds of the GPU's memory; None where the driver does not say (Windows' WDDM).
         run: The name of the run of ours that it belongs to; empty for any other process, and until one asked.
         shared_bytes: What it holds of the machine's memory for the GPU, by Windows; None elsewhere.
+        busy_percent: How busy it keeps the GPU's busiest engine, by Windows; None elsewhere.
     """
 
     pid: int
@@ -61,6 +62,7 @@ class DeviceProcess:
     memory_bytes: int | None = None
     run: str = ""
     shared_bytes: int | None = None
+    busy_percent: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +80,7 @@ class DeviceSample:
         processes: What computes on it, the largest first; empty for a CPU device, and unless a monitor is asked for it.
         rank_bytes: What the rank on it holds of its memory, by Windows' counters; None elsewhere.
         rank_shared_bytes: What that rank holds of the machine's memory for the GPU.
+        rank_busy_percent: How busy that rank keeps the GPU's busiest engine.
         is_whole_machine: A CPU device's figures are those of the machine: no process is known to train on it.
         drives_screen: A display is connected to it; None when the driver does not say.
     """
@@ -100,6 +103,7 @@ class DeviceSample:
     drives_screen: bool | None = None
     rank_bytes: int | None = None
     rank_shared_bytes: int | None = None
+    rank_busy_percent: float | None = None
     is_whole_machine: bool = False
 
     def as_dict(self) -> dict[str, Any]:

@@ -150,6 +150,7 @@ def with_use(
                 processes=tuple(processes),
                 rank_bytes=None if rank is None else rank.dedicated_bytes,
                 rank_shared_bytes=None if rank is None else rank.shared_bytes,
+                rank_busy_percent=None if rank is None else rank.busy_percent,
             )
         )
     return found
@@ -160,7 +161,9 @@ def _with_use(process: DeviceProcess, uses: Mapping[int, list[ProcessUse]], card
     if process.memory_bytes is not None or cards != 1 or process.pid not in uses:
         return process
     use = uses[process.pid][0]
-    return replace(process, memory_bytes=use.dedicated_bytes, shared_bytes=use.shared_bytes)
+    return replace(
+        process, memory_bytes=use.dedicated_bytes, shared_bytes=use.shared_bytes, busy_percent=use.busy_percent
+    )
 
 
 def _sum(uses: Iterable[ProcessUse], adapter: str) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import pytest
@@ -142,6 +143,13 @@ def test_nothing_is_wrong_while_devices_are_looked_for(picker: DevicePicker) -> 
 def busy(device: Device, gib: float = 20) -> DeviceSample:
     python = DeviceProcess(123, "python", int(gib * 2**30))
     return DeviceSample(device.uuid, 1.0, 98.0, int(gib * 2**30), device.memory_bytes, 71, 288, processes=(python,))
+
+
+def test_a_tip_says_how_busy_windows_finds_each_process(picker: DevicePicker) -> None:
+    python = DeviceProcess(123, "python", 2**30, shared_bytes=2**30, busy_percent=81.5)
+    picker.set_devices([A, *SLOTS], None)
+    picker.show_samples([dataclasses.replace(busy(A), processes=(python,))])
+    assert "python (pid 123): 1.0 GiB + 1.0 GiB of this computer's memory, 82 % busy" in picker.row("GPU-a").toolTip()
 
 
 def idle(device: Device, **more: Any) -> DeviceSample:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QWheelEvent
+from PySide6.QtGui import QPalette, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
@@ -15,8 +15,10 @@ from pytestqt.qtbot import QtBot
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.views.plots import chart_export
+from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.device_menu import drawn, make_menu
 from app.views.plots.device_rows import DeviceRows
+from app.views.plots.source import View
 from app.views.plots.time_axis import TimeAxis
 from core.machine.devices import POWER_CAP, DeviceSample
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
@@ -216,3 +218,16 @@ def test_the_crosshair_costs_no_new_picture(make: Make) -> None:
     strip.refresh()
     strip.grab()
     assert strip._kept is not kept
+
+
+def test_windows_says_how_busy_the_rank_itself_keeps_its_card() -> None:
+    run = run_of(1)
+    line = {"ts": 1101.0, "event": "device", "rank": -1, "uuid": "GPU-0", "utilization_percent": 97.0}
+    run.apply(parse_lines([json.dumps({**line, "rank_busy_percent": 81.5}).encode()]))
+    curves = DeviceCurves(lambda: run, DeviceOptions(), "GPU-0", 0)
+
+    def said(at: float) -> list[str]:
+        return [reading.text for reading in curves.readings(View("ts", 1000.0, 1102.0, at), QPalette())]
+
+    assert said(1101.0)[:2] == ["97 %", "rank 82 %"]
+    assert said(1050.0)[0] == "90 %" and not any("rank" in text for text in said(1050.0))

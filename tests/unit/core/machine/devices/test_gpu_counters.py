@@ -95,11 +95,12 @@ def test_readings_of_cards_get_what_windows_knows_of_their_processes() -> None:
     uses = parse_use(RECORDED)
     first, second = with_use([trains, screen], uses, {"GPU-1": (4710, 4711), "GPU-2": (99,)})
     assert first.processes == (
-        DeviceProcess(4711, "python", int(10.5 * GIB), shared_bytes=3 * GIB),
+        DeviceProcess(4711, "python", int(10.5 * GIB), shared_bytes=3 * GIB, busy_percent=81.5),
         DeviceProcess(77, "old"),
     )
     assert second.processes[1] == DeviceProcess(1400, "dwm", 5)  # the driver's own figure stays
     assert (first.rank_bytes, first.rank_shared_bytes) == (int(10.5 * GIB), 3 * GIB)
+    assert (first.rank_busy_percent, second.rank_busy_percent) == (81.5, None)
     assert (second.rank_bytes, second.rank_shared_bytes) == (None, None)
     assert first.as_dict()["rank_shared_bytes"] == 3 * GIB and "rank_bytes" not in second.as_dict()
     assert with_use([trains], {}, {}) == [trains]
