@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +17,22 @@ from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
 from app.views.widgets.open_outside import open_path
 from app.views.window.main_window import MainWindow
+from core.environments.places import environments_folder, keep_folder, models_folder
 from core.errors import RankdeckError
 from core.estimate.prices import Prices, keep_prices, read_prices
-from core.files.atomic import explained, write_atomic
 from core.machine.power import PowerSettings, keep_power_settings, read_power_settings
-from core.paths import RUNS_VARIABLE, default_runs_dir, runs_dir_file, runs_dir_of_environment
+from core.paths import (
+    HUB_VARIABLES,
+    RUNS_VARIABLE,
+    default_runs_dir,
+    environments_dir_file,
+    models_dir_file,
+    runs_dir_file,
+    runs_dir_of_environment,
+)
 
 if TYPE_CHECKING:
+    from app.views.dialogs.folder_row import KeptFolder
     from app.views.dialogs.settings_dialog import SettingsDialog
 
 
@@ -59,18 +70,14 @@ class Preferences(QObject):
 
         smoothing = self._window.plots.settings().get("smoothing")
         strength = smoothing if isinstance(smoothing, int) else 0
-        outside = runs_dir_of_environment() is not None
-        coming = default_runs_dir()
         preferred = Preferred(
             self.theme,
             strength,
-            self._runs_dir,
+            *kept_folders(self._runs_dir),
             self._settings.flag(NOTIFICATIONS, True),
             self._settings.flag(TASK_PROGRESS, True),
             self._settings.flag(TRAY_ICON, True),
             read_power_settings().keep_awake,
-            None if outside or coming == self._runs_dir else coming,
-            outside,
             read_prices(),
             self._updating.status(),
         )
@@ -80,7 +87,12 @@ class Preferences(QObject):
         dialog.task_progress_chosen.connect(functools.partial(self._set_flag, TASK_PROGRESS))
         dialog.tray_icon_chosen.connect(functools.partial(self._set_flag, TRAY_ICON))
         dialog.keep_awake_chosen.connect(self._on_keep_awake_chosen)
-        dialog.folder_chosen.connect(self._on_folder_chosen)
+        for row, file, variable in (
+            (dialog.runs, runs_dir_file, RUNS_VARIABLE),
+            (dialog.models, models_dir_file, HUB_VARIABLES[0]),
+            (dialog.environments, environments_dir_file, ""),
+        ):
+            row.chosen.connect(functools.partial(self._on_folder_chosen, file, variable))
         dialog.smoothing_chosen.connect(self._on_smoothing_chosen)
         dialog.folder_requested.connect(self._on_folder_requested)
         dialog.prices_chosen.connect(self._on_prices_chosen)
@@ -152,21 +164,14 @@ class Preferences(QObject):
         self._settings.set_flag(name, on)
         self.flag_changed.emit(name)
 
-    def _on_folder_chosen(self, folder: Path) -> None:
-        """Makes a folder the default of window and command line from their next start."""
-        file = runs_dir_file()
+    def _on_folder_chosen(self, file: Callable[[], Path], variable: str, folder: Path) -> None:
+        """Keeps it for window and command line."""
         try:
-            with explained(f"{file} could not be written"):
-                file.parent.mkdir(parents=True, exist_ok=True)
-            write_atomic(file, f"{folder}\n")
+            keep_folder(file(), folder)
         except RankdeckError as error:
-            self._window.notice.show_error(
-                RankdeckError(
-                    error.cause,
-                    f"Set the variable {RUNS_VARIABLE} to the folder instead.",
-                    title="The folder of runs could not be kept",
-                )
-            )
+            step = f"Set the variable {variable} to the folder instead." if variable else error.next_step
+            title = "The folder could not be kept"
+            self._window.notice.show_error(RankdeckError(error.cause, step, title=title))
 
     def _on_keep_awake_chosen(self, on: bool) -> None:
         try:
@@ -182,5 +187,28 @@ class Preferences(QObject):
             title = "The prices could not be kept"
             self._window.notice.show_error(RankdeckError(error.cause, error.next_step, title=title))
 
-    def _on_folder_requested(self) -> None:
-        open_path(self._runs_dir, self._window.notice)
+    def _on_folder_requested(self, folder: Path) -> None:
+        open_path(folder, self._window.notice)
+
+
+def kept_folders(runs_dir: Path) -> tuple[KeptFolder, KeptFolder, KeptFolder]:
+    """Where runs, models and environments are kept, for *Settings*; `runs_dir`: the window's own."""
+    from app.views.dialogs.folder_row import KeptFolder
+
+    coming = default_runs_dir()
+    is_fixed = runs_dir_of_environment() is not None
+    runs = KeptFolder(
+        "Runs",
+        runs_dir,
+        "The command line uses it too.",
+        None if is_fixed or coming == runs_dir else coming,
+        RUNS_VARIABLE if is_fixed else "",
+    )
+    variable = next((name for name in HUB_VARIABLES if os.environ.get(name, "").strip()), "")
+    models = "Models and datasets of Hugging Face. What was downloaded stays where it is."
+    environments = "New environments are made here. Those that exist stay where they are."
+    return (
+        runs,
+        KeptFolder("Models", models_folder(), models, fixed_by=variable),
+        KeptFolder("Environments", environments_folder(), environments),
+    )

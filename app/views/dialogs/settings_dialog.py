@@ -1,9 +1,8 @@
-"""Settings of the window: theme, smoothing, what is shown outside of it, power, prices, folder of runs, and updates."""
+"""Settings of the window: theme, smoothing, what is shown outside of it, power, prices, folders, and updates."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
@@ -12,7 +11,6 @@ from PySide6.QtWidgets import (
     QCheckBox,
     QDialog,
     QDialogButtonBox,
-    QFileDialog,
     QLabel,
     QLineEdit,
     QPushButton,
@@ -21,17 +19,16 @@ from PySide6.QtWidgets import (
 )
 
 from app.views.dialogs.first_size import room_for
+from app.views.dialogs.folder_row import FolderRow, KeptFolder
 from app.views.dialogs.update_card import NO_UPDATES, UpdateCard, UpdateStatus
 from app.views.plots.curve_controls import SmoothingSlider
 from app.views.style.theme import THEMES
 from app.views.widgets.build import Part, bold_label, dialog_buttons, lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
-from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.field_row import ProblemLabel
 from app.views.widgets.tall_body import TallBody
 from core.errors import RankdeckError
 from core.estimate.prices import NO_PRICES, Prices
-from core.paths import RUNS_VARIABLE
 
 WIDTH: Final = 560
 MARGIN: Final = 16
@@ -50,22 +47,20 @@ class Preferred:
         shows_task_progress: Progress is shown in the task bar.
         shows_tray_icon: An icon in the tray shows live runs.
         keeps_awake: The computer does not fall asleep while a run trains.
-        runs_dir: The folder of runs that is used.
-        next_runs_dir: The one from the next start; None: the same.
-        is_set_outside: A variable of the environment sets the folder, so it cannot be chosen here.
+        runs, models, environments: Where these are kept.
         prices: What energy and GPUs cost.
         updates: The server that is asked for them, and what it said.
     """
 
     theme: str
     smoothing: int
-    runs_dir: Path
+    runs: KeptFolder
+    models: KeptFolder
+    environments: KeptFolder
     notifies: bool = True
     shows_task_progress: bool = True
     shows_tray_icon: bool = True
     keeps_awake: bool = True
-    next_runs_dir: Path | None = None
-    is_set_outside: bool = False
     prices: Prices = NO_PRICES
     updates: UpdateStatus = NO_UPDATES
 
@@ -80,8 +75,7 @@ class SettingsDialog(QDialog):
         task_progress_chosen: Whether progress is shown in the task bar.
         tray_icon_chosen: Whether an icon in the tray shows live runs.
         keep_awake_chosen: Whether the computer is kept awake while a run trains.
-        folder_chosen: Another folder of runs.
-        folder_requested: The folder of runs is to be opened.
+        folder_requested: A folder is to be opened.
         prices_chosen: Other `Prices`.
     """
 
@@ -91,15 +85,13 @@ class SettingsDialog(QDialog):
     task_progress_chosen = Signal(bool)
     tray_icon_chosen = Signal(bool)
     keep_awake_chosen = Signal(bool)
-    folder_chosen = Signal(object)
-    folder_requested = Signal()
+    folder_requested = Signal(object)
     prices_chosen = Signal(object)
 
     def __init__(self, preferred: Preferred, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self.setWindowTitle("Settings")
-        self._runs_dir = preferred.runs_dir
         self.smoothing = SmoothingSlider(preferred.smoothing)
         self.smoothing.strength_changed.connect(self.smoothing_chosen)
         buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
@@ -120,7 +112,7 @@ class SettingsDialog(QDialog):
             ),
             _card(bold_label("While a run trains"), *self._make_switches(preferred)),
             _card(bold_label("Prices"), *self._make_prices(preferred.prices)),
-            _card(bold_label("Folder of runs"), *self._make_folder(preferred)),
+            _card(bold_label("Folders"), *self._make_folders(preferred)),
             self.updates,
             None,
             spacing=8,
@@ -194,42 +186,14 @@ class SettingsDialog(QDialog):
         self.price_note.setVisible(error is None)
         self._fit()
 
-    def _make_folder(self, preferred: Preferred) -> tuple[QWidget, ...]:
-        self.folder = ElidedLabel()
-        self.folder.set_full_text(str(preferred.next_runs_dir or preferred.runs_dir))
-        self.open_folder = _button("&Open", "Open the folder of runs")
-        self.open_folder.clicked.connect(self.folder_requested)
-        self.change_folder = _button("&Change…", "Choose another folder of runs")
-        self.change_folder.clicked.connect(self._on_change_clicked)
-        self.change_folder.setEnabled(not preferred.is_set_outside)
-        self.folder_note: QLabel = muted_label()
-        if preferred.is_set_outside:
-            note = f"The variable {RUNS_VARIABLE} sets this folder. Remove it to choose another one here."
-            self.change_folder.setToolTip(f"Unavailable: {note}")
-        elif preferred.next_runs_dir is not None:
-            note = _next_start(preferred.runs_dir)
-        else:
-            note = "The command line uses it too."
-        self.folder_note.setText(note)
-        row = QWidget()
-        lay_row(row, self.folder, self.open_folder, self.change_folder, spacing=8, grow=self.folder)
-        return row, self.folder_note
-
-    def _on_change_clicked(self) -> None:
-        dialog = QFileDialog(self, "Folder of runs", str(self._runs_dir))
-        dialog.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        dialog.setFileMode(QFileDialog.FileMode.Directory)
-        dialog.setOption(QFileDialog.Option.ShowDirsOnly)
-        dialog.fileSelected.connect(self._on_folder_selected)
-        dialog.open()
-
-    def _on_folder_selected(self, path: str) -> None:
-        folder = Path(path).absolute()
-        self.folder.set_full_text(str(folder))
-        is_same = folder == self._runs_dir
-        self.folder_note.setText("The command line uses it too." if is_same else _next_start(self._runs_dir))
-        self._fit()
-        self.folder_chosen.emit(folder)
+    def _make_folders(self, preferred: Preferred) -> tuple[QWidget, ...]:
+        self.runs = FolderRow(preferred.runs, waits=True)
+        self.models, self.environments = FolderRow(preferred.models), FolderRow(preferred.environments)
+        rows = self.runs, self.models, self.environments
+        for row in rows:
+            row.opened.connect(self.folder_requested)
+            row.resized.connect(self._fit)
+        return rows
 
     def _room_for_cards(self) -> int:
         return room_for(self).height() - self._buttons.sizeHint().height() - 2 * MARGIN - 8
@@ -249,17 +213,6 @@ def _price_field(name: str, example: str, text: str) -> QLineEdit:
     field.setAccessibleName(name)
     field.setMaximumWidth(PRICE_WIDTH)
     return field
-
-
-def _next_start(now: Path) -> str:
-    return f"Used from the next start of Rankdeck. Until then runs are kept in {now}, and they stay there."
-
-
-def _button(text: str, name: str) -> QPushButton:
-    button = QPushButton(text)
-    button.setAutoDefault(False)
-    button.setAccessibleName(name)
-    return button
 
 
 def _card(*parts: Part) -> Card:

@@ -14,6 +14,7 @@ from app.views.dialogs.settings_dialog import SettingsDialog
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
 from core import paths
+from core.environments.places import environments_folder
 from core.estimate.prices import Prices, read_prices
 from core.machine.power import read_power_settings
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
@@ -64,7 +65,7 @@ def test_help_is_a_window_that_opens_once(open_window: OpenWindow) -> None:
     docs.close()
 
 
-def test_a_folder_of_runs_is_kept_whole_or_as_it_was(
+def test_folders_are_kept_whole_or_as_they_were(
     open_window: OpenWindow, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     window = open_window().window
@@ -73,14 +74,18 @@ def test_a_folder_of_runs_is_kept_whole_or_as_it_was(
     window.actions_.settings.trigger()
     dialog = window.findChild(SettingsDialog)
     assert dialog is not None
-    dialog.folder_chosen.emit(tmp_path / "Läufe")
+    dialog.runs.chosen.emit(tmp_path / "Läufe")
     kept = paths.runs_dir_file()
     before = kept.stat().st_ino
     assert paths.default_runs_dir() == tmp_path / "Läufe" and list(kept.parent.iterdir()) == [kept]
-    dialog.folder_chosen.emit(tmp_path / "other")
+    dialog.runs.chosen.emit(tmp_path / "other")
     assert kept.stat().st_ino != before, "another file took its place: no reader sees a part of one"
     kept.unlink()
     kept.mkdir()
-    dialog.folder_chosen.emit(tmp_path / "other")
+    dialog.runs.chosen.emit(tmp_path / "other")
     assert window.notice.isVisible() and "RANKDECK_HOME" in window.notice.text
+    dialog.models.chosen.emit(tmp_path / "Modelle")
+    dialog.environments.chosen.emit(tmp_path / "Umgebungen")
+    assert paths.read_folder(paths.models_dir_file()) == tmp_path / "Modelle"
+    assert environments_folder() == tmp_path / "Umgebungen"
     dialog.close()

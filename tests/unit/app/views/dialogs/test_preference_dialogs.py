@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices, QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QFileDialog, QLabel, QPushButton
+from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.state.docs_pages import DOCS, list_pages
 from app.views.dialogs.about_dialog import AboutDialog
 from app.views.dialogs.docs_dialog import DocsDialog
+from app.views.dialogs.folder_row import KeptFolder
 from app.views.dialogs.settings_dialog import PRICES_NOTE, Preferred, SettingsDialog
 from core import __version__
 from core.estimate.prices import Prices
@@ -21,8 +23,15 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
 
+def preferred(folder: Path, **values: Any) -> Preferred:
+    """With all folders in one."""
+    return Preferred(
+        "light", 32, *(KeptFolder(title, folder / title, "") for title in ("Runs", "Models", "More")), **values
+    )
+
+
 def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> None:
-    dialog = SettingsDialog(Preferred("light", 32, tmp_path, notifies=False))
+    dialog = SettingsDialog(preferred(tmp_path, notifies=False))
     qtbot.addWidget(dialog)
     dialog.show()
     assert [name for name, radio in dialog.themes.items() if radio.isChecked()] == ["light"]
@@ -43,13 +52,17 @@ def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> Non
     with qtbot.waitSignal(dialog.keep_awake_chosen) as awake:
         dialog.keep_awake.click()
     assert tray.args == [False] and awake.args == [False]
+    for row, name in ((dialog.runs, "Runs"), (dialog.models, "Models"), (dialog.environments, "More")):
+        with qtbot.waitSignal(dialog.folder_requested) as opened:
+            row.open.click()
+        assert opened.args == [tmp_path / name]
     buttons = dialog.findChildren(QAbstractButton)
     assert all(button.text() or button.accessibleName() for button in buttons)
     assert not any(button.isDefault() for button in dialog.findChildren(QPushButton))
 
 
 def test_prices_are_typed_with_their_currency(qtbot: QtBot, tmp_path: Path) -> None:
-    dialog = SettingsDialog(Preferred("light", 32, tmp_path, prices=Prices(0.3, None, "€")))
+    dialog = SettingsDialog(preferred(tmp_path, prices=Prices(0.3, None, "€")))
     qtbot.addWidget(dialog)
     dialog.show()
     assert (dialog.price_kwh.text(), dialog.price_gpu_hour.text()) == ("0.3 €", "")
@@ -65,34 +78,6 @@ def test_prices_are_typed_with_their_currency(qtbot: QtBot, tmp_path: Path) -> N
         qtbot.keyClick(dialog.price_gpu_hour, Qt.Key.Key_Return)
     assert chosen.args == [Prices(0.3, 2.5, "€")]
     assert dialog.price_note.isVisible() and dialog.price_note.text() == PRICES_NOTE and not problem.isVisible()
-
-
-@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
-def test_another_folder_of_runs_is_used_from_the_next_start(qtbot: QtBot, tmp_path: Path) -> None:
-    now, other = tmp_path / "now", tmp_path / "other"
-    other.mkdir()
-    dialog = SettingsDialog(Preferred("light", 32, now))
-    qtbot.addWidget(dialog)
-    dialog.show()
-    assert dialog.folder.full_text == str(now) and dialog.change_folder.isEnabled()
-    with qtbot.waitSignal(dialog.folder_requested):
-        dialog.open_folder.click()
-    dialog.change_folder.click()
-    chooser = dialog.findChild(QFileDialog)
-    assert chooser is not None
-    with qtbot.waitSignal(dialog.folder_chosen) as chosen:
-        chooser.fileSelected.emit(str(other))
-    chooser.close()
-    assert chosen.args == [other] and dialog.folder.full_text == str(other)
-    assert dialog.folder_note.text().startswith("Used from the next start") and str(now) in dialog.folder_note.text()
-
-
-def test_a_variable_that_sets_the_folder_is_named(qtbot: QtBot, tmp_path: Path) -> None:
-    dialog = SettingsDialog(Preferred("dark", 0, tmp_path, is_set_outside=True))
-    qtbot.addWidget(dialog)
-    dialog.show()
-    assert not dialog.change_folder.isEnabled()
-    assert "RANKDECK_HOME" in dialog.folder_note.text() and "RANKDECK_HOME" in dialog.change_folder.toolTip()
 
 
 def test_versions_are_shown_and_copied(qtbot: QtBot) -> None:
