@@ -286,7 +286,7 @@ class RunLifecycle:
             lr=lr,
             checkpoint=None if checkpoint is None else checkpoint.number,
             title="The run went back and lowered its learning rate",
-            cause=f"{cause} It continues from {where} with learning rate {lr:.3g} instead of {run.config.lr:.3g}.",
+            cause=f"{cause} The run continues from {where} with learning rate {lr:.3g} instead of {run.config.lr:.3g}.",
             next_step="If this happens again at the same samples, look at them in the data, or choose to skip them.",
         )
         self.enter(HostState.STARTING, phase=f"rollback {self._rollbacks} of {limit}")

@@ -59,7 +59,9 @@ class MicroBatches:
     ) -> ResolvedRun:
         """Reports a restart from this checkpoint, and says what it trains."""
         self.halvings += 1
-        cause, ranks = (outcome.error or {}).get("cause", ""), [] if outcome.root is None else [outcome.root.rank]
+        root = outcome.root
+        assert root is not None and root.report is not None  # `next` has asked for its kind
+        cause, ranks = f"{root.device}: {root.report.cause}", [root.rank]  # the others ended because of it
         log.warning("restart with micro-batch %d: %s", batch.micro, cause)
         where = f"checkpoint {checkpoint.number} (step {checkpoint.step:,})" if checkpoint else "the beginning"
         self._services.stream.emit(
@@ -70,7 +72,7 @@ class MicroBatches:
             grad_accum_steps=batch.accumulation,
             checkpoint=None if checkpoint is None else checkpoint.number,
             title="The run restarted with a smaller micro-batch",
-            cause=f"{cause} It continues from {where} with micro-batch {batch.micro} and accumulation "
+            cause=f"{cause} The run continues from {where} with micro-batch {batch.micro} and accumulation "
             f"{batch.accumulation}; the global batch is still {batch.global_}.",
             next_step="Training continues. Steps take a little longer than with larger micro-batches.",
         )

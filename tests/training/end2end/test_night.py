@@ -120,6 +120,9 @@ def test_a_night_of_faults_costs_no_sample(drive: Path, tmp_path: Path) -> None:
     told = alerts(store)
     assert list(reversed(told)) == ["out_of_memory", "non_finite", "hang", "disk_tight", "disk_low", "disk_full"], told
     assert (told["out_of_memory"]["ranks"], told["out_of_memory"]["micro_batch"]) == ([1], BATCH // 4)
+    assert told["out_of_memory"]["cause"].startswith(
+        f"CPU 1: Memory ran out at step {SHORT_FROM} with micro-batch 4. The run "
+    )
     assert (told["hang"]["ranks"], told["hang"]["certain"]) == ([1], True)
     assert all(alert["title"] and alert["cause"] and alert["next_step"] for alert in told.values())
     assert len(lines(store, "launch")) == 3, "once with the smaller micro-batch, once resumed"
