@@ -45,7 +45,7 @@ class BenchChart:
         title, x_label, y_label: Its texts.
         curves: In the order of their colours.
         x_log, y_log: Logarithmic axes; values are given as they are.
-        x_ticks: Where the x axis has numbers, and which; empty: wherever they fit.
+        x_ticks: Where the x axis has numbers, and which; empty: wherever they fit. All of them are in sight.
         target: A line at this height; None: there is none.
         target_label: What it is.
     """
@@ -85,7 +85,7 @@ def _scaling(kind: Kind, rows: list[Row]) -> BenchChart:
         "Devices",
         "Efficiency, %",
         _curves([("Efficiency", known)], "devices", "efficiency", 100),
-        x_ticks={str(row["devices"]): row["devices"] for row in known},
+        x_ticks={str(row["devices"]): row["devices"] for row in rows},
         target=100 * target,
         target_label=f"target {percent(target)}",
     )

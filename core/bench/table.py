@@ -11,6 +11,7 @@ from typing import Final
 from core.bench.kinds import Kind
 from core.bench.result import Bench
 from core.bench.rows import Row, rows_of
+from core.config.mode import mode_label
 from core.formatting import UNKNOWN, memory_size, number, rate, short_duration
 
 TRANSPORTS: Final = {"shared": "shared memory", "nccl": "NCCL"}
@@ -131,7 +132,7 @@ _BATCH: Final = (
     Column("accumulation", "Accumulation", _plain("accumulation")),
     Column("global_batch", "Global batch", _plain("global_batch")),
 )
-_MODE: Final = Column("mode", "Mode", _word("mode"), is_text=True)
+_MODE: Final = Column("mode", "Mode", lambda row: mode_label(row["mode"], UNKNOWN), is_text=True)
 _TURNS: Final = Column("turns")
 _OUTCOME: Final = Column("outcome", "Result", _word("outcome"), is_text=True)
 _SPEED: Final = _spread_columns("samples_per_s", "Samples/s", _speed_text)

@@ -122,7 +122,8 @@ class BenchChartView(pyqtgraph.PlotWidget):
         self.addItem(line)
 
     def _fit(self, chart: BenchChart) -> None:
-        xs = [value for curve in chart.curves for value in _placed(curve.x, log=chart.x_log)]
+        shown = [*(curve.x for curve in chart.curves), list(chart.x_ticks.values())]
+        xs = [value for values in shown for value in _placed(values, log=chart.x_log)]
         ys = [
             v
             for curve in chart.curves

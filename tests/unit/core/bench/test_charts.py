@@ -21,6 +21,11 @@ def test_efficiency_with_its_target() -> None:
     assert chart.x_ticks == {"1": 1, "2": 2}
 
 
+def test_the_axis_has_all_devices_from_the_first_turn_on() -> None:
+    (chart,) = charts_of(bench(Kind.WEAK, {0: WEAK[0]}))
+    assert chart.curves[0].x == [1] and chart.x_ticks == {"1": 1, "2": 2}
+
+
 def test_sums_by_transport_on_logarithmic_axes() -> None:
     time, bandwidth = charts_of(bench(Kind.COMM, {0: [SUMS]}))
     assert [curve.name for curve in time.curves] == ["shared memory", "gloo"]

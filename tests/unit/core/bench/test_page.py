@@ -26,7 +26,7 @@ def test_it_holds_sentences_table_pictures_method_and_machine() -> None:
     assert page.startswith("# Weak scaling\n\nMiniGPT, DDP, on 1 and 2 devices.\n")
     assert "* 2 devices: 91 % (87 to 93) of the ideal speed" in page
     assert "| Devices | Mode |" in page and "| ---: | --- |" in page
-    assert "| 2 | ddp | 4 | 1 | 8 | 120 ms (" in page
+    assert "| 2 | DDP | 4 | 1 | 8 | 120 ms (" in page
     assert "![Weak scaling](weak-efficiency.svg)" in page and "missing" not in page
     assert "3 of each, in alternating order" in page and "4 processor threads whatever" in page
     assert "* Devices: CPU 0 (Some) and CPU 1 (Some)" in page and "25 % of the processor" in page

@@ -27,7 +27,7 @@ def test_a_person_reads_medians_with_quartiles() -> None:
         "Devices", "Mode", "Micro-batch", "Accumulation", "Global batch", "Step", "Samples/s", "Speed-up",
         "Efficiency", "Result",
     ]  # fmt: skip
-    assert table.cells[0] == ["1", "single", "4", "1", "4", "100 ms (100 to 150)", "40.0 (30.0 to 40.0)", "1.00 ×",
+    assert table.cells[0] == ["1", "one device", "4", "1", "4", "100 ms (100 to 150)", "40.0 (30.0 to 40.0)", "1.00 ×",
                               "100 %", "measured"]  # fmt: skip
     assert table.cells[1][-2:] == ["91 % (87 to 93)", "unclear"]
 
