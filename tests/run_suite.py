@@ -42,8 +42,9 @@ def read_unsteady(path: Path = UNSTEADY) -> list[Unsteady]:
 
 
 def side_by_side() -> list[str]:
-    """pytest's arguments: test files side by side, in the order in which tests/conftest.py puts them."""
-    return ["-n", str(min((os.cpu_count() or 1) + 2, MOST_WORKERS)), "--dist", "loadfile", "--no-loadscope-reorder"]
+    """pytest's arguments: test files side by side, in the order of tests/conftest.py; the slowest tests are named."""
+    workers = min((os.cpu_count() or 1) + 2, MOST_WORKERS)
+    return ["-n", str(workers), "--dist", "loadfile", "--no-loadscope-reorder", "--durations=40"]
 
 
 def run_tests(pytest: Callable[[Sequence[str]], int], failed: Callable[[], list[str]], listed: set[str]) -> int:

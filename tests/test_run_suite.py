@@ -30,7 +30,7 @@ class Pytest:
 def test_files_run_side_by_side() -> None:
     option, workers, *rest = side_by_side()
     assert option == "-n" and 1 <= int(workers) <= 4
-    assert rest == ["--dist", "loadfile", "--no-loadscope-reorder"]
+    assert rest == ["--dist", "loadfile", "--no-loadscope-reorder", "--durations=40"]
 
 
 @pytest.mark.parametrize(
