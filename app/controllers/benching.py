@@ -194,6 +194,7 @@ def _measure(
 
     def on_progress(progress: Progress) -> None:
         tell((progress.doing, progress.share))
+        folder.keep(progress.bench)
         if progress.bench.has_figures:
             show(bench_news(progress.bench))
 

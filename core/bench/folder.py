@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from core.bench.pictures import draw_pictures
 from core.bench.result import Bench
 from core.bench.table import table_of
 from core.doctor.person import redactor_here
-from core.errors import UsageError
+from core.errors import RankdeckError, UsageError
 from core.files.atomic import explained, write_atomic
 
 RESULTS: Final = "results.csv"
@@ -50,6 +51,12 @@ class BenchFolder:
             path.mkdir(parents=True, exist_ok=True)
         write_atomic(path / ENVIRONMENT, json.dumps(environment, indent=2, ensure_ascii=False) + "\n")
         return cls(path, environment)
+
+    def keep(self, bench: Bench) -> None:
+        """Writes the table of what was measured so far, which a power cut would take; `write` says what goes wrong."""
+        if bench.has_figures:
+            with contextlib.suppress(RankdeckError):
+                write_atomic(self.path / RESULTS, table_of(bench).as_csv())
 
     def write(self, bench: Bench, cancelled: Callable[[], bool] = lambda: False) -> str:
         """Writes the table, pictures and page.

@@ -42,6 +42,8 @@ def bench(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     def on_progress(progress: Progress) -> None:
         terminal.progress(f"{progress.doing} ({100 * progress.share:.0f} %)")
+        if folder is not None:
+            folder.keep(progress.bench)
 
     with counted_interrupts() as interrupts:
         measured = run_bench(
