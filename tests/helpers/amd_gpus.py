@@ -43,7 +43,9 @@ def pretend_rocm_torch(folder: Path) -> None:
     """Makes torch look like a ROCm build to who reads its version and does not import it."""
     (folder / "torch").mkdir(parents=True, exist_ok=True)
     (folder / "torch" / "__init__.py").write_text("", encoding="utf-8")
-    version = "__version__ = '2.13.0+rocm7.2'\ncuda: Optional[str] = None\nhip: Optional[str] = '7.2.26015-fc0010cf6a'\n"
+    version = (
+        "__version__ = '2.13.0+rocm7.2'\ncuda: Optional[str] = None\nhip: Optional[str] = '7.2.26015-fc0010cf6a'\n"
+    )
     (folder / "torch" / "version.py").write_text(version, encoding="utf-8")
     metadata = folder / "torch-2.13.0+rocm7.2.dist-info" / "METADATA"
     metadata.parent.mkdir(exist_ok=True)

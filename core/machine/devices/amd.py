@@ -2,7 +2,7 @@
 
 `amdsmi` belongs to a ROCm installation (`pip install /opt/rocm/share/amd_smi`, or the package of the same version from
 PyPI) and calls its `libamd_smi.so`. Names and units here are those of `amdsmi_interface.py` in ROCm 6.1 to 7.0:
-memory in MiB, power in W, power caps in µW, energy in counts of so many µJ, and "N/A" for what a card does not have.
+memory in MiB, power in W, power caps in µW, energy as a count of units whose µJ it says, and "N/A" for what a card lacks.
 Nothing of this has run on a card: tests answer with recorded values (tests/helpers/recorded_amdsmi).
 """
 
@@ -28,10 +28,11 @@ MOST_PROCESSES: Final = 64
 _LIBRARY: Final = "libamd_smi.so"
 _NO_UUID: Final = "gpu-xx"
 """ROCm's name for every card whose driver gives it no number of its own."""
+_NOT_PRESENT: Final = 31
 _NOT_LOADED: Final = 34
 _NOT_STARTED: Final = 32
 _GONE: Final = {
-    31: "GPU is no longer present",
+    _NOT_PRESENT: "GPU is no longer present",
     _NOT_STARTED: "the AMD driver was stopped",
     _NOT_LOADED: "the AMD driver was stopped",
 }
@@ -117,12 +118,12 @@ def _loaded() -> Any:
 def _device(smi: Any, handle: Any, place: int) -> Device:
     asic = _asked(smi.amdsmi_get_gpu_asic_info, handle) or {}
     numbers = _enumeration(smi, handle)
-    rocm_index = numbers.get("hip_id") if isinstance(numbers.get("hip_id"), int) else place
+    rocm_index = int(numbers["hip_id"]) if isinstance(numbers.get("hip_id"), int) else place
     memory = _mebibytes(_asked(smi.amdsmi_get_gpu_vram_usage, handle), "vram_total")
     return Device(
-        uuid=_uuid(smi, handle, _text(numbers, "hip_uuid"), _text(asic, "asic_serial")),
+        uuid=_uuid(smi, handle),
         kind="cuda",
-        index=rocm_index or 0,
+        index=rocm_index,
         name=_text(asic, "market_name") or "AMD GPU",
         memory_bytes=memory or None,
         counts_energy=_energy_j(_asked(smi.amdsmi_get_energy_count, handle)) is not None,
@@ -138,13 +139,15 @@ def _enumeration(smi: Any, handle: Any) -> Mapping[str, Any]:
     return (_asked(function, handle) if function is not None else None) or {}
 
 
-def _uuid(smi: Any, handle: Any, hip_uuid: str | None, serial: str | None) -> str:
+def _uuid(smi: Any, handle: Any) -> str:
     """As ROCm's variables take it; the serial number is the same one, as torch.cuda uses it before ROCm 6.4.
 
     A card without is named by its place on the PCI bus: stable, and chosen by its number (`Device.rocm_index`).
     """
+    hip_uuid = _text(_enumeration(smi, handle), "hip_uuid")
     if hip_uuid and hip_uuid.lower() != _NO_UUID:
         return hip_uuid
+    serial = _text(_asked(smi.amdsmi_get_gpu_asic_info, handle), "asic_serial")
     if not hip_uuid and serial and int(serial, 16):
         return f"GPU-{serial.removeprefix('0x').lower():0>16}"
     return f"AMD-{smi.amdsmi_get_gpu_device_bdf(handle)}"
@@ -194,12 +197,16 @@ class AmdReader:
             return
         self.asking = "amdsmi_get_processor_handles"
         self._smi.amdsmi_init()
-        for place, handle in enumerate(self._smi.amdsmi_get_processor_handles()):
-            if _device(self._smi, handle, place).uuid == self._device.uuid:
-                self._handle = handle
-                self._power_limit_w = _part(self._value("amdsmi_get_power_cap_info"), "power_cap", 1e-6)
-                return
-        raise self._smi.AmdSmiLibraryException(next(iter(_GONE)))
+        self._handle = next(filter(self._is_it, self._smi.amdsmi_get_processor_handles()), None)
+        if self._handle is None:
+            raise self._smi.AmdSmiLibraryException(_NOT_PRESENT)
+        self._power_limit_w = _part(self._value("amdsmi_get_power_cap_info"), "power_cap", 1e-6)
+
+    def _is_it(self, handle: Any) -> bool:
+        try:
+            return _uuid(self._smi, handle) == self._device.uuid
+        except (self._smi.AmdSmiException, ValueError):  # another card that is gone
+            return False
 
     def _read(self, started: float) -> DeviceSample:
         self._refusal = ""

@@ -64,7 +64,7 @@ class GpuList:
         return sum(look.answered(self._deadline) for look in self._looks)
 
     def gpus(self, *, hidden: bool) -> list[tuple[Device, GpuDriver]]:
-        """GPUs of the last looks that did not fail. Torch counts each maker's from 0; here the counting goes on."""
+        """GPUs of the last looks that did not fail. Torch counts each maker's from 0; here one number is one GPU."""
         listed: list[tuple[Device, GpuDriver]] = []
         for look in self._looks:
             found = look.found

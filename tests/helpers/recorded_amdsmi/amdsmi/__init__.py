@@ -20,7 +20,10 @@ class AmdSmiLibraryException(AmdSmiException):
     def __init__(self, err_code):
         super().__init__(err_code)
         self.err_code = err_code
-        names = {2: "AMDSMI_STATUS_NOT_SUPPORTED - Feature not supported", 31: "AMDSMI_STATUS_NOT_FOUND - Device Not found"}
+        names = {
+            2: "AMDSMI_STATUS_NOT_SUPPORTED - Feature not supported",
+            31: "AMDSMI_STATUS_NOT_FOUND - Device Not found",
+        }
         self.err_info = names.get(err_code, "AMDSMI_STATUS_UNKNOWN_ERROR - An unknown error occurred")
 
 
@@ -50,7 +53,7 @@ def _given(answer):
     return answer
 
 
-def amdsmi_init(flag=None):
+def amdsmi_init(_flag=None):
     _given(_recorded().get("init"))
 
 

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from core.machine import platform as platform_module
-from core.machine.platform import this_platform
+from core.machine.devices.device import Device
+from core.machine.platform import Platform, this_platform
 
 pytestmark = pytest.mark.windows
 
@@ -27,22 +28,58 @@ def version_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize(
-    ("text", "version", "cuda"),
+    ("text", "version", "cuda", "rocm"),
     [
-        ("__all__ = ['cuda']\n__version__ = '2.13.0+cpu'\ncuda: Optional[str] = None\n", "2.13.0+cpu", None),
+        ("__all__ = ['cuda']\n__version__ = '2.13.0+cpu'\ncuda: Optional[str] = None\n", "2.13.0+cpu", None, None),
         (
             "__version__ = '2.13.0+cu130'\ncuda: Optional[str] = '13.0'\nhip: Optional[str] = None\n",
             "2.13.0+cu130",
             "13.0",
+            None,
         ),
-        ('__version__ = "2.7.1"\r\ncuda = "12.8"\r\n', "2.7.1", "12.8"),
-        ("nothing of the kind", "2.13.0", None),
+        (
+            "__version__ = '2.13.0+rocm7.2'\ncuda: Optional[str] = None\nhip: Optional[str] = '7.2.26015-fc0010cf6a'\n",
+            "2.13.0+rocm7.2",
+            None,
+            "7.2.26015-fc0010cf6a",
+        ),
+        ('__version__ = "2.7.1"\r\ncuda = "12.8"\r\n', "2.7.1", "12.8", None),
+        ("nothing of the kind", "2.13.0", None, None),
     ],
 )
-def test_the_build_is_read_from_torchs_own_file(version_file: Path, text: str, version: str, cuda: str | None) -> None:
+def test_the_build_is_read_from_torchs_own_file(
+    version_file: Path, text: str, version: str, cuda: str | None, rocm: str | None
+) -> None:
     version_file.write_bytes(text.encode())
     platform = this_platform()
-    assert (platform.torch_version, platform.cuda_build) == (version, cuda)
+    assert (platform.torch_version, platform.cuda_build, platform.rocm_build) == (version, cuda, rocm)
+
+
+@pytest.mark.parametrize(
+    ("platform", "build", "gpu_build", "can"),
+    [
+        (Platform("linux", "2.13.0+cu130", "13.0", 4), "CUDA 13.0", "13.0", [True, True, False]),
+        (
+            Platform("linux", "2.13.0+rocm7.2", None, 4, rocm_build="7.2.26015"),
+            "ROCm 7.2",
+            "rocm7.2",
+            [True, False, True],
+        ),
+        (Platform("linux", "2.13.0+cpu", None, 4), "the CPU only", None, [True, False, False]),
+        (Platform("linux", None, None, 4), "the CPU only", "", [True, True, True]),  # nothing to judge by
+    ],
+)
+def test_a_build_trains_on_one_makers_gpus(
+    platform: Platform, build: str, gpu_build: str | None, can: list[bool]
+) -> None:
+    cards = (
+        Device("cpu:0", "cpu", 0, "CPU"),
+        Device("GPU-1", "cuda", 0, "RTX"),
+        Device("GPU-2", "cuda", 0, "RX", is_amd=True),
+    )
+    assert [platform.can_train_on(card) for card in cards] == can
+    assert (platform.build, platform.gpu_build) == (build, gpu_build)
+    assert platform.has_nccl is (gpu_build not in (None, ""))
 
 
 class _AsksWhenCollected:
