@@ -10,7 +10,7 @@ from typing import Final
 from core.doctor.finding import DEVICES, Finding, Topic
 from core.errors import RankdeckError
 from core.formatting import UNKNOWN, memory_size
-from core.launch.mode import check_cuda
+from core.launch.mode import can_train_on, check_cuda
 from core.machine.cuda_torch import cuda_tag
 from core.machine.devices import Device, DeviceSample
 from core.machine.devices.monitor import DeviceMonitor
@@ -61,7 +61,7 @@ def check_build(devices: Sequence[Device], driver: str | None, platform: Platfor
         driver: The NVIDIA driver's version; None where it is not known.
         platform: This machine.
     """
-    gpus = [device for device in devices if device.kind == "cuda" and platform.can_train_on(device)]
+    gpus = [device for device in devices if device.kind == "cuda" and can_train_on(device, platform)]
     if gpus and platform.rocm_build is not None:
         return _check_rocm(gpus, platform, os.environ)
     if not gpus or platform.cuda_build is None:

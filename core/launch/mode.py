@@ -83,7 +83,7 @@ def usable_devices(available: Sequence[Device], platform: Platform) -> tuple[tup
         hidden_by = next(device.hidden_by for device in available if device.hidden_by)
         return visible, (f"The run trains on the CPU: {hidden_by} hides every GPU of this machine.",)
     if why is None:
-        return tuple(device for device in visible if platform.can_train_on(device)), ()
+        return tuple(device for device in visible if can_train_on(device, platform)), ()
     return tuple(device for device in available if device.kind != "cuda"), (f"The run trains on the CPU. {why}",)
 
 
@@ -96,6 +96,13 @@ def why_no_cuda(devices: Sequence[Device], platform: Platform) -> str | None:
     return None
 
 
+def can_train_on(device: Device, platform: Platform) -> bool:
+    """Whether this torch is built for a device; where there is no torch to judge by, True."""
+    if device.kind == "cpu" or platform.torch_version is None:
+        return True
+    return (platform.rocm_build if device.is_amd else platform.cuda_build) is not None
+
+
 def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
     """Refuses GPUs that torch is not built for: their drivers list them, and no rank can train on any.
 
@@ -103,7 +110,7 @@ def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
         PreflightError: Says which torch to install.
     """
     gpus = [device for device in devices if device.kind == "cuda" and not device.hidden_by]
-    if not gpus or any(platform.can_train_on(gpu) for gpu in gpus):
+    if not gpus or any(can_train_on(gpu, platform) for gpu in gpus):
         return
     error = PreflightError(
         f"torch {platform.torch_version} is built for {platform.build} and cannot train on {gpus[0].name}.",

@@ -16,7 +16,6 @@ import psutil
 
 from core.errors import PreflightError
 from core.held_files import read_utf8
-from core.machine.devices.device import Device
 from core.machine.packages import installed_version
 from core.machine.windows_memory import windows_memory
 from core.training_python import training_python
@@ -72,12 +71,6 @@ class Platform:
         if self.rocm_build is not None:
             return f"ROCm {'.'.join(self.rocm_build.split('.')[:2])}"
         return "the CPU only" if self.cuda_build is None else f"CUDA {self.cuda_build}"
-
-    def can_train_on(self, device: Device) -> bool:
-        """Whether this torch is built for a device; where there is no torch to judge by, True."""
-        if device.kind == "cpu" or self.torch_version is None:
-            return True
-        return (self.rocm_build if device.is_amd else self.cuda_build) is not None
 
 
 def this_platform() -> Platform:

@@ -6,7 +6,7 @@ import pytest
 
 from core.config.mode import Mode
 from core.errors import ConfigError, PreflightError
-from core.launch.mode import choose_devices, usable_devices, why_no_nccl
+from core.launch.mode import can_train_on, choose_devices, usable_devices, why_no_nccl
 from core.machine.devices import Device
 from core.machine.platform import Platform
 
@@ -44,6 +44,19 @@ def test_a_card_of_the_other_maker_is_refused_with_its_build(
         choose_devices((device,), Mode.AUTO, BOTH, platform)
     assert f"is built for {build} and cannot train on" in caught.value.cause
     assert f"whl/{index}" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("platform", "can"),
+    [
+        (CUDA, [True, True, False]),
+        (ROCM, [True, False, True]),
+        (Platform("linux", "2.13.0+cpu", None, 4), [True, False, False]),
+        (NO_TORCH, [True, True, True]),  # nothing to judge by
+    ],
+)
+def test_a_build_trains_on_one_makers_gpus(platform: Platform, can: list[bool]) -> None:
+    assert [can_train_on(device, platform) for device in (Device("cpu:0", "cpu", 0, "CPU"), *BOTH)] == can
 
 
 def test_rocms_builds_have_nccl_by_name() -> None:
