@@ -1,8 +1,8 @@
 """AMD GPUs through AMD's `amdsmi`, where it is installed; the same values as `nvml` gives for NVIDIA's. Linux only.
 
 `amdsmi` belongs to a ROCm installation (`pip install /opt/rocm/share/amd_smi`, or the package of the same version from
-PyPI) and calls its `libamd_smi.so`. Names and units here are those of `amdsmi_interface.py` in ROCm 6.1 to 7.0: memory in
-MiB, power in W, power caps in µW, energy as a count of units whose µJ it says, and "N/A" for what a card lacks.
+PyPI) and calls its `libamd_smi.so`. Names and units here are those of `amdsmi_interface.py` in ROCm 6.1 to 7.0: memory
+in MiB, power in W, power caps in µW, energy as a count of units whose µJ it says, "N/A" for what a card lacks.
 Nothing of this has run on a card: tests answer with recorded values (tests/helpers/recorded_amdsmi).
 """
 
