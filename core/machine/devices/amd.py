@@ -14,7 +14,9 @@ import importlib.util
 import os
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -86,16 +88,21 @@ def find_gpus() -> Found:
     smi = _loaded()
     smi.amdsmi_init()
     devices: list[Device] = []
+    addresses: dict[int | None, str] = {}
     problems: list[str] = []
     driver = None
     for place, handle in enumerate(smi.amdsmi_get_processor_handles()):
         try:
-            devices.append(_device(smi, handle, place))
+            device = _device(smi, handle, place)
+            addresses[device.rocm_index] = _bus_name(smi, handle)
+            devices.append(device)
             driver = driver or _text(_asked(smi.amdsmi_get_gpu_driver_info, handle), "driver_version")
         except (smi.AmdSmiException, ValueError) as error:  # a serial number that is none
             problems.append(f"AMD GPU {place} cannot be used: {_error_text(error)}.")
-    devices.sort(key=lambda device: device.rocm_index or 0)
-    shown = visible_amd_gpus(devices, os.environ)
+    devices.sort(key=lambda device: device.index)
+    uses = Counter(device.uuid for device in devices)  # the partitions of an Instinct card may share one
+    named = [d if uses[d.uuid] == 1 else replace(d, uuid=addresses[d.rocm_index]) for d in devices]
+    shown = visible_amd_gpus(named, os.environ)
     return Found(shown.devices, (*problems, *shown.problems), driver)
 
 
@@ -150,6 +157,10 @@ def _uuid(smi: Any, handle: Any) -> str:
     serial = _text(_asked(smi.amdsmi_get_gpu_asic_info, handle), "asic_serial")
     if not hip_uuid and serial and int(serial, 16):
         return f"GPU-{serial.removeprefix('0x').lower():0>16}"
+    return _bus_name(smi, handle)
+
+
+def _bus_name(smi: Any, handle: Any) -> str:
     return f"AMD-{smi.amdsmi_get_gpu_device_bdf(handle)}"
 
 
@@ -204,7 +215,8 @@ class AmdReader:
 
     def _is_it(self, handle: Any) -> bool:
         try:
-            return _uuid(self._smi, handle) == self._device.uuid
+            name = _bus_name if self._device.uuid.startswith("AMD-") else _uuid
+            return name(self._smi, handle) == self._device.uuid
         except (self._smi.AmdSmiException, ValueError):  # another card that is gone
             return False
 

@@ -102,6 +102,15 @@ def test_an_older_rocm_names_cards_by_their_serial_numbers(tmp_path: Path) -> No
     assert [len(sample["throttle_reasons"]) for sample in seen["samples"]] == [1, 0]
 
 
+def test_partitions_of_one_card_are_told_apart_by_their_place(tmp_path: Path) -> None:
+    answers = recorded("instinct")
+    answers["gpus"][1]["amdsmi_get_gpu_enumeration_info"]["hip_uuid"] = "GPU-8d3e6f7ab5c90000"
+    answers["gpus"][1]["amdsmi_get_gpu_vram_usage"]["vram_used"] = 7
+    seen = watch(tmp_path, answers)
+    assert [device[0] for device in seen["devices"]] == ["AMD-0000:26:00.0", "AMD-0000:05:00.0"]
+    assert [sample["memory_used_bytes"] >> 20 for sample in seen["samples"]] == [7, 182044]
+
+
 def test_a_card_that_is_gone_and_one_that_hangs_say_so(tmp_path: Path) -> None:
     answers = recorded("radeon")
     answers["gpus"][0]["amdsmi_get_gpu_vram_usage"] = {"error": 31}
