@@ -122,15 +122,19 @@ def make_plan(
     report("Looking for the other packages")
     try:
         requirement = f"{TORCH} @ {_write_stand_in(torch, stand_in).as_uri()}"
-        # A ROCm build needs a Triton of its own, which is where it is itself.
-        needs_index = torch.version.endswith(ROCM_TAG) and wanted.wheels is None
-        beside = ["--extra-index-url", f"{PYTORCH_INDEX}/{ROCM_TAG}"] if needs_index else []
-        rest = _resolve(pip, [*beside, requirement, *wanted.requirements], wanted, None, folder, cancelled)
+        options = options_beside(torch, wanted.wheels)
+        rest = _resolve(pip, [*options, requirement, *wanted.requirements], wanted, None, folder, cancelled)
     finally:
         shutil.rmtree(stand_in, ignore_errors=True)
     wheels = (torch, *(wheel for wheel in rest if wheel.name.lower() != TORCH))
     report("Asking for sizes")
     return Plan(wheels, measure_all(wheels, cancelled), python)
+
+
+def options_beside(torch: Wheel, wheels: Path | None) -> list[str]:
+    """pip's options on where else the packages beside a PyTorch are: a ROCm build needs a Triton of its own index."""
+    needs_index = torch.version.endswith(ROCM_TAG) and wheels is None
+    return ["--extra-index-url", f"{PYTORCH_INDEX}/{ROCM_TAG}"] if needs_index else []
 
 
 def _find_torch(pip: Sequence[str], wanted: Wanted, folder: Path, report: Report, cancelled: Cancelled) -> Wheel:

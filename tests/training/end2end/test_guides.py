@@ -23,7 +23,7 @@ from core.machine.devices.monitor import DeviceMonitor
 from tests.helpers.launched import MPI_VARIABLES, ROOT
 from tests.test_docs import LAUNCHED, fenced_lines
 
-pytestmark = [pytest.mark.timeout(400), pytest.mark.usefixtures("quick_hosts")]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.usefixtures("quick_hosts")]
 GUIDES: Final = sorted((ROOT / "docs" / "guides").glob("*.md"))
 ONLY_CHECKED: Final = {
     r"srun ": "needs a Slurm cluster: tests/runs/launchers/test_documented_commands.py",

@@ -92,7 +92,10 @@ def test_the_build_suits_driver_and_cards(answer: str, tag: str, reason: str, ad
 
 
 def test_without_a_driver_it_is_the_cpu() -> None:
-    assert choose_build(None).tag == "cpu" and "No NVIDIA driver" in choose_build(None).reason
+    assert (
+        choose_build(None, has_amd=False).tag == "cpu"
+        and "No NVIDIA driver" in choose_build(None, has_amd=False).reason
+    )
 
 
 def test_what_nvidia_smi_says() -> None:
