@@ -113,7 +113,7 @@ OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 def test_flags_in_the_text_exist() -> None:
     """Inline code such as `--steps` names a flag of some command."""
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
-    known |= {"--local-rank", "--max-restarts"}  # of torchrun and its older form
+    known |= {"--local-rank", "--max-restarts", "--signal"}  # of torchrun and its older form, and of Slurm
     known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
     wrong = []
     for page in PAGES:

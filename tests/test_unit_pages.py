@@ -22,6 +22,7 @@ ACTING = {
     *("PySide6", "shiboken6", "torch", "deepspeed", "transformers"),
 }
 ELSEWHERE = {
+    "core.machine.devices.gpu_driver": "tests/unit/core/machine/devices/test_gpu_list.py",  # declares
     "core.cli.live_status": "tests/unit/core/cli/test_follow.py",  # listens to a host's connection
     "core.protocol.messages": "tests/unit/core/protocol/test_codec.py",  # declares, apart from its decorator
     "installer.wheel_hook": "tests/runs/installer/test_wheel.py",  # hatchling calls it

@@ -72,7 +72,7 @@ class Beginning(QObject):
     def _show_machine(self) -> None:
         if self._platform is not None:
             place = self._runs_dir.drive or str(self._runs_dir)
-            machine = Machine(self._platform.torch_version, self._platform.cuda_build, self._free_bytes, place)
+            machine = Machine(self._platform.torch_version, self._platform.gpu_build, self._free_bytes, place)
             self._window.welcome.show_machine(machine_text(machine, self._table.devices))
             self._window.welcome.show_torch_missing(self._platform.torch_version is None)
         self._show_demo()

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from app.views.dialogs.preview_dialog import PreviewDialog
 
 CUDA_CAUSE: Final = (
-    "Rankdeck's Python has a build of PyTorch for the CPU only. A CUDA build takes its place; the download is about "
-    "3 GB. Stop runs that train on this machine first: they use the build that is replaced."
+    "Rankdeck's Python has a build of PyTorch for the CPU only. A build for GPUs takes its place; the download is "
+    "about 3 GB. Stop runs that train on this machine first: they use the build that is replaced."
 )
 
 

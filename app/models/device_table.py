@@ -29,7 +29,7 @@ class DeviceReading:
     Attributes:
         problem: Why there are no GPUs to see (no driver …); None if nothing is wrong.
         no_cuda: Why this PyTorch can train on no GPU; None if it can.
-        cuda_build: The CUDA version of this PyTorch; None for a CPU build, empty where there is no PyTorch.
+        cuda_build: As `Platform.gpu_build` says.
         driver: The NVIDIA driver's version; None without one.
     """
 
@@ -134,5 +134,5 @@ def _read(
     from core.launch.mode import why_no_cuda
 
     devices, samples = tuple(monitor.devices()), tuple(users.name(monitor.sample(), hosts))
-    build = platform.cuda_build if platform.torch_version is not None else ""
-    return DeviceReading(devices, samples, monitor.problem, why_no_cuda(devices, platform), build, monitor.driver)
+    no_cuda, build = why_no_cuda(devices, platform), platform.gpu_build
+    return DeviceReading(devices, samples, monitor.problem, no_cuda, build, monitor.driver)

@@ -31,9 +31,9 @@ class DocsPage:
 
 
 def list_pages(folder: Path = DOCS) -> list[DocsPage]:
-    """The pages in a folder; none where the documentation is not installed."""
+    """The pages in a folder and its guides; none where the documentation is not installed."""
     pages = []
-    for path in folder.glob("*.md"):
+    for path in (*folder.glob("*.md"), *folder.glob("guides/*.md")):
         try:
             text = path.read_text(encoding="utf-8")
         except (OSError, UnicodeDecodeError):

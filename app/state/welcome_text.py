@@ -21,13 +21,13 @@ class Machine:
 
     Attributes:
         torch_version: Of the installed PyTorch; None: there is none.
-        cuda_build: The CUDA version that it was built for; None: it has none.
+        gpu_build: What GPUs it was built for, as `Platform.gpu_build` says.
         free_bytes: Room on the disk of the runs' folder; None: not known.
         place: What that disk is called: "D:", or the folder.
     """
 
     torch_version: str | None
-    cuda_build: str | None
+    gpu_build: str | None
     free_bytes: int | None
     place: str
 
@@ -58,7 +58,8 @@ def machine_text(machine: Machine, devices: Sequence[Device]) -> str:
     torch = "PyTorch is not installed"
     if machine.torch_version is not None:
         version = machine.torch_version.partition("+")[0]
-        torch = f"PyTorch {version} {f'with CUDA {machine.cuda_build}' if machine.cuda_build else 'for CPUs'}"
+        build = f"CUDA {machine.gpu_build}".replace("CUDA rocm", "ROCm ")
+        torch = f"PyTorch {version} {f'with {build}' if machine.gpu_build else 'for CPUs'}"
     gpus = sum(device.kind != "cpu" for device in devices)
     found = "no GPU" if not gpus else f"{gpus} GPU{'' if gpus == 1 else 's'}"
     free = f"{byte_size(machine.free_bytes)} free on {machine.place}" if machine.free_bytes is not None else ""

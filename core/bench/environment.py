@@ -57,6 +57,7 @@ def describe(kind: Kind, run: ResolvedRun, counts: list[int], busy_before: float
         "python": platform.python_version(),
         "torch": machine.torch_version,
         "torch_cuda": machine.cuda_build,
+        **({} if machine.rocm_build is None else {"torch_rocm": machine.rocm_build}),
         "packages": {name: version for name in PACKAGES if (version := installed_version(name)) is not None},
         "os": f"{platform.system()} {platform.release()}",
         "machine": platform.machine(),

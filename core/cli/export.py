@@ -14,6 +14,7 @@ from core.export.export import Exported, export_run
 from core.files.atomic import explained, write_atomic
 from core.formatting import percent
 from core.launch.command_line import to_command_line
+from core.launch.environment import cards_by_uuid
 from core.launch.launch_files import LAUNCH_KINDS, SUFFIXES, LaunchCommand, launch_file
 from core.paths import SDK_FOLDER
 from core.run_folder.store import RunStore, find_run
@@ -71,17 +72,16 @@ def _launch_file(store: RunStore, arguments: argparse.Namespace) -> Exported:
 def _launch_command(store: RunStore) -> LaunchCommand:
     config, state = store.config(), store.stored_state()
     devices = state.devices
-    if not devices or not all(device.startswith(("cpu:", "GPU-", "MIG-")) for device in devices):
+    if not devices or not all(device.startswith(("cpu:", "GPU-", "MIG-", "AMD-")) for device in devices):
         raise refused(f"{store.dir.name} never started, so its devices are not known.", "Start it once.")
     world = len(devices)
     place = DistributedConfig(world, devices_per_node=world).with_settings(config)
-    gpus = [device for device in devices if not device.startswith("cpu:")]
     return LaunchCommand(
         name=store.dir.name,
         python=str(training_python().executable),
         python_path=str(SDK_FOLDER) if (SDK_FOLDER / "rankdeck").is_dir() else "",
         train=to_command_line(config.replace(devices=("auto",)))[2:],
         devices=devices,
-        variables={"CUDA_VISIBLE_DEVICES": ",".join(gpus)} if gpus else {},
+        variables=cards_by_uuid([device for device in devices if not device.startswith("cpu:")]),
         place=place,
     )

@@ -228,7 +228,9 @@ def _add_environment(environment: Parser) -> None:
         help="make completes one that was interrupted, use trains with it from now on. Default: list.",
     )
     environment.add_argument("name", metavar="NAME", nargs="?", help="The environment. make: by default after PyTorch.")
-    environment.add_argument("--build", metavar="BUILD", help="Of PyTorch: auto, cpu, cu126, cu130. Default: auto.")
+    environment.add_argument(
+        "--build", metavar="BUILD", help="Of PyTorch: auto, cpu, cu126, cu130, rocm7.2. Default: auto."
+    )
     environment.add_argument("--extra", metavar="NAME", action="append", help="bpe, data, hf, rl or deepspeed.")
     environment.add_argument("--wheels", metavar="PATH", help="A folder of wheels; nothing is downloaded.")
     environment.add_argument(

@@ -16,6 +16,7 @@ MAX_TEXT: Final = 200
 _SHOWN: Final = (
     ("torch", "PyTorch"),
     ("torch_cuda", "CUDA of PyTorch"),
+    ("torch_rocm", "ROCm of PyTorch"),
     ("python", "Python"),
     ("devices", "Device names"),
     ("driver", "Driver"),

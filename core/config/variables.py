@@ -15,7 +15,9 @@ MAX_LETTERS: Final = 32_767
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
 _RANKS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_*")
 _WHERE: Final = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*")
-_CARDS: Final = ("CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER")
+_CARDS: Final = (
+    "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
+)  # fmt: skip
 DECIDED: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(
         _RANKS,

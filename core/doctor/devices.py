@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from core.doctor.finding import DEVICES, Finding, Topic
 from core.errors import RankdeckError
-from core.formatting import memory_size
-from core.launch.mode import check_cuda
+from core.formatting import UNKNOWN, memory_size
+from core.launch.mode import can_train_on, check_cuda
 from core.machine.cuda_torch import cuda_tag
 from core.machine.devices import Device, DeviceSample
 from core.machine.devices.monitor import DeviceMonitor
@@ -23,6 +24,7 @@ BUILD: Final = Topic(
     DEVICES,
     "A build of PyTorch runs on cards it was compiled for, with a driver that is new enough for its CUDA version.",
 )
+GFX_OVERRIDE: Final = "HSA_OVERRIDE_GFX_VERSION"
 BUSY_SHARE: Final = 0.5
 """Of a card's memory: with less free, other programs or the desktop leave little to train with."""
 
@@ -35,7 +37,12 @@ def check_gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
     if not found:
         why = " ".join(part for part in ("none; training uses CPU devices.", hidden, monitor.problem) if part)
         return GPUS.ok(why)
-    text = f"{', '.join(device.name for device in found)}; driver {monitor.driver or 'not known'}"
+    versions = [
+        monitor.driver if any(not device.is_amd for device in found) else None,
+        f"{monitor.amd_driver} (amdgpu)" if monitor.amd_driver and any(device.is_amd for device in found) else None,
+    ]
+    driver = ", ".join(version for version in versions if version) or "not known"
+    text = f"{', '.join(device.name for device in found)}; driver {driver}"
     text = f"{text}. {hidden}" if hidden else text
     try:
         check_cuda(found, platform)
@@ -47,14 +54,16 @@ def check_gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
 
 
 def check_build(devices: Sequence[Device], driver: str | None, platform: Platform) -> Finding:
-    """Whether PyTorch's CUDA version suits the driver and the cards.
+    """Whether PyTorch's CUDA version suits the driver and the cards; for ROCm, what is built for and overridden.
 
     Args:
         devices: Of this machine.
         driver: The NVIDIA driver's version; None where it is not known.
         platform: This machine.
     """
-    gpus = [device for device in devices if device.kind == "cuda"]
+    gpus = [device for device in devices if device.kind == "cuda" and can_train_on(device, platform)]
+    if gpus and platform.rocm_build is not None:
+        return _check_rocm(gpus, platform, os.environ)
     if not gpus or platform.cuda_build is None:
         why = "there is no GPU" if not gpus else "this PyTorch is a CPU build"
         return BUILD.not_tried(f"nothing to compare: {why}")
@@ -69,6 +78,13 @@ def check_build(devices: Sequence[Device], driver: str | None, platform: Platfor
     return BUILD.ok(text)
 
 
+def _check_rocm(gpus: Sequence[Device], platform: Platform, environment: Mapping[str, str]) -> Finding:
+    """Which architectures the cards have; a build for others runs on a card that is overridden to be one of them."""
+    text = f"{platform.build} with {', '.join(f'{gpu.name} ({gpu.architecture or UNKNOWN})' for gpu in gpus)}"
+    override = environment.get(GFX_OVERRIDE)
+    return BUILD.ok(f"{text}; {GFX_OVERRIDE}={override} makes ROCm take them for another kind" if override else text)
+
+
 def check_card(device: Device, sample: DeviceSample | None) -> Finding:
     """Free memory of one card."""
     topic = Topic(
@@ -79,7 +95,8 @@ def check_card(device: Device, sample: DeviceSample | None) -> Finding:
     )
     if sample is None or sample.is_unusable:
         why = "it gave no figures" if sample is None else sample.error
-        return topic.warn(f"{device.name}: {why}", "Check the card with nvidia-smi; a restart may bring it back.")
+        tool = "amd-smi" if device.is_amd else "nvidia-smi"
+        return topic.warn(f"{device.name}: {why}", f"Check the card with {tool}; a restart may bring it back.")
     total, used = sample.memory_total_bytes, sample.memory_used_bytes
     if total is None or used is None:
         return topic.not_tried(f"{device.name}: the driver does not say")

@@ -45,7 +45,7 @@ def check_torch_build(platform: Platform) -> Finding:
         check_torch(platform)
     except RankdeckError as error:
         return TORCH.fail(error.cause, error.next_step, "copy_command", good_torch_command())
-    build = f"for CUDA {platform.cuda_build}" if platform.cuda_build else "CPU build"
+    build = "CPU build" if platform.is_cpu_only else f"for {platform.build}"
     return TORCH.ok(f"version {platform.torch_version}, {build}")
 
 

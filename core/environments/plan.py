@@ -21,7 +21,7 @@ from core.environments.programs import EnvironmentFailedError, PipFailedError, r
 from core.environments.wheel_sizes import WheelSize, measure_all
 from core.formatting import byte_size
 from core.held_files import read_utf8
-from core.machine.torch_builds import TorchSource
+from core.machine.torch_builds import PYTORCH_INDEX, ROCM_TAG, TorchSource
 
 TORCH: Final = "torch"
 _WHEELS_ONLY: Final = ("--only-binary", ":all:")
@@ -122,12 +122,19 @@ def make_plan(
     report("Looking for the other packages")
     try:
         requirement = f"{TORCH} @ {_write_stand_in(torch, stand_in).as_uri()}"
-        rest = _resolve(pip, [requirement, *wanted.requirements], wanted, None, folder, cancelled)
+        options = options_beside(torch, wanted.wheels)
+        rest = _resolve(pip, [*options, requirement, *wanted.requirements], wanted, None, folder, cancelled)
     finally:
         shutil.rmtree(stand_in, ignore_errors=True)
     wheels = (torch, *(wheel for wheel in rest if wheel.name.lower() != TORCH))
     report("Asking for sizes")
     return Plan(wheels, measure_all(wheels, cancelled), python)
+
+
+def options_beside(torch: Wheel, wheels: Path | None) -> list[str]:
+    """pip's options on where else the packages beside a PyTorch are: a ROCm build needs a Triton of its own index."""
+    needs_index = torch.version.endswith(ROCM_TAG) and wheels is None
+    return ["--extra-index-url", f"{PYTORCH_INDEX}/{ROCM_TAG}"] if needs_index else []
 
 
 def _find_torch(pip: Sequence[str], wanted: Wanted, folder: Path, report: Report, cancelled: Cancelled) -> Wheel:

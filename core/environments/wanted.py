@@ -15,11 +15,18 @@ from core.errors import PreflightError, UsageError
 from core.formatting import listed
 from core.held_files import read_utf8
 from core.machine.packages import find_dependencies, find_extras, plain_name
-from core.machine.torch_builds import NvidiaDriver, TorchSource, choose_build, pinned_torch_version, torch_sources
+from core.machine.torch_builds import (
+    ROCM_TAG,
+    NvidiaDriver,
+    TorchSource,
+    choose_build,
+    pinned_torch_version,
+    torch_sources,
+)
 from core.paths import PACKAGE_FOLDER
 
 CONSTRAINTS: Final = PACKAGE_FOLDER / "constraints.txt"
-BUILDS: Final = ("auto", "cpu", "cu126", "cu130")
+BUILDS: Final = ("auto", "cpu", "cu126", "cu130", ROCM_TAG)
 _LEFT_OUT: Final = ("pyside6-essentials", "pyqtgraph", "deepspeed")
 """The window's own, and what is an extra here: for Linux there is only its source."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
@@ -40,7 +47,7 @@ def wanted_for(
 
     Raises:
         UsageError: An extra does not exist.
-        PreflightError: It cannot be had on this machine.
+        PreflightError: An extra or the build cannot be had on this machine.
     """
     extras = tuple(sorted(set(extras)))
     held = find_extras()
@@ -51,6 +58,12 @@ def wanted_for(
         raise PreflightError(
             f"DeepSpeed cannot be added here. {why_not}",
             "Leave it out: ZeRO trains with PyTorch's own engine.",
+            title="There is no wheel for this machine",
+        )
+    if build == ROCM_TAG and sys.platform != "linux":
+        raise PreflightError(
+            "PyTorch's ROCm builds are for Linux only.",
+            "Choose the build auto.",
             title="There is no wheel for this machine",
         )
     version = pinned_torch_version(read_utf8(CONSTRAINTS))

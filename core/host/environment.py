@@ -45,6 +45,7 @@ def describe_environment(
         "packages": {name: version for name in PACKAGES if (version := installed_version(name)) is not None},
         "torch": machine.torch_version,
         "torch_cuda": machine.cuda_build,
+        **({} if machine.rocm_build is None else {"torch_rocm": machine.rocm_build}),
         "driver": driver,
         "devices": [
             {"uuid": d.uuid, "kind": d.kind, "index": d.index, "name": d.name, "memory_bytes": d.memory_bytes}

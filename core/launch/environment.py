@@ -9,6 +9,7 @@ from typing import Final
 from core.config import RunConfig
 from core.config.distributed import ENV_DISTRIBUTED, DistributedConfig
 from core.machine.devices.device import Device
+from core.machine.devices.visible_amd import CUDA, HIP, ROCR
 from core.machine.platform import Platform
 from core.protocol.rank_context import ENV_MEETING
 
@@ -16,9 +17,14 @@ from core.protocol.rank_context import ENV_MEETING
 # publish names that 127.0.0.1 then resolves to, and an elastic agent's store is not ours.
 REMOVED: Final = (
     "KUBERNETES_*", "DOCKER_HOST", "MASTER_PORT", "TORCHELASTIC_*", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_*",
-    "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", ENV_DISTRIBUTED, ENV_MEETING,
+    "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", ENV_DISTRIBUTED, ENV_MEETING, "GPU_DEVICE_ORDINAL",
 )  # fmt: skip
 """Patterns of names."""
+CARDS: Final = (CUDA, HIP, ROCR)
+_ROCM_UUID: Final = re.compile(r"GPU-[0-9a-fA-F]{16}")
+AMD_DEFAULTS: Final = {"HSA_NO_SCRATCH_RECLAIM": "1", "HSA_ENABLE_SDMA": "1", "HSA_FORCE_FINE_GRAIN_PCIE": "1"}
+"""For ranks on AMD's GPUs: keep scratch memory between kernels, copy by the cards' own engines, and let a card read
+another one's memory over PCIe, which RCCL uses where there is no link between them."""
 
 
 def of_rank(place: DistributedConfig, devices: Sequence[Device], platform: Platform) -> dict[str, str]:
@@ -53,6 +59,8 @@ def defaults_of_rank(config: RunConfig, device: Device, platform: Platform, *, o
         # OpenMP's threads sleep while they wait for each other. Spinning, they take the cores from the very threads
         # that they wait for as soon as another program runs: docs/decisions/0026.
         env["OMP_WAIT_POLICY"] = "PASSIVE"
+    if device.is_amd:
+        env |= AMD_DEFAULTS
     if config.expandable_segments and platform.name == "linux" and device.kind == "cuda":
         env[_allocator_variable(platform.torch_version)] = "expandable_segments:True"
     return env
@@ -84,14 +92,43 @@ def of_script(
 def _card(device: Device, platform: Platform) -> dict[str, str]:
     # Each rank sees its own card only, named by UUID: the card that was ticked, whatever order CUDA counts in.
     # Windows cannot tell an empty variable from none, so there "no card" is written -1.
-    no_card = "-1" if platform.name == "windows" else ""
-    return {"CUDA_VISIBLE_DEVICES": device.uuid if device.kind == "cuda" else no_card}
+    if device.is_amd:
+        return _amd_cards([device])
+    if device.kind == "cuda":
+        return {CUDA: device.uuid}
+    no_rocm = {} if platform.rocm_build is None else {ROCR: ""}
+    return {CUDA: "-1" if platform.name == "windows" else "", **no_rocm}
+
+
+def _amd_cards(devices: Sequence[Device]) -> dict[str, str]:
+    """A card without a UUID has its number only."""
+    return _rocm_variables([str(d.rocm_index) if d.uuid.startswith("AMD-") else d.uuid for d in devices])
+
+
+def _rocm_variables(named: Sequence[str]) -> dict[str, str]:
+    """ROCm's runtime leaves these cards, and HIP then counts them from 0.
+
+    Both of HIP's names are set: a value that the person has for their own programs would count among what is left.
+    """
+    places = ",".join(map(str, range(len(named))))
+    return {ROCR: ",".join(named), HIP: places, CUDA: places}
+
+
+def cards_by_uuid(uuids: Sequence[str]) -> dict[str, str]:
+    """What shows exactly these GPUs to a program, where only their UUIDs are known: ROCm's are 16 digits long."""
+    if any(uuid.startswith("AMD-") for uuid in uuids):
+        return {}  # such a card has but a number, which may be another card's tomorrow
+    if uuids and all(_ROCM_UUID.fullmatch(uuid) for uuid in uuids):
+        return _rocm_variables(uuids)
+    return {CUDA: ",".join(uuids)} if uuids else {}
 
 
 def _all_visible(devices: Sequence[Device]) -> dict[str, str]:
     """A program made for torchrun picks its card by LOCAL_RANK, so it must see the ticked ones, in rank order."""
+    if any(device.is_amd for device in devices):
+        return _amd_cards([device for device in devices if device.is_amd])
     uuids = [device.uuid for device in devices if device.kind == "cuda"]
-    return {"CUDA_VISIBLE_DEVICES": ",".join(uuids)} if uuids else {}
+    return {CUDA: ",".join(uuids)} if uuids else {}
 
 
 def _memory(device: Device, platform: Platform) -> dict[str, str]:

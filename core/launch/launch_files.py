@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.config.distributed import DistributedConfig
+from core.launch.environment import CARDS
 
 LAUNCH_KINDS: Final = {
     "torchrun": "torchrun script",
@@ -72,7 +73,7 @@ def _sbatch(command: LaunchCommand) -> str:
     ranks = command.place.devices_per_node
     gpus = [f"#SBATCH --gres=gpu:{ranks}"] if not _on_cpu(command) else []
     # The job's GPUs are Slurm's to choose: those of this machine may be other ones there.
-    variables = {name: value for name, value in _variables(command).items() if name != "CUDA_VISIBLE_DEVICES"}
+    variables = {name: value for name, value in _variables(command).items() if name not in CARDS}
     srun = ["srun", f"--ntasks={ranks}", command.python, "-m", "rankdeck", "train", *_given_by_launcher(command)]
     return _lines(
         "#!/bin/sh",

@@ -21,6 +21,7 @@ from core.machine.devices.names import device_label
 from core.machine.devices.resolve import check_clear, resolve_devices
 from core.machine.packages import MissingPackageError
 from core.machine.platform import Platform
+from core.machine.torch_builds import PYTORCH_INDEX, ROCM_TAG
 from core.recipes.manifest import Recipe
 
 CUDA_TORCH: Final = (
@@ -28,6 +29,10 @@ CUDA_TORCH: Final = (
     "https://download.pytorch.org/whl/cu130 (cu126 where the driver is older than 580)"
 )
 """What to do about a CPU build; torch 2.13 is built for CUDA 12.6 and 13.0, and 13 needs driver 580."""
+ROCM_TORCH: Final = (
+    f"Install a ROCm build (for Linux): pip install --force-reinstall torch=={GOOD_TORCH} --index-url "
+    f"{PYTORCH_INDEX}/{ROCM_TAG}"
+)
 DEEPSPEED: Final = "deepspeed"
 TORCH: Final = "torch"
 
@@ -50,10 +55,12 @@ def choose_devices(
     """
     if asked != ("auto",):
         devices = tuple(resolve_devices(asked, available))
+        check_makers(devices)
         check_cuda(devices, platform)
         return devices, ()
     usable, notes = usable_devices(available, platform)
     devices, capped = capped_devices(tuple(resolve_devices(asked, usable)), platform.commit_free)
+    check_makers(devices)
     notes = (*notes, *capped)
     if mode != Mode.SINGLE or len(devices) < 2:
         return devices, notes
@@ -76,7 +83,7 @@ def usable_devices(available: Sequence[Device], platform: Platform) -> tuple[tup
         hidden_by = next(device.hidden_by for device in available if device.hidden_by)
         return visible, (f"The run trains on the CPU: {hidden_by} hides every GPU of this machine.",)
     if why is None:
-        return visible, ()
+        return tuple(device for device in visible if can_train_on(device, platform)), ()
     return tuple(device for device in available if device.kind != "cuda"), (f"The run trains on the CPU. {why}",)
 
 
@@ -89,28 +96,54 @@ def why_no_cuda(devices: Sequence[Device], platform: Platform) -> str | None:
     return None
 
 
+def can_train_on(device: Device, platform: Platform) -> bool:
+    """Whether this torch is built for a device; where there is no torch to judge by, True."""
+    if device.kind == "cpu" or platform.torch_version is None:
+        return True
+    return (platform.rocm_build if device.is_amd else platform.cuda_build) is not None
+
+
 def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
-    """Refuses GPUs where torch is a CPU build: it can count them by NVML and not train on them.
+    """Refuses GPUs that torch is not built for: their drivers list them, and no rank can train on any.
 
     Raises:
         PreflightError: Says which torch to install.
     """
     gpus = [device for device in devices if device.kind == "cuda" and not device.hidden_by]
-    if gpus and platform.is_cpu_only:
-        error = PreflightError(
-            f"torch {platform.torch_version} is built for the CPU only and cannot train on {gpus[0].name}.",
-            f"{CUDA_TORCH}.",
-            title="This PyTorch cannot use a GPU",
-        )
-        error.window_step = "Install its CUDA build, or select CPU devices."
-        raise error
+    if not gpus or any(can_train_on(gpu, platform) for gpu in gpus):
+        return
+    error = PreflightError(
+        f"torch {platform.torch_version} is built for {platform.build} and cannot train on {gpus[0].name}.",
+        f"{ROCM_TORCH if gpus[0].is_amd else CUDA_TORCH}.",
+        title="This PyTorch cannot use a GPU",
+    )
+    error.window_step = f"Install its {'ROCm' if gpus[0].is_amd else 'CUDA'} build, or select CPU devices."
+    raise error
+
+
+def check_makers(devices: Sequence[Device]) -> None:
+    """Refuses a run on NVIDIA's and AMD's GPUs together.
+
+    Raises:
+        ConfigError: Names one of each.
+    """
+    nvidia = next((device for device in devices if device.kind == "cuda" and not device.is_amd), None)
+    amd = next((device for device in devices if device.is_amd), None)
+    if nvidia is None or amd is None:
+        return
+    raise ConfigError(
+        "devices",
+        f"{nvidia.name} needs a CUDA build of PyTorch and {amd.name} a ROCm build, and a run has one PyTorch.",
+        "Choose GPUs of one maker, and start a second run for the others, with an environment of its own.",
+        title="GPUs of two makers",
+    )
 
 
 def recipe_platform(recipe: Recipe, platform: Platform) -> Platform:
     """The machine as this recipe's ranks see it: a self-contained program has an interpreter and a torch of its own."""
     if not recipe.self_contained:
         return platform
-    return replace(platform, torch_version=None, cuda_build=None, deepspeed_version=None)
+    return replace(platform, torch_version=None, cuda_build=None, rocm_build=None, deepspeed_version=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,11 +218,11 @@ def _backend(asked: str, devices: Sequence[Device], platform: Platform) -> str:
 def why_no_nccl(devices: Sequence[Device], platform: Platform) -> str:
     """Why NCCL cannot connect these devices; empty where it can."""
     if not all(device.kind == "cuda" for device in devices):
-        return "it connects only NVIDIA GPUs, but CPU devices were chosen"
+        return "it connects only GPUs, but CPU devices were chosen"
     if platform.name != "linux":
         return "PyTorch has it under Linux only"
     if not platform.has_nccl:
-        return "this PyTorch was built without CUDA"
+        return "this PyTorch was built without CUDA and ROCm"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""CUDA build of PyTorch for this machine's GPUs, as a command for pip. Nothing is installed here."""
+"""CUDA or ROCm build of PyTorch for this machine's GPUs, as a command for pip. Nothing is installed here."""
 
 from __future__ import annotations
 
@@ -16,12 +16,15 @@ GOOD_TORCH: Final = "2.13.0"
 
 
 def cuda_tag(driver: str | None, devices: Iterable[Device]) -> str:
-    """``cu130`` or ``cu126``: `torch_builds.choose_build` says which and why.
+    """``cu130`` or ``cu126``: `torch_builds.choose_build` says which and why; ``rocm7.2`` for AMD's GPUs alone.
 
     Args:
         driver: The NVIDIA driver's version; None where it is not known.
         devices: The GPUs that are to train.
     """
+    devices = list(devices)
+    if devices and all(device.is_amd for device in devices):
+        return torch_builds.ROCM_TAG
     return torch_builds.cuda_tag(driver_of(driver, devices))
 
 
@@ -38,7 +41,7 @@ def driver_of(driver: str | None, devices: Iterable[Device]) -> NvidiaDriver:
 
 
 def cuda_torch_offer(driver: str | None, devices: Iterable[Device]) -> Offer:
-    """The command that puts a CUDA build in the place of this interpreter's torch.
+    """The command that puts a build for these GPUs in the place of this interpreter's torch.
 
     The build's local version (``2.13.0+cu130``) is named, so that pip replaces a CPU build of the same number and
     leaves everything else as it is. pip unpacks the new build before it removes the old one.

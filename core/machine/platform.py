@@ -31,11 +31,12 @@ class Platform:
     Attributes:
         name: Which operating system.
         torch_version: As ``torch.__version__``; None when torch is not installed.
-        cuda_build: The CUDA version torch was built for ("12.8"); None for a CPU build.
+        cuda_build: The CUDA version torch was built for ("12.8"); None for other builds.
         physical_cores: Processor cores, hyper-threads not counted.
         deepspeed_version: DeepSpeed's version where ranks can train with it; None where they cannot.
         commit_free: Bytes that Windows could still promise to programs when this was made; None on other systems.
         cxx: The C++ compiler that torch.compile would call; None where there is none.
+        rocm_build: The ROCm version torch was built for ("7.2.26015-fc0010cf6a"); None for other builds.
     """
 
     name: PlatformName
@@ -45,25 +46,40 @@ class Platform:
     deepspeed_version: str | None = None
     commit_free: int | None = None
     cxx: str | None = None
+    rocm_build: str | None = None
 
     @property
     def is_cpu_only(self) -> bool:
         """This torch is a CPU build: it cannot train on a GPU. False where there is no torch to judge by."""
-        return self.torch_version is not None and self.cuda_build is None
+        return self.torch_version is not None and self.cuda_build is None and self.rocm_build is None
 
     @property
     def has_nccl(self) -> bool:
-        """NCCL is part of torch's CUDA builds for Linux, and of no other."""
-        return self.name == "linux" and self.cuda_build is not None
+        """NCCL is part of torch's CUDA builds for Linux, and RCCL, by NCCL's name, of its ROCm builds."""
+        return self.name == "linux" and (self.cuda_build is not None or self.rocm_build is not None)
+
+    @property
+    def gpu_build(self) -> str | None:
+        """What GPUs this torch is built for: "13.0" (CUDA), "rocm7.2"; None for a CPU build, empty without torch."""
+        if self.rocm_build is not None:
+            return f"rocm{'.'.join(self.rocm_build.split('.')[:2])}"
+        return "" if self.torch_version is None else self.cuda_build
+
+    @property
+    def build(self) -> str:
+        """What this torch is built for, as text: "CUDA 13.0", "ROCm 7.2", "the CPU only"."""
+        if self.rocm_build is not None:
+            return f"ROCm {'.'.join(self.rocm_build.split('.')[:2])}"
+        return "the CPU only" if self.cuda_build is None else f"CUDA {self.cuda_build}"
 
 
 def this_platform() -> Platform:
     """The machine and the Python environment that ranks run in."""
     name: PlatformName = "windows" if sys.platform == "win32" else "macos" if sys.platform == "darwin" else "linux"
-    version, cuda = _torch_build()
+    version, cuda, rocm = _torch_build()
     memory = windows_memory()
     commit_free = None if memory is None else memory.commit_free
-    return Platform(name, version, cuda, physical_cores(), deepspeed_version(), commit_free, _cxx())
+    return Platform(name, version, cuda, physical_cores(), deepspeed_version(), commit_free, _cxx(), rocm)
 
 
 def _cxx() -> str | None:
@@ -131,20 +147,20 @@ if sys.platform == "win32":
         return Path(buffer.value if 0 < length < len(buffer) else folder)
 
 
-def _torch_build() -> tuple[str | None, str | None]:
-    """Version and CUDA version as torch's own `version.py` gives them."""
+def _torch_build() -> tuple[str | None, str | None, str | None]:
+    """Version, CUDA version and ROCm version as torch's own `version.py` gives them."""
     python = training_python()
     version = installed_version("torch", python)
     if version is None:
-        return None, None
+        return None, None, None
     spec = python.find_module("torch")
     if spec is None or spec.origin is None:
-        return None, None
+        return None, None, None
     try:
         text = read_utf8(Path(spec.origin).with_name("version.py"))
     except (OSError, UnicodeDecodeError):
-        return version, None
+        return version, None, None
     # Not by ast: the window asks in a thread, and two parses at a time are a SystemError in CPython 3.11
     # (github.com/python/cpython/issues/106905).
     values = {name: value for name, _, value in _TEXT_CONSTANT.findall(text)}
-    return values.get("__version__", version), values.get("cuda")
+    return values.get("__version__", version), values.get("cuda"), values.get("hip")

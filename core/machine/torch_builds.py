@@ -23,6 +23,10 @@ from core.no_window import NO_WINDOW
 
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 ENV_TORCH_INDEX: Final = "RANKDECK_TORCH_INDEX"
+ROCM_TAG: Final = "rocm7.2"
+"""torch 2.13's build for AMD GPUs, for Linux: https://github.com/pytorch/pytorch/releases/tag/v2.13.0"""
+ROCM_CARD_BYTES: Final = 4 << 30
+"""Less is the share of main memory that a processor's own graphics has, which ROCm is not for."""
 CUDA_13_DRIVER: Final = 580
 CUDA_12_DRIVER: Final = {"win32": 528}
 """Every CUDA 12 runs on the driver of the first: https://docs.nvidia.com/deploy/cuda-compatibility/"""
@@ -79,7 +83,7 @@ class BuildChoice:
     """A build of PyTorch, and why that one.
 
     Attributes:
-        tag: "cpu", "cu126" or "cu130".
+        tag: "cpu", "cu126", "cu130" or "rocm7.2".
         reason: One sentence.
         advice: One sentence on what would be better; empty where this is the best.
     """
@@ -95,7 +99,9 @@ class BuildChoice:
 
 
 def build_name(tag: str) -> str:
-    """ "CUDA 13.0" of "cu130"; "the CPU" of "cpu"."""
+    """ "CUDA 13.0" of "cu130"; "ROCm 7.2" of "rocm7.2"; "the CPU" of "cpu"."""
+    if tag.startswith("rocm"):
+        return f"ROCm {tag.removeprefix('rocm')}"
     return f"CUDA {tag[2:-1]}.{tag[-1]}" if tag.startswith("cu") else "the CPU"
 
 
@@ -106,6 +112,24 @@ def has_nvidia_driver(system: str) -> bool:
         return Path(system_root, "System32", "nvcuda.dll").is_file()
     signs = ("/proc/driver/nvidia/version", "/dev/nvidiactl", "/usr/lib/wsl/lib/libcuda.so.1")
     return any(Path(sign).exists() for sign in signs)
+
+
+def has_amd_card(system: str, cards: Path = Path("/sys/class/drm")) -> bool:
+    """Whether Linux lists an AMD card with memory of its own, judged by files only.
+
+    Args:
+        system: `sys.platform`.
+        cards: Where the kernel lists graphics cards.
+    """
+    if system != "linux":
+        return False
+    for memory in cards.glob("card*/device/mem_info_vram_total"):  # amdgpu's own file
+        try:
+            if int(memory.read_text(encoding="utf-8")) >= ROCM_CARD_BYTES:
+                return True
+        except (OSError, ValueError):
+            continue
+    return False
 
 
 def read_driver() -> NvidiaDriver:
@@ -132,14 +156,19 @@ def parse_driver(answer: str) -> NvidiaDriver:
     return NvidiaDriver(min(majors, default=None), cards)
 
 
-def choose_build(driver: NvidiaDriver | None, system: str = sys.platform) -> BuildChoice:
+def choose_build(
+    driver: NvidiaDriver | None, system: str = sys.platform, *, has_amd: bool | None = None
+) -> BuildChoice:
     """The build for this driver and these cards.
 
     Args:
         driver: The NVIDIA driver; None where there is none.
         system: `sys.platform`.
+        has_amd: There is an AMD card; None: it is looked up.
     """
     if driver is None:
+        if has_amd if has_amd is not None else has_amd_card(system):
+            return BuildChoice(ROCM_TAG, "There is an AMD GPU and no NVIDIA driver.")
         return BuildChoice("cpu", "No NVIDIA driver was found.")
     oldest_driver = CUDA_12_DRIVER.get(system, _CUDA_12_DRIVER)
     if driver.major is not None and driver.major < oldest_driver:
@@ -203,7 +232,7 @@ def torch_sources(system: str, version: str, tag: str, index: str | None = None)
     Args:
         system: `sys.platform`.
         version: The pinned version, ``2.13.0``.
-        tag: The build, "cpu" or "cu126".
+        tag: The build: "cpu", "cu126", "rocm7.2".
         index: A package index that the person named (`ENV_TORCH_INDEX`); it is then the only one asked.
     """
     plain = f"torch=={version}"
@@ -215,8 +244,10 @@ def torch_sources(system: str, version: str, tag: str, index: str | None = None)
             TorchSource(f"{plain}+{tag}", None, build),
             TorchSource(f"{plain}+{tag}", f"{PYTORCH_INDEX}/{tag}", f"{build} from PyTorch's own index"),
         )
-        # PyPI's Windows build has no CUDA: taking it here would silently train on the CPU.
-        return tagged if system == "win32" else (*tagged, TorchSource(plain, None, f"torch {version}"))
+        # PyPI's Windows build has no CUDA, and none of PyPI's has ROCm: such a one would silently train on the CPU.
+        return (
+            tagged if system == "win32" or tag == ROCM_TAG else (*tagged, TorchSource(plain, None, f"torch {version}"))
+        )
     if system != "linux":
         return (TorchSource(plain, None, f"torch {version}"),)
     return (

@@ -22,7 +22,7 @@ from core.machine.devices.defaults import default_devices, in_use_by, reasons_ag
 
 LOOKING: Final = "Looking for devices…"
 OWN_INTERPRETER: Final = "Only a script with its own Python interpreter can train on it."
-NO_CUDA: Final = "This PyTorch is built for the CPU only. Training on a GPU needs its CUDA build."
+NO_CUDA: Final = "This PyTorch is built for the CPU only. Training on a GPU needs its CUDA build (AMD: ROCm)."
 NONE_FREE: Final = "No GPU is free. Select one all the same, or train on CPU devices."
 
 Row = DeviceRow | CpuSlot

@@ -42,7 +42,7 @@ def default_devices(
     Args:
         devices: All of the machine.
         samples: Their newest readings by UUID; a device without one counts as free.
-        cuda_build: The CUDA version of this PyTorch; None for a CPU build.
+        cuda_build: The CUDA version of this PyTorch, or "rocm7.2" (`Platform.gpu_build`); None for a CPU build.
     """
     usable = usable_gpus(devices, samples, cuda_build)
     if not usable:
@@ -88,8 +88,9 @@ def usable_gpus(devices: Sequence[Device], samples: Mapping[str, DeviceSample], 
 
 def needed_build(device: Device, cuda_build: str | None) -> str:
     """Which build of PyTorch a GPU needs, where this one cannot use it; else empty."""
-    if cuda_build is None:
-        return "needs a CUDA build of PyTorch"
+    is_rocm = cuda_build is not None and cuda_build.startswith("rocm")
+    if cuda_build is None or (cuda_build and device.is_amd is not is_rocm):
+        return f"needs a {'ROCm' if device.is_amd else 'CUDA'} build of PyTorch"
     built_for = _version(cuda_build)
     if device.compute_capability is None or built_for is None:
         return ""

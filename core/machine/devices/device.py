@@ -19,10 +19,10 @@ class Device:
     """Something a rank can train on. Chosen, stored and passed on by `uuid`, which no reordering changes.
 
     Attributes:
-        uuid: ``GPU-…`` as the NVIDIA driver gives it, or ``cpu:0``, ``cpu:1`` … for slots of the processor.
-        kind: ``cuda`` or ``cpu``.
+        uuid: ``GPU-…`` as its driver gives it, or ``cpu:0``, ``cpu:1`` … for slots of the processor.
+        kind: ``cuda``, as torch names AMD's GPUs too, or ``cpu``.
         index: Its place in the driver's order (that of the PCI bus), or among the GPUs that `CUDA_VISIBLE_DEVICES`
-            leaves visible, as torch counts them; or the CPU device's number.
+            leaves visible, as torch counts them; AMD's are counted after NVIDIA's. Or the CPU device's number.
         name: As the maker calls it.
         memory_bytes: Its own memory, or the machine's for a CPU device; None when the driver does not say.
         compute_capability: What its processors can do, as NVIDIA counts it: (8, 9) for an RTX 4090; None for a CPU
@@ -31,6 +31,9 @@ class Device:
             on a hidden GPU.
         counts_energy: Its driver counts the energy that it uses.
         is_unclear: It is hidden because it is not known which GPU a number in that variable means.
+        is_amd: It is AMD's: a ROCm build of torch trains on it, and no other.
+        architecture: What ROCm compiles for it: "gfx1100"; empty for other makers, or when the driver does not say.
+        rocm_index: Its place in ROCm's own list, by which it is named where it has no UUID; None for other makers.
     """
 
     uuid: str
@@ -42,6 +45,9 @@ class Device:
     hidden_by: str = ""
     is_unclear: bool = False
     counts_energy: bool = False
+    is_amd: bool = False
+    architecture: str = ""
+    rocm_index: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,8 @@ from core.machine.devices.cpu import HostReader, cpu_slots
 from core.machine.devices.device import Device, DeviceSample, HostSample
 from core.machine.devices.driver_thread import DriverThread
 from core.machine.devices.gpu_counters import GpuCounters, ProcessUse, with_use
-from core.machine.devices.nvml import Found, GpuReader, find_gpus, why_no_gpu
+from core.machine.devices.gpu_driver import GpuDriver
+from core.machine.devices.gpu_list import GpuList, drivers_here
 from core.machine.devices.pdh import ProcessGpuUse
 from core.machine.process_reading import descendants
 
@@ -28,11 +29,11 @@ PATIENCE: Final = 4.0
 class _Gpu:
     """One GPU and the thread that reads it."""
 
-    def __init__(self, device: Device, hang_s: float, with_processes: bool) -> None:
+    def __init__(self, device: Device, driver: GpuDriver, hang_s: float, with_processes: bool) -> None:
         self.device = device
         self._hang_s = hang_s
-        self.reader = GpuReader(device, with_processes=with_processes)
-        self.thread: DriverThread[DeviceSample] = DriverThread(f"rankdeck-nvml-{device.index}", self.reader.read)
+        self.reader = driver.reader(device, with_processes)
+        self.thread: DriverThread[DeviceSample] = DriverThread(f"rankdeck-gpu-{device.index}", self.reader.read)
 
     def sample(self, ticket: int, deadline: float) -> DeviceSample:
         thread, uuid = self.thread, self.device.uuid
@@ -52,7 +53,7 @@ class _Gpu:
 class DeviceMonitor:
     """Devices of this machine and their figures.
 
-    NVML is called only in threads of its own, one for the list and one for each GPU, because a driver in trouble
+    Drivers are called only in threads of their own, one for each list and one for each GPU, because a driver in trouble
     may answer late or never: such a GPU says so in its sample and the others go on. Any thread may call; a GUI calls
     from a thread of its own all the same, since a call may take up to its time limit.
 
@@ -83,17 +84,15 @@ class DeviceMonitor:
         self._members: tuple[float, dict[str, tuple[int, ...]]] = (float("-inf"), {})
         self._cpu_too = cpu_too
         self._with_processes = with_processes
-        self._first_look_limit_s = first_look_limit_s
         self._hang_s = hang_s
         self._sample_limit_s = sample_limit_s
         self._lock = threading.RLock()
         self._host = HostReader()
         self._slots: list[Device] | None = None
-        self._gpus: list[_Gpu] | None = None
+        self._gpus: list[_Gpu] = []
+        self._answers = 0
         self._closed = False
-        self._look: DriverThread[Found] = DriverThread("rankdeck-nvml-list", find_gpus)
-        self._look_ticket = self._look.ask()
-        self._first_look_deadline = time.monotonic() + first_look_limit_s
+        self._list = GpuList(drivers_here(), first_look_limit_s)
 
     def __enter__(self) -> DeviceMonitor:
         return self
@@ -104,7 +103,7 @@ class DeviceMonitor:
     def devices(self) -> list[Device]:
         """The GPUs, or CPU devices where there is none (`problem` says why); then GPUs that are hidden."""
         gpus = [gpu.device for gpu in self._known_gpus() or []]
-        return gpus + self._listed_slots(gpus) + self._found(hidden=True)
+        return gpus + self._listed_slots(gpus) + [device for device, _ in self._list.gpus(hidden=True)]
 
     def cpu_slots(self) -> list[Device]:
         """Slots of the processor; they can be trained on beside GPUs too, when asked for by name."""
@@ -112,11 +111,6 @@ class DeviceMonitor:
             if self._slots is None:
                 self._slots = cpu_slots()
             return list(self._slots)
-
-    def _found(self, *, hidden: bool) -> list[Device]:
-        """GPUs of the last look that did not fail."""
-        found = None if self._look.failure is not None else self._look.latest
-        return [] if found is None else [device for device in found.devices if bool(device.hidden_by) == hidden]
 
     def _listed_slots(self, gpus: Sequence[object]) -> list[Device]:
         return [] if gpus and not self._cpu_too else self.cpu_slots()
@@ -159,42 +153,34 @@ class DeviceMonitor:
     @property
     def problem(self) -> str | None:
         """Why there is no GPU, or fewer than expected, in a sentence; None when all is well."""
-        if self._known_gpus() is None:
-            return "The NVIDIA driver has not answered yet. Its GPUs appear when it does."
-        if self._look.failure is not None:
-            return why_no_gpu(self._look.failure)
-        found = self._look.latest
-        if found is None:
-            return None
-        if not found.devices and not found.problems:
-            return "The NVIDIA driver works and finds no GPU."
-        return " ".join(found.problems) or None
+        self._known_gpus()
+        return self._list.problem
 
     @property
     def driver(self) -> str | None:
         """The NVIDIA driver's version; None without one."""
         self._known_gpus()
-        return self._look.latest.driver if self._look.latest is not None else None
+        return self._list.driver("NVIDIA")
+
+    @property
+    def amd_driver(self) -> str | None:
+        """The AMD driver's version; None without one."""
+        self._known_gpus()
+        return self._list.driver("AMD")
 
     def look_again(self) -> None:
         """Lists the GPUs again (one was plugged in, a driver was started); `devices` changes when it is done."""
         with self._lock:
             if self._known_gpus() is None:
                 return
-            self._look_ticket = self._look.ask()
-            self._first_look_deadline = time.monotonic() + self._first_look_limit_s
-            self._look.wait(self._look_ticket, self._first_look_deadline)
-            before = {gpu.device.uuid: gpu for gpu in self._gpus or []}
-            now = self._found(hidden=False)
-            self._gpus = [before.get(device.uuid) or self._gpu(device) for device in now]
-            for uuid in before.keys() - {device.uuid for device in now}:
-                before[uuid].thread.close(time.monotonic())
+            self._list.ask()
+            self._take_list(self._list.answers())
 
     def close(self, limit_s: float = 2.0) -> None:
         """Ends the threads; one that hangs in the driver is not waited for: it ends with the process."""
         with self._lock:
             self._closed = True
-            threads: list[DriverThread[Any]] = [self._look, *(gpu.thread for gpu in self._gpus or [])]
+            threads: list[DriverThread[Any]] = [*self._list.threads, *(gpu.thread for gpu in self._gpus)]
             if self._use is not None:
                 threads.append(self._use)
             for thread in threads:
@@ -204,12 +190,23 @@ class DeviceMonitor:
                 thread.close(time.monotonic() if thread.silent_for_s >= self._hang_s else deadline)
 
     def _known_gpus(self) -> list[_Gpu] | None:
-        """The GPUs; None while the driver has not answered yet."""
+        """The GPUs; None while no driver has answered yet."""
         with self._lock:
-            if self._gpus is None and self._look.wait(self._look_ticket, self._first_look_deadline):
-                found = [] if self._closed else self._found(hidden=False)
-                self._gpus = [self._gpu(device) for device in found]
-            return self._gpus
+            answers = self._list.answers()
+            if answers > self._answers:
+                self._take_list(answers)
+            return self._gpus if self._answers else None
 
-    def _gpu(self, device: Device) -> _Gpu:
-        return _Gpu(device, self._hang_s, self._with_processes)
+    def _take_list(self, answers: int) -> None:
+        """Starts to read GPUs that are new in the list, and ends with those that are gone from it."""
+        before = {gpu.device.uuid: gpu for gpu in self._gpus}
+        now = [] if self._closed else self._list.gpus(hidden=False)
+        self._gpus = [before.get(device.uuid) or self._gpu(device, driver) for device, driver in now]
+        for gpu, (device, _) in zip(self._gpus, now, strict=True):
+            gpu.device = device  # it is counted otherwise once a driver before its own has answered
+        self._answers = max(answers, self._answers)
+        for uuid in before.keys() - {device.uuid for device, _ in now}:
+            before[uuid].thread.close(time.monotonic())
+
+    def _gpu(self, device: Device, driver: GpuDriver) -> _Gpu:
+        return _Gpu(device, driver, self._hang_s, self._with_processes)

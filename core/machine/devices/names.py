@@ -9,7 +9,7 @@ from typing import Final
 from core.machine.devices.device import Device
 
 SEPARATOR: Final = " · "
-_MAKERS: Final = ("NVIDIA ", "GeForce ")
+_MAKERS: Final = ("NVIDIA ", "GeForce ", "AMD ", "Radeon ")
 _UUID_LETTERS: Final = 12
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final
 
 import pynvml
 
 from core.machine.devices.device import POWER_CAP, Device, DeviceProcess, DeviceSample
+from core.machine.devices.gpu_driver import Found, GpuDriver
 from core.machine.devices.gpu_processes import ProcessNames
 from core.machine.devices.visible import visible_gpus
 
@@ -50,21 +50,6 @@ _SHORT_OF_GPU: Final = {
     "NVMLError_NoPermission": "You don't have permission to use the NVIDIA driver.",
     "NVMLError_FunctionNotFound": "The NVIDIA driver is too old to be asked for its GPUs.",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """What one look at the driver finds.
-
-    Attributes:
-        devices: Its GPUs: in the order of the PCI bus, or as `CUDA_VISIBLE_DEVICES` orders them, hidden ones last.
-        problems: GPUs that are there and cannot be used, as text.
-        driver: The driver's version; None when it does not say.
-    """
-
-    devices: tuple[Device, ...]
-    problems: tuple[str, ...]
-    driver: str | None
 
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:
@@ -129,7 +114,7 @@ def _mig_device(uuid: str) -> Device | None:
     return _device(handle, uuid, 0, "MIG device")
 
 
-class GpuReader:
+class NvmlReader:
     """Reads one GPU. Used by one thread.
 
     Args:
@@ -294,3 +279,12 @@ def _no_figures(why: str) -> str:
 
 def _error_text(error: BaseException) -> str:
     return _GONE.get(type(error).__name__) or str(error) or type(error).__name__
+
+
+NVIDIA: Final = GpuDriver(
+    "NVIDIA",
+    find_gpus,
+    lambda device, with_processes: NvmlReader(device, with_processes=with_processes),
+    why_no_gpu,
+    lambda error: type(error).__name__ == "NVMLError_LibraryNotFound",
+)

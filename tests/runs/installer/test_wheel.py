@@ -54,5 +54,5 @@ def test_the_documentation_comes_with_the_wheel(installed: Path) -> None:
     text = "from rankdeck._internal.app.state.docs_pages import DOCS, list_pages; print(DOCS, len(list_pages()))"
     where, many = run(installed, "-c", text).rsplit(maxsplit=1)
     assert Path(where) == installed / "rankdeck" / "_internal" / "docs"
-    assert int(many) == len(list((ROOT / "docs").glob("*.md")))
+    assert int(many) == len([*(ROOT / "docs").glob("*.md"), *(ROOT / "docs" / "guides").glob("*.md")])
     assert (Path(where) / "../resources/screenshots/zero.png").is_file(), "a picture that a page shows"

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from core.environments.pip_report import Wheel
-from core.environments.plan import Plan
+from core.environments.plan import Plan, options_beside
 from core.environments.wheel_sizes import WheelSize
 
 pytestmark = pytest.mark.windows
@@ -40,3 +43,10 @@ def plan(*sizes: WheelSize, python: int = 0) -> Plan:
 )
 def test_the_sizes_as_text(made: Plan, text: str) -> None:
     assert made.text == text
+
+
+def test_a_rocm_build_has_its_triton_looked_for_where_it_is_itself() -> None:
+    rocm = replace(WHEEL, version="2.13.0+rocm7.2")
+    assert options_beside(rocm, None) == ["--extra-index-url", "https://download.pytorch.org/whl/rocm7.2"]
+    assert options_beside(rocm, Path("wheels")) == []  # a folder holds all of it
+    assert options_beside(replace(WHEEL, version="2.13.0+cu130"), None) == []

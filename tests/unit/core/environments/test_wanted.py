@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from core.environments.wanted import BUILDS, OFFERED, default_name, requirements, wanted_for
-from core.errors import UsageError
+from core.errors import PreflightError, UsageError
 from core.machine.packages import find_extras
-from core.machine.torch_builds import Card, NvidiaDriver
+from core.machine.torch_builds import ROCM_TAG, Card, NvidiaDriver, has_amd_card
 
 pytestmark = pytest.mark.windows
 ADA = NvidiaDriver(580, (Card("NVIDIA L4", (8, 9)),))
@@ -36,6 +36,10 @@ def test_it_holds_what_ranks_need_and_the_extras() -> None:
 
 @pytest.mark.parametrize("build", BUILDS)
 def test_the_build_is_the_one_that_was_asked_for(build: str) -> None:
+    if build == ROCM_TAG and sys.platform != "linux":
+        with pytest.raises(PreflightError, match="for Linux only"):
+            wanted_for(Path("x"), build, [], ADA, None, None)
+        return
     sources = wanted_for(Path("x"), build, [], ADA, None, None).torch
     tag = {"auto": "cu130"}.get(build, build)
     if build == "cpu" and sys.platform == "win32":
@@ -43,7 +47,7 @@ def test_the_build_is_the_one_that_was_asked_for(build: str) -> None:
     else:
         assert sources[0].requirement == f"torch==2.13.0+{tag}"
     assert default_name(build, ADA) == f"torch-2.13.0-{tag}"
-    assert default_name("auto", None) == "torch-2.13.0-cpu"
+    assert default_name("auto", None) == f"torch-2.13.0-{ROCM_TAG if has_amd_card(sys.platform) else 'cpu'}"
 
 
 def test_an_extra_that_does_not_exist_is_named() -> None:

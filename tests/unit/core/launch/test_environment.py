@@ -8,7 +8,8 @@ import pytest
 
 from core.config import RunConfig
 from core.config.distributed import DistributedConfig
-from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
+from core.launch.environment import CARDS as CARDS_VARIABLES
+from core.launch.environment import REMOVED, cards_by_uuid, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 
@@ -116,3 +117,44 @@ def test_what_another_launcher_left_is_removed_and_nothing_of_ours() -> None:
 
     assert all(map(removed, ("TORCHELASTIC_RUN_ID", "ROLE_RANK", "KUBERNETES_PORT", "DOCKER_HOST", "MASTER_PORT")))
     assert not any(map(removed, ("PATH", "CUDA_VISIBLE_DEVICES", "NCCL_DEBUG", "HF_TOKEN", "RANK")))
+
+
+RADEON = Device("GPU-a1b2c3d4e5f60718", "cuda", 0, "Radeon", is_amd=True, rocm_index=0)
+UNNAMED = Device("AMD-0000:0a:00.0", "cuda", 1, "Radeon", is_amd=True, rocm_index=1)
+ROCM = Platform("linux", "2.13.0+rocm7.2", None, 6, rocm_build="7.2.26015")
+
+
+@pytest.mark.parametrize(("device", "named"), [(RADEON, RADEON.uuid), (UNNAMED, "1")])
+def test_a_rank_on_an_amd_card_sees_that_card_alone(device: Device, named: str) -> None:
+    env = of_rank(DistributedConfig(), [device], ROCM)
+    # ROCm's runtime leaves one card; HIP, by either of its names, then counts from 0.
+    assert [env[name] for name in CARDS_VARIABLES] == ["0", "0", named]
+    defaults = defaults_of_rank(RunConfig(), device, ROCM, own_program=True)
+    assert defaults.keys() >= {"HSA_NO_SCRATCH_RECLAIM", "HSA_ENABLE_SDMA", "HSA_FORCE_FINE_GRAIN_PCIE"}
+    assert not any(name.startswith("HSA_") for name in defaults_of_rank(RunConfig(), CARDS[0], LINUX, own_program=True))
+
+
+def test_a_script_for_torchrun_sees_all_amd_cards_of_the_run() -> None:
+    env = of_script(place(1), [RADEON, UNNAMED], ROCM, together=True)
+    assert [env[name] for name in CARDS_VARIABLES] == ["0,1", "0,1", f"{RADEON.uuid},1"]
+
+
+def test_a_cpu_rank_of_a_rocm_build_sees_no_card() -> None:
+    env = of_rank(DistributedConfig(), [CPU], ROCM)
+    assert (env["CUDA_VISIBLE_DEVICES"], env["ROCR_VISIBLE_DEVICES"]) == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("uuids", "variables"),
+    [
+        ([], {}),
+        (
+            ["GPU-40904090-2222-4bbb-8bbb-0000000000b2"],
+            {"CUDA_VISIBLE_DEVICES": "GPU-40904090-2222-4bbb-8bbb-0000000000b2"},
+        ),
+        ([RADEON.uuid], {"ROCR_VISIBLE_DEVICES": RADEON.uuid, "HIP_VISIBLE_DEVICES": "0", "CUDA_VISIBLE_DEVICES": "0"}),
+        ([RADEON.uuid, UNNAMED.uuid], {}),
+    ],
+)
+def test_launch_files_show_the_cards_of_the_run(uuids: list[str], variables: dict[str, str]) -> None:
+    assert cards_by_uuid(uuids) == variables

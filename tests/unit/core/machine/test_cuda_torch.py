@@ -32,6 +32,13 @@ def test_the_build_fits_driver_and_card(driver: str | None, capability: tuple[in
     assert cuda_tag(driver, [card(capability)]) == tag
 
 
+def test_amd_cards_get_the_rocm_build() -> None:
+    radeon = Device("GPU-1", "cuda", 0, "Card", 2**34, is_amd=True)
+    assert cuda_tag(None, [radeon, radeon]) == "rocm7.2"
+    assert cuda_tag("581.57", [card((8, 9)), radeon]) == "cu130"
+    assert cuda_torch_offer(None, [radeon]).argv[-1] == f"{PYTORCH_INDEX}/rocm7.2"
+
+
 def test_the_offer_replaces_torch_alone() -> None:
     argv = cuda_torch_offer("580.65", [card((9, 0))]).argv
     assert argv[-3:] == ("torch==2.13.0+cu130", "--index-url", f"{PYTORCH_INDEX}/cu130")

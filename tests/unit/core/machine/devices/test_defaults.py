@@ -111,6 +111,20 @@ def test_a_card_needs_a_build_that_knows_it(
     assert needed_build(card(0, 8, capability=capability), cuda_build) == needed
 
 
+@pytest.mark.parametrize(
+    ("is_amd", "build", "needed"),
+    [
+        (True, "rocm7.2", ""),
+        (False, "rocm7.2", "needs a CUDA build of PyTorch"),
+        (True, "13.0", "needs a ROCm build of PyTorch"),
+        (True, None, "needs a ROCm build of PyTorch"),
+        (True, "", ""),
+    ],
+)
+def test_each_makers_cards_need_a_build_of_their_own(is_amd: bool, build: str | None, needed: str) -> None:
+    assert needed_build(replace(card(0, 8), is_amd=is_amd), build) == needed
+
+
 def test_a_desktop_does_not_make_a_card_busy() -> None:
     """Windows lists a desktop's programs as computing, and says of none what it holds."""
     desktop = tuple(DeviceProcess(pid, "explorer") for pid in (7, 8, 9))

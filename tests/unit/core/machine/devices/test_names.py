@@ -13,6 +13,7 @@ pytestmark = pytest.mark.windows
 def test_a_device_is_named_by_its_number_and_model() -> None:
     assert device_label(Device("cpu:1", "cpu", 1, "AMD EPYC")) == "CPU 1"
     assert device_label(Device("GPU-a", "cuda", 0, "NVIDIA GeForce RTX 4090")) == "GPU 0 · RTX 4090"
+    assert device_label(Device("GPU-c", "cuda", 2, "AMD Radeon RX 7900 XTX", is_amd=True)) == "GPU 2 · RX 7900 XTX"
     assert device_label(Device("GPU-b", "cuda", 1, "NVIDIA L40S", hidden_by="CUDA_VISIBLE_DEVICES=0")) == "L40S"
 
 

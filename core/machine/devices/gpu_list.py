@@ -1,0 +1,102 @@
+"""`GpuList`: the GPUs of all makers, each driver asked in a thread of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from core.machine.devices.amd import AMD, is_installed
+from core.machine.devices.device import Device
+from core.machine.devices.driver_thread import DriverThread
+from core.machine.devices.gpu_driver import Found, GpuDriver
+from core.machine.devices.nvml import NVIDIA
+
+_SLOW: Final = "The {maker} driver has not answered yet. Its GPUs appear when it does."
+
+
+def drivers_here() -> tuple[GpuDriver, ...]:
+    """NVIDIA's always, to say why it has no GPUs; AMD's where `amdsmi` is installed."""
+    return (NVIDIA, AMD) if is_installed() else (NVIDIA,)
+
+
+class _Look:
+    """One driver, and what it answered when it was last asked for its GPUs."""
+
+    def __init__(self, driver: GpuDriver) -> None:
+        self.driver = driver
+        self.thread: DriverThread[Found] = DriverThread(f"rankdeck-{driver.maker.lower()}-list", driver.find)
+        self._ticket = self.thread.ask()
+
+    def ask(self) -> None:
+        self._ticket = self.thread.ask()
+
+    def answered(self, deadline: float) -> bool:
+        return self.thread.wait(self._ticket, deadline)
+
+    @property
+    def found(self) -> Found | None:
+        return None if self.thread.failure is not None else self.thread.latest
+
+
+class GpuList:
+    """What drivers there are, and which GPUs they list.
+
+    Args:
+        drivers: Of all makers.
+        limit_s: Longest wait for an answer, after each `ask`.
+    """
+
+    def __init__(self, drivers: Sequence[GpuDriver], limit_s: float) -> None:
+        self._limit_s = limit_s
+        self._looks = [_Look(driver) for driver in drivers]
+        self._deadline = time.monotonic() + limit_s
+
+    def ask(self) -> None:
+        """Asks all drivers again."""
+        for look in self._looks:
+            look.ask()
+        self._deadline = time.monotonic() + self._limit_s
+
+    def answers(self) -> int:
+        """How many drivers have answered; waits for the others until the time limit."""
+        return sum(look.answered(self._deadline) for look in self._looks)
+
+    def gpus(self, *, hidden: bool) -> list[tuple[Device, GpuDriver]]:
+        """GPUs of the last looks that did not fail. Torch counts each maker's from 0; here one number is one GPU."""
+        listed: list[tuple[Device, GpuDriver]] = []
+        for look in self._looks:
+            found = look.found
+            before = len(listed)
+            for device in found.devices if found is not None else ():
+                if bool(device.hidden_by) == hidden:
+                    listed.append((replace(device, index=device.index + before), look.driver))
+        return listed
+
+    def driver(self, maker: str) -> str | None:
+        """The version of a maker's driver; None without one."""
+        found = next((look.thread.latest for look in self._looks if look.driver.maker == maker), None)
+        return None if found is None else found.driver
+
+    @property
+    def problem(self) -> str | None:
+        """Why there is no GPU, or fewer than expected, in sentences; None when all is well."""
+        has_gpus = any(look.found is not None and look.found.devices for look in self._looks)
+        return " ".join(filter(None, (self._problem_of(look, has_gpus) for look in self._looks))) or None
+
+    def _problem_of(self, look: _Look, has_gpus: bool) -> str:
+        maker, failure, found = look.driver.maker, look.thread.failure, look.thread.latest
+        if not look.answered(self._deadline):
+            return _SLOW.format(maker=maker)
+        if failure is not None:
+            is_other_maker = has_gpus and look.driver.is_absent(failure)
+            return "" if is_other_maker else look.driver.why_none(failure)
+        if found is None or found.problems or found.devices:
+            return "" if found is None else " ".join(found.problems)
+        return "" if has_gpus else f"The {maker} driver works and finds no GPU."
+
+    @property
+    def threads(self) -> list[DriverThread[Found]]:
+        """Those in which drivers are asked."""
+        return [look.thread for look in self._looks]

@@ -1,0 +1,207 @@
+"""AMD GPUs, answered for by a package `amdsmi` that has recorded values; on the command line and beside NVIDIA's."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+from core.errors import ConfigError, PreflightError
+from core.machine.devices import POWER_CAP
+from tests.helpers.amd_gpus import NEEDS_LINUX, amd_gpus, pretend_rocm_torch, recorded
+from tests.helpers.nvml_sim import NEEDS_SIMULATOR, REPOSITORY, pretend_cuda_torch, with_gpus
+
+pytestmark = [*NEEDS_LINUX]
+XTX, UNNAMED = "GPU-a1b2c3d4e5f60718", "AMD-0000:0a:00.0"
+
+_T = TypeVar("_T")
+
+WATCH = """
+import json, sys
+from core.machine.devices.monitor import DeviceMonitor
+with DeviceMonitor(with_processes=True, hang_s=0.3, sample_limit_s=5) as monitor:
+    devices = [device for device in monitor.devices() if device.kind == "cuda"]
+    samples = monitor.sample()
+    print(json.dumps({
+        "devices": [
+            [d.uuid, d.index, d.name, d.memory_bytes, d.architecture, d.counts_energy, d.is_amd] for d in devices
+        ],
+        "samples": [sample.as_dict() for sample in samples],
+        "processes": [[[p.pid, p.memory_bytes] for p in sample.processes] for sample in samples],
+        "problem": monitor.problem, "drivers": [monitor.driver, monitor.amd_driver],
+    }))
+"""
+
+
+def environment(folder: Path, answers: dict[str, Any], **more: str) -> dict[str, str]:
+    return {**amd_gpus(folder, answers), "ROCM_PATH": "", **more}
+
+
+def python(arguments: list[str], env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *arguments], cwd=REPOSITORY, env={**os.environ, **env}, capture_output=True, text=True,
+        timeout=60, check=False,
+    )  # fmt: skip
+
+
+def watch(folder: Path, answers: dict[str, Any], **more: str) -> dict[str, Any]:
+    done = python(["-c", WATCH], environment(folder, answers, **more))
+    assert done.returncode == 0, done.stdout + done.stderr
+    seen: dict[str, Any] = json.loads(done.stdout)
+    return seen
+
+
+def test_radeon_cards_with_every_figure_that_they_have(tmp_path: Path) -> None:
+    seen = watch(tmp_path, recorded("radeon"))
+    assert seen["devices"] == [
+        [XTX, 0, "AMD Radeon RX 7900 XTX", 24560 << 20, "gfx1100", False, True],
+        [UNNAMED, 1, "AMD Radeon RX 6700 XT", 12272 << 20, "gfx1031", False, True],  # ROCm gives it no UUID
+    ]
+    sample = seen["samples"][0]
+    del sample["ts"]
+    assert sample == {
+        "uuid": XTX,
+        "utilization_percent": 97.0,
+        "memory_used_bytes": 18350 << 20,
+        "memory_total_bytes": 24560 << 20,
+        "temperature_celsius": 61.0,
+        "power_w": 289.0,
+        "power_limit_w": 303.0,
+        "fan_percent": pytest.approx(34.9, abs=0.1),
+        "sm_clock_mhz": 2421.0,
+        "throttle_reasons": [],
+    }
+    assert seen["processes"] == [[[2, 16 << 30], [1, 8 << 30]], []]  # the largest first
+    assert (seen["problem"], seen["drivers"]) == (None, [None, "6.14.14"])
+
+
+def test_instinct_cards_count_energy_and_say_what_holds_them(tmp_path: Path) -> None:
+    seen = watch(tmp_path, recorded("instinct"))
+    # In HIP's order, which is not that of amdsmi.
+    assert [(uuid, index) for uuid, index, *_ in seen["devices"]] == [
+        ("GPU-8d3e6f7ab5c90001", 0), ("GPU-8d3e6f7ab5c90000", 1),
+    ]  # fmt: skip
+    sample = seen["samples"][0]
+    assert sample["energy_j"] == pytest.approx(6210483520312 * 15.259e-6)
+    assert sample["power_w"] == 698 and sample["power_limit_w"] == 750 and sample["temperature_celsius"] == 91
+    assert sample["throttle_reasons"] == ["hot: the driver lowers the clock", POWER_CAP]
+    assert "fan_percent" not in sample
+
+
+def test_an_older_rocm_names_cards_by_their_serial_numbers(tmp_path: Path) -> None:
+    answers = recorded("radeon")
+    answers["absent"] = ["amdsmi_get_gpu_enumeration_info", "amdsmi_get_violation_status"]
+    answers["gpus"][0]["amdsmi_get_gpu_metrics_info"]["indep_throttle_status"] = True
+    seen = watch(tmp_path, answers)
+    assert [device[0] for device in seen["devices"]] == [XTX, UNNAMED]
+    assert [len(sample["throttle_reasons"]) for sample in seen["samples"]] == [1, 0]
+
+
+def test_partitions_of_one_card_are_told_apart_by_their_place(tmp_path: Path) -> None:
+    answers = recorded("instinct")
+    answers["gpus"][1]["amdsmi_get_gpu_enumeration_info"]["hip_uuid"] = "GPU-8d3e6f7ab5c90000"
+    answers["gpus"][1]["amdsmi_get_gpu_vram_usage"]["vram_used"] = 7
+    seen = watch(tmp_path, answers)
+    assert [device[0] for device in seen["devices"]] == ["AMD-0000:26:00.0", "AMD-0000:05:00.0"]
+    assert [sample["memory_used_bytes"] >> 20 for sample in seen["samples"]] == [7, 182044]
+
+
+def test_a_card_that_is_gone_and_one_that_hangs_say_so(tmp_path: Path) -> None:
+    answers = recorded("radeon")
+    answers["gpus"][0]["amdsmi_get_gpu_vram_usage"] = {"error": 31}
+    answers["gpus"][1]["amdsmi_get_gpu_activity"] = {"hangs_s": 8}
+    first, second = _samples_of_trouble(tmp_path, answers)
+    assert first["error"] == "GPU is no longer present"
+    assert second["error"].startswith("has not answered for") and "(amdsmi_get_gpu_activity)" in second["error"]
+
+
+def _samples_of_trouble(folder: Path, answers: dict[str, Any]) -> list[dict[str, Any]]:
+    """Of cards that were well when they were listed."""
+    file = folder / "answers.json"
+    program = WATCH.replace("    samples = monitor.sample()", f"""
+    open({str(file)!r}, "w").write({json.dumps(answers)!r})
+    monitor.sample()
+    import time; time.sleep(0.5)
+    samples = monitor.sample()""").replace("sample_limit_s=5", "sample_limit_s=0.2")  # fmt: skip
+    done = python(["-c", program], environment(folder, recorded("radeon")))
+    assert done.returncode == 0, done.stdout + done.stderr
+    samples: list[dict[str, Any]] = json.loads(done.stdout)["samples"]
+    return samples
+
+
+@pytest.mark.parametrize("trouble", [{"init": {"error": 34}}, {"gpus": []}])
+def test_amdsmi_without_a_driver_or_a_card_changes_nothing(tmp_path: Path, trouble: dict[str, Any]) -> None:
+    seen = watch(tmp_path, recorded("radeon") | trouble)
+    assert seen["devices"] == [] and "AMD" not in (seen["problem"] or "").replace("The AMD driver works and finds", "")
+
+
+def test_without_its_library_amdsmi_is_not_imported(tmp_path: Path) -> None:
+    env = environment(tmp_path, recorded("radeon"))
+    (tmp_path / "amdsmi" / "libamd_smi.so").unlink()
+    (tmp_path / "amdsmi" / "__init__.py").write_text("print('Unable to find libamd_smi.so')\n", encoding="utf-8")
+    done = python(["-c", WATCH], env)
+    assert json.loads(done.stdout)["devices"] == []
+
+
+def rankdeck(folder: Path, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """A command on the Radeons, with a torch that looks like a ROCm build."""
+    env = environment(folder / "answers", recorded("radeon"), RANKDECK_HOME=str(folder / "home"), **more)
+    return python(["-m", "core", *words], env)
+
+
+@pytest.fixture
+def rocm(tmp_path: Path) -> Path:
+    (tmp_path / "answers").mkdir()
+    pretend_rocm_torch(tmp_path / "answers")
+    return tmp_path
+
+
+def test_devices_and_doctor_list_them(rocm: Path) -> None:
+    lines = rankdeck(rocm, "devices", HIP_VISIBLE_DEVICES="0").stdout.splitlines()
+    assert lines[1].startswith("cuda:0  AMD Radeon RX 7900 XTX") and lines[1].endswith(XTX)
+    assert lines[2].startswith("–       AMD Radeon RX 6700 XT")
+    report = rankdeck(rocm, "doctor", "--json", HSA_OVERRIDE_GFX_VERSION="10.3.0").stdout
+    found = {finding["id"]: finding for finding in json.loads(report)}
+    assert "for ROCm 7.2" in found["torch"]["text"]
+    assert "RX 6700 XT; driver 6.14.14 (amdgpu)" in found["gpus"]["text"]
+    assert (
+        "(gfx1100)" in found["cuda_build"]["text"] and "HSA_OVERRIDE_GFX_VERSION=10.3.0" in found["cuda_build"]["text"]
+    )
+
+
+def test_a_torch_for_cuda_is_refused_with_the_rocm_build(tmp_path: Path) -> None:
+    (tmp_path / "answers").mkdir()
+    pretend_cuda_torch(tmp_path / "answers")
+    done = rankdeck(tmp_path, "train", "--devices", XTX)
+    assert done.returncode == PreflightError.exit_code
+    assert "built for CUDA 13.0 and cannot train on AMD Radeon RX 7900 XTX" in done.stderr
+    assert "https://download.pytorch.org/whl/rocm7.2" in done.stderr
+    assert not (tmp_path / "home" / "runs").exists()
+
+
+def _simulated(test: _T) -> _T:
+    for mark in NEEDS_SIMULATOR:
+        test = mark(test)
+    return test
+
+
+@_simulated
+def test_beside_nvidias_all_are_listed_and_one_run_on_both_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "answers").mkdir()
+    pretend_cuda_torch(tmp_path / "answers")
+    env = environment(tmp_path / "answers", recorded("radeon"), RANKDECK_HOME=str(tmp_path / "home"))
+
+    def both(*words: str) -> subprocess.CompletedProcess[str]:
+        return with_gpus("two_workstation", ["-m", "core", *words], env=env)
+
+    listed = json.loads(both("devices", "--json").stdout)["devices"]
+    assert [(one["index"], one["is_amd"]) for one in listed] == [(0, False), (1, False), (2, True), (3, True)]
+    done = both("train", "--devices", "cuda:1,cuda:2")
+    assert done.returncode == ConfigError.exit_code
+    assert "GPUs of two makers" in done.stderr and "a run has one PyTorch" in done.stderr
+    assert not (tmp_path / "home" / "runs").exists()
