@@ -84,7 +84,12 @@ class Rank:
 
     @property
     def pid(self) -> int | None:
-        """The process that trains, or that started the program which does; a launcher may have another pid."""
+        """The process that trains, or that started the program which does; a launcher may have another pid.
+
+        None also for one on another machine: here that pid is nobody's, or another process's.
+        """
+        if self.child is not None and getattr(self.child, "is_remote", False):
+            return None
         hello = None if self.connection is None else self.connection.hello
         if hello is not None and hello.pid:
             return hello.pid
