@@ -36,6 +36,8 @@ from core.run_folder.store import RunStore
 LEAVE: Final = "leave"
 """Beside the file with the exit code: this machine is to leave the run, and is not about to start again."""
 _RESTART: Final = 1
+SETTLE_S: Final = 4.0
+"""Until agents know that another is dead (`core.launch.nodes.agent`). Earlier, they would wait for it, and fail."""
 _STOP_LIMIT_S: Final = 25.0
 """An agent gives its workers 30 s."""
 _STOP_POLL_S: Final = 0.25
@@ -76,6 +78,7 @@ class NodeRun(LaunchedRun):
             self.terminal.error(error)
             code = None
         if code is None:
+            time.sleep(SETTLE_S)
             return _RESTART
         result.write_text(str(code), encoding="utf-8")
         return 0
@@ -85,8 +88,7 @@ class NodeRun(LaunchedRun):
     def _here(self, parent: ProcessId) -> int | None:
         base, node_base = self.place.rank - self.place.local_rank, self.place.node_rank
         here = dataclasses.replace(self, place=self.place.replace(rank=self.place.local_rank))
-        # The agent's process stands for the job: it lives through all restarts, and no later job has the same.
-        named = self.place.replace(job=f"{self.place.job}:{parent.pid}:{parent.started:.2f}", restart_count=0)
+        named = self.place.replace(job=self.job.session, restart_count=0)
         meeting = Meeting(folder_of(named, parent))
         starter = RankStarter(meeting, here.place, parent)
         if here.place.rank > 0:

@@ -11,13 +11,14 @@ import contextlib
 import hashlib
 import os
 import platform
+import secrets
 import signal
 import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -38,12 +39,13 @@ from core.machine.devices.device import Device
 from core.machine.devices.visible import VARIABLE
 from core.machine.platform import this_platform
 from core.paths import PACKAGE_FOLDER, RUNS_VARIABLE
-from core.processes.posix import LAUNCHER
 from core.training_python import training_python
 
 _RETURN_S: Final = 20.0
 """A machine whose agent has ended looks so long for the host's before it gives up."""
 _POLL_S: Final = 0.5
+_AGENT_STARTS: Final = 5
+"""An agent ends by itself if another one dies just as all of them meet."""
 _SAY_EVERY_S: Final = 30.0
 _TERM_LIMIT_S: Final = 45.0
 _INTERRUPTED: Final = 130
@@ -75,6 +77,7 @@ def run_nodes(started: Started) -> int:
     nic, address = address_of(arguments.nic, addresses())
     is_host = resolve_host(job.host) == address
     job = job.replace(nic=nic, address=address, is_host=is_host, name=socket.gethostname())
+    job = job.replace(session=secrets.token_hex(8))
     node = Node(started, job)
     with counted_interrupts() as interrupts:
         return node.host(interrupts) if is_host else node.join(interrupts)
@@ -102,8 +105,16 @@ class Node:
             self._terminal.say(f"The key that they need is in {key_file()}.")
             if not self._wait(interrupts, lambda: (desk.is_complete, desk.missing())):
                 return _INTERRUPTED
-            code = self._agent(desk.job, interrupts)
-            return _INTERRUPTED if code is None else code
+            for _ in range(_AGENT_STARTS):
+                code = self._agent(desk.job, interrupts)
+                if code is not None:
+                    return code
+                self._terminal.warn("torchrun has ended before the run. It is started again.")
+            raise RankdeckError(
+                f"torchrun has ended before the run {_AGENT_STARTS} times.",
+                "Read what it has printed above, and resume the run.",
+                title="The agent has ended",
+            )
         finally:
             desk.close()
 
@@ -168,7 +179,7 @@ class Node:
             result = Path(folder) / "exit-code"
             python = str(training_python().executable)
             agent = agent_command(self._job, name, len(self._devices), python, without_own_flags(self._argv))
-            command = [*LAUNCHER, "exec", str(os.getpid()), *agent]  # so that it ends with this process
+            command = _ending_with_us(agent)
             env = {**os.environ, **self._job.replace(result=str(result)).to_env(), **self._environment()}
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, start_new_session=True) as process:
                 try:
@@ -177,15 +188,7 @@ class Node:
                     _end(process)
             with contextlib.suppress(OSError, ValueError):
                 return int(result.read_text(encoding="utf-8"))
-        if interrupts.count:
-            return _INTERRUPTED
-        if self._job.is_host:
-            raise RankdeckError(
-                f"torchrun has ended with exit code {process.returncode} before the run.",
-                "Read what it has printed above, and resume the run.",
-                title="The agent has ended",
-            )
-        return None
+        return _INTERRUPTED if interrupts.count else None
 
     def _follow(self, agent: subprocess.Popen[bytes], interrupts: Interrupts, leave: Path) -> None:
         handled = 0
@@ -219,6 +222,15 @@ class Node:
                 "nodes": f"{self._job.min_nodes}:{self._job.max_nodes}",
             },
         )
+
+
+def _ending_with_us(command: Sequence[str]) -> list[str]:
+    """The command, whose process the kernel ends with this one."""
+    if sys.platform != "win32":  # Windows was refused before
+        from core.processes.posix import LAUNCHER
+
+        return [*LAUNCHER, "exec", str(os.getpid()), *command]
+    return list(command)
 
 
 def _end(agent: subprocess.Popen[bytes]) -> None:

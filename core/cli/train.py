@@ -16,20 +16,21 @@ from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
 from core.cli.node_flags import check_nodes_arguments
 from core.cli.node_worker import NodeRun
+from core.cli.nodes import Started, run_nodes
 from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
 from core.config.distributed import DistributedConfig
 from core.config.layers import device_texts
-from core.config.mode import Mode
 from core.errors import DatasetError
 from core.launch.command_line import TrainRequest, request_from_arguments
-from core.launch.mode import choose_devices
+from core.launch.mode import usable_devices
 from core.launch.nodes.job import NodeJob
 from core.launch.preflight import Checked, check
 from core.launch.resolved import resolve
 from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import device_texts as texts_of
+from core.machine.devices.resolve import resolve_devices
 from core.machine.platform import this_platform
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
@@ -62,8 +63,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.nodes is not None:
         with DeviceMonitor() as monitor:
             config, _ = with_devices(request, monitor.devices(), monitor.cpu_slots(), this_platform())
-            run = resolve(config.replace(mode=Mode.AUTO), request.recipe, monitor.devices(), this_platform())
-        return _on_nodes(arguments, terminal, request.run_dir.parent if request.run_dir else runs_dir, run.devices)
+        return _on_nodes(arguments, terminal, request.run_dir.parent if request.run_dir else runs_dir, config.devices)
     store, checked = _start(request, runs_dir, arguments, terminal)
     if arguments.detach:
         terminal.data(store.dir.name)
@@ -146,10 +146,7 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
         return _launched(place, device, begin, arguments, terminal).run()
     if arguments.nodes is not None:
-        with DeviceMonitor() as monitor:
-            asked = device_texts(changes.get("devices", "auto"))
-            devices, _ = choose_devices(asked, Mode.AUTO, monitor.devices(), this_platform())
-        return _on_nodes(arguments, terminal, runs_dir, devices)
+        return _on_nodes(arguments, terminal, runs_dir, device_texts(changes.get("devices", "auto")))
     plan = _plan(changes, runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0
@@ -173,10 +170,13 @@ def _launched(
     return NodeRun(place, device, begin, terminal, arguments.json, job)
 
 
-def _on_nodes(arguments: argparse.Namespace, terminal: Terminal, shared: Path, devices: Sequence[Device]) -> int:
-    from core.cli.nodes import Started, run_nodes
-
-    return run_nodes(Started(arguments, terminal, shared, tuple(devices)))
+def _on_nodes(arguments: argparse.Namespace, terminal: Terminal, shared: Path, asked: Sequence[str]) -> int:
+    platform = this_platform()
+    with DeviceMonitor() as monitor:
+        usable, notes = usable_devices(monitor.devices(), platform)
+    for note in notes:
+        terminal.warn(note)
+    return run_nodes(Started(arguments, terminal, shared, tuple(resolve_devices(asked, usable))))
 
 
 def _plan(

@@ -271,7 +271,7 @@ class Connection(asyncio.Protocol):
 
 
 class Listener:
-    """Accepts ranks and clients on 127.0.0.1, at a port of the system's choice, and ranks of other machines if asked to.
+    """Accepts ranks and clients on 127.0.0.1, at a port of the system's choice, and ranks of other machines if asked.
 
     Args:
         run_id: Told to every peer that is welcomed.

@@ -35,6 +35,7 @@ class NodeJob:
         is_host: The run's host is on this machine.
         result: A file in which a worker leaves the command's exit code.
         name: What this machine is called.
+        session: Names this command, whose run all its workers continue.
     """
 
     min_nodes: Annotated[int, Limits(1, 65_536)]
@@ -46,6 +47,7 @@ class NodeJob:
     is_host: bool = False
     result: str = ""
     name: str = ""
+    session: str = ""
 
     @property
     def endpoint(self) -> str:
