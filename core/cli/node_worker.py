@@ -36,8 +36,6 @@ from core.run_folder.store import RunStore
 LEAVE: Final = "leave"
 """Beside the file with the exit code: this machine is to leave the run, and is not about to start again."""
 _RESTART: Final = 1
-SETTLE_S: Final = 4.0
-"""Until agents know that another is dead (`core.launch.nodes.agent`). Earlier, they would wait for it, and fail."""
 _STOP_LIMIT_S: Final = 25.0
 """An agent gives its workers 30 s."""
 _STOP_POLL_S: Final = 0.25
@@ -45,7 +43,7 @@ _STOP_POLL_S: Final = 0.25
 
 @dataclass(slots=True)
 class _Meeting:
-    """What a first process keeps while it leads.
+    """What a worker has learned of the meeting.
 
     Attributes:
         link: Lets workers of other machines take part.
@@ -78,7 +76,6 @@ class NodeRun(LaunchedRun):
             self.terminal.error(error)
             code = None
         if code is None:
-            time.sleep(SETTLE_S)
             return _RESTART
         result.write_text(str(code), encoding="utf-8")
         return 0

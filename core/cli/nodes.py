@@ -41,7 +41,7 @@ from core.machine.platform import this_platform
 from core.paths import PACKAGE_FOLDER, RUNS_VARIABLE
 from core.training_python import training_python
 
-_RETURN_S: Final = 20.0
+_RETURN_S: Final = 15.0
 """A machine whose agent has ended looks so long for the host's before it gives up."""
 _POLL_S: Final = 0.5
 _AGENT_STARTS: Final = 5
@@ -204,7 +204,10 @@ class Node:
         gpus = [device.uuid for device in self._devices if device.kind == "cuda"]
         path = os.pathsep.join(filter(None, [str(PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")]))
         chosen = {RUNS_VARIABLE: str(self._runs_dir), "PYTHONPATH": path, VARIABLE: ",".join(gpus)}
-        return {**chosen, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+        # With a store that agents share, torch 2.13's rank 0 tells its address in the first round only, so an agent
+        # that joins later waits for it in vain, and all of them fail.
+        own_store = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+        return {**chosen, **own_store, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "TORCH_CPP_LOG_LEVEL": "ERROR"}
 
     def _facts(self) -> NodeFacts:
         from core import __version__

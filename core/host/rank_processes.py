@@ -142,6 +142,7 @@ class LaunchedRank:
         self.number = number
         self.pid = pid
         self.is_remote = launcher.is_remote(rank)
+        self.was_lost = False
         self._process = None if self.is_remote else identify(pid)
         self._gone_at: float | None = None
         self._code: int | None = None
@@ -155,7 +156,8 @@ class LaunchedRank:
         if isinstance(code, int):
             self._code = code
         elif self.is_remote:
-            self._code = None if self._launcher.lives(self.rank) else _KILLED
+            self.was_lost = not self._launcher.lives(self.rank)
+            self._code = _KILLED if self.was_lost else None
         elif self._process is None or not is_alive(self._process):
             now = time.monotonic()
             self._gone_at = now if self._gone_at is None else self._gone_at

@@ -223,5 +223,7 @@ class Ranks:
         failure = self.failure(rank, now if rank.lost_at is None else min(rank.lost_at, now))
         failure.returncode = code
         failure.tail = last_lines(rank.command.log)
+        if getattr(rank.child, "was_lost", False):
+            failure.finding = "was lost, because its machine or the network to it is gone"
         if code == 0 and not failure.finding:
             failure.finding = "exited without reporting an error"
