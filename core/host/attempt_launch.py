@@ -93,7 +93,7 @@ async def prepare_launch(
     commands = plan_launch(run, site)
     services.listener.expect_ranks(number, run.world_size, token)
     environment = orjson.dumps(
-        describe_environment(context.machine, run, commands, context.monitor.driver, number, site.launch_method),
+        describe_environment(context.machine, run, commands, context.monitor.driver, number, site.launch_method, seats),
         option=orjson.OPT_INDENT_2,
     )
     await services.on_disk(write_atomic, services.store.environment, environment)

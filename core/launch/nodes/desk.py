@@ -232,13 +232,21 @@ class CheckIn:
 
     def __init__(self, channel: Channel, facts: NodeFacts) -> None:
         self._channel = channel
+        try:
+            self.job = self._check(facts)
+        except BaseException:
+            channel.close()
+            raise
+
+    def _check(self, facts: NodeFacts) -> str:
+        channel = self._channel
         value = {"name": facts.name, "values": dict(facts.values), "clock": time.time()}
         asked = _accepted(channel.ask({"facts": value}))
         folder, probe = Path(str(asked["folder"])), str(asked["probe"])
         seen = _read(folder / probe) if _appears(folder / probe) else ""
         with contextlib.suppress(OSError):
             (folder / f"{probe}-answer-{seen}").write_text("", encoding="utf-8")
-        self.job = str(_accepted(channel.ask({"seen": seen}))["job"])
+        return str(_accepted(channel.ask({"seen": seen}))["job"])
 
     def poll(self) -> tuple[bool, str]:
         """Whether the run starts, and who is missing; raises `ChannelError`."""

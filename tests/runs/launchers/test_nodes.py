@@ -131,7 +131,7 @@ def test_without_the_hosts_machine_the_others_end_and_the_run_can_be_resumed(
     assert "The machine with the run's host is missing" in nodes.jobs[1].output
     assert nodes.processes(1) == []
     run.behave(steps=run.steps(0)[-1] + 20)
-    assert main(["resume", str(run.run_dir), "--devices", "cpu:0"]) == 0
+    assert main(["resume", str(run.run_dir), "--devices", "cpu:0", "--yes"]) == 0
     assert run.end().state == FINISHED
     _check_continues(run)
 
