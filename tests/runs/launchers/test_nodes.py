@@ -102,7 +102,7 @@ def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run
     _wait_for_attempt(run, 4)
     assert run.store.state().world_size == 2
     _check_continues(run)
-    assert main(["stop", str(run.run_dir)]) == 0
+    assert nodes.run(0, "stop", str(run.run_dir)) == 0
     assert [nodes.jobs[0].end(), nodes.jobs[2].end()] == [0, 0], nodes.jobs[0].output
     assert run.end().state == "stopped"
 
