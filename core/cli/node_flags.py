@@ -7,6 +7,7 @@ import sys
 from typing import Final
 
 from core.errors import PreflightError, UsageError
+from core.recipes.manifest import Recipe
 
 WAIT_S: Final = 600.0
 """For the other machines, at the start."""
@@ -24,6 +25,19 @@ def add_nodes_flags(parser: argparse.ArgumentParser) -> None:
     nodes.add_argument(
         "--nodes-wait-s", metavar="S", type=float, help=f"How long to wait for them. Default: {WAIT_S:g}."
     )
+
+
+def check_recipe_on_nodes(recipe: Recipe) -> None:
+    """Refuses a user's own script, whose processes Rankdeck does not connect.
+
+    Raises:
+        UsageError: It is one.
+    """
+    if recipe.self_contained:
+        raise UsageError(
+            f"--nodes is given, but {recipe.title} cannot train on several machines.",
+            "Start the script with torchrun on each machine, or leave out --nodes.",
+        )
 
 
 def check_nodes_arguments(arguments: argparse.Namespace) -> None:

@@ -14,7 +14,7 @@ from core.cli.ending import exit_code, report_ending
 from core.cli.follow import Follower, StopLadder
 from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
-from core.cli.node_flags import check_nodes_arguments
+from core.cli.node_flags import check_nodes_arguments, check_recipe_on_nodes
 from core.cli.node_worker import NodeRun
 from core.cli.nodes import Started, run_nodes
 from core.cli.terminal import Terminal
@@ -61,6 +61,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
         return _launched(place, device, begin, arguments, terminal).run()
     if arguments.nodes is not None:
+        check_recipe_on_nodes(request.recipe)
         with DeviceMonitor() as monitor:
             config, _ = with_devices(request, monitor.devices(), monitor.cpu_slots(), this_platform())
         return _on_nodes(arguments, terminal, request.run_dir.parent if request.run_dir else runs_dir, config.devices)

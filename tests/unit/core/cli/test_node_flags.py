@@ -6,9 +6,10 @@ import sys
 
 import pytest
 
-from core.cli.node_flags import check_nodes_arguments
+from core.cli.node_flags import check_nodes_arguments, check_recipe_on_nodes
 from core.cli.parser import parse
 from core.errors import PreflightError, UsageError
+from core.recipes.catalog import get_recipe
 
 
 @pytest.mark.parametrize(
@@ -35,3 +36,9 @@ def test_it_cannot_be_detached() -> None:
     with pytest.raises(UsageError, match="--detach"):
         check_nodes_arguments(parse(["train", "--dataset-file", "x", "--nodes", "2", "--detach"]))
     check_nodes_arguments(parse(["train", "--dataset-file", "x", "--nodes", "2"]))
+
+
+def test_a_users_script_is_refused() -> None:
+    with pytest.raises(UsageError, match="torchrun on each machine|cannot train"):
+        check_recipe_on_nodes(get_recipe("script"))
+    check_recipe_on_nodes(get_recipe("minigpt"))
