@@ -138,7 +138,7 @@ class Node:
             self._terminal.warn(f"{why}Looking for it for {limit_s:.0f} s.")
 
     def _check_in(self, key: str, interrupts: Interrupts, limit_s: float, why: str) -> CheckIn | None:
-        deadline, said = time.monotonic() + limit_s, ""
+        deadline, shown = time.monotonic() + limit_s, ""
         while not interrupts.count:
             try:
                 return CheckIn(Channel(self._job.host, self._job.desk_port, key), self._facts())
@@ -147,8 +147,8 @@ class Node:
                     raise
                 if time.monotonic() > deadline:
                     raise _host_missing(why, error) from None
-                if error.cause != said:
-                    said = error.cause
+                if error.cause != shown:
+                    shown = error.cause
                     self._terminal.say(f"Waiting for the machine with the run's host: {error.cause}")
             time.sleep(_POLL_S)
         return None
@@ -212,7 +212,7 @@ class Node:
     def _facts(self) -> NodeFacts:
         from core import __version__
 
-        words = [*compared(self._argv), str(Path.cwd())]
+        arguments = [*compared(self._argv), str(Path.cwd())]
         return NodeFacts(
             self._job.name,
             {
@@ -221,7 +221,7 @@ class Node:
                 "python": platform.python_version(),
                 "interpreter": str(training_python().executable),
                 "package": str(PACKAGE_FOLDER),
-                "flags": hashlib.sha256("\0".join(words).encode("utf-8", "surrogatepass")).hexdigest(),
+                "flags": hashlib.sha256("\0".join(arguments).encode("utf-8", "surrogatepass")).hexdigest(),
                 "nodes": f"{self._job.min_nodes}:{self._job.max_nodes}",
             },
         )

@@ -86,7 +86,7 @@ class Rank:
     def pid(self) -> int | None:
         """The process that trains, or that started the program which does; a launcher may have another pid.
 
-        None also for one on another machine: here that pid is nobody's, or another process's.
+        None also for one on another machine: here that pid is free, or another process's.
         """
         if self.child is not None and getattr(self.child, "is_remote", False):
             return None

@@ -78,13 +78,13 @@ class Desk:
         facts: Of the machine with the run's host.
         folder: The folder of runs.
         least, most: With how many machines the run starts.
-        said: Told in a sentence whatever happens.
+        report: Told in a sentence whatever happens.
     """
 
-    def __init__(self, facts: NodeFacts, folder: Path, least: int, most: int, said: Callable[[str], None]) -> None:
+    def __init__(self, facts: NodeFacts, folder: Path, least: int, most: int, report: Callable[[str], None]) -> None:
         self.facts = facts
         self.least, self.most = least, most
-        self.said = said
+        self.report = report
         self.folder = folder
         self.job = secrets.token_hex(8)
         self._lock = threading.Lock()
@@ -141,7 +141,7 @@ class Desk:
         with self._lock:
             self._here += 1
             self._refused.pop(peer, None)
-        self.said(f"{name} ({peer}) is here. {self.missing()}")
+        self.report(f"{name} ({peer}) is here. {self.missing()}")
 
     def left(self, name: str) -> None:
         """A machine that waited is gone."""
@@ -149,7 +149,7 @@ class Desk:
             self._here -= 1
             started = self._started
         if not started:
-            self.said(f"{name} has left. {self.missing()}")
+            self.report(f"{name} has left. {self.missing()}")
 
     def refuse(self, peer: str, reason: str) -> None:
         """A machine may not take part."""
@@ -157,7 +157,7 @@ class Desk:
             known = self._refused.get(peer) == reason
             self._refused[peer] = reason
         if not known:
-            self.said(f"{peer} was refused: {reason}")
+            self.report(f"{peer} was refused: {reason}")
 
     def _stranger(self, peer: str) -> None:
         self.refuse(peer, "It has another key.")

@@ -114,7 +114,7 @@ def asked_job(nodes: str, endpoint: str | None, address: str | None, port: str |
     least, most = (0, 0) if found is None else (int(found[1]), int(found[2] or found[1]))
     if not 1 <= least <= most or most < 2:
         raise UsageError(
-            f"--nodes is {nodes!r}, which is no number of machines.",
+            f"--nodes is {nodes!r}, which is not a number of machines.",
             "Give a number from 2, or the least and the most: --nodes 1:2",
         )
     if endpoint and (address or port):
@@ -129,6 +129,6 @@ def asked_job(nodes: str, endpoint: str | None, address: str | None, port: str |
     number = 0 if where is None else int(where["port"] or DEFAULT_PORT)
     if where is None or not 1 <= number <= 65_536 - _PORTS:
         raise UsageError(
-            f"{text!r} is no address of a machine.", "Write HOST or HOST:PORT: --rdzv-endpoint node1:29400"
+            f"{text!r} is not an address of a machine.", "Write HOST or HOST:PORT: --rdzv-endpoint node1:29400"
         )
     return NodeJob(least, most, where["host"].strip("[]"), number)
