@@ -90,7 +90,7 @@ def test_contradictions_are_named_with_both_values(changes: dict[str, Any], valu
 
 
 def test_agents_of_torchrun_may_have_unequal_numbers_of_processes() -> None:
-    assert FULL.replace(world_size=5).validate().world_size == 5
+    assert FULL.replace(world_size=6).validate().world_size == 6
 
 
 @pytest.mark.parametrize("text", ["{", '{"world_size": 2}', '{"unknown": 1}', "[]", '{"rank": -1}'])
