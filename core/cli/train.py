@@ -147,7 +147,9 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
         return _launched(place, device, begin, arguments, terminal).run()
     if arguments.nodes is not None:
-        return _on_nodes(arguments, terminal, runs_dir, device_texts(changes.get("devices", "auto")))
+        named = Path(arguments.path).absolute()
+        shared = named.parent if named.is_dir() else runs_dir
+        return _on_nodes(arguments, terminal, shared, device_texts(changes.get("devices", "auto")))
     plan = _plan(changes, runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0

@@ -39,15 +39,22 @@ LIMIT_S: Final = 500.0
 ADDRESS: Final = "127.0.0.2"
 """Not 127.0.0.1, so that ranks answer the host's challenge as those of another machine do."""
 # Chunks of 8 samples, 4 in a step: a claim every second step.
-BEHAVIOUR: Final[dict[str, Any]] = {"steps": 10**9, "samples": 1_000_000, "batch": 4, "step_s": 1.0}
+BEHAVIOUR: Final[dict[str, Any]] = {"steps": 10**9, "samples": 1_000_000, "batch": 4, "step_s": 2.0}
 
 MACHINE: Final = """
 import json, sys, threading
+from core.errors import ConnectionRefusedByHostError
 from core.protocol.rank_context import RankContext
 from tests.helpers.fake_rank import FakeRank
 threading.stack_size(256 << 10)
 def train(text):
-    FakeRank(RankContext.from_env({"RANKDECK_RANK": text})).run()
+    while True:
+        try:
+            rank = FakeRank(RankContext.from_env({"RANKDECK_RANK": text}))
+            break
+        except ConnectionRefusedByHostError:
+            pass  # a busy machine: the host did not answer within 5 s
+    rank.run()
 threads = []
 for line in sys.stdin:
     threads.append(threading.Thread(target=train, args=(json.loads(line),)))

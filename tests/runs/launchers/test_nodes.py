@@ -105,6 +105,9 @@ def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run
     assert nodes.run(0, "stop", str(run.run_dir)) == 0
     assert [nodes.jobs[0].end(), nodes.jobs[2].end()] == [0, 0], nodes.jobs[0].output
     assert run.end().state == "stopped"
+    run.behave(steps=run.steps(0)[-1] + 20)
+    assert main(["resume", str(run.run_dir), "--devices", "cpu:0", "--yes"]) == 0
+    assert run.end().state == FINISHED
 
 
 def test_a_cut_network_takes_a_machine_out_and_it_comes_back_by_itself(make_run: MakeRun, nodes: NetNodes) -> None:
@@ -131,8 +134,11 @@ def test_without_the_hosts_machine_the_others_end_and_the_run_can_be_resumed(
     assert "The machine with the run's host is missing" in nodes.jobs[1].output
     assert nodes.processes(1) == []
     run.behave(steps=run.steps(0)[-1] + 20)
-    assert main(["resume", str(run.run_dir), "--devices", "cpu:0", "--yes"]) == 0
-    assert run.end().state == FINISHED
+    again = ["-m", "core", "resume", str(run.run_dir), "--yes"]
+    jobs = [nodes.start(number, again) for number in range(2)]
+    assert [job.end() for job in jobs] == [0, 0], jobs[0].output
+    state = run.end()
+    assert (state.state, state.world_size) == (FINISHED, 2)
     _check_continues(run)
 
 
