@@ -41,7 +41,7 @@ def nodes(tmp_path: Path) -> Iterator[NetNodes]:
 
 
 def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: NetNodes) -> None:
-    text = write_text(tmp_path / "text.txt", 150_000)
+    text = write_text(tmp_path / "text.txt", 100_000)
     store = RunStore(tmp_path / "runs" / "run")
     command = ["-m", "core", "train", "--dataset-file", str(text), "--run-dir", str(store.dir), *SMALL]
     jobs = [nodes.start(number, command, nodes="1:2") for number in range(2)]
