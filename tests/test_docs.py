@@ -97,6 +97,7 @@ OF_RANKDECK = {
 }  # fmt: skip
 OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", "--stop-signal", "--stop-deadline-s"}
 OF_RUNS = {"--remove", "--live"}
+OF_NODES = {"--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s"}
 OF_EXPORT = {"--to", "--out", "--overwrite", "--checkpoint", "--allow-diverged", "--samples", "--step", "--folder"}
 OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}
@@ -114,7 +115,9 @@ def test_flags_in_the_text_exist() -> None:
     """Inline code such as `--steps` names a flag of some command."""
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
     known |= {"--local-rank", "--max-restarts", "--signal"}  # of torchrun and its older form, and of Slurm
-    known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
+    known |= (
+        OF_RANKDECK | OF_RUN | OF_NODES | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
+    )
     wrong = []
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):

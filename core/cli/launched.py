@@ -13,7 +13,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -31,6 +31,7 @@ from core.errors import RankdeckError, UsageError
 from core.launch.launched import check_devices, check_one_machine, given_device
 from core.launch.meeting import POLL_S, Meeting, folder_of
 from core.launch.mode import recipe_platform, usable_devices
+from core.launch.nodes.job import ENV_NODE
 from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import device_texts
@@ -70,7 +71,8 @@ def check_arguments(place: DistributedConfig, arguments: argparse.Namespace) -> 
     Raises:
         UsageError: Names it.
     """
-    check_one_machine(place)
+    if ENV_NODE not in os.environ:
+        check_one_machine(place)
     title = TITLES[place.launch_method]
     for name in ("detach", "dry_run"):
         if getattr(arguments, name, False):
@@ -83,6 +85,14 @@ def check_arguments(place: DistributedConfig, arguments: argparse.Namespace) -> 
     if passed is not None and passed != place.local_rank:
         cause = f"--local-rank {passed} is given, but LOCAL_RANK of {title} is {place.local_rank}."
         raise UsageError(cause, "Leave out --local-rank.")
+
+
+def with_others(devices: Sequence[Device]) -> list[Device]:
+    """This machine's devices, and those of a run's that are GPUs of another one."""
+    with DeviceMonitor() as monitor:
+        own = monitor.devices()
+    known = {device.uuid for device in own}
+    return [*own, *(device for device in devices if device.kind == "cuda" and device.uuid not in known)]
 
 
 def own_device(
@@ -109,7 +119,7 @@ class LaunchedRun:
 
     place: DistributedConfig
     device: Device
-    begin: Callable[[tuple[str, ...]], tuple[RunStore, int]]
+    begin: Callable[[Sequence[Device]], tuple[RunStore, int]]
     terminal: Terminal
     as_json: bool
 
@@ -122,25 +132,30 @@ class LaunchedRun:
         parent = identify(os.getppid()) or ProcessId(os.getppid(), 0.0)
         meeting = Meeting(folder_of(self.place, parent))
         starter = RankStarter(meeting, self.place, parent)
-        return self._lead(meeting, starter) if self.place.rank == 0 else self._follow(meeting, starter)
+        if self.place.rank == 0:
+            return self.lead(meeting, starter, keep_run=self.place.restart_count > 0)
+        return self.follow(meeting, starter)
 
     # the first process
 
-    def _lead(self, meeting: Meeting, starter: RankStarter) -> int:
-        secret = meeting.begin(own(), self.place.launch_method, keep_run=self.place.restart_count > 0)
+    def lead(
+        self, meeting: Meeting, starter: RankStarter, *, keep_run: bool, about: Mapping[str, Any] | None = None
+    ) -> int:
+        """As the first process; `keep_run` and `about`: see `Meeting.begin`."""
+        secret = meeting.begin(own(), self.place.launch_method, keep_run=keep_run, about=about)
         code, is_refused = RankdeckError.exit_code, False
         try:
             meeting.write("arrived-0.json", {"pid": own().pid, "started": own().started})
-            devices = self._gather(meeting, secret)
+            devices = self.gather(meeting, secret)
             check_devices(self.place, devices)
             os.environ[ENV_MEETING] = str(meeting.folder)  # the host's from here on
             if any(device.kind == "cuda" for device in devices):
                 os.environ.pop(VARIABLE, None)  # it may show this process its own GPU only; UUIDs name all
-            store, offset = self._open(meeting, device_texts(devices))
+            store, offset = self._open(meeting, devices, keep_run)
             meeting.remember_run(store.dir)
             meeting.write("open.json", {"run_dir": str(store.dir)})
             self.terminal.say(f"Run {store.dir.name} in {store.dir}")
-            code = self._watch(store, starter, offset)
+            code = self.watch(store, starter, offset)
         except RankdeckError as error:
             code, is_refused = error.exit_code, True
             self.terminal.error(error)
@@ -150,10 +165,14 @@ class LaunchedRun:
                 if is_refused:
                     meeting.write("open.json", {"exit_code": code})
                 self._await_others(meeting)
-                meeting.remove(forget_run=code == 0 or self.place.restart_count >= self.place.max_restarts)
+                meeting.remove(forget_run=self.forgets_run(code, starter))
         return code
 
-    def _gather(self, meeting: Meeting, secret: str) -> list[Device]:
+    def forgets_run(self, _code: int, _starter: RankStarter) -> bool:
+        """Whether no process that the launcher starts later continues the run."""
+        return _code == 0 or self.place.restart_count >= self.place.max_restarts
+
+    def gather(self, meeting: Meeting, secret: str) -> list[Device]:
         """The devices of all processes, by rank, once all are there."""
         flags, devices = _flags(), {0: self.device}
         deadline = time.monotonic() + MEET_LIMIT_S
@@ -171,45 +190,55 @@ class LaunchedRun:
                 devices[rank] = Device(**arrived["device"])
             if time.monotonic() > deadline:
                 missing = sorted(set(range(self.place.world_size)) - devices.keys())
-                raise self._missing(f"{'ranks' if len(missing) > 1 else 'rank'} {', '.join(map(str, missing))}")
+                raise self.missing(f"{'ranks' if len(missing) > 1 else 'rank'} {', '.join(map(str, missing))}")
             time.sleep(POLL_S)
         return [devices[rank] for rank in range(self.place.world_size)]
 
-    def _open(self, meeting: Meeting, devices: tuple[str, ...]) -> tuple[RunStore, int]:
+    def _open(self, meeting: Meeting, devices: Sequence[Device], keep_run: bool) -> tuple[RunStore, int]:
         """The run, and how much of its metrics is not new."""
-        earlier = meeting.remembered_run() if self.place.restart_count else None
+        earlier = meeting.remembered_run() if keep_run else None
         if earlier is None:
             return self.begin(devices)
         store = RunStore.open(earlier)
         wait_for_end(store, _END_LIMIT_S)
-        plan = plan_resume(str(earlier), earlier.parent, {"devices": ",".join(devices)}, accept_code=True)
+        changes = {"devices": ",".join(device_texts(devices))}
+        available = with_others(devices)
+        plan = plan_resume(str(earlier), earlier.parent, changes, available=available, accept_code=True)
         for line in plan.lines():
             self.terminal.warn(line)
         offset = whole_bytes(store.metrics)
         return resume_run(plan), offset
 
-    def _watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
+    def watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
+        """Shows the run until its end; returns the exit code."""
         with counted_interrupts(alike=True) as interrupts:
             starter.start()
             follower = Follower(store, self.terminal, self.as_json, offset)
-            ending = follower.until_end(interrupts, StopLadder(store, self.terminal).climb)
+            ending = follower.until_end(interrupts, self.on_interrupt(store, starter))
             report_ending(ending, store, self.terminal)
             starter.ended(_END_LIMIT_S)  # until the host lets go: Slurm ends what lives when its processes have
         return exit_code(ending)
 
+    def on_interrupt(self, store: RunStore, _starter: RankStarter) -> Callable[[int], bool]:
+        """What Ctrl+C does."""
+        return StopLadder(store, self.terminal).climb
+
     def _await_others(self, meeting: Meeting) -> None:
         """Leaves the folder to the others until they have read how it ended."""
         names = [f"arrived-{rank}.json" for rank in range(1, self.place.world_size)]
-        others = [process for name in names if (process := ProcessId.from_json(meeting.read(name))) is not None]
         deadline = time.monotonic() + _FAREWELL_S
-        while any(map(is_alive, others)) and time.monotonic() < deadline:
+        while time.monotonic() < deadline:
+            others = [ProcessId.from_json(meeting.read(name)) for name in names]
+            if not any(process is not None and is_alive(process) for process in others):
+                return
             time.sleep(POLL_S)
 
     # the others
 
-    def _follow(self, meeting: Meeting, starter: RankStarter) -> int:
-        leader = self._arrive(meeting)
-        opened = self._opened(meeting, leader)
+    def follow(self, meeting: Meeting, starter: RankStarter) -> int:
+        """As one of the others."""
+        leader = self.arrive(meeting)
+        opened = self.opened(meeting, leader)
         if "run_dir" not in opened:
             return int(opened.get("exit_code", RankdeckError.exit_code))  # the first process says why
         store = RunStore(Path(opened["run_dir"]))
@@ -223,7 +252,7 @@ class LaunchedRun:
                         stop_run(store, now=handled > 1)
         return starter.code
 
-    def _arrive(self, meeting: Meeting) -> ProcessId:
+    def arrive(self, meeting: Meeting, **about: Any) -> ProcessId:
         """Tells the first process that this one is there, once that is."""
         deadline = time.monotonic() + MEET_LIMIT_S
         while True:
@@ -233,25 +262,27 @@ class LaunchedRun:
                 device = {
                     name: getattr(self.device, name) for name in ("uuid", "kind", "index", "name", "memory_bytes")
                 }
-                arrival = {"pid": own().pid, "started": own().started, "secret": secret, "flags": _flags()}
+                arrival = {"pid": own().pid, "started": own().started, "secret": secret, "flags": _flags(), **about}
                 with contextlib.suppress(RankdeckError):  # the folder is just being made again
                     meeting.write(f"arrived-{self.place.rank}.json", {**arrival, "device": device})
                     return leader
             if time.monotonic() > deadline:
-                raise self._missing("rank 0")
+                raise self.missing("rank 0")
             time.sleep(POLL_S)
 
-    def _opened(self, meeting: Meeting, leader: ProcessId) -> dict[str, Any]:
+    def opened(self, meeting: Meeting, leader: ProcessId) -> dict[str, Any]:
+        """What the first process says of the run; empty where that is gone."""
         deadline = time.monotonic() + _OPEN_LIMIT_S
         while True:
             opened = meeting.read("open.json")
             if opened is not None:
                 return opened
-            if not is_alive(leader) or time.monotonic() > deadline:
+            if not meeting.lives(leader) or time.monotonic() > deadline:
                 return {}
             time.sleep(POLL_S)
 
-    def _missing(self, who: str) -> RankdeckError:
+    def missing(self, who: str) -> RankdeckError:
+        """The error of processes that did not come."""
         return RankdeckError(
             f"{TITLES[self.place.launch_method]} started {self.place.world_size} processes, but {who} did not "
             f"come within {MEET_LIMIT_S:.0f} s.",

@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 
 from core.bench.kinds import Kind
 from core.cli.aliases import translate_aliases, with_dashes
+from core.cli.node_flags import add_nodes_flags
 from core.errors import UsageError
 from core.export import KINDS
 from core.formatting import listed
@@ -89,6 +90,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
 def _add_train(train: Parser) -> None:
     add_train_flags(train)
     _add_local_rank(train)
+    add_nodes_flags(train)
     _add_output(train)
 
 
@@ -99,6 +101,7 @@ def _add_resume(resume: Parser) -> None:
     resume.add_argument("--recipe", metavar="NAME", help="The recipe to train (for a state file of AI-OS).")
     _add_runs_dir(resume)
     _add_local_rank(resume)
+    add_nodes_flags(resume)
     resume.add_argument("--dry-run", action="store_true", help="Show what would happen, without doing it.")
     resume.add_argument("--yes", action="store_true", help="Run the run's own code without asking.")
     resume.add_argument(

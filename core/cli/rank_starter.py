@@ -20,12 +20,15 @@ from core.config.launcher_variables import TITLES
 from core.errors import RankdeckError
 from core.files.links import append_unlinked
 from core.launch.meeting import POLL_S, Meeting
+from core.launch.nodes.key import with_token
 from core.launch.plan import rank_environment
 from core.processes import Child, ProcessTree
 from core.processes.identity import ProcessId, is_alive
 
 LAUNCHER_GONE: Final = 1
 HOST_GONE: Final = 1
+AGAIN: Final = "again.json"
+"""In a meeting's folder: the launcher is about to start all processes again, and the run is to be continued."""
 _CALM_POLL_S: Final = 0.25
 """While the rank trains, each look takes a core from it."""
 _HOST_LIMIT_S: Final = 60.0
@@ -44,11 +47,13 @@ class RankStarter:
 
     Attributes:
         code: This process's exit code, once the thread has ended.
+        again: Something was lost, and nothing is wrong with the run itself: it can be continued by new processes.
     """
 
     def __init__(self, meeting: Meeting, place: DistributedConfig, parent: ProcessId) -> None:
         self._thread = threading.Thread(target=self._run, name="rank-starter", daemon=True)
         self.code = HOST_GONE
+        self.again = True
         self._meeting = meeting
         self._place = place
         self._parent = parent
@@ -61,6 +66,15 @@ class RankStarter:
     def start(self) -> None:
         """Begins, in a thread of its own."""
         self._thread.start()
+
+    @property
+    def has_started(self) -> bool:
+        """Whether it has begun to serve a host."""
+        return self._thread.ident is not None
+
+    def promise_restart(self) -> None:
+        """Tells all processes that they will be started again, whatever the run's end looks like."""
+        self._meeting.write(AGAIN, {})
 
     def ended(self, limit_s: float) -> bool:
         """Whether it has ended, after waiting so long at most."""
@@ -84,7 +98,7 @@ class RankStarter:
             return False
         over = self._meeting.read("over.json")
         if over is not None:
-            self.code = int(over.get("code", HOST_GONE))
+            self._take(over)
             return False
         if not self._host_lives():
             return False
@@ -107,18 +121,23 @@ class RankStarter:
         if self._host is None:
             self._host = ProcessId.from_json(self._meeting.read("host.json"))
             return self._host is not None or time.monotonic() < self._host_by
-        if is_alive(self._host):
+        if self._meeting.lives(self._host):
             return True
         deadline = time.monotonic() + _ORPHAN_LIMIT_S  # its last words may be there already, and the rank's come
         while self._child is not None and self._child.poll() is None and time.monotonic() < deadline:
             time.sleep(POLL_S)
-        over = self._meeting.read("over.json")
-        self.code = HOST_GONE if over is None else int(over.get("code", HOST_GONE))
+        self._take(self._meeting.read("over.json") or {})
         return False
+
+    def _take(self, over: Mapping[str, Any]) -> None:
+        self.code = int(over.get("code", HOST_GONE))
+        self.again = bool(over.get("again", True)) or self._meeting.read(AGAIN) is not None
 
     def _start_rank(self, what: Mapping[str, Any]) -> None:
         self._close()
-        env = rank_environment(os.environ, what["env"], what["default_env"], what["removed_env"])
+        env = rank_environment(
+            os.environ, with_token(what["env"], what.get("salt", "")), what["default_env"], what["removed_env"]
+        )
         self._tree = ProcessTree(what["mark"])
         try:
             self._child = self._tree.spawn(what["argv"], env, Path(what["cwd"]), Path(what["log"]))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,24 @@ from core.cli.device_request import with_ddp_spawn, with_devices
 from core.cli.ending import exit_code, report_ending
 from core.cli.follow import Follower, StopLadder
 from core.cli.interrupts import counted_interrupts
-from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device
+from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
+from core.cli.node_flags import check_nodes_arguments, check_recipe_on_nodes
+from core.cli.node_worker import NodeRun
+from core.cli.nodes import Started, run_nodes
 from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
+from core.config.distributed import DistributedConfig
 from core.config.layers import device_texts
 from core.errors import DatasetError
 from core.launch.command_line import TrainRequest, request_from_arguments
+from core.launch.mode import usable_devices
+from core.launch.nodes.job import NodeJob
 from core.launch.preflight import Checked, check
 from core.launch.resolved import resolve
+from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
+from core.machine.devices.resolve import device_texts as texts_of
+from core.machine.devices.resolve import resolve_devices
 from core.machine.platform import this_platform
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
@@ -35,6 +45,7 @@ from core.run_folder.waiting_host import WaitingHost
 
 def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Starts a new run; in the foreground unless it is to be detached, or by the processes of a launcher."""
+    check_nodes_arguments(arguments)
     place = launched_place()
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
@@ -42,13 +53,18 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         check_arguments(place, arguments)
         device = own_device(place, request.config.devices, request.count, request.recipe)
 
-        def begin(devices: tuple[str, ...]) -> tuple[RunStore, int]:
-            named = replace(request, config=request.config.replace(devices=devices), count=None)
-            store, checked = _start(named, runs_dir, arguments, terminal)
+        def begin(devices: Sequence[Device]) -> tuple[RunStore, int]:
+            named = replace(request, config=request.config.replace(devices=texts_of(devices)), count=None)
+            store, checked = _start(named, runs_dir, arguments, terminal, with_others(devices))
             terminal.say(_headline(checked))
             return store, 0
 
-        return LaunchedRun(place, device, begin, terminal, arguments.json).run()
+        return _launched(place, device, begin, arguments, terminal).run()
+    if arguments.nodes is not None:
+        check_recipe_on_nodes(request.recipe)
+        with DeviceMonitor() as monitor:
+            config, _ = with_devices(request, monitor.devices(), monitor.cpu_slots(), this_platform())
+        return _on_nodes(arguments, terminal, request.run_dir.parent if request.run_dir else runs_dir, config.devices)
     store, checked = _start(request, runs_dir, arguments, terminal)
     if arguments.detach:
         terminal.data(store.dir.name)
@@ -59,12 +75,16 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _start(
-    request: TrainRequest, runs_dir: Path, arguments: argparse.Namespace, terminal: Terminal
+    request: TrainRequest,
+    runs_dir: Path,
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+    available: Sequence[Device] | None = None,
 ) -> tuple[RunStore, Checked]:
     """Checks a request and starts its run's host."""
     with WaitingHost() as host:
         try:
-            checked = check_request(request, runs_dir)
+            checked = check_request(request, runs_dir, available)
         except DatasetError as error:
             raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
         for note in checked.notes:
@@ -95,11 +115,11 @@ def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Name
     )
 
 
-def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
-    """Checks a request against this machine; changes nothing."""
+def check_request(request: TrainRequest, runs_dir: Path, available: Sequence[Device] | None = None) -> Checked:
+    """Checks a request against this machine; changes nothing. `available`: see `plan_resume`."""
     platform = this_platform()
     with DeviceMonitor() as monitor:
-        available = monitor.devices()
+        available = monitor.devices() if available is None else available
         cpus = monitor.cpu_slots()
     config, notes = with_devices(request, available, cpus, platform)
     request, more = with_ddp_spawn(replace(request, config=config), available, os.environ)
@@ -110,6 +130,7 @@ def check_request(request: TrainRequest, runs_dir: Path) -> Checked:
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Shows the resume plan, then resumes."""
+    check_nodes_arguments(arguments)
     changes = {name: getattr(arguments, name) for name in CHANGEABLE if getattr(arguments, name) is not None}
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
@@ -120,10 +141,15 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
         asked = device_texts(changes["devices"]) if "devices" in changes else ("auto",)
         device = own_device(place, asked, None, None)
 
-        def begin(devices: tuple[str, ...]) -> tuple[RunStore, int]:
-            return _resume(_plan({**changes, "devices": ",".join(devices)}, runs_dir, arguments, terminal))
+        def begin(devices: Sequence[Device]) -> tuple[RunStore, int]:
+            named = {**changes, "devices": ",".join(texts_of(devices))}
+            return _resume(_plan(named, runs_dir, arguments, terminal, with_others(devices)))
 
-        return LaunchedRun(place, device, begin, terminal, arguments.json).run()
+        return _launched(place, device, begin, arguments, terminal).run()
+    if arguments.nodes is not None:
+        named = Path(arguments.path).absolute()
+        shared = named.parent if named.is_dir() else runs_dir
+        return _on_nodes(arguments, terminal, shared, device_texts(changes.get("devices", "auto")))
     plan = _plan(changes, runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0
@@ -134,14 +160,42 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return _foreground(store, terminal, arguments.json, offset)
 
 
-def _plan(changes: dict[str, Any], runs_dir: Path, arguments: argparse.Namespace, terminal: Terminal) -> ResumePlan:
+def _launched(
+    place: DistributedConfig,
+    device: Device,
+    begin: Callable[[Sequence[Device]], tuple[RunStore, int]],
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+) -> LaunchedRun:
+    job = NodeJob.from_env(os.environ)
+    if job is None:
+        return LaunchedRun(place, device, begin, terminal, arguments.json)
+    return NodeRun(place, device, begin, terminal, arguments.json, job)
+
+
+def _on_nodes(arguments: argparse.Namespace, terminal: Terminal, shared: Path, asked: Sequence[str]) -> int:
+    platform = this_platform()
+    with DeviceMonitor() as monitor:
+        usable, notes = usable_devices(monitor.devices(), platform)
+    for note in notes:
+        terminal.warn(note)
+    return run_nodes(Started(arguments, terminal, shared, tuple(resolve_devices(asked, usable))))
+
+
+def _plan(
+    changes: dict[str, Any],
+    runs_dir: Path,
+    arguments: argparse.Namespace,
+    terminal: Terminal,
+    available: Sequence[Device] | None = None,
+) -> ResumePlan:
     """The plan, shown, and its code accepted unless the plan is all that is asked for."""
-    plan = plan_resume(arguments.path, runs_dir, changes, accept_code=arguments.trust_recipe)
+    plan = plan_resume(arguments.path, runs_dir, changes, available=available, accept_code=arguments.trust_recipe)
     for line in plan.lines():
         (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
     if plan.code is not None and not plan.code_accepted and not arguments.dry_run:
         check_accepted(plan.code, _agrees(plan.code, arguments, terminal))
-        plan = plan_resume(arguments.path, runs_dir, changes, accept_code=True)
+        plan = plan_resume(arguments.path, runs_dir, changes, available=available, accept_code=True)
     return plan
 
 

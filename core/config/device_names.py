@@ -11,7 +11,8 @@ from typing import Final
 
 from core.errors import ConfigError
 
-MAX_CPU_DEVICES: Final = 64
+MAX_CPU_DEVICES: Final = 1024
+"""Those of all machines of a run, which are numbered through."""
 _CPU: Final = re.compile(r"cpu(?:([:x])(\d{1,9}))?", re.IGNORECASE)
 
 

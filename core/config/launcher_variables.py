@@ -52,6 +52,7 @@ def _torchrun(environment: Mapping[str, str]) -> dict[str, Any]:
             local_rank=_number(environment, "LOCAL_RANK"),
             local_size=_number(environment, "LOCAL_WORLD_SIZE"),
             node_rank=_number(environment, "GROUP_RANK", 0),
+            nodes=_number(environment, "GROUP_WORLD_SIZE", 0),
         ),
         "master_addr": environment.get("MASTER_ADDR") or "127.0.0.1",
         "master_port": port,
@@ -108,9 +109,15 @@ def _srun(environment: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _place(
-    method: str, rank: int, world_size: int, local_rank: int, local_size: int, node_rank: int | None = None
+    method: str,
+    rank: int,
+    world_size: int,
+    local_rank: int,
+    local_size: int,
+    node_rank: int | None = None,
+    nodes: int = 0,
 ) -> dict[str, Any]:
-    nodes = -(-world_size // max(1, local_size))
+    nodes = nodes or -(-world_size // max(1, local_size))
     return {
         "launch_method": method,
         "rank": rank,

@@ -70,26 +70,30 @@ async def prepare_launch(
         fell_back: The run's last attempt trained in a lesser way than was asked for.
     """
     run_dir, checkpoint = services.store.dir, context.checkpoint
-    token = secrets.token_urlsafe(TOKEN_BYTES)
+    launcher = services.launcher
+    seats = None if launcher is None else launcher.seats
+    own_token = "" if launcher is None else launcher.rank_token(number)
+    token = own_token or secrets.token_urlsafe(TOKEN_BYTES)
     rendezvous = rendezvous_folder(run_dir) / f".rendezvous-{number}-{secrets.token_hex(4)}"
     site = LaunchSite(
         run_dir=run_dir,
         attempt=number,
         rendezvous=rendezvous,
         port=port,
-        token=token,
+        token="" if own_token else token,
         checkpoint=None if checkpoint is None else checkpoint.folder,
         python=sys.executable,
         host_pid=os.getpid() if services.launcher is None else 0,  # else no rank is its child
         halvings=halvings,
         restarts=restarts,
         master_port=free_port() if run.recipe.self_contained else 0,
-        launch_method="spawn" if services.launcher is None else services.launcher.method,
+        launch_method="spawn" if launcher is None else launcher.method,
+        seats=seats,
     )
     commands = plan_launch(run, site)
     services.listener.expect_ranks(number, run.world_size, token)
     environment = orjson.dumps(
-        describe_environment(context.machine, run, commands, context.monitor.driver, number, site.launch_method),
+        describe_environment(context.machine, run, commands, context.monitor.driver, number, site.launch_method, seats),
         option=orjson.OPT_INDENT_2,
     )
     await services.on_disk(write_atomic, services.store.environment, environment)

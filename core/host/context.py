@@ -5,6 +5,7 @@ Gathering it is slow, so it is done off the event loop.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from core.estimate.probe import known_baselines
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.launch.commit_charge import check_commit
 from core.launch.resolved import ResolvedRun, resolve
+from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import Platform, this_platform
 from core.recipes.manifest import Recipe
@@ -49,8 +51,9 @@ def gather_context(
     recipe: Recipe,
     monitor: DeviceMonitor,
     checkpoints: CheckpointStore,
+    others: Sequence[Device] = (),
 ) -> RunContext:
-    """Looks at everything once; removes checkpoints that were never finished.
+    """Looks at everything once; removes checkpoints that were never finished. `others`: GPUs of other machines.
 
     Raises:
         ConfigError: The devices are not there.
@@ -59,7 +62,7 @@ def gather_context(
         NewerVersionError: A newer Rankdeck made the newest checkpoint.
     """
     machine = this_platform()
-    run = resolve(config, recipe, monitor.devices(), machine)
+    run = resolve(config, recipe, [*monitor.devices(), *others], machine)
     baselines = known_baselines(machine)
     check_commit(run.devices, machine.commit_free, None if baselines is None else baselines.least_commit_bytes)
     dataset = identify(config.dataset_file)

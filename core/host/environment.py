@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import core
 from core.config.distributed import LaunchMethod
+from core.launch.nodes.seats import NodeSeats
 from core.launch.plan import RankCommand
 from core.launch.resolved import ResolvedRun
 from core.machine.packages import installed_version
@@ -29,8 +30,10 @@ def describe_environment(
     driver: str | None,
     attempt: int,
     method: LaunchMethod,
+    seats: NodeSeats | None = None,
 ) -> dict[str, Any]:
     """Versions, machine, devices and commands. Reads package metadata only: torch is not imported."""
+    place = run.distributed(0).replace(launch_method=method)
     return {
         "written": time.time(),
         "attempt": attempt,
@@ -53,7 +56,7 @@ def describe_environment(
         ],
         "mode": run.mode,
         "backend": run.backend,
-        "distributed": run.distributed(0).replace(launch_method=method).to_dict(),
+        "distributed": place.to_dict() if seats is None else seats.placed(place).to_dict(),
         "command": [sys.executable, *sys.argv],
         "ranks": [{"rank": c.rank, "argv": list(c.argv), "device": c.device.uuid} for c in commands],
     }

@@ -82,6 +82,7 @@ class RunHost:
         try:
             self._reserved = await self._services.on_disk(ReservedSpace, self._store.dir)
             port = await self._listener.start()
+            await self._listen_to_nodes()
             await self._services.on_disk(self._store.write_host_json, port, self._client_token, os.getpid())
             publishing = asyncio.create_task(self._status.run())
             watching = asyncio.create_task(until_gone(self._store.run_toml))
@@ -99,12 +100,13 @@ class RunHost:
         except Exception as error:
             log.exception("the run host itself failed")
             outcome, code = Outcome("failed", own_failure(error)), EXIT_FAILED
+        again = self._life.has_lost_processes(outcome)
         try:
             code = await self._conclude(outcome, code)
         finally:
             for task in tasks:
                 task.cancel()
-            await self._close(code)
+            await self._close(code, again)
         return code
 
     def request_stop(self, now: bool, by: str) -> None:
@@ -122,6 +124,21 @@ class RunHost:
         if writer.copy_problem is not None:
             log.warning("%s", writer.copy_problem)
         return config, writer, BackgroundColumns(self._store.dir)
+
+    async def _listen_to_nodes(self) -> None:
+        """Listens on the network interface that was named, where ranks are on other machines; nowhere else."""
+        launcher = self._services.launcher
+        seats = None if launcher is None else launcher.seats
+        if seats is None or seats.nodes == 1:
+            return
+        try:
+            await self._listener.listen_on(seats.address, seats.listen_port)
+        except OSError as error:
+            raise RankdeckError(
+                f"Port {seats.listen_port} of {seats.address} cannot be opened ({error}).",
+                "Choose another port, the same on all machines: --rdzv-endpoint HOST:PORT",
+                title="A port is taken",
+            ) from None
 
     # the end
 
@@ -164,7 +181,7 @@ class RunHost:
             await asyncio.sleep(0.5)
         return code
 
-    async def _close(self, code: int) -> None:
+    async def _close(self, code: int, again: bool) -> None:
         await self._listener.close()
         await asyncio.to_thread(self._store.remove_host_json)
         if self._reserved is not None:
@@ -174,7 +191,7 @@ class RunHost:
         self._services.disk.shutdown(wait=True)
         if self._services.launcher is not None:
             with contextlib.suppress(RankdeckError):  # its processes see that this one has ended
-                await asyncio.to_thread(self._services.launcher.end, code)
+                await asyncio.to_thread(self._services.launcher.end, code, again=again)
 
     # ListenerEvents
 

@@ -169,8 +169,10 @@ class RunLifecycle:
         recipe = await asyncio.to_thread(get_recipe, config.recipe)
         self.ladder.set_timeout(config.stop_timeout_s, time.monotonic())
         services.status.change_phase("looking at devices, dataset and checkpoints")
+        seats = None if services.launcher is None else services.launcher.seats
+        others = () if seats is None else seats.gpus
         context = await services.on_disk(
-            gather_context, services.store, self._first.run_id, config, recipe, monitor, services.checkpoints
+            gather_context, services.store, self._first.run_id, config, recipe, monitor, services.checkpoints, others
         )
         context = replace(context, run=await self._micro_batches.first(context.run))
         for bad in context.damaged:
@@ -270,6 +272,13 @@ class RunLifecycle:
         """A process that a launcher started for a rank is gone: only the launcher can start it again."""
         launcher = self._services.launcher
         return launcher is not None and not launcher.is_whole(self._first_world_size)
+
+    def has_lost_processes(self, outcome: Outcome) -> bool:
+        """Whether a machine or a process was lost, by which nothing is wrong with the run itself."""
+        if self._services.launcher is None or self.ladder.is_asked or self.lost is not None or outcome.usage:
+            return False
+        killed = outcome.kind == "failed" and outcome.root is not None and outcome.root.report is None
+        return outcome.kind in ("failed", "not_started") and (killed or self._lacks_processes)
 
     async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
         """Reports the rollback, and lowers the learning rate, also for a later resume."""

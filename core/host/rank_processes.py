@@ -7,6 +7,7 @@ Under torchrun, srun or mpirun each rank is started by the process that the laun
 from __future__ import annotations
 
 import os
+import secrets
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -16,6 +17,9 @@ from core.config.distributed import DistributedConfig, LaunchMethod
 from core.config.launcher_variables import TITLES
 from core.errors import RankdeckError
 from core.launch.meeting import POLL_S, Meeting
+from core.launch.nodes.key import rank_token, read_key
+from core.launch.nodes.seats import FILE as SEATS_FILE
+from core.launch.nodes.seats import NodeSeats
 from core.launch.plan import RankCommand
 from core.processes import ProcessTree
 from core.processes.identity import ProcessId, identify, is_alive, own
@@ -75,6 +79,8 @@ class Launcher:
 
     Attributes:
         method: Which launcher.
+        seats: On which machine each rank is, where there are several; None: all are on this one.
+        salt: From it and the key of the machines comes the ranks' token; empty where all are on this machine.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -84,6 +90,9 @@ class Launcher:
         self.method: LaunchMethod = DistributedConfig.from_mapping(
             {"launch_method": opened.get("method")}
         ).launch_method
+        seats = self._meeting.read(SEATS_FILE)
+        self.seats = None if seats is None else NodeSeats.from_dict(seats)
+        self.salt = "" if self.seats is None else secrets.token_hex(16)
         self._meeting.write("host.json", {"pid": own().pid, "started": own().started})
 
     @property
@@ -111,9 +120,17 @@ class Launcher:
         """Whether all of its processes live. It alone can start one again, and starts all of them then."""
         return all(map(self.lives, range(world_size)))
 
-    def end(self, code: int) -> None:
-        """Lets all of them exit: the run is over."""
-        self._meeting.write("over.json", {"code": code})
+    def is_remote(self, rank: int) -> bool:
+        """Whether a rank is on another machine, so that its pid means nothing on this one."""
+        return self.seats is not None and self.seats.ranks[rank].is_remote
+
+    def rank_token(self, attempt: int) -> str:
+        """What ranks say to this host where they are on several machines; empty elsewhere."""
+        return rank_token(read_key(), self.salt, attempt) if self.salt else ""
+
+    def end(self, code: int, *, again: bool = False) -> None:
+        """Lets all of them exit: the run is over. `again`: new processes can continue it."""
+        self._meeting.write("over.json", {"code": code, "again": again})
 
 
 class LaunchedRank:
@@ -124,7 +141,9 @@ class LaunchedRank:
         self.rank = rank
         self.number = number
         self.pid = pid
-        self._process = identify(pid)
+        self.is_remote = launcher.is_remote(rank)
+        self.was_lost = False
+        self._process = None if self.is_remote else identify(pid)
         self._gone_at: float | None = None
         self._code: int | None = None
 
@@ -136,6 +155,9 @@ class LaunchedRank:
         code = None if answer is None else answer.get("code")
         if isinstance(code, int):
             self._code = code
+        elif self.is_remote:
+            self.was_lost = not self._launcher.lives(self.rank)
+            self._code = _KILLED if self.was_lost else None
         elif self._process is None or not is_alive(self._process):
             now = time.monotonic()
             self._gone_at = now if self._gone_at is None else self._gone_at
@@ -174,6 +196,7 @@ class LaunchedRanks:
                     "cwd": str(command.cwd),
                     "log": str(command.log),
                     "mark": self._mark,
+                    "salt": self._launcher.salt,
                 }
             },
         )
@@ -200,7 +223,7 @@ class LaunchedRanks:
         for rank, number in zip(running, numbers, strict=True):
             answer = self._wait(rank.rank, number, max(0.0, deadline - time.monotonic()))
             left += [] if answer is None else [pid for pid in answer.get("left", []) if isinstance(pid, int)]
-            process = identify(rank.pid)
+            process = None if rank.is_remote else identify(rank.pid)
             if answer is None and process is not None and is_alive(process) and self._launcher.lives(rank.rank):
                 left.append(rank.pid)
         self._ranks.clear()

@@ -84,7 +84,12 @@ class Rank:
 
     @property
     def pid(self) -> int | None:
-        """The process that trains, or that started the program which does; a launcher may have another pid."""
+        """The process that trains, or that started the program which does; a launcher may have another pid.
+
+        None also for one on another machine: here that pid is free, or another process's.
+        """
+        if self.child is not None and getattr(self.child, "is_remote", False):
+            return None
         hello = None if self.connection is None else self.connection.hello
         if hello is not None and hello.pid:
             return hello.pid
@@ -218,5 +223,7 @@ class Ranks:
         failure = self.failure(rank, now if rank.lost_at is None else min(rank.lost_at, now))
         failure.returncode = code
         failure.tail = last_lines(rank.command.log)
+        if getattr(rank.child, "was_lost", False):
+            failure.finding = "was lost, because its machine or the network to it is gone"
         if code == 0 and not failure.finding:
             failure.finding = "exited without reporting an error"

@@ -35,7 +35,7 @@ def of_rank(place: DistributedConfig, devices: Sequence[Device], platform: Platf
         **_memory(devices[place.rank], platform),
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",  # a crash in native code leaves a traceback in the rank's log
-        "OMP_NUM_THREADS": str(cpu_threads(platform, len(devices))),
+        "OMP_NUM_THREADS": str(cpu_threads(platform, place.devices_per_node)),
         "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
     }
     if platform.name == "windows":

@@ -50,13 +50,14 @@ class Meeting:
 
     # before there is a run
 
-    def begin(self, leader: ProcessId, method: str, *, keep_run: bool) -> str:
+    def begin(self, leader: ProcessId, method: str, *, keep_run: bool, about: Mapping[str, Any] | None = None) -> str:
         """Makes the folder, empty, and says who leads; returns the secret that arrivals repeat.
 
         Args:
             leader: The process that starts the host.
             method: Which launcher has started it.
             keep_run: The launcher has started its processes again, for the run of before.
+            about: What else the others should know.
 
         Raises:
             RunBusyError: A live process leads this job.
@@ -76,7 +77,7 @@ class Meeting:
                 for folder in (self.folder.parent.parent, self.folder.parent, self.folder):
                     make_private(folder)
         secret = secrets.token_hex(16)
-        self.write("leader.json", {**_identity(leader), "secret": secret, "method": method})
+        self.write("leader.json", {**_identity(leader), "secret": secret, "method": method, **(about or {})})
         return secret
 
     def leader(self) -> tuple[ProcessId, str] | None:
@@ -99,6 +100,10 @@ class Meeting:
         shutil.rmtree(self.folder.parent if forget_run else self.folder, ignore_errors=True)
 
     # files
+
+    def lives(self, _process: ProcessId) -> bool:
+        """Whether a process that a file names is alive."""
+        return is_alive(_process)
 
     def write(self, name: str, value: Mapping[str, Any]) -> None:
         """Replaces one file; raises `PreflightError` or `RankdeckError` when the disk refuses."""

@@ -15,12 +15,13 @@ from core.config.mode import Mode
 from core.errors import ConfigError
 from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
 from core.launch.mode import check_gloo
+from core.launch.nodes.seats import NodeSeats
 from core.launch.resolved import ResolvedRun
 from core.launch.stop_rules import stop_rules
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.processes.program_environment import program_environment
-from core.protocol.rank_context import RankContext
+from core.protocol.rank_context import LOOPBACK, RankContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class LaunchSite:
         restarts: How often this host has restarted the ranks after one of them failed.
         master_port: Where the ranks of a self-contained program find each other; a port that is free.
         launch_method: Who starts the ranks.
+        seats: On which machine each rank is; None: all on this one.
     """
 
     run_dir: Path
@@ -53,6 +55,7 @@ class LaunchSite:
     restarts: int = 0
     master_port: int = 0
     launch_method: LaunchMethod = "spawn"
+    seats: NodeSeats | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +121,7 @@ def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...]) -> t
     def environment(rank: int) -> dict[str, str]:
         context = _context(run, site, rank).to_env()
         place = run.distributed(rank).replace(**launched, master_port=site.master_port)
+        place = place if site.seats is None else site.seats.placed(place)
         if recipe.self_contained:
             return {**of_script(place, devices, platform, together=run.mode == Mode.DDP), **context}
         seeded = {"PYTHONHASHSEED": hash_seed(config)}
@@ -146,6 +150,9 @@ def _commands(
 
 def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
     rules = stop_rules(run.config, run.recipe)
+    here, seats = file_url(site.rendezvous, run.platform), site.seats
+    is_remote = seats is not None and seats.ranks[rank].is_remote
+    ranks_here = run.world_size if seats is None else seats.ranks[rank].local_size
     return RankContext(
         rank=rank,
         world_size=run.world_size,
@@ -154,8 +161,8 @@ def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
         engine=run.choice.engine,
         compiles=run.compiles,
         backend=run.backend,
-        rendezvous=file_url(site.rendezvous, run.platform) if run.backend else "",
-        threads=cpu_threads(run.platform, run.world_size),
+        rendezvous=((seats.rendezvous if seats is not None else "") or here) if run.backend else "",
+        threads=cpu_threads(run.platform, ranks_here),
         run_dir=site.run_dir,
         recipe_dir=run.recipe.folder,
         attempt=site.attempt,
@@ -164,7 +171,8 @@ def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
         halvings=site.halvings,
         restarts=site.restarts,
         checkpoint=site.checkpoint,
-        port=site.port,
+        host_address=seats.address if seats is not None and is_remote else LOOPBACK,
+        port=seats.listen_port if seats is not None and is_remote else site.port,
         token=site.token,
         host_pid=site.host_pid,
         best_metric=rules.metric if rules.any else "",

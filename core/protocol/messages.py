@@ -41,6 +41,13 @@ def _message(name: str) -> Callable[[type[Any]], Any]:
 # --- the first line of every connection ------------------------------------------------------------------
 
 
+@_message("challenge")
+class Challenge(Message):
+    """The host's first line to a peer on another machine, whose hello has a proof of the token in its place."""
+
+    nonce: str
+
+
 @_message("hello")
 class Hello(Message):
     """First line from a rank or a client; anything else, or 5 s of silence, closes the connection."""

@@ -27,6 +27,7 @@ ENV_MEETING: Final = "RANKDECK_MEETING"
 """The folder where a run host meets the processes that a launcher has started to be its ranks."""
 CONFIG_FILE: Final = "attempt.toml"
 """In a run's folder: the config of the newest attempt, complete with the recipe's defaults."""
+LOOPBACK: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,8 @@ class RankContext:
         halvings: How often the micro-batch was halved since the host started.
         restarts: How often this host has restarted the ranks after one of them failed.
         checkpoint: Folder of the checkpoint to resume from.
-        port: Where the host listens on 127.0.0.1; 0: there is no host.
+        host_address: Where the host listens: this machine, or another one's address.
+        port: The port there; 0: there is no host.
         token: What it must say to the host.
         host_pid: The host's process id; 0 when it is not known.
         best_metric: A checkpoint is taken whenever this metric of the evaluations is better than before; empty: not.
@@ -74,6 +76,7 @@ class RankContext:
     halvings: int = 0
     restarts: int = 0
     checkpoint: Path | None = None
+    host_address: str = LOOPBACK
     port: int = 0
     token: str = field(default="", repr=False)
     host_pid: int = 0

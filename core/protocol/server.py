@@ -20,7 +20,8 @@ import orjson
 from core.errors import ProtocolError
 from core.parsing import ParseError, parse_json
 from core.protocol import codec
-from core.protocol.messages import CLIENT_PROTOCOL, RANK_PROTOCOL, Hello, Message, Refused, Welcome
+from core.protocol.challenge import new_nonce, rank_proof
+from core.protocol.messages import CLIENT_PROTOCOL, RANK_PROTOCOL, Challenge, Hello, Message, Refused, Welcome
 
 log = logging.getLogger(__name__)
 
@@ -58,9 +59,11 @@ class Connection(asyncio.Protocol):
     Attributes:
         hello: What the peer said it is, once accepted.
         dropped: Lines of a rank that were thrown away because they were not what a rank may send.
+        nonce: The challenge to a peer on another machine; empty on loopback.
     """
 
-    def __init__(self, listener: Listener) -> None:
+    def __init__(self, listener: Listener, nonce: str = "") -> None:
+        self.nonce = nonce
         self.hello: Hello | None = None
         self.dropped = 0
         self._listener = listener
@@ -78,6 +81,8 @@ class Connection(asyncio.Protocol):
         loop = asyncio.get_running_loop()
         self._deadline = loop.call_later(self._listener.hello_timeout_s, self._hello_overdue)
         self._listener.on_stranger(self)
+        if self.nonce:
+            transport.write(codec.encode(Challenge(self.nonce)))
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._cancel_deadline()
@@ -179,7 +184,7 @@ class Connection(asyncio.Protocol):
         except ProtocolError as error:
             self.refuse(error.cause)
             return
-        reason = self._listener.why_refused(hello)
+        reason = self._listener.why_refused(hello, self.nonce)
         if reason is not None:
             self.refuse(reason)
             return
@@ -266,7 +271,7 @@ class Connection(asyncio.Protocol):
 
 
 class Listener:
-    """Accepts ranks and clients on 127.0.0.1 at a port of the system's choice.
+    """Accepts ranks and clients on 127.0.0.1, at a port of the system's choice, and ranks of other machines if asked.
 
     Args:
         run_id: Told to every peer that is welcomed.
@@ -285,17 +290,28 @@ class Listener:
         self._rank_token: str | None = None
         self._attempt = 0
         self._world_size = 0
-        self._server: asyncio.Server | None = None
+        self._servers: list[asyncio.Server] = []
         self._strangers: dict[Connection, None] = {}
         self._clients: dict[Connection, None] = {}
         self._ranks: dict[Connection, None] = {}
         self._paused = False
 
     async def start(self) -> int:
-        """Listens; returns the port."""
+        """Listens on loopback; returns the port."""
         loop = asyncio.get_running_loop()
-        self._server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=512)
-        return int(self._server.sockets[0].getsockname()[1])
+        server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=512)
+        self._servers.append(server)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def listen_on(self, address: str, port: int) -> None:
+        """Listens for ranks of other machines too, on one interface; each has to answer a challenge.
+
+        Raises:
+            OSError: The port is taken.
+        """
+        loop = asyncio.get_running_loop()
+        server = await loop.create_server(lambda: Connection(self, new_nonce()), address, port, backlog=512)
+        self._servers.append(server)
 
     def expect_ranks(self, attempt: int, world_size: int, token: str) -> None:
         """From now on only ranks of this attempt are welcomed; those before keep their connections."""
@@ -318,8 +334,8 @@ class Listener:
 
     async def close(self, linger_s: float = 1.0) -> None:
         """Stops listening, lets clients take what is queued for `linger_s` at most, and closes every connection."""
-        if self._server is not None:
-            self._server.close()
+        for server in self._servers:
+            server.close()
         loop = asyncio.get_running_loop()
         deadline = loop.time() + linger_s
         for connection in [*self._clients, *self._ranks, *self._strangers]:
@@ -332,11 +348,14 @@ class Listener:
 
     # for Connection
 
-    def why_refused(self, hello: Hello) -> str | None:
+    def why_refused(self, hello: Hello, nonce: str = "") -> str | None:
         """The reason to turn this peer away, or None. A token is never compared by `==`: its timing would tell."""
         if hello.role == "client":
-            return None if _same(hello.token, self._client_token) else "The token is wrong."
-        if self._rank_token is None or not _same(hello.token, self._rank_token):
+            return None if not nonce and _same(hello.token, self._client_token) else "The token is wrong."
+        wanted = self._rank_token
+        if wanted is not None and nonce:
+            wanted = rank_proof(wanted, nonce, hello.rank, hello.attempt)
+        if wanted is None or not _same(hello.token, wanted):
             return "The token is wrong."
         if hello.attempt != self._attempt or not 0 <= hello.rank < self._world_size:
             return f"No rank {hello.rank} of attempt {hello.attempt} is expected."

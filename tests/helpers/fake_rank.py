@@ -19,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from core.config.distributed import DistributedConfig
 from core.errors import ConnectionRefusedByHostError
 from core.protocol.codec import encode
 from core.protocol.messages import (
@@ -108,16 +109,17 @@ class ReplicaGroup:
 
 
 class Hub:
-    """An all-reduce of one small number over loopback: rank 0 in the middle."""
+    """An all-reduce of one small number over loopback, or between machines: rank 0 in the middle."""
 
     def __init__(self, run_dir: Path, attempt: str, rank: int, world_size: int) -> None:
+        address = DistributedConfig.from_env(os.environ).master_addr
         self._rank = rank
         self._peers: list[socket.socket] = []
         meeting = run_dir / f".fake-hub-{attempt}"
         if world_size == 1:
             return
         if rank == 0:
-            with socket.create_server(("127.0.0.1", 0)) as server:
+            with socket.create_server((address, 0)) as server:
                 draft = meeting.with_suffix(".draft")
                 draft.write_text(str(server.getsockname()[1]), encoding="utf-8")
                 draft.replace(meeting)
@@ -125,7 +127,7 @@ class Hub:
             return
         while not meeting.exists():
             time.sleep(0.01)
-        self._peers = [socket.create_connection(("127.0.0.1", int(meeting.read_text(encoding="utf-8"))))]
+        self._peers = [socket.create_connection((address, int(meeting.read_text(encoding="utf-8"))))]
 
     def highest(self, value: int) -> int:
         """The highest value that any rank has given; every rank must call."""

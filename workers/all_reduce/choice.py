@@ -47,6 +47,8 @@ class Place(Protocol):
     def backend(self) -> str: ...
     @property
     def timeout_s(self) -> float: ...
+    @property
+    def nodes(self) -> int: ...
 
 
 @dataclass(slots=True)
@@ -159,6 +161,8 @@ def choose_all_reduce(
     if wanted == "plain" or place.world_size == 1 or (wanted == "auto" and plain == "nccl"):
         return GradientAllReduce(plain, f"Gradients go over {plain}.")
     problem = "the process group is NCCL's" if plain == "nccl" else refusal(place.world_size)
+    if place.nodes > 1:
+        problem = f"the ranks are on {place.nodes} machines"
     if problem:
         return _over_gloo(plain, wanted, problem)
     return _measure(group, place, model_bytes, wanted)

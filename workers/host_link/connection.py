@@ -1,5 +1,6 @@
-"""The rank's line to its run host: one loopback socket, a thread that reads it, and what happens when it closes.
+"""The rank's line to its run host: one socket, a thread that reads it, and what happens when it closes.
 
+The socket is on loopback, or goes to the machine with the host, which is told a proof of the token instead of it.
 Messages from the host land in `HostConnection.inbox`; a request for stacks is answered here, since the training thread
 may be what hangs. A rank never outlives its host: the kernel's parent-death signal
 ends it where there is one. On every platform a closed socket ends the process within a few seconds, also while the main
@@ -19,9 +20,10 @@ from contextlib import suppress
 from typing import Final
 
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError
+from core.protocol.challenge import rank_proof
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
-from core.protocol.messages import RANK_PROTOCOL, Hello, Message, Refused, StacksPlease, Welcome
-from core.protocol.rank_context import RankContext
+from core.protocol.messages import RANK_PROTOCOL, Challenge, Hello, Message, Refused, StacksPlease, Welcome
+from core.protocol.rank_context import LOOPBACK, RankContext
 from workers.host_link.stacks import own_stacks
 
 HOST_GONE_EXIT_CODE: Final = 70
@@ -103,8 +105,9 @@ class HostConnection:
         self._socket.close()
 
     def _shake_hands(self, context: RankContext) -> str:
-        hello = Hello("rank", context.token, RANK_PROTOCOL, context.rank, context.attempt, os.getpid())
         try:
+            token = context.token if context.host_address == LOOPBACK else self._proof(context)
+            hello = Hello("rank", token, RANK_PROTOCOL, context.rank, context.attempt, os.getpid())
             self._socket.sendall(encode(hello))
             answer = decode(self._lines.readline(MAX_LINE_BYTES + 1))
         except (OSError, ProtocolError) as error:
@@ -113,6 +116,13 @@ class HostConnection:
             return answer.run_id
         reason = answer.reason if isinstance(answer, Refused) else "it is not a run host"
         raise _refused(f"The run's host did not accept this rank: {reason}.")
+
+    def _proof(self, context: RankContext) -> str:
+        """What is said in place of the token, which does not travel between machines."""
+        challenge = decode(self._lines.readline(MAX_LINE_BYTES + 1))
+        if not isinstance(challenge, Challenge):
+            raise ProtocolError("it sent no challenge")
+        return rank_proof(context.token, challenge.nonce, context.rank, context.attempt)
 
     def _read(self) -> None:
         cause = "it closed the connection"
@@ -142,9 +152,10 @@ class HostConnection:
 
 def _connect(context: RankContext) -> socket.socket:
     try:
-        connection = socket.create_connection(("127.0.0.1", context.port), timeout=HELLO_TIMEOUT_S)
+        connection = socket.create_connection((context.host_address, context.port), timeout=HELLO_TIMEOUT_S)
     except OSError as error:
-        raise _refused(f"Nothing answers on port {context.port} of this machine ({error}).") from None
+        where = "this machine" if context.host_address == LOOPBACK else context.host_address
+        raise _refused(f"Nothing answers on port {context.port} of {where} ({error}).") from None
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
 

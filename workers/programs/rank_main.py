@@ -111,7 +111,14 @@ def _make_session(context: RankContext, connection: HostConnection, reporter: Re
         torch.backends.cudnn.benchmark = config.cudnn_benchmark
     distributed = DistributedConfig.from_env(os.environ)
     place = RankPlace(
-        context.rank, context.world_size, device, context.backend, context.rendezvous, distributed.timeout_s
+        context.rank,
+        context.world_size,
+        device,
+        context.backend,
+        context.rendezvous,
+        distributed.timeout_s,
+        distributed.num_nodes,
+        distributed.nic,
     )
     config = config.replace(zero_engine=context.engine or config.zero_engine, torch_compile=context.compiles)
     group = Mode.read(context.mode).group_size(context.world_size)

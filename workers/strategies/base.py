@@ -34,8 +34,10 @@ class RankPlace:
         rank, world_size: Place among all ranks of the run.
         device: Where the model stands.
         backend: "gloo", "nccl", or "" for none.
-        rendezvous: A `file://` URL that all ranks of this attempt share.
+        rendezvous: A `file://` URL that all ranks of this attempt share; of several machines, a `tcp://` one.
         timeout_s: How long a collective may take before its rank gives up.
+        nodes: Machines that the ranks are on.
+        nic: The network interface that connects them; empty: loopback.
     """
 
     rank: int
@@ -44,6 +46,8 @@ class RankPlace:
     backend: str = ""
     rendezvous: str = ""
     timeout_s: float = 300.0
+    nodes: int = 1
+    nic: str = ""
 
 
 class Strategy(ABC):

@@ -69,7 +69,8 @@ def test_started_by_hand_each_process_says_which_it_is() -> None:
 @pytest.mark.parametrize(
     ("changes", "values"),
     [
-        ({"world_size": 9}, ("world_size is 9", "num_nodes is 2 and devices_per_node 4")),
+        ({"world_size": 9, "launch_method": "srun"}, ("world_size is 9", "num_nodes is 2 and devices_per_node 4")),
+        ({"world_size": 4}, ("world_size is 4", "num_nodes is 2 and devices_per_node 4")),
         ({"rank": 8}, ("rank is 8", "world_size is 8")),
         ({"local_rank": 4}, ("local_rank is 4", "devices_per_node is 4")),
         ({"node_rank": 2}, ("node_rank is 2", "num_nodes is 2")),
@@ -86,6 +87,10 @@ def test_contradictions_are_named_with_both_values(changes: dict[str, Any], valu
     with pytest.raises(ConfigError) as caught:
         FULL.replace(**changes).validate()
     assert all(value in caught.value.cause for value in values), caught.value.cause
+
+
+def test_agents_of_torchrun_may_have_unequal_numbers_of_processes() -> None:
+    assert FULL.replace(world_size=6).validate().world_size == 6
 
 
 @pytest.mark.parametrize("text", ["{", '{"world_size": 2}', '{"unknown": 1}', "[]", '{"rank": -1}'])

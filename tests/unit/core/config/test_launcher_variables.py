@@ -92,3 +92,9 @@ def test_a_variable_that_cannot_be_read_is_named(name: str, value: str | None) -
     environment = {key: item for key, item in {**TORCHRUN, name: value}.items() if item is not None}
     with pytest.raises(ConfigError, match=name):
         launched_place(environment)
+
+
+def test_agents_of_torchrun_say_how_many_machines_there_are() -> None:
+    unequal = {**TORCHRUN, "WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "1", "LOCAL_RANK": "0", "GROUP_WORLD_SIZE": "2"}
+    found = launched_place(unequal)
+    assert (found["num_nodes"], found["devices_per_node"], found["world_size"]) == (2, 1, 3)

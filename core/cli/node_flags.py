@@ -1,0 +1,64 @@
+"""The flags of a run on several machines, and what cannot be asked for with them."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import Final
+
+from core.errors import PreflightError, UsageError
+from core.recipes.manifest import Recipe
+
+WAIT_S: Final = 600.0
+"""For the other machines, at the start."""
+_NEED_NODES: Final = ("nic", "rdzv_endpoint", "master_addr", "master_port", "nodes_wait_s")
+
+
+def add_nodes_flags(parser: argparse.ArgumentParser) -> None:
+    """Adds the flags of a run on several machines."""
+    nodes = parser.add_argument_group("several machines (Linux; start the command on each)")
+    nodes.add_argument("--nodes", metavar="N|MIN:MAX", help="How many machines; MIN:MAX continues with what is left.")
+    nodes.add_argument("--nic", metavar="NAME", help="The network interface that the run uses on this machine.")
+    nodes.add_argument("--rdzv-endpoint", metavar="HOST:PORT", help="The machine with the run's host. Port: 29400.")
+    nodes.add_argument("--master-addr", metavar="HOST", help="The same, in two flags.")
+    nodes.add_argument("--master-port", metavar="PORT", help=argparse.SUPPRESS)
+    nodes.add_argument(
+        "--nodes-wait-s", metavar="S", type=float, help=f"How long to wait for them. Default: {WAIT_S:g}."
+    )
+
+
+def check_recipe_on_nodes(recipe: Recipe) -> None:
+    """Refuses a user's own script, whose processes Rankdeck does not connect.
+
+    Raises:
+        UsageError: It is one.
+    """
+    if recipe.self_contained:
+        raise UsageError(
+            f"--nodes is given, but {recipe.title} cannot train on several machines.",
+            "Start the script with torchrun on each machine, or leave out --nodes.",
+        )
+
+
+def check_nodes_arguments(arguments: argparse.Namespace) -> None:
+    """Refuses flags of several machines without `--nodes`, and what a run on several cannot do.
+
+    Raises:
+        UsageError, PreflightError: Names it.
+    """
+    if arguments.nodes is None:
+        for name in _NEED_NODES:
+            if getattr(arguments, name) is not None:
+                flag = f"--{name.replace('_', '-')}"
+                raise UsageError(f"{flag} is given without --nodes.", "Say how many machines train: --nodes 2")
+        return
+    if sys.platform != "linux":
+        raise PreflightError(
+            "A run on several machines is started by torchrun, whose store does not work in PyTorch's builds for this "
+            "system (they have no libuv).",
+            "Start it on Linux machines. On this machine, leave out --nodes.",
+            title="This machine cannot be a node",
+        )
+    if arguments.detach or getattr(arguments, "dry_run", False):
+        flag = "--detach" if arguments.detach else "--dry-run"
+        raise UsageError(f"{flag} is given, but the command stays while its machine takes part.", f"Leave out {flag}.")

@@ -1,0 +1,253 @@
+"""`rankdeck train --nodes`: one machine's part in a run of several.
+
+On the machine that `--rdzv-endpoint` names it opens the desk; on the others it checks in there. When enough are there,
+each starts torchrun's elastic agent, whose workers are this command again (`core.cli.launched`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import os
+import platform
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from core.cli.interrupts import Interrupts, counted_interrupts
+from core.cli.node_flags import WAIT_S
+from core.cli.node_worker import LEAVE
+from core.cli.terminal import Terminal
+from core.errors import PreflightError, RankdeckError
+from core.launch.command_line import command_text
+from core.launch.nodes.agent import agent_command, compared, line_elsewhere, without_own_flags
+from core.launch.nodes.channel import Channel, ChannelError
+from core.launch.nodes.desk import CheckIn, Desk, NodeFacts
+from core.launch.nodes.job import NodeJob, asked_job
+from core.launch.nodes.key import key_file, make_key, read_key
+from core.launch.nodes.nic import address_of, addresses, resolve_host
+from core.machine.devices.device import Device
+from core.machine.devices.visible import VARIABLE
+from core.machine.platform import this_platform
+from core.paths import PACKAGE_FOLDER, RUNS_VARIABLE
+from core.training_python import training_python
+
+_RETURN_S: Final = 15.0
+"""A machine whose agent has ended looks so long for the host's before it gives up."""
+_POLL_S: Final = 0.5
+_AGENT_STARTS: Final = 5
+"""An agent ends by itself if another one dies just as all of them meet."""
+_SAY_EVERY_S: Final = 30.0
+_TERM_LIMIT_S: Final = 45.0
+_INTERRUPTED: Final = 130
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A command on one of several machines.
+
+    Attributes:
+        runs_dir: The shared folder.
+        devices: This machine's, one rank each.
+    """
+
+    arguments: argparse.Namespace
+    terminal: Terminal
+    runs_dir: Path
+    devices: tuple[Device, ...]
+
+
+def run_nodes(started: Started) -> int:
+    """Takes part in the run until its end; returns the exit code.
+
+    Raises:
+        RankdeckError: This machine cannot take part.
+    """
+    arguments = started.arguments
+    job = asked_job(arguments.nodes, arguments.rdzv_endpoint, arguments.master_addr, arguments.master_port)
+    nic, address = address_of(arguments.nic, addresses())
+    is_host = resolve_host(job.host) == address
+    job = job.replace(nic=nic, address=address, is_host=is_host, name=socket.gethostname())
+    job = job.replace(session=secrets.token_hex(8))
+    node = Node(started, job)
+    with counted_interrupts() as interrupts:
+        return node.host(interrupts) if is_host else node.join(interrupts)
+
+
+class Node:
+    """This machine, from its check-in to the end of its agent."""
+
+    def __init__(self, started: Started, job: NodeJob) -> None:
+        self._terminal = started.terminal
+        self._runs_dir = started.runs_dir
+        self._devices = started.devices
+        self._job = job
+        wait_s = started.arguments.nodes_wait_s
+        self._wait_s = WAIT_S if wait_s is None else wait_s
+        self._argv = sys.argv[1:]
+
+    def host(self, interrupts: Interrupts) -> int:
+        """As the machine with the run's host."""
+        key = make_key()
+        desk = Desk(self._facts(), self._runs_dir, self._job.min_nodes, self._job.max_nodes, self._terminal.say)
+        try:
+            desk.open(self._job.address, self._job.desk_port, key)
+            self._terminal.say(f"On each other machine: {command_text(line_elsewhere(self._argv, self._job))}")
+            self._terminal.say(f"The key that they need is in {key_file()}.")
+            if not self._wait(interrupts, lambda: (desk.is_complete, desk.missing())):
+                return _INTERRUPTED
+            for _ in range(_AGENT_STARTS):
+                code = self._agent(desk.job, interrupts)
+                if code is not None:
+                    return code
+                self._terminal.warn("torchrun has ended before the run. It is started again.")
+            raise RankdeckError(
+                f"torchrun has ended before the run {_AGENT_STARTS} times.",
+                "Read what it has printed above, and resume the run.",
+                title="The agent has ended",
+            )
+        finally:
+            desk.close()
+
+    def join(self, interrupts: Interrupts) -> int:
+        """As another machine: comes back while the run continues, until the host's machine is gone."""
+        key = read_key()
+        limit_s, why = self._wait_s, ""
+        while True:
+            visit = self._check_in(key, interrupts, limit_s, why)
+            if visit is None:
+                return _INTERRUPTED
+            try:
+                if not self._wait(interrupts, visit.poll):
+                    return _INTERRUPTED
+            finally:
+                visit.close()
+            code = self._agent(visit.job, interrupts)
+            if code is not None:
+                return code
+            limit_s, why = _RETURN_S, "The run's host, or the network to it, is gone. "
+            self._terminal.warn(f"{why}Looking for it for {limit_s:.0f} s.")
+
+    def _check_in(self, key: str, interrupts: Interrupts, limit_s: float, why: str) -> CheckIn | None:
+        deadline, shown = time.monotonic() + limit_s, ""
+        while not interrupts.count:
+            try:
+                return CheckIn(Channel(self._job.host, self._job.desk_port, key), self._facts())
+            except ChannelError as error:
+                if error.why == "key":
+                    raise
+                if time.monotonic() > deadline:
+                    raise _host_missing(why, error) from None
+                if error.cause != shown:
+                    shown = error.cause
+                    self._terminal.say(f"Waiting for the machine with the run's host: {error.cause}")
+            time.sleep(_POLL_S)
+        return None
+
+    def _wait(self, interrupts: Interrupts, look: Callable[[], tuple[bool, str]]) -> bool:
+        """Until enough machines are there; False where Ctrl+C came first."""
+        deadline, next_s = time.monotonic() + self._wait_s, 0.0
+        while not interrupts.count:
+            is_complete, missing = look()
+            if is_complete:
+                return True
+            now = time.monotonic()
+            if now > deadline:
+                raise PreflightError(
+                    f"The run did not start within {self._wait_s:.0f} s: {missing}",
+                    "Start the command on the missing machines, or ask for fewer: --nodes MIN:MAX",
+                    title="A node is missing",
+                )
+            if now > next_s:
+                next_s = now + _SAY_EVERY_S
+                self._terminal.say(f"Waiting: {missing}")
+            time.sleep(_POLL_S)
+        return False
+
+    def _agent(self, name: str, interrupts: Interrupts) -> int | None:
+        """Runs torchrun; returns the command's exit code, None where the agent ended before the run."""
+        with tempfile.TemporaryDirectory(prefix="rankdeck-node-") as folder:
+            result = Path(folder) / "exit-code"
+            python = str(training_python().executable)
+            agent = agent_command(self._job, name, len(self._devices), python, without_own_flags(self._argv))
+            command = _ending_with_us(agent)
+            env = {**os.environ, **self._job.replace(result=str(result)).to_env(), **self._environment()}
+            with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, start_new_session=True) as process:
+                try:
+                    self._follow(process, interrupts, Path(folder) / LEAVE)
+                finally:
+                    _end(process)
+            with contextlib.suppress(OSError, ValueError):
+                return int(result.read_text(encoding="utf-8"))
+        return _INTERRUPTED if interrupts.count else None
+
+    def _follow(self, agent: subprocess.Popen[bytes], interrupts: Interrupts, leave: Path) -> None:
+        handled = 0
+        while agent.poll() is None:
+            if handled < interrupts.count:
+                handled += 1
+                leave.touch()
+                agent.send_signal(signal.SIGTERM)
+            time.sleep(_POLL_S)
+
+    def _environment(self) -> dict[str, str]:
+        """The shared folder also for tokens, and the devices that were chosen on this machine."""
+        gpus = [device.uuid for device in self._devices if device.kind == "cuda"]
+        path = os.pathsep.join(filter(None, [str(PACKAGE_FOLDER), os.environ.get("PYTHONPATH", "")]))
+        chosen = {RUNS_VARIABLE: str(self._runs_dir), "PYTHONPATH": path, VARIABLE: ",".join(gpus)}
+        # With a store that agents share, torch 2.13's rank 0 tells its address in the first round only, so an agent
+        # that joins later waits for it in vain, and all of them fail.
+        own_store = {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}
+        return {**chosen, **own_store, "CUDA_DEVICE_ORDER": "PCI_BUS_ID", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+
+    def _facts(self) -> NodeFacts:
+        from core import __version__
+
+        arguments = [*compared(self._argv), str(Path.cwd())]
+        return NodeFacts(
+            self._job.name,
+            {
+                "rankdeck": __version__,
+                "torch": this_platform().torch_version or "",
+                "python": platform.python_version(),
+                "interpreter": str(training_python().executable),
+                "package": str(PACKAGE_FOLDER),
+                "flags": hashlib.sha256("\0".join(arguments).encode("utf-8", "surrogatepass")).hexdigest(),
+                "nodes": f"{self._job.min_nodes}:{self._job.max_nodes}",
+            },
+        )
+
+
+def _ending_with_us(command: Sequence[str]) -> list[str]:
+    """The command, whose process the kernel ends with this one."""
+    if sys.platform != "win32":  # Windows was refused before
+        from core.processes.posix import LAUNCHER
+
+        return [*LAUNCHER, "exec", str(os.getpid()), *command]
+    return list(command)
+
+
+def _end(agent: subprocess.Popen[bytes]) -> None:
+    """Ends an agent that is left when this command is interrupted; it gives its workers 30 s."""
+    if agent.poll() is None:
+        agent.terminate()
+        try:
+            agent.wait(_TERM_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            agent.kill()
+
+
+def _host_missing(why: str, error: ChannelError) -> RankdeckError:
+    step = error.next_step
+    if why:
+        step = "Resume the run on the machines that are left: rankdeck resume RUN"
+    return RankdeckError(f"{why}{error.cause}", step, title="The machine with the run's host is missing")

@@ -1,0 +1,77 @@
+"""torchrun's elastic agent on one machine: its command, with the time-outs by which a lost machine is noticed. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from core.launch.nodes.job import NodeJob
+
+MAX_RESTARTS: Final = 100
+"""How often agents start their workers again. Each time follows a checkpoint, and only a lost process leads to one."""
+RENDEZVOUS: Final = {
+    "last_call_timeout": "3",  # s until agents start with those that are there; torchrun's own: 30
+    "keep_alive_interval": "1",  # s; with the next: a dead machine is known as such after 3 s, not after 15
+    "keep_alive_max_attempt": "3",
+    "read_timeout": "10",  # s until an agent whose network is cut knows; torchrun's own: 60
+    "join_timeout": "600",
+}
+_OWN: Final = ("--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s")
+_DEVICES: Final = ("--devices", "--cuda-ids", "--world-size")
+_OTHER: Final = ("--json", "--quiet")
+
+
+def agent_command(job: NodeJob, name: str, devices: int, python: str, arguments: Sequence[str]) -> list[str]:
+    """What to start on this machine.
+
+    Args:
+        job: This machine's part.
+        name: The job's, from the desk.
+        devices: Ranks on this machine.
+        python: The interpreter with torch.
+        arguments: Those of `rankdeck`, without `own_flags`.
+    """
+    settings = ",".join(f"{key}={value}" for key, value in {"is_host": int(job.is_host), **RENDEZVOUS}.items())
+    return [
+        python, "-m", "torch.distributed.run",
+        f"--nnodes={job.min_nodes}:{job.max_nodes}",
+        f"--nproc-per-node={devices}",
+        "--rdzv-backend=c10d",
+        f"--rdzv-endpoint={job.endpoint}",
+        f"--rdzv-id={name}",
+        f"--rdzv-conf={settings}",
+        f"--local-addr={job.address}",
+        f"--max-restarts={MAX_RESTARTS}",
+        "--monitor-interval=0.5",
+        "--no-python", python, "-m", "core", *arguments,
+    ]  # fmt: skip
+
+
+def without_own_flags(arguments: Sequence[str]) -> list[str]:
+    """A command's arguments for a worker: without what is said of machines and their devices."""
+    return _without(arguments, (*_OWN, *_DEVICES))
+
+
+def compared(arguments: Sequence[str]) -> list[str]:
+    """What must be the same on all machines: all but the interface, the devices and the form of the output."""
+    return [word for word in _without(arguments, (*_OWN, *_DEVICES)) if word not in _OTHER]
+
+
+def line_elsewhere(arguments: Sequence[str], job: NodeJob) -> list[str]:
+    """The command for another machine, whose interface and devices may have other names."""
+    nodes = str(job.max_nodes) if job.min_nodes == job.max_nodes else f"{job.min_nodes}:{job.max_nodes}"
+    shared = compared(arguments)
+    return ["rankdeck", *shared, "--nodes", nodes, "--nic", job.nic, "--rdzv-endpoint", job.endpoint]
+
+
+def _without(arguments: Sequence[str], flags: Sequence[str]) -> list[str]:
+    kept: list[str] = []
+    is_value = False
+    for word in arguments:
+        if is_value:
+            is_value = False
+        elif word in flags:
+            is_value = True
+        elif word.partition("=")[0] not in flags:
+            kept.append(word)
+    return kept

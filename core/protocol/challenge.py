@@ -1,0 +1,37 @@
+"""Challenge and response: proves that a peer knows a secret, which itself never travels. Pure.
+
+Used where a connection leaves this machine (docs/nodes.md). On loopback a token is sent as it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from typing import Final
+
+_NONCE_BYTES: Final = 16
+
+
+def new_nonce() -> str:
+    """A text that no one has used before."""
+    return secrets.token_hex(_NONCE_BYTES)
+
+
+def proof(secret: str, *parts: str) -> str:
+    """What only someone who knows the secret can make of these parts (HMAC-SHA256)."""
+    lengths = ",".join(str(len(part)) for part in parts)  # so that no two lists of parts are one text
+    text = "\n".join([lengths, *parts])
+    return hmac.new(secret.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
+
+
+def is_proof(given: object, secret: str, *parts: str) -> bool:
+    """Whether `given` is the proof of these parts. Never compared by `==`: its timing would tell."""
+    return isinstance(given, str) and hmac.compare_digest(
+        given.encode("utf-8", "replace"), proof(secret, *parts).encode()
+    )
+
+
+def rank_proof(token: str, nonce: str, rank: int, attempt: int) -> str:
+    """What a rank on another machine says to its host instead of the token."""
+    return proof(token, "rank", nonce, str(rank), str(attempt))

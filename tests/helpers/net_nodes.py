@@ -1,0 +1,138 @@
+"""Two machines in tests: network namespaces that a cable joins, each with an address, a key and a home of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import psutil
+
+from core.launch.nodes.key import KEY_FILE
+from tests.helpers.launched import Job
+
+ADDRESSES: Final = ("10.77.0.1", "10.77.0.2")
+PORT: Final = 29_400
+NO_NODES: Final = (
+    "network namespaces are Linux's"
+    if sys.platform != "linux"
+    else "network namespaces are root's"
+    if os.geteuid() != 0
+    else "ip (iproute2) is not installed"
+    if shutil.which("ip") is None
+    else ""
+)
+"""Why there can be no two machines here; empty: there can."""
+_LISTENS: Final = "0A"
+
+
+class NetNodes:
+    """Two machines with one disk.
+
+    Args:
+        folder: Their homes, and their output.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._names = [f"rd{os.getpid()}{letter}" for letter in "ab"]
+        self.nics = [f"rv{os.getpid()}{letter}" for letter in "ab"]
+        self.jobs: list[Job] = []
+        for name in self._names:
+            _ip("netns", "add", name)
+        _ip("link", "add", self.nics[0], "type", "veth", "peer", "name", self.nics[1])
+        for name, nic, address in zip(self._names, self.nics, ADDRESSES, strict=True):
+            _ip("link", "set", nic, "netns", name)
+            _ip("-n", name, "addr", "add", f"{address}/24", "dev", nic)
+            _ip("-n", name, "link", "set", "lo", "up")
+            _ip("-n", name, "link", "set", nic, "up")
+        for number in range(2):
+            self.key(number, "1" * 64)
+
+    def key(self, number: int, key: str) -> None:
+        """Gives a machine a key."""
+        folder = self._home(number) / "rankdeck"
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / KEY_FILE).write_text(key, encoding="utf-8")
+
+    def start(self, number: int, command: Sequence[str], *flags: str, nodes: str = "2") -> Job:
+        """Starts `python -m core …` on a machine, with the flags of a run on both."""
+        output = self._folder / f"output{len(self.jobs)}"
+        output.mkdir()
+        own = ["--nodes", nodes, "--nic", self.nics[number], "--rdzv-endpoint", f"{ADDRESSES[0]}:{PORT}"]
+        enter = ["ip", "netns", "exec", self._names[number], "env", "--chdir", str(self._folder), sys.executable]
+        job = Job([*enter, *command, *own, *flags], output, {"XDG_DATA_HOME": str(self._home(number))})
+        self.jobs.append(job)
+        return job
+
+    def run(self, number: int, *command: str) -> int:
+        """Runs `python -m core …` on a machine, to its end."""
+        enter = ["ip", "netns", "exec", self._names[number], sys.executable, "-m", "core", *command]
+        return subprocess.run(enter, timeout=60, check=False, stdout=subprocess.DEVNULL).returncode
+
+    def plug(self, *, is_in: bool) -> None:
+        """Joins the machines, or cuts the network between them."""
+        _ip("-n", self._names[1], "link", "set", self.nics[1], "up" if is_in else "down")
+
+    def processes(self, number: int, *parts: str) -> list[psutil.Process]:
+        """Those of a machine whose command holds these words one after another."""
+        found = []
+        for pid in _ip("netns", "pids", self._names[number]).split():
+            try:
+                process = psutil.Process(int(pid))
+                if " ".join(parts) in " ".join(process.cmdline()):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def workers(self, number: int) -> list[psutil.Process]:
+        """What the agent of a machine has started."""
+        agents = self.processes(number, "torch.distributed.run")
+        return [child for agent in agents for child in agent.children()]
+
+    def kill(self, number: int, find: Callable[[int], list[psutil.Process]] | None = None) -> None:
+        """kill -9 of some of a machine's processes, or of all."""
+        for process in self.processes(number) if find is None else find(number):
+            try:
+                process.kill()
+            except psutil.NoSuchProcess:
+                continue
+
+    def listening(self, number: int) -> set[tuple[str, int]]:
+        """The addresses and ports at which something on a machine listens."""
+        pids = _ip("netns", "pids", self._names[number]).split()
+        found = set()
+        for kind, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
+            for line in Path(f"/proc/{pids[0]}/net/{kind}").read_text(encoding="ascii").splitlines()[1:]:
+                local, state = line.split()[1], line.split()[3]
+                if state == _LISTENS:
+                    address, port = local.split(":")
+                    found.add((_address(address, family), int(port, 16)))
+        return found
+
+    def close(self) -> None:
+        """Ends everything on both machines, and removes them."""
+        for job in self.jobs:
+            job.close()
+        for number, name in enumerate(self._names):
+            self.kill(number)
+            _ip("netns", "del", name)
+
+    def _home(self, number: int) -> Path:
+        return self._folder / f"home{number}"
+
+
+def _address(text: str, family: socket.AddressFamily) -> str:
+    words = [bytes.fromhex(text[start : start + 8])[::-1] for start in range(0, len(text), 8)]  # little-endian words
+    return socket.inet_ntop(family, b"".join(words))
+
+
+def _ip(*arguments: Any) -> str:
+    done = subprocess.run(["ip", *arguments], capture_output=True, encoding="utf-8", timeout=30, check=True)
+    return done.stdout

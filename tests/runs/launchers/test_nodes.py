@@ -1,0 +1,156 @@
+"""Runs on two machines, which are network namespaces: the start, refusals, and what is lost and comes back."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from core.cli.entry import main
+from tests.helpers.host_fixture import FINISHED, FakeRun, MakeRun
+from tests.helpers.launched import train, wait
+from tests.helpers.net_nodes import ADDRESSES, NO_NODES, PORT, NetNodes
+
+pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(bool(NO_NODES), reason=NO_NODES)]
+RECOVERY_S = 30.0
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[NetNodes]:
+    """Two machines."""
+    folder = tmp_path / "machines"
+    folder.mkdir()
+    made = NetNodes(folder)
+    yield made
+    made.close()
+
+
+def test_two_machines_train_one_run_and_listen_on_the_named_interface_alone(
+    make_run: MakeRun, nodes: NetNodes, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run()
+    run.behave(steps=60, step_s=0.05)
+    command = train(run)
+    jobs = [nodes.start(0, command, "--devices", "cpux2"), nodes.start(1, command)]
+    run.wait_for_step(3)
+    listening = nodes.listening(0)
+    ours = {(address, port) for address, port in listening if port != PORT}
+    assert {address for address, _ in ours} <= {"127.0.0.1", ADDRESSES[0]}, "only torchrun's store listens elsewhere"
+    assert {port for address, port in ours if address == ADDRESSES[0]} >= {PORT + 1, PORT + 2, PORT + 3}
+    assert not any(address == "0.0.0.0" for address, _ in nodes.listening(1))
+    for number in range(2):
+        words = " ".join(word for process in nodes.processes(number) for word in process.cmdline())
+        assert "1" * 64 not in words
+    assert [job.end() for job in jobs] == [0, 0], jobs[0].output + jobs[1].output
+    state = run.end()
+    assert (state.state, state.world_size, state.devices) == (FINISHED, 3, ("cpu:0", "cpu:1", "cpu:2"))
+    assert run.steps(0)[-1] == run.steps(1)[-1] == run.steps(2)[-1] == 60
+    environment = json.loads(run.store.environment.read_text(encoding="utf-8"))
+    assert environment["distributed"]["num_nodes"] == 2
+    assert "On each other machine: rankdeck train" in jobs[0].output
+    assert "2 of 2 nodes are here" in jobs[0].output
+    assert main(["show", str(run.run_dir), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["state"] == "finished"
+
+
+def _start_both(make_run: MakeRun, nodes: NetNodes) -> FakeRun:
+    run = make_run()
+    run.behave(steps=100_000, step_s=0.05, commit_every=5)
+    command = train(run)
+    for number in range(2):
+        nodes.start(number, command, nodes="1:2")
+    run.wait_for_step(3)
+    wait(run.checkpoints, "a checkpoint")
+    return run
+
+
+def _wait_for_attempt(run: FakeRun, attempt: int) -> None:
+    wait(
+        lambda: any(line["attempt"] == attempt for line in run.lines() if line["event"] == "step"), f"attempt {attempt}"
+    )
+
+
+def _check_continues(run: FakeRun) -> None:
+    """Each attempt goes on where the checkpoint before it stands, and no chunk is trained twice in the weights."""
+    launches = run.events("launch")
+    for launch in launches[1:]:
+        resumed = set(launch["resumed_from"].values())
+        assert len(resumed) == 1 and run.steps(0, launch["attempt"])[0] == resumed.pop() + 1
+    ledger = run.ledger()
+    assert ledger is not None
+
+
+def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run: MakeRun, nodes: NetNodes) -> None:
+    """kill -9 of a worker, of an agent, of a whole machine, and its return; one run, so that it costs one start."""
+    run = _start_both(make_run, nodes)
+    nodes.kill(1, nodes.workers)
+    began = time.monotonic()
+    _wait_for_attempt(run, 2)
+    assert time.monotonic() - began < RECOVERY_S, nodes.jobs[0].output
+    assert run.events("launch")[-1]["world_size"] == 2, "a machine with a living agent stays"
+
+    nodes.kill(1)
+    began = time.monotonic()
+    _wait_for_attempt(run, 3)
+    assert time.monotonic() - began < RECOVERY_S, nodes.jobs[0].output
+    assert run.store.state().world_size == 1
+
+    nodes.start(1, train(run), nodes="1:2")
+    _wait_for_attempt(run, 4)
+    assert run.store.state().world_size == 2
+    _check_continues(run)
+    assert nodes.run(0, "stop", str(run.run_dir)) == 0
+    assert [nodes.jobs[0].end(), nodes.jobs[2].end()] == [0, 0], nodes.jobs[0].output
+    assert run.end().state == "stopped"
+    run.behave(steps=run.steps(0)[-1] + 20)
+    assert main(["resume", str(run.run_dir), "--devices", "cpu:0", "--yes"]) == 0
+    assert run.end().state == FINISHED
+
+
+def test_a_cut_network_takes_a_machine_out_and_it_comes_back_by_itself(make_run: MakeRun, nodes: NetNodes) -> None:
+    run = _start_both(make_run, nodes)
+    nodes.plug(is_in=False)
+    began = time.monotonic()
+    _wait_for_attempt(run, 2)
+    assert time.monotonic() - began < RECOVERY_S, nodes.jobs[0].output
+    assert run.store.state().world_size == 1
+    nodes.plug(is_in=True)
+    wait(lambda: run.store.state().world_size == 2, "the machine")
+    _wait_for_attempt(run, 3)
+    _check_continues(run)
+
+
+def test_without_the_hosts_machine_the_others_end_and_the_run_can_be_resumed(
+    make_run: MakeRun, nodes: NetNodes
+) -> None:
+    run = _start_both(make_run, nodes)
+    nodes.kill(0)
+    began = time.monotonic()
+    assert nodes.jobs[1].end() == 1
+    assert time.monotonic() - began < RECOVERY_S
+    assert "The machine with the run's host is missing" in nodes.jobs[1].output
+    assert nodes.processes(1) == []
+    run.behave(steps=run.steps(0)[-1] + 20)
+    again = ["-m", "core", "resume", str(run.run_dir), "--yes"]
+    jobs = [nodes.start(number, again) for number in range(2)]
+    assert [job.end() for job in jobs] == [0, 0], jobs[0].output
+    state = run.end()
+    assert (state.state, state.world_size) == (FINISHED, 2)
+    _check_continues(run)
+
+
+def test_a_machine_with_another_key_is_refused_on_both_and_a_missing_one_is_named(
+    make_run: MakeRun, nodes: NetNodes
+) -> None:
+    run = make_run()
+    command = train(run)
+    nodes.key(1, "2" * 64)
+    jobs = [nodes.start(0, command, "--nodes-wait-s", "8"), nodes.start(1, command, "--nodes-wait-s", "8")]
+    assert jobs[1].end() == 1 and "has another key" in jobs[1].output
+    assert jobs[0].end() == 3
+    assert f"1 of 2 nodes are here. {ADDRESSES[1]} was refused: It has another key." in jobs[0].output
+    assert "A node is missing" in jobs[0].output
+    assert not run.store.metrics.exists(), "nothing was started"

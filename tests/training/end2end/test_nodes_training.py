@@ -1,0 +1,94 @@
+"""MiniGPT on two machines, over the network between them: a worker and then a whole machine is killed on the way."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.ledger.ledger import Ledger, read_state_file
+from core.run_folder.store import RunStore
+from tests.helpers.hosted_run import write_text
+from tests.helpers.launched import wait
+from tests.helpers.net_nodes import ADDRESSES, NO_NODES, PORT, NetNodes
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(bool(NO_NODES), reason=NO_NODES),
+]
+SMALL = shlex.split(
+    "--mode ddp --seq-len 16 --batch-size 4 --global-batch-size 8 --dataset-chunk-size 32 --samples-per-block 640 "
+    "--eval-every 1000 --lr 5e-3 --epochs 1 --checkpoint-every-steps 25 --set n_layer=1 --set n_head=2 --set n_embd=16 "
+    "--set sample_tokens=0 --set val_batches=2"
+)
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[NetNodes]:
+    """Two machines."""
+    folder = tmp_path / "machines"
+    folder.mkdir()
+    made = NetNodes(folder)
+    yield made
+    made.close()
+
+
+def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: NetNodes) -> None:
+    text = write_text(tmp_path / "text.txt", 100_000)
+    store = RunStore(tmp_path / "runs" / "run")
+    command = ["-m", "core", "train", "--dataset-file", str(text), "--run-dir", str(store.dir), *SMALL]
+    jobs = [nodes.start(number, command, nodes="1:2") for number in range(2)]
+    wait(lambda: _steps(store, 1) > 30, "a checkpoint")
+    assert any(port not in range(PORT, PORT + 5) and address == ADDRESSES[1] for address, port in nodes.listening(1)), (
+        "gloo listens on the named interface"
+    )
+    nodes.kill(1, nodes.workers)
+    wait(lambda: _steps(store, 2) > 30, "training to continue")
+    began = time.monotonic()
+    nodes.kill(1)
+    wait(lambda: _steps(store, 3) > 0, "training to continue")
+    assert time.monotonic() - began < 30.0
+    assert jobs[0].end() == 0, jobs[0].output
+    state = store.state()
+    assert (state.state, state.world_size) == ("finished", 1)
+    launches = [line for line in _kept(store) if line["event"] == "launch"]
+    assert [launch["world_size"] for launch in launches] == [2, 2, 1]
+    ledger = Ledger.from_file(read_state_file(store.ledger))
+    assert ledger.progress().finished
+    trained = Counter(
+        (line["epoch"], line["block_id"], line["chunk_id"])
+        for line in _kept(store)
+        if line["event"] == "chunk_complete"
+    )
+    assert len(trained) > 100 and set(trained.values()) == {1}
+    losses = [line["loss"] for line in _kept(store) if line["event"] == "step"]
+    assert losses[-1] < losses[0] - 0.3
+    assert store.model.is_file()
+
+
+def _steps(store: RunStore, attempt: int) -> int:
+    """Steps that an attempt has reported."""
+    return sum(line["event"] == "step" and line["attempt"] == attempt for line in _lines(store))
+
+
+def _lines(store: RunStore) -> list[dict[str, Any]]:
+    whole = store.metrics.read_bytes().splitlines(keepends=True) if store.metrics.exists() else []
+    return [json.loads(line) for line in whole if line.endswith(b"\n")]
+
+
+def _kept(store: RunStore) -> list[dict[str, Any]]:
+    """The metrics lines of what is in the weights: each launch takes some back."""
+    found: list[dict[str, Any]] = []
+    for line in _lines(store):
+        if line["event"] == "launch" and line["resumed_from"]:
+            back = max(line["resumed_from"].values())
+            found = [old for old in found if old.get("step", 0) <= back]
+        found.append(line)
+    return found

@@ -1,0 +1,34 @@
+"""The command of torchrun's agent, and what is said on each machine."""
+
+from __future__ import annotations
+
+from core.launch.nodes.agent import agent_command, compared, line_elsewhere, without_own_flags
+from core.launch.nodes.job import NodeJob
+
+JOB = NodeJob(1, 2, "node1", 29_400, nic="eth0", address="10.0.0.1", is_host=True)
+TYPED = [
+    "train", "--dataset-file", "books", "--nodes=1:2", "--nic", "eth0", "--rdzv-endpoint", "node1",
+    "--devices", "cpux2", "--json",
+]  # fmt: skip
+
+
+def test_workers_are_this_command_without_machines_and_devices() -> None:
+    command = agent_command(JOB, "name", 2, "/python", without_own_flags(TYPED))
+    assert command[:3] == ["/python", "-m", "torch.distributed.run"]
+    assert command[-7:] == ["/python", "-m", "core", "train", "--dataset-file", "books", "--json"]
+    assert {"--nnodes=1:2", "--nproc-per-node=2", "--rdzv-endpoint=node1:29400", "--rdzv-id=name"} <= set(command)
+    conf = next(word for word in command if word.startswith("--rdzv-conf="))
+    assert "is_host=1" in conf and "keep_alive_interval=1" in conf
+
+
+def test_other_machines_get_the_line_that_they_need() -> None:
+    assert line_elsewhere(TYPED, JOB) == [
+        "rankdeck", "train", "--dataset-file", "books", "--nodes", "1:2", "--nic", "eth0", "--rdzv-endpoint",
+        "node1:29400",
+    ]  # fmt: skip
+
+
+def test_the_interface_and_the_devices_may_differ_and_nothing_else() -> None:
+    other = ["train", "--dataset-file", "books", "--nodes", "1:2", "--nic", "ib0", "--rdzv-endpoint", "10.0.0.1"]
+    assert compared(TYPED) == compared(other)
+    assert compared(TYPED) != compared([*other, "--steps", "3"])

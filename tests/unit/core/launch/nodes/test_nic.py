@@ -1,0 +1,28 @@
+"""The network interface that a run of several machines uses."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.errors import PreflightError, UsageError
+from core.launch.nodes.nic import address_of, addresses, resolve_host
+
+FOUND = {"eth0": "10.0.0.1", "lo": "127.0.0.1"}
+
+
+def test_it_must_be_named_and_be_there() -> None:
+    assert address_of("eth0", FOUND) == ("eth0", "10.0.0.1")
+    for asked in (None, "eth1"):
+        with pytest.raises(UsageError) as raised:
+            address_of(asked, FOUND)
+        assert "eth0 (10.0.0.1), lo (127.0.0.1)" in raised.value.next_step, "it says which there are"
+
+
+def test_loopback_is_among_those_of_this_machine() -> None:
+    assert "127.0.0.1" in addresses().values()
+
+
+def test_a_name_that_is_unknown_is_refused() -> None:
+    assert resolve_host("127.0.0.1") == "127.0.0.1"
+    with pytest.raises(PreflightError, match=r"no\.such\.machine\.invalid"):
+        resolve_host("no.such.machine.invalid")
