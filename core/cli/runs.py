@@ -131,7 +131,7 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
     Raises:
         RankdeckError: No such run, not live, its host doesn't answer, or it doesn't end in time.
     """
-    store = _find(arguments)
+    store = _find_followed(arguments)
     state = store.state()
     if not state.is_live:
         ended, left = end_leftovers(store)
@@ -175,7 +175,7 @@ def _stop_text(state: RunState, now: bool) -> str:
 
 def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Watches a run until it ends; Ctrl+C leaves it running. As JSON it begins with the run's first line."""
-    store = _find(arguments)
+    store = _find_followed(arguments)
     follower = Follower(store, terminal, arguments.json)
     if not arguments.json:
         follower.replay()
@@ -196,6 +196,13 @@ def chosen_runs_dir(arguments: argparse.Namespace) -> Path:
 
 def _find(arguments: argparse.Namespace) -> RunStore:
     return find_run(chosen_runs_dir(arguments), arguments.run)
+
+
+def _find_followed(arguments: argparse.Namespace) -> RunStore:
+    """The run; one on another machine that nothing follows is followed again."""
+    from core.machines.following import followed
+
+    return followed(_find(arguments))
 
 
 def _ended(store: RunStore, timeout_s: float) -> RunState:

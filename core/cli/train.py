@@ -22,6 +22,7 @@ from core.launch.preflight import Checked, check
 from core.launch.resolved import resolve
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
+from core.machines.reference import check_not_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
 from core.recipes.outside_code import OutsideCode, check_accepted
@@ -38,6 +39,9 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     place = launched_place()
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
+    if arguments.machine is not None:
+        return _train_elsewhere(arguments, request, terminal)
+    check_not_there(request.config)
     if place is not None:
         check_arguments(place, arguments)
         device = own_device(place, request.config.devices, request.count, request.recipe)
@@ -55,6 +59,16 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     terminal.say(f"Run {store.dir.name} in {store.dir}")
     terminal.say(_headline(checked))
+    return _foreground(store, terminal, arguments.json)
+
+
+def _train_elsewhere(arguments: argparse.Namespace, request: TrainRequest, terminal: Terminal) -> int:
+    from core.cli.elsewhere import start_on_machine  # here: a run on this computer needs none of it
+
+    store = start_on_machine(arguments, request, terminal)
+    if arguments.detach:
+        terminal.data(store.dir.name)
+        return 0
     return _foreground(store, terminal, arguments.json)
 
 
@@ -124,10 +138,30 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
             return _resume(_plan({**changes, "devices": ",".join(devices)}, runs_dir, arguments, terminal))
 
         return LaunchedRun(place, device, begin, terminal, arguments.json).run()
-    plan = _plan(changes, runs_dir, arguments, terminal)
+    if arguments.machine is not None:
+        return _resume_elsewhere(arguments, runs_dir, changes, terminal)
+    from core.cli.elsewhere import fetched, now_here
+
+    plan = _plan(fetched(arguments, runs_dir, changes, terminal), runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0
     store, offset = _resume(plan)
+    now_here(store)
+    if arguments.detach:
+        terminal.data(store.dir.name)
+        return 0
+    return _foreground(store, terminal, arguments.json, offset)
+
+
+def _resume_elsewhere(
+    arguments: argparse.Namespace, runs_dir: Path, changes: dict[str, Any], terminal: Terminal
+) -> int:
+    from core.cli.elsewhere import resume_on_machine
+
+    resumed = resume_on_machine(arguments, runs_dir, changes, terminal)
+    if resumed is None:
+        return 0
+    store, offset = resumed
     if arguments.detach:
         terminal.data(store.dir.name)
         return 0
