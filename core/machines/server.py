@@ -140,15 +140,15 @@ class Server(Agent):
         return {**answer, "metrics_bytes": size, "metrics_sha256": digest.hexdigest()}
 
     def _follow(self, frame: Mapping[str, Any]) -> None:
-        """Sends what is new in a run until it has ended; the connection is for nothing else from here on."""
+        """Sends what is new in a run: what there is, or until it has ended, and the connection is for nothing else."""
         known = {str(name): (int(size), str(digest)) for name, (size, digest) in frame["known"].items()}
-        watch = threading.Thread(target=self._end_with_the_other_side, daemon=True)
-        watch.start()
         stream = RunStream(_run(frame), known, self.frames.send)
         if frame.get("once"):
             stream.send_new()
-        else:
-            stream.run()
+            return
+        watch = threading.Thread(target=self._end_with_the_other_side, daemon=True)
+        watch.start()
+        stream.run()
 
     def _end_with_the_other_side(self) -> None:
         self.frames.source.read(1)  # nothing more is sent: what comes is the end
