@@ -27,7 +27,7 @@ from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
 FIRST_WAIT_S: Final = 0.5
-LONGEST_WAIT_S: Final = 20.0
+LONGEST_WAIT_S: Final = 10.0
 _log = logging.getLogger(__name__)
 
 

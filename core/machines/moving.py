@@ -105,6 +105,8 @@ def resume_there(
         if dry_run:
             return lines
         write_remote(store.dir, sent.replace(is_there=True))
+        with explained(f"{store.model} could not be removed"):  # it is that of an earlier end
+            store.model.unlink(missing_ok=True)
         fresh: dict[str, Any] = {"host": None, "phase": "", "error": None, "exit_code": None, "trouble": None}
         store.write_state(state.replace(state="starting", attempt=state.attempt + 1, updated=time.time(), **fresh))
     start_following(store)

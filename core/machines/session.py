@@ -126,12 +126,12 @@ class Session:
         """
         with self._within(limit_s):
             self._send(request)
-            return _checked(self._receive())
+            return self._checked(self._receive())
 
     def next_frame(self, limit_s: float = ANSWER_LIMIT_S) -> dict[str, Any]:
         """A further frame that answers the last request; raises as `ask`."""
         with self._within(limit_s):
-            return _checked(self._receive())
+            return self._checked(self._receive())
 
     def stream(self, request: Mapping[str, Any], limit_s: float = ANSWER_LIMIT_S) -> Iterator[dict[str, Any]]:
         """Frames that answer a request, without the last one, which says ``"done"``; raises as `ask`.
@@ -169,7 +169,7 @@ class Session:
                 self._write(block)
             sent(len(block))
         with self._within(ANSWER_LIMIT_S):
-            return _checked(self._receive())
+            return self._checked(self._receive())
 
     # the other side
 
@@ -191,7 +191,7 @@ class Session:
         with self._within(HELLO_LIMIT_S):
             self._send({"op": "become", "argv": [python, "-m", SERVER], "folder": folder, "env": env})
             try:
-                _checked(self._receive())
+                self._checked(self._receive())
             except UnreachableError:
                 said = self._said() or "nothing"
                 raise MachineError(
@@ -276,6 +276,14 @@ class Session:
             raise self._broken()
         return frame
 
+    def _checked(self, frame: dict[str, Any]) -> dict[str, Any]:
+        error = frame.get("error")
+        if isinstance(error, dict):
+            parts = [str(error.get(name) or "") for name in ("cause", "next_step", "title")]
+            cause = f"{self.machine.name}: {parts[0]}"  # which says "this machine" of itself
+            raise MachineError(cause, parts[1], title=parts[2] or None, code=int(error.get("exit_code", 1)))
+        return frame
+
     def _broken(self) -> RankdeckError:
         """Why the stream ended. The other side's last words have arrived when ssh has gone."""
         self._close_stdin()
@@ -326,14 +334,6 @@ def serving(machine: Machine, forward: tuple[int, int] | None = None) -> Iterato
     with Session(machine, forward) as session:
         session.become_server()
         yield session
-
-
-def _checked(frame: dict[str, Any]) -> dict[str, Any]:
-    error = frame.get("error")
-    if isinstance(error, dict):
-        parts = [str(error.get(name) or "") for name in ("cause", "next_step", "title")]
-        raise MachineError(parts[0], parts[1], title=parts[2] or None, code=int(error.get("exit_code", 1)))
-    return frame
 
 
 def _agent_file() -> Path:

@@ -17,6 +17,7 @@ from core.machines.machine import Machine, UnreachableError
 from core.machines.reference import check_sendable
 from core.machines.send import Report, Sender
 from core.machines.session import serving
+from core.recipes.outside_code import outside_code
 from core.run_folder.naming import first_name
 from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.remote_run import RemoteRun, with_paths, write_remote
@@ -82,6 +83,9 @@ def start_there(
     write_remote(store.dir, RemoteRun(machine.name, str(answer["run_dir"]), paths=paths))
     if notes.name:
         write_notes(store.dir, notes)
+    code = outside_code(request.config.recipe, request.config.options)
+    if code is not None:  # named by the person who starts it, so that resuming need not ask
+        code.remember()
     start_following(store)
     return StartedThere(store, tuple(answer.get("devices", ())), str(answer.get("mode", "")), tuple(answer["notes"]))
 
