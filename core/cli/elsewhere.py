@@ -70,7 +70,7 @@ def fetched(
     """Brings here what a resume here needs, if the run is on another machine.
 
     Returns:
-        The changes; GPUs of another machine are none of this one, so the devices are chosen anew.
+        The changes; GPUs of another machine are none of this one, so the devices are chosen again.
     """
     try:
         store = find_run(runs_dir, arguments.path)

@@ -1,6 +1,6 @@
 """``python -m core.cli.machine_server``: answers another computer's Rankdeck over standard input and output.
 
-`core.machines.session` starts it over SSH. Nobody types it.
+`core.machines.session` starts it over SSH; it is not a command for people.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from core.cli.train import check_request
 from core.client import start_run
 from core.config.config_file import read_config
 from core.config.layers import DeviceCount, config_from_mapping
+from core.files.atomic import write_atomic
+from core.held_files import read_utf8
 from core.launch.command_line import TrainRequest
 from core.machines.agent import Frames, checked_path
 from core.machines.server import Server
@@ -40,10 +42,10 @@ def _start(frame: Mapping[str, Any]) -> dict[str, Any]:
     runs_dir = default_runs_dir()
     run_dir = runs_dir.absolute() / checked_path(str(frame["run_id"]))[0]
     if (run_dir / "run.toml").exists():
-        return {"run_dir": str(run_dir), "config": (run_dir / "run.toml").read_text(encoding="utf-8"), "notes": []}
+        return {"run_dir": str(run_dir), "config": read_utf8(run_dir / "run.toml"), "notes": []}
     with tempfile.TemporaryDirectory(prefix="rankdeck-") as folder:
         path = Path(folder) / "run.toml"
-        path.write_text(str(frame["config"]), encoding="utf-8", newline="\n")
+        write_atomic(path, str(frame["config"]), durable=False)
         config = config_from_mapping(read_config(path))
     count = None if frame.get("count") is None else DeviceCount(frame["count"][0], str(frame["count"][1]))
     request = TrainRequest(config, get_recipe(config.recipe), run_dir, runs_dir, count)
@@ -53,7 +55,7 @@ def _start(frame: Mapping[str, Any]) -> dict[str, Any]:
     store: RunStore = start_run(checked.run.config, runs_dir, run_dir)
     return {
         "run_dir": str(store.dir),
-        "config": store.run_toml.read_text(encoding="utf-8"),
+        "config": read_utf8(store.run_toml),
         "notes": list(checked.notes),
         "name": store.stored_state().name,
         "devices": [device.name for device in checked.run.devices],

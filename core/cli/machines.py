@@ -85,7 +85,7 @@ def _confirm(fingerprint: str, arguments: argparse.Namespace, terminal: Terminal
         if arguments.fingerprint.strip() != fingerprint:
             raise UsageError(
                 f"The host key is {fingerprint}, not {arguments.fingerprint.strip():.80}.",
-                "Ask whoever runs the machine which one is right.",
+                "Ask the administrator of the machine which one is right.",
                 title="The host key is another one",
             )
     elif not arguments.yes and not terminal.ask("Is this the machine's own key? [y/N] "):

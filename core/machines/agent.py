@@ -76,7 +76,7 @@ class FileStore:
         self._trees = root / "trees"
 
     def need(self, files: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """Those of ``[[sha256, size], …]`` that are not here, each with how many of its bytes are."""
+        """Those of ``[[sha256, size], ...]`` that are not here, each with how many of its bytes are."""
         self._blobs.mkdir(parents=True, exist_ok=True)
         missing = []
         for digest, size in files:
@@ -106,7 +106,7 @@ class FileStore:
         return {"size": size}
 
     def tree(self, name: str, files: Sequence[Sequence[Any]]) -> str:
-        """A folder of ``[[path, sha256, size], …]``, all of which are here; returns where it is."""
+        """A folder of ``[[path, sha256, size], ...]``, all of which are here; returns where it is."""
         key = hashlib.sha256(json.dumps(files).encode("ascii")).hexdigest()[:16]
         target = self._trees / key
         folder = target.joinpath(*checked_path(name))
@@ -248,7 +248,7 @@ class Agent:
         raise Refusal("Invalid request", f"There is no request {op!r}.", "Use the same version on both sides.")
 
     def _run_program(self, argv: list[str]) -> dict[str, Any]:
-        """Runs a program; each line that it prints is a frame. It ends when nobody listens any more."""
+        """Runs a program; each line that it prints is a frame. It ends when the connection does."""
         program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in program.stdout or ():

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import PreflightError
+from core.held_files import read_utf8
 from core.machines.machine import Machine
 from core.machines.session import find_ssh
 from core.machines.ssh_command import ssh_command
@@ -43,7 +44,7 @@ class HostKey:
 
 
 def read_host_key(machine: Machine) -> HostKey:
-    """The key that a machine shows now. Nobody signs in, and nothing is kept.
+    """The key that a machine shows now, without signing in; nothing is kept.
 
     Raises:
         PreflightError: This computer has no ssh.
@@ -66,7 +67,7 @@ def read_host_key(machine: Machine) -> HostKey:
             raise explain_ssh(machine, "Connection timed out", None) from None
         except OSError as error:
             raise PreflightError(f"ssh could not be started: {error}.", "Check that it may be executed.") from None
-        lines = file.read_text(encoding="utf-8").splitlines() if file.exists() else []
+        lines = read_utf8(file).splitlines() if file.exists() else []
         found = [line for line in lines if line.split(" ", 1)[0] == machine.host_key_name and len(line.split()) >= 3]
         if not found:
             raise explain_ssh(machine, answer.stderr.decode("utf-8", errors="replace"), answer.returncode)

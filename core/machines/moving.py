@@ -13,7 +13,7 @@ from core.checkpoints.checkpoint_choice import choose_checkpoint
 from core.checkpoints.store import MANIFEST, Checkpoint, CheckpointStore
 from core.config.config_file import to_toml
 from core.errors import RunBusyError, UsageError
-from core.files.atomic import explained
+from core.files.atomic import explained, write_atomic
 from core.held_files import open_binary
 from core.machines.fetch import fetch_checkpoint
 from core.machines.following import start_following
@@ -129,7 +129,7 @@ def _send_run(session: Session, store: RunStore, changes: dict[str, Any], report
     config = sender.send(before)
     with tempfile.TemporaryDirectory(prefix="rankdeck-") as folder:
         run_toml = Path(folder) / "run.toml"
-        run_toml.write_text(to_toml(config), encoding="utf-8", newline="\n")
+        write_atomic(run_toml, to_toml(config), durable=False)
         trees = [*_run_trees(store, checkpoint), tree_of("run", Path(folder), [run_toml])]
         files = []
         for tree in trees:

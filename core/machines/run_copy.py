@@ -59,7 +59,7 @@ class RunCopy:
         """Writes what a frame of a `RunStream` brings, but for the state.
 
         Raises:
-            UnreachableError: It does not continue what is here; the next connection agrees on a place anew.
+            UnreachableError: It does not continue what is here; the next connection agrees on a place again.
             PreflightError: The disk refuses.
         """
         if "file" in frame:

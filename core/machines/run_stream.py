@@ -112,7 +112,7 @@ class RunStream:
             self._sent[name] += len(data)
 
     def _agreed(self, name: str, path: Path, size: int) -> int:
-        """Where the copy ends, if it is the beginning of this file; else it starts anew."""
+        """Where the copy ends, if it is the beginning of this file; else it is sent again from the beginning."""
         offset, digest = self._known.get(name, (0, ""))
         if offset == 0 or (offset <= size and tail_hash(path, offset) == digest):
             return offset

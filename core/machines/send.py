@@ -27,7 +27,7 @@ from core.recipes.catalog import get_recipe
 from core.recipes.manifest import BUILT_IN, Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 
-SAID_FROM_BYTES: Final = 4 << 20
+SHOWN_FROM_BYTES: Final = 4 << 20
 """A smaller upload takes no time worth a line."""
 Options = dict[str, FieldValue]
 _PROBE_BYTES: Final = 1 << 20
@@ -137,7 +137,7 @@ class Sender:
                 "Free some space there, or name data that is there: there://PATH",
                 title="The disk there is too full",
             )
-        if total >= SAID_FROM_BYTES:
+        if total >= SHOWN_FROM_BYTES:
             self._say_time(source, total)
         sent, shown_at = 0, 0.0
 
@@ -149,7 +149,7 @@ class Sender:
                 self.report.progress(f"Sending data: {byte_size(sent)} of {byte_size(total)}")
 
         there = self.session.send_tree(tree, count)
-        if total >= SAID_FROM_BYTES:
+        if total >= SHOWN_FROM_BYTES:
             self.report.say(f"Sent {byte_size(total)}.")
         there = _below(there, Path(source.name)) if source.is_file() else there
         self.paths[there] = str(source)

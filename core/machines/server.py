@@ -124,7 +124,7 @@ class Server(Agent):
         return {"run_dir": str(folder) if (folder / "run.toml").exists() else None}
 
     def _status(self, frame: Mapping[str, Any]) -> Answer:
-        """The state of a run, its host's port, and the hash of so many bytes of its metrics."""
+        """The state of a run, its host's port, and if asked the hash of its metrics."""
         store = _run(frame)
         state = store.state()
         info = store.read_host_json() if state.is_live else None

@@ -23,7 +23,7 @@ from core.machines.agent import Frames
 from core.machines.machine import Machine, MachineError, UnreachableError
 from core.machines.machine_list import known_hosts_file
 from core.machines.own_code import own_code
-from core.machines.ssh_command import agent_words, ssh_command
+from core.machines.ssh_command import agent_command, ssh_command
 from core.machines.ssh_failure import explain_ssh
 from core.machines.tree import Tree
 from core.no_window import NO_WINDOW
@@ -34,6 +34,8 @@ OLDEST_PYTHON: Final = (3, 11)
 _NOISE_BYTES: Final = 1 << 16
 _END_LIMIT_S: Final = 5.0
 _KEPT_OUTPUT: Final = 1 << 14
+NO_PYTORCH: Final = "PyTorch is missing"
+"""The title of `core.launch.preflight.check_torch`."""
 SERVER: Final = "core.cli.machine_server"
 Sent = Callable[[int], None]
 
@@ -70,8 +72,8 @@ class Session:
     def __init__(self, machine: Machine, forward: tuple[int, int] | None = None) -> None:
         self.machine = machine
         source = read_all(_agent_file())
-        words = agent_words(machine.starter, len(source))
-        argv = ssh_command(find_ssh(), machine, known_hosts_file(), words, forward=forward)
+        remote = agent_command(machine.starter, len(source))
+        argv = ssh_command(find_ssh(), machine, known_hosts_file(), remote, forward=forward)
         try:
             self._ssh = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, creationflags=NO_WINDOW
@@ -193,9 +195,9 @@ class Session:
             try:
                 self._checked(self._receive())
             except UnreachableError:
-                said = self._said() or "nothing"
+                printed = self._errors() or "nothing"
                 raise MachineError(
-                    f"{python} there cannot run Rankdeck: {said.splitlines()[-1]}.",
+                    f"{python} there cannot run Rankdeck: {printed.splitlines()[-1]}.",
                     f"Name a Python with PyTorch and Rankdeck's packages, or set it up: "
                     f"rankdeck machines setup {self.machine.name}",
                     title="The machine is not set up",
@@ -280,6 +282,8 @@ class Session:
         error = frame.get("error")
         if isinstance(error, dict):
             parts = [str(error.get(name) or "") for name in ("cause", "next_step", "title")]
+            if parts[2] == NO_PYTORCH:
+                parts[1] = f"Set it up: rankdeck machines setup {self.machine.name}"
             cause = f"{self.machine.name}: {parts[0]}"  # which says "this machine" of itself
             raise MachineError(cause, parts[1], title=parts[2] or None, code=int(error.get("exit_code", 1)))
         return frame
@@ -294,9 +298,9 @@ class Session:
             self._ssh.kill()
             code = None
         self._reader.join(_END_LIMIT_S)
-        return explain_ssh(self.machine, self._said(), None if self._timed_out else code)
+        return explain_ssh(self.machine, self._errors(), None if self._timed_out else code)
 
-    def _said(self) -> str:
+    def _errors(self) -> str:
         return self._printed.decode("utf-8", errors="replace").strip()
 
     def _close_stdin(self) -> None:

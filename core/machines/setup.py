@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
-from core.environments.wanted import requirements
+from core.environments.wanted import CONSTRAINTS, requirements
 from core.machine.packages import find_dependencies
 from core.machines.machine import Machine, MachineError
+from core.machines.own_code import own_code
 from core.machines.session import Session, serving
 
 _SMALL: Final = ("psutil", "nvidia-ml-py", "orjson", "pyyaml", "tomli-w", "platformdirs")
@@ -21,7 +22,7 @@ _STEP_LIMIT_S: Final = 1800.0
 Report = Callable[[str], None]
 
 
-def set_up(machine: Machine, build: str, wheels: str, report: Report) -> str:
+def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
     """Makes what is missing there; what was cut is completed.
 
     Args:
@@ -29,9 +30,6 @@ def set_up(machine: Machine, build: str, wheels: str, report: Report) -> str:
         build: Of PyTorch: "auto" is the one for the driver there.
         wheels: A folder of wheels there, so that nothing is downloaded; empty: from the package index.
         report: Hears of each step.
-
-    Returns:
-        The interpreter there that trains, where one was made; empty where PyTorch was there.
 
     Raises:
         UnreachableError: There is no connection.
@@ -52,28 +50,33 @@ def set_up(machine: Machine, build: str, wheels: str, report: Report) -> str:
         report("Looking for PyTorch")
         for frame in session.stream(request, _STEP_LIMIT_S):
             report(str(frame.get("progress", "")))
-        return ""
 
 
 def _make_python(session: Session, wheels: str, report: Report) -> None:
     folder, python = str(session.hello["own_folder"]), str(session.hello["own_python"])
-    report("Making a Python environment")
-    _run(session, [str(session.hello["executable"]), "-m", "venv", "--clear", folder], report)
-    report("Installing what Rankdeck needs")
+    _run(
+        session,
+        "Making a Python environment",
+        [str(session.hello["executable"]), "-m", "venv", "--clear", folder],
+        report,
+    )
+    constraints = f"{session.send_tree(own_code())}/{CONSTRAINTS.name}"
     source = ["--no-index", "--find-links", wheels] if wheels else []
     small = [line for line in find_dependencies() if _name(line) in _SMALL] or list(_SMALL)
+    source += ["--constraint", constraints] if CONSTRAINTS.is_file() else []
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *source, *small]
-    _run(session, pip, report)
+    _run(session, "Installing what Rankdeck needs", pip, report)
     session.ask({"op": "python_made"})
 
 
-def _run(session: Session, argv: list[str], report: Report) -> None:
+def _run(session: Session, step: str, argv: list[str], report: Report) -> None:
     """Runs a program there; its lines are progress, and the last ones the reason if it fails."""
     lines: list[str] = []
+    report(step)
     for frame in _frames(session, argv):
         if "line" in frame:
             lines.append(str(frame["line"]))
-            report(lines[-1].strip()[:100])
+            report(f"{step}: {lines[-1].strip()[:100]}")
         elif frame.get("code") != 0:
             raise _failed(session.machine, lines)
 
@@ -96,9 +99,9 @@ def _failed(machine: Machine, lines: list[str]) -> MachineError:
             code=3,
         )
     errors = [line.strip() for line in lines if line.strip().startswith(("ERROR", "error", "Error"))]
-    said = (errors or [line.strip() for line in lines if line.strip()] or ["nothing"])[-1].rstrip(".")
+    reason = (errors or [line.strip() for line in lines if line.strip()] or ["nothing"])[-1].rstrip(".")
     return MachineError(
-        f"On {machine.name}: {said[:300]}.",
+        f"On {machine.name}: {reason[:300]}.",
         "Correct that there, then set the machine up again.",
         title="The machine could not be set up",
         code=3,

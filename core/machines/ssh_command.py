@@ -33,18 +33,18 @@ def ssh_command(
     program: str,
     machine: Machine,
     known_hosts: Path,
-    words: Sequence[str],
+    remote: Sequence[str],
     *,
     forward: tuple[int, int] | None = None,
     learn_key: bool = False,
 ) -> list[str]:
-    """A command line that runs `words` on a machine.
+    """A command line that runs another one on a machine.
 
     Args:
         program: The ssh.
         machine: Where.
         known_hosts: The file of its host key. No other counts.
-        words: The command there; its shell splits them.
+        remote: The command there; its shell splits it at blanks.
         forward: A port of this computer's loopback, and the one there that it leads to.
         learn_key: Enter a host key that is not known yet, and sign in with nothing.
     """
@@ -70,11 +70,11 @@ def ssh_command(
         argv += ["-o", "IdentitiesOnly=yes", "-i", machine.identity]
     if forward is not None:
         argv += ["-L", f"127.0.0.1:{forward[0]}:127.0.0.1:{forward[1]}"]
-    return [*argv, "--", machine.address, *words]
+    return [*argv, "--", machine.address, *remote]
 
 
-def agent_words(starter: str, source_bytes: int) -> list[str]:
-    """The command there that reads a program of so many bytes from its standard input, and runs it.
+def agent_command(starter: str, source_bytes: int) -> list[str]:
+    """The command there that reads a program from its standard input, and runs it.
 
     Double quotes, and nothing in them that sh, cmd or PowerShell would replace.
     """

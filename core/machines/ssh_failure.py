@@ -12,9 +12,9 @@ _KINDS: Final = (
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|host key .* has changed",
         "The host key is not the one that was confirmed",
-        "{name} shows another host key than the one that was confirmed. It was set up anew, or another computer "
+        "{name} shows another host key than the one that was confirmed. It was installed again, or another computer "
         "answers in its place.",
-        "Ask whoever runs it. If the new key is right: rankdeck machines remove {name}, then add it again.",
+        "Ask its administrator. If the new key is right: rankdeck machines remove {name}, then add it again.",
     ),
     (
         r"Load key|Identity file .* not accessible|UNPROTECTED PRIVATE KEY",
@@ -49,7 +49,7 @@ _KINDS: Final = (
     (
         r"Bad owner or permissions|terminating, \d+ bad configuration|Bad configuration option",
         "ssh does not accept its settings",
-        "ssh says: {said}.",
+        "ssh says: {last}.",
         "Correct your ~/.ssh/config.",
     ),
     (
@@ -70,19 +70,19 @@ def explain_ssh(machine: Machine, printed: str, code: int | None) -> RankdeckErr
         code: Its exit code; None if it had to be ended.
     """
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
-    said = (lines[-1] if lines else "nothing").rstrip(".")
+    last = (lines[-1] if lines else "nothing").rstrip(".")
     values = {
         "name": machine.name,
         "address": machine.address,
         "where": machine.address if machine.port is None else f"{machine.address}, port {machine.port}",
         "identity": machine.identity or "of your settings",
         "starter": machine.starter,
-        "said": said,
+        "last": last,
     }
     for pattern, title, cause, step in _KINDS:
         if re.search(pattern, printed, re.IGNORECASE):
             return UnreachableError(cause.format(**values), step.format(**values), title=title)
     ended = "did not answer in time" if code is None else f"ended with code {code}"
     return UnreachableError(
-        f"The connection to {machine.name} {ended}; ssh says: {said}.", f"Try it in a terminal: ssh {machine.address}"
+        f"The connection to {machine.name} {ended}; ssh says: {last}.", f"Try it in a terminal: ssh {machine.address}"
     )

@@ -10,6 +10,7 @@ from typing import Any, Final
 from core.config.config_file import read_config, to_toml
 from core.config.layers import config_from_mapping
 from core.config.run_config import RunConfig
+from core.files.atomic import write_atomic
 from core.launch.command_line import TrainRequest
 from core.launch.preflight import check_folder
 from core.machines.following import start_following
@@ -108,5 +109,5 @@ def read_text(text: str) -> RunConfig:
     """
     with tempfile.TemporaryDirectory(prefix="rankdeck-") as folder:
         path = Path(folder) / "run.toml"
-        path.write_text(text, encoding="utf-8", newline="\n")
+        write_atomic(path, text, durable=False)
         return config_from_mapping(read_config(path))

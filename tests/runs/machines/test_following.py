@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -12,7 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.machines.tree import MAX_CODE_FILES
+from core.machines.machine_list import find_machine
+from core.machines.session import serving
+from core.machines.tree import MAX_CODE_FILES, tree_of
 from core.processes.lock import lock_holder
 from core.run_folder.store import RunStore, find_run
 from tests.helpers.ssh_server import SshServer
@@ -143,10 +144,6 @@ def test_what_cannot_be_sent_is_refused(
 
 
 def test_data_is_uploaded_once_and_continued(machine: SshServer, tmp_path: Path) -> None:
-    from core.machines.machine_list import find_machine
-    from core.machines.session import serving
-    from core.machines.tree import tree_of
-
     path = tmp_path / "korpus ü.txt"
     path.write_bytes(os.urandom(3 << 20))
     tree = tree_of("data", path.parent, [path])
@@ -165,4 +162,4 @@ def test_data_is_uploaded_once_and_continued(machine: SshServer, tmp_path: Path)
         assert sum(sent) == file.size - missing[file.sha256]
         assert (there / path.name).read_bytes() == path.read_bytes()
         assert session.missing(tree)[0] == {}
-    assert sys.executable
+    assert machine.data.is_dir()
