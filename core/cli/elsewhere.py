@@ -8,17 +8,16 @@ from typing import Any
 
 from core.cli.machines import terminal_report
 from core.cli.terminal import Terminal
-from core.errors import RunNotFoundError, UsageError
+from core.errors import UsageError
 from core.files.atomic import parse_path
 from core.formatting import listed
 from core.launch.command_line import TrainRequest
 from core.machines.machine_list import find_machine
-from core.machines.moving import bring_here, now_here, resume_there
+from core.machines.moving import brought_here, now_here, resume_there
 from core.machines.starting import start_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
 from core.recipes.outside_code import outside_code
-from core.run_folder.remote_run import read_remote
 from core.run_folder.store import RunStore, find_run
 
 __all__ = ["fetched", "now_here", "resume_on_machine", "start_on_machine"]
@@ -67,21 +66,8 @@ def resume_on_machine(
 def fetched(
     arguments: argparse.Namespace, runs_dir: Any, changes: Mapping[str, Any], terminal: Terminal
 ) -> dict[str, Any]:
-    """Brings here what a resume here needs, if the run is on another machine.
-
-    Returns:
-        The changes; GPUs of another machine are none of this one, so the devices are chosen again.
-    """
+    """Brings here what a resume here needs, if the run is on another machine; see `brought_here`."""
     try:
-        store = find_run(runs_dir, arguments.path)
-    except RunNotFoundError:
-        return dict(changes)  # a state file; or the planner says what is missing
-    remote = read_remote(store.dir)
-    if remote is None or not remote.is_there:
-        return dict(changes)
-    asked = changes.get("checkpoint")
-    bring_here(store, None if asked is None else str(asked), terminal_report(terminal))
-    terminal.end_progress()
-    if "devices" in changes or all(name.startswith("cpu") for name in store.config().devices):
-        return dict(changes)
-    return {**changes, "devices": "auto"}
+        return brought_here(arguments.path, runs_dir, changes, terminal_report(terminal))
+    finally:
+        terminal.end_progress()

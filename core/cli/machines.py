@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict, replace
-from pathlib import Path
+from dataclasses import asdict
 from typing import Final
 
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
-from core.errors import PreflightError, RankdeckError, UsageError
-from core.files.atomic import parse_path
+from core.errors import PreflightError, UsageError
 from core.formatting import UNKNOWN, memory_size
+from core.machines.adding import add_machine, new_machine
 from core.machines.fetch import fetch_checkpoint, fetch_model
 from core.machines.host_key import read_host_key
-from core.machines.machine import Machine, MachineError, UnreachableError, check_address, check_name
-from core.machines.machine_list import find_machine, keep_machine, list_machines, remove_machine
+from core.machines.machine import Machine
+from core.machines.machine_list import find_machine, list_machines, remove_machine
 from core.machines.run_copy import catch_up
 from core.machines.send import Report, machine_text
-from core.machines.session import Session, serving
+from core.machines.session import serving
 from core.machines.setup import set_up
 from core.run_folder.remote_run import read_remote
 from core.run_folder.store import find_run
 
-_STARTERS: Final = ("python3", "python", "py -3")
 _LEVELS: Final = {"ok": "OK", "warn": "WARN", "fail": "FAIL", "not_tried": "–"}
 
 
@@ -50,33 +48,23 @@ def terminal_report(terminal: Terminal) -> Report:
 
 def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Shows the host key, and keeps the machine once it is confirmed and lets us in."""
-    name = check_name(_given(arguments.name, "name", "rankdeck machines add NAME user@host"))
-    address = check_address(_given(arguments.address, "address", f"rankdeck machines add {name} user@host"))
-    if any(other.name.lower() == name.lower() for other in list_machines()):
-        raise UsageError(f"There is a machine {name} already.", f"Remove it first: rankdeck machines remove {name}")
-    machine = Machine(
+    name = _given(arguments.name, "name", "rankdeck machines add NAME user@host")
+    machine = new_machine(
         name,
-        address,
-        _port(arguments.port),
-        _identity(arguments.identity),
-        starter=arguments.starter or "",
+        _given(arguments.address, "address", f"rankdeck machines add {name} user@host"),
+        arguments.port or "",
+        arguments.identity or "",
         python=arguments.python or "",
         runs_dir=arguments.remote_runs_dir or "",
+        starter=arguments.starter or "",
     )
     key = read_host_key(machine)
-    terminal.say(f"{address} shows the host key {key.fingerprint} ({key.type}).")
+    terminal.say(f"{machine.address} shows the host key {key.fingerprint} ({key.type}).")
     _confirm(key.fingerprint, arguments, terminal)
-    machine = replace(machine, fingerprint=key.fingerprint, starter=machine.starter or "python3")
-    keep_machine(machine, key.line)
-    try:
-        machine = _with_starter(machine, arguments.starter)
-    except BaseException:
-        remove_machine(machine)  # it is kept once it works
-        raise
-    keep_machine(machine)
+    machine = add_machine(machine, key)
     if arguments.json:
         terminal.json(asdict(machine))
-    terminal.say(f"Added: {machine_text(machine)}. Set it up: rankdeck machines setup {name}")
+    terminal.say(f"Added: {machine_text(machine)}. Set it up: rankdeck machines setup {machine.name}")
     return 0
 
 
@@ -94,23 +82,6 @@ def _confirm(fingerprint: str, arguments: argparse.Namespace, terminal: Terminal
             f"Compare it with what the machine says (ssh-keygen -lf), then add: --fingerprint {fingerprint}",
             title="The host key is not confirmed",
         )
-
-
-def _with_starter(machine: Machine, given: str | None) -> Machine:
-    """The machine with the words that start a Python there, found by trying."""
-    first: RankdeckError | None = None
-    for starter in (given,) if given else _STARTERS:
-        found = replace(machine, starter=starter)
-        try:
-            Session(found).close()
-        except (UnreachableError, MachineError) as error:
-            first = first or error
-            if error.title not in ("Python is missing on the machine", "Python is too old there"):
-                raise
-        else:
-            return found
-    assert first is not None
-    raise first
 
 
 def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -197,26 +168,3 @@ def _given(text: str | None, what: str, how: str) -> str:
     if not text:
         raise UsageError(f"No {what} was given.", how)
     return text
-
-
-def _port(text: str | None) -> int | None:
-    if text is None:
-        return None
-    if not text.isdecimal() or not 0 < int(text) < 65536:
-        raise UsageError(f"--port {text:.40} is not a port.", "Give a number from 1 to 65535.")
-    return int(text)
-
-
-def _identity(text: str | None) -> str:
-    if not text:
-        return ""
-    path = parse_path(text)
-    if path is None or not path.is_file():
-        raise UsageError(
-            f"There is no key file {text:.200}.", "Name the file of a private key, or leave it to ssh-agent."
-        )
-    if path.suffix == ".pub":
-        raise UsageError(
-            f"{path} is the public half of a key.", f"Name the private one: --identity {path.with_suffix('')}"
-        )
-    return str(Path(path).absolute())

@@ -12,7 +12,7 @@ from typing import Any, Final
 from core.checkpoints.checkpoint_choice import choose_checkpoint
 from core.checkpoints.store import MANIFEST, Checkpoint, CheckpointStore
 from core.config.config_file import to_toml
-from core.errors import RunBusyError, UsageError
+from core.errors import RunBusyError, RunNotFoundError, UsageError
 from core.files.atomic import explained, write_atomic
 from core.held_files import open_binary
 from core.machines.fetch import fetch_checkpoint
@@ -28,7 +28,7 @@ from core.metrics.metrics_file import whole_bytes
 from core.paths import CHECKPOINTS
 from core.run_folder.remote_run import RemoteRun, read_remote, write_remote
 from core.run_folder.state import RunState
-from core.run_folder.store import RunStore
+from core.run_folder.store import RunStore, find_run
 
 _BLOCK: Final = 1 << 20
 
@@ -57,6 +57,29 @@ def bring_here(store: RunStore, asked: str | None, report: Report) -> RemoteRun 
             raise _is_live(store, remote, state)
         fetch_checkpoint(session, store, remote, asked, report)
     return remote
+
+
+def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """As `bring_here`, for whatever a resume can name.
+
+    Args:
+        text: A run, or a state file.
+        runs_dir: Where runs are looked up.
+        changes: As `core.resume.planner.plan_resume` takes them.
+        report: Hears of what is fetched.
+
+    Returns:
+        The changes; GPUs of another machine are none of this one, so the devices are chosen again.
+    """
+    try:
+        store = find_run(runs_dir, text)
+    except RunNotFoundError:
+        return dict(changes)  # a state file; or the planner says what is missing
+    if bring_here(store, _asked(changes), report) is None:
+        return dict(changes)
+    if "devices" in changes or all(name.startswith("cpu") for name in store.config().devices):
+        return dict(changes)
+    return {**changes, "devices": "auto"}
 
 
 def now_here(store: RunStore) -> None:

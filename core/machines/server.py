@@ -91,7 +91,8 @@ class Server(Agent):
             samples = {sample.uuid: dataclasses.asdict(sample) for sample in monitor.sample()}
             problem = monitor.problem or why_no_cuda(found, platform)
         listed = [dataclasses.asdict(device) for device in found]
-        return {"devices": listed, "cpus": len(slots), "samples": samples, "problem": problem}
+        seen = dataclasses.asdict(platform)
+        return {"platform": seen, "devices": listed, "cpus": len(slots), "samples": samples, "problem": problem}
 
     def _doctor(self, _: Mapping[str, Any]) -> Answer:
         for finding in examine(default_runs_dir(), this_platform()):
