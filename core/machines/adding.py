@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,8 @@ from core.machines.session import Session
 
 _STARTERS: Final = ("python3", "python", "py -3")
 """What starts a Python on Linux, on Windows, and on Windows with the launcher alone."""
+_PLAIN: Final = re.compile(r"[\w./:\\+-]+", re.ASCII)
+"""A path that every shell takes as it is."""
 _TRY_NEXT: Final = ("Python is missing on the machine", "Python is too old there")
 
 
@@ -64,7 +67,8 @@ def add_machine(machine: Machine, key: HostKey) -> Machine:
 def _with_starter(machine: Machine) -> Machine:
     """The machine with what starts a Python there, found by trying."""
     first: RankdeckError | None = None
-    for starter in (machine.starter,) if machine.starter else _STARTERS:
+    named = (machine.python,) if _PLAIN.fullmatch(machine.python) else ()
+    for starter in (machine.starter,) if machine.starter else (*named, *_STARTERS):
         found = replace(machine, starter=starter)
         try:
             Session(found).close()

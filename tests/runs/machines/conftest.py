@@ -9,7 +9,9 @@ import pytest
 
 from core.cli import main
 from tests.helpers.ssh_server import SshServer
+from tests.helpers.window_fixture import open_sheet, open_window
 
+__all__ = ["command", "machine", "open_sheet", "open_window", "server"]
 Command = Callable[..., str]
 
 
