@@ -140,9 +140,9 @@ class Rankdeck(QObject):
         self.deferred.due.connect(self.updating.open)
 
     def _chosen_run(self) -> ResolvedRun | None:
-        """What New run would train; None while it is not known, or a setting is wrong."""
+        """What New run would train here; None while it is not known, or a setting is wrong."""
         latest = self.drafting.latest
-        return None if latest is None else latest.run
+        return None if latest is None or self.drafting.is_elsewhere else latest.run
 
     def _import_then(self, modules: Sequence[str], act: Callable[[], object]) -> None:
         """Imports modules in a thread, so that the window answers meanwhile, then does what needs them."""

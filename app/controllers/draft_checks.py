@@ -145,6 +145,15 @@ class Drafting(QObject):
         """What the dataset is found to be; None while that is not known, and where it cannot be used."""
         return self._size
 
+    @property
+    def is_elsewhere(self) -> bool:
+        """The devices are another machine's: nothing can be measured with them here."""
+        return self._there is not None
+
+    def _is_about_here(self, source: str) -> bool:
+        """Problems of this computer are none of a run on another machine, which looks for its own at the start."""
+        return self._there is not None and source in ("packages", "room")
+
     def set_problems(self, source: str, problems: Mapping[str, RankdeckError]) -> None:
         """Takes over problems that another check found on disk, by field; replaces those of the same `source`."""
         if problems != self._elsewhere.get(source, {}):
@@ -174,12 +183,15 @@ class Drafting(QObject):
         usable = self._size.identity if self._size is not None and wrong_data is None else None
         # It may answer at once, and then checks once more.
         self.recipe_check.update(checked.probe, usable, self._draft.dataset if wrong_data is not None else "")
-        found = {field: error for by_field in self._elsewhere.values() for field, error in by_field.items()}
+        known = {source: found for source, found in self._elsewhere.items() if not self._is_about_here(source)}
+        found = {field: error for by_field in known.values() for field, error in by_field.items()}
         if wrong_data is not None:
             found["dataset_file"] = wrong_data
         if found:
             problems = {**found, **checked.problems}
             checked = dataclasses.replace(checked, run=None, problems=problems, command="")
+        if self._there is not None and checked.command:
+            checked = dataclasses.replace(checked, command=f"{checked.command} --machine {self._there.machine.name}")
         self.latest = checked
         size = None if self._size is None else self._size.size_bytes
         steps = None if size is None else checked.steps_per_epoch(size)

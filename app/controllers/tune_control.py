@@ -40,6 +40,7 @@ class TuneControl(QObject):
         self._run: ResolvedRun | None = None
         self._made: Tuned | None = None
         self.dialog: TuneDialog | None = None
+        self._drafting = drafting
         drafting.checked.connect(self._on_checked)
         self._row.tune_requested.connect(self._on_tune_requested)
         self._row.settings_requested.connect(sheet.change_settings)
@@ -65,7 +66,7 @@ class TuneControl(QObject):
         self.tuning.close()
 
     def _on_checked(self, checked: CheckedDraft, _steps_per_epoch: int | None) -> None:
-        self._run = checked.run if not checked.problems else None
+        self._run = checked.run if not checked.problems and not self._drafting.is_elsewhere else None
         self.tuning.look_for_earlier(self._run)
         self.update()
 
