@@ -107,6 +107,7 @@ OF_OTHERS = {
 OF_SETUP = {
     "--wheels", "--sign", "--build", "--extra", "--drive", "--models", "--runs", "--broken", "--source",
 }  # fmt: skip
+OF_MACHINES = {"--machine", "--identity", "--port", "--fingerprint", "--starter", "--remote-runs-dir"}
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 
@@ -115,6 +116,7 @@ def test_flags_in_the_text_exist() -> None:
     known = {f"--{name.replace('_', '-')}" for name in FIELD_BY_NAME}
     known |= {"--local-rank", "--max-restarts"}  # of torchrun and its older form
     known |= OF_RANKDECK | OF_RUN | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
+    known |= OF_MACHINES
     wrong = []
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):

@@ -137,9 +137,11 @@ class RunControl(QObject):
         checked = self._drafting().latest
         if checked is not None and checked.run is not None:
             self._window.new_run.notice.clear()
-            group = self._window.new_run.machines.chosen()
-            machine = None if group is None else group.machine
-            self._launching.start(checked.run, self._window.new_run.draft().name, machine)
+            name, group = self._window.new_run.draft().name, self._window.new_run.machines.chosen()
+            if group is None:
+                self._launching.start(checked.run, name)
+            else:
+                self._launching.start_there(group.machine, checked.run, name)
 
     def _on_started(self, run_dir: Path) -> None:
         self._window.new_run.clear_name()

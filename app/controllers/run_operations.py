@@ -58,18 +58,14 @@ class Launching(QObject):
         self.runs_dir = runs_dir
         self.busy = ""
 
-    def start(self, run: ResolvedRun, name: str = "", machine: Machine | None = None) -> None:
+    def start(self, run: ResolvedRun, name: str = "") -> None:
         """Checks everything that can be known beforehand, then starts the run's host.
 
         Args:
             run: What is trained.
             name: What the run is called in its notes; empty: its own name.
-            machine: Where; None: on this computer.
         """
         runs_dir = self.runs_dir
-        if machine is not None:
-            self._start_there(machine, run, name)
-            return
 
         def work() -> tuple[Path, tuple[str, ...]]:
             from core import client
@@ -84,7 +80,8 @@ class Launching(QObject):
 
         self._begin("starting a run", work, self.start_failed.emit)
 
-    def _start_there(self, machine: Machine, run: ResolvedRun, name: str) -> None:
+    def start_there(self, machine: Machine, run: ResolvedRun, name: str = "") -> None:
+        """Sends a run to another machine and starts it there; its own Rankdeck checks it."""
         runs_dir = self.runs_dir
 
         def work() -> tuple[Path, tuple[str, ...]]:
