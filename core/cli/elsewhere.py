@@ -6,7 +6,6 @@ import argparse
 from collections.abc import Mapping
 from typing import Any
 
-from core.cli.machines import terminal_report
 from core.cli.terminal import Terminal
 from core.errors import UsageError
 from core.files.atomic import parse_path
@@ -14,6 +13,7 @@ from core.formatting import listed
 from core.launch.command_line import TrainRequest
 from core.machines.machine_list import find_machine
 from core.machines.moving import brought_here, now_here, resume_there
+from core.machines.send import Report
 from core.machines.starting import start_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
@@ -21,6 +21,11 @@ from core.recipes.outside_code import outside_code
 from core.run_folder.store import RunStore, find_run
 
 __all__ = ["fetched", "now_here", "resume_on_machine", "start_on_machine"]
+
+
+def terminal_report(terminal: Terminal) -> Report:
+    """Says on a terminal what is sent and fetched."""
+    return Report(terminal.warn if terminal.quiet else terminal.say, terminal.progress)
 
 
 def start_on_machine(arguments: argparse.Namespace, request: TrainRequest, terminal: Terminal) -> RunStore:

@@ -6,6 +6,7 @@ import argparse
 from dataclasses import asdict
 from typing import Final
 
+from core.cli.elsewhere import terminal_report
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.errors import PreflightError, UsageError
@@ -16,7 +17,7 @@ from core.machines.host_key import read_host_key
 from core.machines.machine import Machine
 from core.machines.machine_list import find_machine, list_machines, remove_machine
 from core.machines.run_copy import catch_up
-from core.machines.send import Report, machine_text
+from core.machines.send import machine_text
 from core.machines.session import serving
 from core.machines.setup import set_up
 from core.run_folder.remote_run import read_remote
@@ -39,11 +40,6 @@ def machines(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.action == "setup":
         return _set_up(machine, arguments, terminal)
     return _check(machine, arguments, terminal)
-
-
-def terminal_report(terminal: Terminal) -> Report:
-    """Says on a terminal what is sent and fetched."""
-    return Report(terminal.warn if terminal.quiet else terminal.say, terminal.progress)
 
 
 def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:

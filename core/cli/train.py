@@ -15,8 +15,9 @@ from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device
 from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
+from core.config.distributed import DistributedConfig
 from core.config.layers import device_texts
-from core.errors import DatasetError
+from core.errors import DatasetError, UsageError
 from core.launch.command_line import TrainRequest, request_from_arguments
 from core.launch.preflight import Checked, check
 from core.launch.resolved import resolve
@@ -40,6 +41,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
     if arguments.machine is not None:
+        _check_not_launched(place)
         return _train_elsewhere(arguments, request, terminal)
     check_not_there(request.config)
     if place is not None:
@@ -60,6 +62,16 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.say(f"Run {store.dir.name} in {store.dir}")
     terminal.say(_headline(checked))
     return _foreground(store, terminal, arguments.json)
+
+
+def _check_not_launched(place: DistributedConfig | None) -> None:
+    """Refuses another machine for a process that a launcher has given a place here."""
+    if place is not None:
+        raise UsageError(
+            "This process was started by a launcher, so its rank is on this computer.",
+            "Start the run on the other machine without the launcher.",
+            option="leave out --machine, or torchrun",
+        )
 
 
 def _train_elsewhere(arguments: argparse.Namespace, request: TrainRequest, terminal: Terminal) -> int:
@@ -128,20 +140,24 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
+    from core.cli.elsewhere import fetched, now_here  # here: to start a run needs none of it
+
     place = launched_place()
+    if arguments.machine is not None:
+        _check_not_launched(place)
+        return _resume_elsewhere(arguments, runs_dir, changes, terminal)
     if place is not None:
         check_arguments(place, arguments)
         asked = device_texts(changes["devices"]) if "devices" in changes else ("auto",)
         device = own_device(place, asked, None, None)
 
         def begin(devices: tuple[str, ...]) -> tuple[RunStore, int]:
-            return _resume(_plan({**changes, "devices": ",".join(devices)}, runs_dir, arguments, terminal))
+            mine = fetched(arguments, runs_dir, {**changes, "devices": ",".join(devices)}, terminal)
+            store, offset = _resume(_plan(mine, runs_dir, arguments, terminal))
+            now_here(store)
+            return store, offset
 
         return LaunchedRun(place, device, begin, terminal, arguments.json).run()
-    if arguments.machine is not None:
-        return _resume_elsewhere(arguments, runs_dir, changes, terminal)
-    from core.cli.elsewhere import fetched, now_here
-
     plan = _plan(fetched(arguments, runs_dir, changes, terminal), runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0

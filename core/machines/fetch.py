@@ -17,8 +17,8 @@ from core.files.atomic import explained, replace_with_retry, sha256_file, write_
 from core.formatting import byte_size
 from core.held_files import open_binary
 from core.machines.agent import checked_path
+from core.machines.run_stream import MODEL
 from core.machines.send import Report
-from core.machines.server import MODEL
 from core.machines.session import Session
 from core.paths import CHECKPOINTS
 from core.run_folder.remote_run import RemoteRun

@@ -14,6 +14,7 @@ from core.held_files import open_binary, read_all
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
+MODEL: Final = "model.safetensors"
 METRICS: Final = "metrics.jsonl"
 WHOLE: Final = (
     "run.toml",

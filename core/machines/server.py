@@ -30,13 +30,12 @@ from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
 from core.machine.torch_builds import ENV_TORCH_INDEX, has_nvidia_driver, read_driver
 from core.machines.agent import READY, Agent, Frames, checked_path, root_folder
-from core.machines.run_stream import RunStream
+from core.machines.run_stream import MODEL, RunStream
 from core.paths import default_runs_dir
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
 from core.training_python import training_python
 
-MODEL: Final = "model.safetensors"
 _BLOCK: Final = 1 << 18
 Answer = dict[str, Any]
 Handler = Callable[[Mapping[str, Any]], Answer]

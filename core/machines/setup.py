@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, Final
 
+from core.environments.pip_failures import error_line, explain_pip
 from core.environments.wanted import CONSTRAINTS, requirements
+from core.errors import full_stop
 from core.machine.packages import find_dependencies
 from core.machines.machine import Machine, MachineError
 from core.machines.own_code import own_code
@@ -98,11 +100,11 @@ def _failed(machine: Machine, lines: list[str]) -> MachineError:
             title="The machine could not be set up",
             code=3,
         )
-    errors = [line.strip() for line in lines if line.strip().startswith(("ERROR", "error", "Error"))]
-    reason = (errors or [line.strip() for line in lines if line.strip()] or ["nothing"])[-1].rstrip(".")
+    failure = explain_pip(text)
+    reason = error_line(text) or next((line for line in reversed(lines) if line.strip()), "it printed nothing")
     return MachineError(
-        f"On {machine.name}: {reason[:300]}.",
-        "Correct that there, then set the machine up again.",
+        f"{machine.name}: {failure.cause or full_stop(reason.strip()[:300])}",
+        failure.next_step or "Correct that there, then set the machine up again.",
         title="The machine could not be set up",
         code=3,
     )

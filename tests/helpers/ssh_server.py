@@ -119,7 +119,8 @@ class SshServer:
             "StrictModes no",
             "PermitRootLogin prohibit-password",
             "MaxStartups 100",
-            f'SetEnv "XDG_DATA_HOME={self.data}" "RANKDECK_HOME={self.runs}" OMP_NUM_THREADS=1',
+            f'SetEnv "XDG_DATA_HOME={self.data}" "RANKDECK_HOME={self.runs}" OMP_NUM_THREADS=1 '
+            f"PIP_CONFIG_FILE={os.devnull}",
         ]
         (self._folder / "sshd_config").write_text("\n".join(lines) + "\n", encoding="utf-8")
 
