@@ -28,7 +28,7 @@ from core.machines.ssh_failure import explain_ssh
 from core.machines.tree import Tree
 from core.no_window import NO_WINDOW
 
-HELLO_LIMIT_S: Final = 30.0
+HELLO_LIMIT_S: Final = 60.0
 ANSWER_LIMIT_S: Final = 120.0
 OLDEST_PYTHON: Final = (3, 11)
 _NOISE_BYTES: Final = 1 << 16

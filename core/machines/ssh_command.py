@@ -12,7 +12,7 @@ from typing import Final
 
 from core.machines.machine import Machine
 
-CONNECT_TIMEOUT_S: Final = 10
+CONNECT_TIMEOUT_S: Final = 15
 ALIVE_EVERY_S: Final = 5
 ALIVE_COUNT: Final = 3
 _OFF: Final = (

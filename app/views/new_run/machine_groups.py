@@ -30,10 +30,10 @@ class MachineGroup(Card):
     """One machine.
 
     Signals:
-        toggled: The user ticked a device or not.
+        toggled: The user ticked a device or not; which machine's group it is.
     """
 
-    toggled = Signal()
+    toggled = Signal(object)
 
     def __init__(self, machine: Machine, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -84,8 +84,11 @@ class MachineGroup(Card):
         box.setAccessibleName(f"{device.name} of {self.machine.name}")
         box.setToolTip(f"Trains on {self.machine.name}")
         box.setEnabled(not device.hidden_by)
-        box.toggled.connect(lambda _on: self.toggled.emit())
+        box.toggled.connect(self._on_toggled)
         return box
+
+    def _on_toggled(self, _on: bool) -> None:
+        self.toggled.emit(self)
 
     def _say(self, text: str) -> None:
         self.state.setText(text)
@@ -123,7 +126,7 @@ class MachineGroups(QWidget):
         for place, machine in enumerate(machines):
             if machine.name not in self.groups:
                 group = MachineGroup(machine, self)
-                group.toggled.connect(lambda group=group: self._on_toggled(group))
+                group.toggled.connect(self._on_toggled)
                 self.groups[machine.name] = group
             self._cards.insertWidget(place, self.groups[machine.name])
         self.setVisible(bool(self.groups))

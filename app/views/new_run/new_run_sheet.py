@@ -114,7 +114,7 @@ class NewRunSheet(QWidget):
         self.mode.deepspeed_requested.connect(self._on_deepspeed_requested)
         self.header.reset_requested.connect(self.reset)
         self.header.close_requested.connect(self.close_requested)
-        self.machines.picked.connect(lambda: self.devices.select(()))
+        self.machines.picked.connect(self._on_machine_picked)
         self.devices.selection_changed.connect(self._on_devices_chosen)
         edits = (
             self.data.edited,
@@ -202,6 +202,9 @@ class NewRunSheet(QWidget):
         """The ticked devices: of another machine, or of this computer."""
         group = self.machines.chosen()
         return self.devices.selected() if group is None else group.selected()
+
+    def _on_machine_picked(self) -> None:
+        self.devices.select(())
 
     def _on_devices_chosen(self) -> None:
         """A run is on one machine: devices of this computer are chosen instead of another's."""

@@ -17,8 +17,8 @@ from core.run_folder.store import RunStore
 from tests.helpers.ssh_server import SshServer
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
-pytestmark = [OFFSCREEN_NOISE, pytest.mark.spawned, pytest.mark.timeout(240)]
-SOON_MS = 60_000
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.spawned, pytest.mark.timeout(300)]
+SOON_MS = 120_000
 
 
 def add(page: MachinesPage, server: SshServer, qtbot: QtBot) -> None:
@@ -58,7 +58,8 @@ def test_a_machine_is_added_and_a_run_starts_there(
     add(page, server, qtbot)
     card = page.cards["box"]
     card.check.click()
-    qtbot.waitUntil(lambda: "PyTorch" in card.text.text(), timeout=SOON_MS)
+    qtbot.waitUntil(card.check.isEnabled, timeout=SOON_MS)
+    assert "PyTorch" in card.text.text(), card.notice.text
 
     script = tmp_path / "zähle.py"
     script.write_text("for step in range(1, 6):\n    print(f'step {step} loss {1 / step}')\n", encoding="utf-8")
