@@ -59,7 +59,8 @@ class TuneControl(QObject):
         recipe = self._sheet.chosen_recipe()
         is_script = recipe is not None and recipe.self_contained
         is_training = self._table.has_live_runs
-        self._row.show_tunable(why_not_tunable(self._run, is_script=is_script, is_training=is_training))
+        why_not = why_not_tunable(self._run, is_script=is_script, is_training=is_training)
+        self._row.show_tunable("Choose devices of this computer to tune." if self._drafting.is_elsewhere else why_not)
 
     def close(self) -> None:
         """Ends what is going on."""

@@ -25,6 +25,7 @@ from core.run_folder.bin import folder_bytes
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord, notes_of
+from core.run_folder.remote_run import read_remote
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore, find_run, list_runs
 
@@ -93,6 +94,7 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
             **_figures(store, state),
             "Last checkpoint": count(state.checkpoint),
             "Checkpoints": ", ".join(item.text for item in checkpoints) or UNKNOWN,
+            **_machine(store),
             "Mode": f"{state.mode} on {', '.join(state.devices) or UNKNOWN}",
             "Data": config.dataset_file,
             "Model": str(store.model) if store.model.is_file() else UNKNOWN,
@@ -105,6 +107,12 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
         error = run_error(state, store)
         terminal.say(str(error))
     return 0
+
+
+def _machine(store: RunStore) -> dict[str, str]:
+    """The machine that the run is on, where that is another one."""
+    remote = read_remote(store.dir)
+    return {"Machine": f"{remote.machine}, {remote.run_dir}"} if remote is not None and remote.is_there else {}
 
 
 def _samples(arguments: argparse.Namespace, store: RunStore, terminal: Terminal) -> int:
