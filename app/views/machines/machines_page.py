@@ -194,6 +194,7 @@ class MachinesPage(QWidget):
         close.setAutoRaise(True)
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         for line in (self.name, self.address, self.port, self.identity, self.python, self.runs_dir):
             form.addRow(line.accessibleName(), line)
         head = Card()
