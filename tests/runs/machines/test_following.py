@@ -66,7 +66,8 @@ def test_a_run_is_followed_through_cuts(
     copy = find_run(runs_dir, name)
     origin = there(machine, copy)
     wait_for(lambda: len(steps_of(copy.metrics)) > 3)
-    assert copy.state().state == "training" and copy.state().trouble is None
+    wait_for(lambda: copy.state().state == "training")
+    assert copy.state().trouble is None
 
     machine.cut()
     before = len(steps_of(copy.metrics))
