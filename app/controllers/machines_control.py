@@ -90,7 +90,10 @@ class MachinesControl(QObject):
         self._runner.run(Operation(work, lambda _: None, self.failed.emit))
 
     def close(self) -> None:
-        """Waits a bounded time for what is being done."""
+        """Ends what is being done; no machine is waited for."""
+        from core.machines.session import end_sessions
+
+        end_sessions()
         self._runner.close()
 
     # --- the list ----------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from core.cli.terminal import Terminal
@@ -42,7 +43,7 @@ def start_on_machine(arguments: argparse.Namespace, request: TrainRequest, termi
 
 
 def resume_on_machine(
-    arguments: argparse.Namespace, runs_dir: Any, changes: Mapping[str, Any], terminal: Terminal
+    arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[str, Any], terminal: Terminal
 ) -> tuple[RunStore, int] | None:
     """Resumes a run on the machine that the arguments name.
 
@@ -69,7 +70,7 @@ def resume_on_machine(
 
 
 def fetched(
-    arguments: argparse.Namespace, runs_dir: Any, changes: Mapping[str, Any], terminal: Terminal
+    arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[str, Any], terminal: Terminal
 ) -> dict[str, Any]:
     """Brings here what a resume here needs, if the run is on another machine; see `brought_here`."""
     try:

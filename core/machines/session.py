@@ -80,6 +80,7 @@ class Session:
             )
         except OSError as error:
             raise PreflightError(f"ssh could not be started: {error}.", "Check that it may be executed.") from None
+        _open.add(self)
         self._printed = b""
         self._timed_out = False
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
@@ -102,6 +103,7 @@ class Session:
 
     def close(self) -> None:
         """Ends the connection, and with it the program on the other side."""
+        _open.discard(self)
         self._close_stdin()
         try:
             self._ssh.wait(0.5)
@@ -114,7 +116,7 @@ class Session:
                 stream.close()
 
     def end(self) -> None:
-        """Ends the connection from another thread: what waits in this one fails."""
+        """Ends the connection, from any thread: what waits in another one fails."""
         self._ssh.kill()
 
     # requests
@@ -330,6 +332,15 @@ class Session:
             yield
         finally:
             timer.cancel()
+
+
+_open: Final[set[Session]] = set()
+
+
+def end_sessions() -> None:
+    """Ends every connection of this process: the window closes, and must not wait for a machine that is silent."""
+    for session in tuple(_open):
+        session.end()
 
 
 @contextmanager
