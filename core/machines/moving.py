@@ -18,7 +18,7 @@ from core.held_files import open_binary
 from core.machines.fetch import fetch_checkpoint
 from core.machines.following import start_following
 from core.machines.machine import Machine
-from core.machines.machine_list import find_machine
+from core.machines.machine_list import find_machine, list_machines
 from core.machines.run_copy import catch_up
 from core.machines.send import Report, Sender
 from core.machines.session import Session, serving
@@ -36,6 +36,8 @@ _BLOCK: Final = 1 << 20
 def bring_here(store: RunStore, asked: str | None, report: Report) -> RemoteRun | None:
     """Brings what a resume here needs, where the run is on another machine: its lines, its state, a checkpoint.
 
+    If that machine was removed from the list, it is gone for good: then what was fetched before is all there is.
+
     Args:
         store: The run here.
         asked: The number of the checkpoint that is wanted; None: the newest.
@@ -46,11 +48,14 @@ def bring_here(store: RunStore, asked: str | None, report: Report) -> RemoteRun 
 
     Raises:
         RunBusyError: It trains there.
-        RankdeckError: The machine cannot be reached, or is not known any more; nothing can tell what the run does.
+        RankdeckError: The machine cannot be reached; nothing can tell what the run does.
     """
     remote = read_remote(store.dir)
     if remote is None or not remote.is_there:
         return None
+    if all(machine.name.lower() != remote.machine.lower() for machine in list_machines()):
+        report.say(f"{remote.machine} was removed from the machines. What is here of the run is used.")
+        return remote
     with store.lock(), serving(find_machine(remote.machine)) as session:
         state = catch_up(session, store, remote)
         if state.is_live:
