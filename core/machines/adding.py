@@ -11,7 +11,7 @@ from core.errors import RankdeckError, UsageError
 from core.files.atomic import parse_path
 from core.machines.host_key import HostKey
 from core.machines.machine import Machine, MachineError, UnreachableError, check_address, check_name
-from core.machines.machine_list import keep_machine, list_machines, remove_machine
+from core.machines.machine_list import keep_host_key, keep_machine, list_machines
 from core.machines.session import Session
 
 _STARTERS: Final = ("python3", "python", "py -3")
@@ -54,11 +54,11 @@ def add_machine(machine: Machine, key: HostKey) -> Machine:
         PreflightError: The list cannot be written.
     """
     machine = replace(machine, fingerprint=key.fingerprint)
-    keep_machine(machine, key.line)
+    keep_host_key(machine, key.line)
     try:
         machine = _with_starter(machine)
     except BaseException:
-        remove_machine(machine)
+        keep_host_key(machine, "")
         raise
     keep_machine(machine)
     return machine

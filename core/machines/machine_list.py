@@ -67,27 +67,36 @@ def find_machine(name: str) -> Machine:
     )
 
 
-def keep_machine(machine: Machine, host_keys: str | None = None) -> None:
-    """Keeps a machine, in place of one of the same name.
-
-    Args:
-        machine: The machine.
-        host_keys: Lines of its host key, whose first word is `Machine.host_key_name`; None leaves them.
+def keep_machine(machine: Machine) -> None:
+    """Keeps a machine, in place of one of the same name; its host key is kept by `keep_host_key`.
 
     Raises:
         PreflightError: The folder cannot be written.
         StateFileError: As `list_machines`.
     """
     others = [other for other in list_machines() if other.name.lower() != machine.name.lower()]
-    if host_keys is not None:
-        _write_keys(machine, host_keys)
     _write([*others, machine])
 
 
 def remove_machine(machine: Machine) -> None:
     """Forgets a machine and its host key; nothing there is changed. Raises as `keep_machine`."""
     _write([other for other in list_machines() if other.name != machine.name])
-    _write_keys(machine, "")
+    keep_host_key(machine, "")
+
+
+def keep_host_key(machine: Machine, host_keys: str) -> None:
+    """Keeps the lines of a machine's host key, whose first word is `Machine.host_key_name`, in place of earlier ones.
+
+    Raises:
+        PreflightError: The folder cannot be written.
+    """
+    _make_folder()
+    lines: list[str] = []
+    with contextlib.suppress(FileNotFoundError):
+        lines = read_utf8(known_hosts_file(), errors="replace").splitlines()
+    kept = [line for line in lines if line.split(" ", 1)[0] != machine.host_key_name]
+    text = "\n".join([*kept, *host_keys.splitlines()])
+    write_atomic(known_hosts_file(), f"{text}\n" if text else "", mode=0o600)
 
 
 def _file() -> Path:
@@ -99,16 +108,6 @@ def _write(machines: list[Machine]) -> None:
     ordered = sorted(machines, key=lambda machine: machine.name.lower())
     values = {"format": FORMAT, "version": VERSION, "machines": [dataclasses.asdict(one) for one in ordered]}
     write_atomic(_file(), json.dumps(values, ensure_ascii=False, indent=1) + "\n", mode=0o600)
-
-
-def _write_keys(machine: Machine, host_keys: str) -> None:
-    _make_folder()
-    lines: list[str] = []
-    with contextlib.suppress(FileNotFoundError):
-        lines = read_utf8(known_hosts_file(), errors="replace").splitlines()
-    kept = [line for line in lines if line.split(" ", 1)[0] != machine.host_key_name]
-    text = "\n".join([*kept, *host_keys.splitlines()])
-    write_atomic(known_hosts_file(), f"{text}\n" if text else "", mode=0o600)
 
 
 def _make_folder() -> None:
