@@ -189,7 +189,11 @@ class MachinesControl(QObject):
             with serving(machine) as session:
                 return findings_text([frame["finding"] for frame in session.stream({"op": "doctor"})])
 
-        self._do(card, "Checking…", work, card.show_text)
+        def done(text: str) -> None:
+            card.show_text(text)
+            self._look(machine)
+
+        self._do(card, "Checking…", work, done)
 
     def _set_up(self, card: MachineCard) -> None:
         machine, tell = card.machine, functools.partial(self._progressed.emit, card.machine.name)

@@ -9,6 +9,7 @@ Both sides speak in frames: one JSON object a line; ``"bytes": N`` says that N r
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -85,25 +86,39 @@ class FileStore:
         return {"missing": missing, "free_bytes": shutil.disk_usage(self._blobs).free}
 
     def put(self, digest: str, size: int, offset: int, blocks: Iterable[bytes]) -> dict[str, Any]:
-        """Takes the bytes of a file from `offset` on. What a broken connection leaves is continued the next time."""
-        part = self._part(digest)
-        if offset == 0:
-            part.write_bytes(b"")
-        elif _size(part) != offset:
-            raise Refusal("A file changed", "The other machine has another part of it.", "Send it again.")
+        """Takes the bytes of a file from `offset` on. What a broken connection leaves is continued the next time.
+
+        Two connections may send the same file at once: the second waits, and only adds what is still missing then.
+        """
+        part, blob = self._part(digest), self._blob(digest)
+        lock = blob.with_name(blob.name + ".lock")
+        with _locked(lock):
+            if _size(blob) != size:
+                self._append(part, offset, blocks)
+                if _size(part) == size:
+                    self._finish(part, blob, digest)
+                    if os.name != "nt":  # where a file that is open can be removed
+                        lock.unlink()
+            return {"size": size}
+
+    def _append(self, part: Path, offset: int, blocks: Iterable[bytes]) -> None:
+        known = max(_size(part), 0) - offset
+        if known < 0:
+            raise Refusal("A file changed", "The other machine has less of it than it had.", "Send it again.")
         with part.open("ab") as file:
             for block in blocks:
-                file.write(block)
+                file.write(block[known:])
+                known = max(0, known - len(block))
             file.flush()
             os.fsync(file.fileno())
-        if _size(part) == size:
-            if sha256(part) != digest:
-                part.unlink()
-                raise Refusal(
-                    "A file arrived damaged", "What arrived does not have the hash of what was sent.", "Send it again."
-                )
-            part.replace(self._blob(digest))
-        return {"size": size}
+
+    def _finish(self, part: Path, blob: Path, digest: str) -> None:
+        if sha256(part) != digest:
+            part.unlink()
+            raise Refusal(
+                "A file arrived damaged", "What arrived does not have the hash of what was sent.", "Send it again."
+            )
+        part.replace(blob)
 
     def tree(self, name: str, files: Sequence[Sequence[Any]]) -> str:
         """A folder of ``[[path, sha256, size], ...]``, all of which are here; returns where it is."""
@@ -169,6 +184,27 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return -1
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds a file's lock, which the system frees when its process ends; waits for it."""
+    with path.open("a+b") as file:
+        if sys.platform == "win32":
+            import msvcrt
+
+            while True:
+                try:
+                    file.seek(0)
+                    msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                    break
+                except OSError:  # it tries for ten seconds
+                    continue
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
 
 
 def _linked(source: Path, target: Path) -> bool:

@@ -18,7 +18,7 @@ from tests.helpers.ssh_server import SshServer
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.spawned, pytest.mark.timeout(300)]
-SOON_MS = 120_000
+SOON_MS = 60_000
 
 
 def add(page: MachinesPage, server: SshServer, qtbot: QtBot) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -35,8 +37,22 @@ def test_what_arrives_damaged_is_not_kept(store: FileStore) -> None:
     with pytest.raises(Refusal, match="does not have the hash"):
         store.put(DIGEST, len(DATA), 0, [b"x" * len(DATA)])
     assert store.need([[DIGEST, len(DATA)]])["missing"] == [[DIGEST, 0]]
-    with pytest.raises(Refusal, match="another part"):
+    with pytest.raises(Refusal, match="less of it"):
         store.put(DIGEST, len(DATA), 7, [b"x"])
+
+
+def test_two_connections_send_the_same_file(store: FileStore) -> None:
+    store.need([])
+
+    def blocks() -> Iterator[bytes]:
+        yield DATA[:5]
+        second.start()  # it waits until this one is over
+        yield DATA[5:12]  # and then this connection breaks
+
+    second = threading.Thread(target=store.put, args=(DIGEST, len(DATA), 0, [DATA[:9], DATA[9:15], DATA[15:]]))
+    store.put(DIGEST, len(DATA), 0, blocks())
+    second.join(20)
+    assert store.need([[DIGEST, len(DATA)]])["missing"] == []
 
 
 @pytest.mark.parametrize("path", ["", "/a", "../a", "a/../b", "a//b", "a\\b", "C:/x", "a/.", "a\0b"])
