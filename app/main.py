@@ -23,6 +23,7 @@ from app.controllers.comparing import Comparing
 from app.controllers.deferred_start import DeferredStart
 from app.controllers.environment_control import EnvironmentControl
 from app.controllers.machine_check import MachineCheck
+from app.controllers.machines_control import MachinesControl
 from app.controllers.notifications import Notifications
 from app.controllers.organising import Organising
 from app.controllers.palette import Palette
@@ -126,6 +127,8 @@ class Rankdeck(QObject):
             lambda fix: self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix)), self,
         )  # fmt: skip
         self.benching = Benching(window, showing, table, self.runs_dir, self._chosen_run, self)
+        self.machines = MachinesControl(window, showing, self.runs_dir, self)
+        self.machines.failed.connect(window.notice.show_error)
         self.environment = EnvironmentControl(window, self.runner, self)
         self.environment.made.connect(self._on_environment_made)
         self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
@@ -137,9 +140,9 @@ class Rankdeck(QObject):
         self.deferred.due.connect(self.updating.open)
 
     def _chosen_run(self) -> ResolvedRun | None:
-        """What New run would train; None while it is not known, or a setting is wrong."""
+        """What New run would train here; None while it is not known, or a setting is wrong."""
         latest = self.drafting.latest
-        return None if latest is None else latest.run
+        return None if latest is None or self.drafting.is_elsewhere else latest.run
 
     def _import_then(self, modules: Sequence[str], act: Callable[[], object]) -> None:
         """Imports modules in a thread, so that the window answers meanwhile, then does what needs them."""
@@ -211,6 +214,8 @@ class Rankdeck(QObject):
             self.new_run.check_draft()
             self.beginning.open()
             self.control.show_actions()
+            self.machines.show_devices(self.window.new_run.machines)
+            self.machines.follow_runs()
             self._import_then(COMPARE, lambda: None)
 
         self._in_turns(self.window.prepare_new_run, lambda: self.new_run, look, show)
@@ -244,7 +249,8 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.machine_check, self.benching, self.environment, self.updating, self.deferred,
+            self.notifications, self.machine_check, self.benching, self.machines, self.environment, self.updating,
+            self.deferred,
             made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip

@@ -28,6 +28,7 @@ from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.plan import ResumePlan
 from core.run_folder.naming import first_name
 from core.run_folder.notes import RunNotes, write_notes
+from core.run_folder.remote_run import NO_CONNECTION
 from core.run_folder.state import RunState
 from core.run_folder.store import HostInfo, RunStore
 from core.run_folder.waiting_host import WaitingHost, host_environment
@@ -128,6 +129,8 @@ def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnec
                 # A host that has just ended, or been restarted, says so in its files a moment later.
                 if time.monotonic() >= deadline or store.read_host_json() == info:
                     raise
+        if info is None and (cut := state.trouble or {}).get("title", "").startswith(NO_CONNECTION):
+            raise ConnectionRefusedByHostError(cut.get("cause", ""), cut.get("next_step", ""), title=cut["title"])
         if time.monotonic() >= deadline:
             raise _unreachable(store, f"it did not start listening within {timeout_s:g} s")
         time.sleep(_POLL_S)

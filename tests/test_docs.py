@@ -108,6 +108,7 @@ OF_OTHERS = {
 OF_SETUP = {
     "--wheels", "--sign", "--build", "--extra", "--drive", "--models", "--runs", "--broken", "--source",
 }  # fmt: skip
+OF_MACHINES = {"--machine", "--identity", "--port", "--fingerprint", "--starter", "--remote-runs-dir"}
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 
@@ -118,6 +119,7 @@ def test_flags_in_the_text_exist() -> None:
     known |= (
         OF_RANKDECK | OF_RUN | OF_NODES | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
     )
+    known |= OF_MACHINES
     wrong = []
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):

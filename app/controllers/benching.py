@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FOLDER: Final = "benchmarks"
 """Below the folder of runs."""
+ELSEWHERE: Final = "New run has devices of another machine. Choose some of this computer to measure them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +108,8 @@ class Benching(QObject):
 
         run = self._chosen_run()
         why_not = why_not_measured(page.kind, run, is_training=self._table.has_live_runs)
+        if self._window.has_new_run and self._window.new_run.machines.chosen() is not None:
+            why_not = ELSEWHERE
         page.show_about("" if why_not or run is None else what_is_measured(page.kind, run), why_not)
 
     def close(self) -> None:

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer, Signal
 
@@ -34,7 +34,11 @@ from core.launch.preflight import needed_bytes
 from core.launch.resolved import recommended_mode
 from core.machine.devices import Device
 from core.machine.platform import Platform, this_platform
+from core.machines.machine import THERE
 from core.recipes.manifest import Recipe
+
+if TYPE_CHECKING:
+    from core.machines.look import Look
 
 LOOK_AFTER_MS: Final = 200
 
@@ -83,6 +87,7 @@ class Drafting(QObject):
         self._problem: RankdeckError | None = None
         self._elsewhere: dict[str, dict[str, RankdeckError]] = {}
         self._looking = False
+        self._there: Look | None = None
         self.recipe_check = RecipeCheck(runner, self)
         self.recipe_check.checked.connect(self._on_recipe_checked)
         self.memory = Estimating(runner, runs_dir, self)
@@ -109,8 +114,25 @@ class Drafting(QObject):
         self.memory.set_watched(watched)
         self.room.set_watched(watched)
 
-    def update(self, draft: Draft, recipe: Recipe | None, devices: Sequence[Device], *, looking: bool = False) -> None:
-        """Takes over an edited draft; `looking`: devices are still being looked for."""
+    def update(
+        self,
+        draft: Draft,
+        recipe: Recipe | None,
+        devices: Sequence[Device],
+        *,
+        looking: bool = False,
+        there: Look | None = None,
+    ) -> None:
+        """Takes over an edited draft.
+
+        Args:
+            draft: What the panel holds.
+            recipe: The chosen one.
+            devices: The ticked ones.
+            looking: Devices are still being looked for.
+            there: The machine that the devices are on; None: this computer.
+        """
+        self._there = there
         self._draft, self._recipe, self._devices, self._looking = draft, recipe, list(devices), looking
         if draft.dataset != self._asked:
             self._size = self._problem = None
@@ -122,6 +144,15 @@ class Drafting(QObject):
     def size(self) -> DatasetSize | None:
         """What the dataset is found to be; None while that is not known, and where it cannot be used."""
         return self._size
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """The devices are another machine's: nothing can be measured with them here."""
+        return self._there is not None
+
+    def _is_about_here(self, source: str) -> bool:
+        """Problems of this computer are none of a run on another machine, which looks for its own at the start."""
+        return self._there is not None and source in ("packages", "room")
 
     def set_problems(self, source: str, problems: Mapping[str, RankdeckError]) -> None:
         """Takes over problems that another check found on disk, by field; replaces those of the same `source`."""
@@ -144,25 +175,30 @@ class Drafting(QObject):
     def _check(self) -> None:
         if self._platform is None or self._draft is None or self._recipe is None:
             return
-        self._publish_mode_options(self._platform, self._recipe)
-        checked = check_draft(self._draft, self._recipe, self._devices, self._platform, looking=self._looking)
+        platform = self._platform if self._there is None else self._there.platform
+        self._publish_mode_options(platform, self._recipe)
+        checked = check_draft(self._draft, self._recipe, self._devices, platform, looking=self._looking)
         planned = checked.run
         wrong_data = self._dataset_problem(checked)
         usable = self._size.identity if self._size is not None and wrong_data is None else None
         # It may answer at once, and then checks once more.
         self.recipe_check.update(checked.probe, usable, self._draft.dataset if wrong_data is not None else "")
-        found = {field: error for by_field in self._elsewhere.values() for field, error in by_field.items()}
+        known = {source: found for source, found in self._elsewhere.items() if not self._is_about_here(source)}
+        found = {field: error for by_field in known.values() for field, error in by_field.items()}
         if wrong_data is not None:
             found["dataset_file"] = wrong_data
         if found:
             problems = {**found, **checked.problems}
             checked = dataclasses.replace(checked, run=None, problems=problems, command="")
+        if self._there is not None and checked.command:
+            checked = dataclasses.replace(checked, command=f"{checked.command} --machine {self._there.machine.name}")
         self.latest = checked
         size = None if self._size is None else self._size.size_bytes
         steps = None if size is None else checked.steps_per_epoch(size)
         self.checked.emit(checked, steps)
-        self.memory.update(checked.run)
-        if planned is not None:
+        # What fits is known of this computer's devices and disks alone.
+        self.memory.update(checked.run if self._there is None else None)
+        if planned is not None and self._there is None:
             dataset = 0 if self._recipe.self_contained else size or 0
             self.room.update(needed_bytes(planned.config, None, dataset))
 
@@ -171,6 +207,8 @@ class Drafting(QObject):
         probe = checked.probe
         if probe is None or probe.config.dataset_file == NO_DATASET:
             return None
+        if self._there is not None and probe.config.dataset_file.startswith(THERE):
+            return None  # its machine looks at the start
         if self._problem is not None or self._size is None:
             return self._problem
         try:

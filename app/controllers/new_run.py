@@ -120,9 +120,12 @@ class NewRunControl(QObject):
     def check_draft(self) -> None:
         """Checks what New run holds, as after an edit."""
         sheet = self._sheet
-        draft, recipe, devices = sheet.draft(), sheet.chosen_recipe(), sheet.devices.selected()
+        draft, recipe, devices = sheet.draft(), sheet.chosen_recipe(), sheet.chosen_devices()
+        group = sheet.machines.chosen()
         sheet.notice.clear()
-        self._drafting.update(draft, recipe, devices, looking=sheet.devices.is_looking)
+        self._drafting.update(
+            draft, recipe, devices, looking=sheet.devices.is_looking, there=None if group is None else group.look
+        )
         self.scripting.update(draft, recipe)
         requires = recipe.requires if recipe is not None else ()
         if requires != self._requires:
@@ -140,7 +143,7 @@ class NewRunControl(QObject):
     def _on_checked(self, checked: CheckedDraft, steps_per_epoch: int | None) -> None:
         sheet = self._sheet
         sheet.show_checked(checked, steps_per_epoch)
-        sheet.summary.show_checked(checked, steps_per_epoch, len(sheet.devices.selected()))
+        sheet.summary.show_checked(checked, steps_per_epoch, len(sheet.chosen_devices()))
         why_not = None
         if checked.preview is None:
             why_not = "Fix the marked settings first."

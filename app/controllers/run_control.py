@@ -61,6 +61,7 @@ class RunControl(QObject):
         self._display = display
         self._settings = settings
         self.dialog: ResumeDialog | None = None
+        self._is_sending = False
         self._stops: dict[Path, bool] = {}
         self._closing: set[Path] = set()
         self._to_balance: Path | None = None
@@ -80,6 +81,7 @@ class RunControl(QObject):
         launching.busy_changed.connect(self._on_busy_changed)
         launching.started.connect(self._on_started)
         launching.noted.connect(self._on_noted)
+        launching.progressed.connect(self._on_progressed)
         launching.start_failed.connect(self._on_start_failed)
         launching.stop_asked.connect(self._on_stop_asked)
         launching.stop_failed.connect(self._on_stop_failed)
@@ -117,7 +119,15 @@ class RunControl(QObject):
         if not state.is_live and self._to_shrink is not None:
             self._resume_smaller()
 
+    def _on_progressed(self, text: str) -> None:
+        """Says what is sent to another machine or fetched from it."""
+        self._is_sending = True
+        self._window.notice.say("info", "Another machine", text)
+
     def _on_busy_changed(self, busy: str) -> None:
+        if not busy and self._is_sending:
+            self._is_sending = False
+            self._window.notice.clear()
         self._window.show_busy(bool(busy))
         self.show_actions()
 
@@ -127,7 +137,11 @@ class RunControl(QObject):
         checked = self._drafting().latest
         if checked is not None and checked.run is not None:
             self._window.new_run.notice.clear()
-            self._launching.start(checked.run, self._window.new_run.draft().name)
+            name, group = self._window.new_run.draft().name, self._window.new_run.machines.chosen()
+            if group is None:
+                self._launching.start(checked.run, name)
+            else:
+                self._launching.start_there(group.machine, checked.run, name)
 
     def _on_started(self, run_dir: Path) -> None:
         self._window.new_run.clear_name()

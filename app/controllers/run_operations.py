@@ -17,6 +17,7 @@ from core.run_folder.store import RunStore
 if TYPE_CHECKING:
     from core.launch.resolved import ResolvedRun
     from core.machine.devices import Device
+    from core.machines.machine import Machine
     from core.resume.plan import ResumePlan
 
 
@@ -38,6 +39,7 @@ class Launching(QObject):
         stop_failed: Why the host could not be told.
         planned: A `ResumePlan`.
         plan_failed: Why it cannot be resumed so.
+        progressed: What is sent to another machine, or fetched from it, as a sentence.
     """
 
     busy_changed = Signal(str)
@@ -48,6 +50,7 @@ class Launching(QObject):
     stop_failed = Signal(object)
     planned = Signal(object)
     plan_failed = Signal(object)
+    progressed = Signal(str)
 
     def __init__(self, runner: OperationRunner, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -76,6 +79,22 @@ class Launching(QObject):
             return store.dir, tuple(note for note in checked.notes if not note.startswith(NO_MODE))
 
         self._begin("starting a run", work, self.start_failed.emit)
+
+    def start_there(self, machine: Machine, run: ResolvedRun, name: str = "") -> None:
+        """Sends a run to another machine and starts it there; its own Rankdeck checks it."""
+        runs_dir = self.runs_dir
+
+        def work() -> tuple[Path, tuple[str, ...]]:
+            from core.launch.command_line import TrainRequest
+            from core.machines.send import Report
+            from core.machines.starting import start_there
+
+            absolute = _with_absolute_options(run)
+            report = Report(self.progressed.emit, self.progressed.emit)
+            started = start_there(machine, TrainRequest(absolute.config, absolute.recipe), runs_dir, report, name)
+            return started.store.dir, started.notes
+
+        self._begin(f"starting a run on {machine.name}", work, self.start_failed.emit)
 
     def stop(self, run_dir: Path, now: bool = False) -> None:
         """Asks a run's host to stop it; `now` leaves out the checkpoint."""
@@ -106,7 +125,8 @@ class Launching(QObject):
             from core.resume.planner import plan_resume
 
             accepted = bool(given.pop("accept_code", False))
-            return plan_resume(text, runs_dir, given, available=devices or None, accept_code=accepted)
+            changed = self._brought_here(text, given)
+            return plan_resume(text, runs_dir, changed, available=devices or None, accept_code=accepted)
 
         self._runner.run(Operation(work, self.planned.emit, self.plan_failed.emit, topic="plan"))
 
@@ -115,8 +135,11 @@ class Launching(QObject):
 
         def work() -> tuple[Path, tuple[str, ...]]:
             from core import client
+            from core.machines.moving import now_here
 
-            return client.resume_run(plan).dir, ()
+            store = client.resume_run(plan)
+            now_here(store)
+            return store.dir, ()
 
         self._begin("resuming a run", work, self.plan_failed.emit)
 
@@ -132,19 +155,29 @@ class Launching(QObject):
 
         def work() -> tuple[Path, tuple[str, ...]]:
             from core import client
+            from core.machines.moving import now_here
             from core.resume.planner import plan_resume
 
             deadline = time.monotonic() + HOST_ENDS_WITHIN_S
             while True:
                 try:
-                    plan = plan_resume(text, runs_dir, given, available=devices or None)
-                    return client.resume_run(plan).dir, ()
+                    changed = self._brought_here(text, given)
+                    store = client.resume_run(plan_resume(text, runs_dir, changed, available=devices or None))
+                    now_here(store)
+                    return store.dir, ()
                 except RunBusyError:  # its host has said that the run is over, and is still ending
                     if time.monotonic() >= deadline:
                         raise
                 time.sleep(BUSY_POLL_S)
 
         self._begin("resuming a run", work, say)
+
+    def _brought_here(self, text: str, changes: Mapping[str, Any]) -> dict[str, Any]:
+        """Fetches what a resume needs from the machine that the run is on, if it is on another one."""
+        from core.machines.moving import brought_here
+        from core.machines.send import Report
+
+        return brought_here(text, self.runs_dir, changes, Report(self.progressed.emit, self.progressed.emit))
 
     def _begin(
         self, busy: str, work: Callable[[], tuple[Path, tuple[str, ...]]], say: Callable[[RankdeckError], None]

@@ -40,6 +40,7 @@ class TuneControl(QObject):
         self._run: ResolvedRun | None = None
         self._made: Tuned | None = None
         self.dialog: TuneDialog | None = None
+        self._drafting = drafting
         drafting.checked.connect(self._on_checked)
         self._row.tune_requested.connect(self._on_tune_requested)
         self._row.settings_requested.connect(sheet.change_settings)
@@ -58,14 +59,15 @@ class TuneControl(QObject):
         recipe = self._sheet.chosen_recipe()
         is_script = recipe is not None and recipe.self_contained
         is_training = self._table.has_live_runs
-        self._row.show_tunable(why_not_tunable(self._run, is_script=is_script, is_training=is_training))
+        why_not = why_not_tunable(self._run, is_script=is_script, is_training=is_training)
+        self._row.show_tunable("Choose devices of this computer to tune." if self._drafting.is_elsewhere else why_not)
 
     def close(self) -> None:
         """Ends what is going on."""
         self.tuning.close()
 
     def _on_checked(self, checked: CheckedDraft, _steps_per_epoch: int | None) -> None:
-        self._run = checked.run if not checked.problems else None
+        self._run = checked.run if not checked.problems and not self._drafting.is_elsewhere else None
         self.tuning.look_for_earlier(self._run)
         self.update()
 

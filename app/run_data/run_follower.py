@@ -7,7 +7,7 @@ import logging
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -42,7 +42,7 @@ _log = logging.getLogger(__name__)
 class Connection(Protocol):
     """What is used of `core.client.HostConnection`."""
 
-    def messages(self, timeout_s: float) -> Iterable[object]: ...
+    def messages(self, timeout_s: float) -> Sequence[object]: ...
 
     def close(self) -> None: ...
 
@@ -250,7 +250,10 @@ class RunFollower:
         try:
             self._read_on()
             while not self.stopping.is_set():
-                for message in connection.messages(MESSAGE_WAIT_S):
+                messages = connection.messages(MESSAGE_WAIT_S)
+                if not messages:
+                    self._read_on()  # of a run on another machine the message may be here before the lines
+                for message in messages:
                     self._on_message(message)
                     if self.stopping.is_set():
                         return

@@ -9,6 +9,7 @@ from core.cli.terminal import Terminal
 from core.errors import RankdeckError
 from core.formatting import duration, number
 from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.run_folder.remote_run import read_remote
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
@@ -42,7 +43,9 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
         if state.error is not None and state.exit_code == RUN_FAILED:
             terminal.error(run_error(state, store))
             return
-        if store.model.is_file():
+        if (remote := read_remote(store.dir)) is not None and remote.is_there:
+            terminal.say(f"Model and checkpoints are on {remote.machine}. Fetch them: rankdeck fetch {store.dir.name}")
+        elif store.model.is_file():
             terminal.say(f"Model: {store.model}")
         if state.state == "stopped":
             again = "Run the script again" if state.recipe == USER_SCRIPT else "Resume it"

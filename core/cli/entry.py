@@ -43,6 +43,8 @@ _COMMANDS: Final = {
     "doctor": "core.cli.doctor",
     "selftest": "core.cli.selftest",
     "environment": "core.cli.environment",
+    "machines": "core.cli.machines",
+    "fetch": "core.cli.machines",
     "measure": "core.cli.measure",
     "estimate": "core.cli.estimate",
     "tune": "core.cli.tune",

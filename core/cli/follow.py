@@ -19,12 +19,14 @@ from core.metrics.metrics_file import MetricsTail
 from core.parsing import ParseError, parse_json
 from core.recipes.main_metric import LOSS, MainMetric, MainMetrics
 from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.run_folder.remote_run import NO_CONNECTION
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
 POLL_S: Final = 0.1
 PLAIN_LINE_EVERY_S: Final = 5.0
 """Interval of progress lines in a file or pipe."""
+_WRITTEN_AGAIN: Final = "There is disk space again. Metrics are being written."
 INTERRUPTED_TWICE: Final = 130
 
 
@@ -145,12 +147,13 @@ class Follower:
         """Reports once what prevents the run from being saved, and once that this is over."""
         if trouble == self._trouble:
             return
-        self._trouble = trouble
+        before, self._trouble = self._trouble, trouble
         if trouble:
             self._said_early.add(trouble.get("cause", ""))
             self._terminal.say(event_text({"event": "alert", **trouble}))
         else:
-            self._terminal.say("There is disk space again. Metrics are being written.")
+            cut = before.get("title", "").startswith(NO_CONNECTION)
+            self._terminal.say("The connection is back." if cut else _WRITTEN_AGAIN)
 
     def _show_progress(self, state: RunState) -> None:
         self._progress.goal = state.goal

@@ -14,7 +14,7 @@ from core.errors import UsageError
 from core.recipes.user_script import RECIPE
 from core.resume.changes import STOPS
 
-_PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_file", "steps", *STOPS)
+_PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_file", "steps", "machine", *STOPS)
 
 
 def run(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -25,6 +25,7 @@ from core.run_folder.bin import folder_bytes
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord, notes_of
+from core.run_folder.remote_run import read_remote
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore, find_run, list_runs
 
@@ -93,6 +94,7 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
             **_figures(store, state),
             "Last checkpoint": count(state.checkpoint),
             "Checkpoints": ", ".join(item.text for item in checkpoints) or UNKNOWN,
+            **_machine(store),
             "Mode": f"{state.mode} on {', '.join(state.devices) or UNKNOWN}",
             "Data": config.dataset_file,
             "Model": str(store.model) if store.model.is_file() else UNKNOWN,
@@ -105,6 +107,12 @@ def show(arguments: argparse.Namespace, terminal: Terminal) -> int:
         error = run_error(state, store)
         terminal.say(str(error))
     return 0
+
+
+def _machine(store: RunStore) -> dict[str, str]:
+    """The machine that the run is on, where that is another one."""
+    remote = read_remote(store.dir)
+    return {"Machine": f"{remote.machine}, {remote.run_dir}"} if remote is not None and remote.is_there else {}
 
 
 def _samples(arguments: argparse.Namespace, store: RunStore, terminal: Terminal) -> int:
@@ -131,7 +139,7 @@ def stop(arguments: argparse.Namespace, terminal: Terminal) -> int:
     Raises:
         RankdeckError: No such run, not live, its host doesn't answer, or it doesn't end in time.
     """
-    store = _find(arguments)
+    store = _find_followed(arguments)
     state = store.state()
     if not state.is_live:
         ended, left = end_leftovers(store)
@@ -175,7 +183,7 @@ def _stop_text(state: RunState, now: bool) -> str:
 
 def attach(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Watches a run until it ends; Ctrl+C leaves it running. As JSON it begins with the run's first line."""
-    store = _find(arguments)
+    store = _find_followed(arguments)
     follower = Follower(store, terminal, arguments.json)
     if not arguments.json:
         follower.replay()
@@ -196,6 +204,13 @@ def chosen_runs_dir(arguments: argparse.Namespace) -> Path:
 
 def _find(arguments: argparse.Namespace) -> RunStore:
     return find_run(chosen_runs_dir(arguments), arguments.run)
+
+
+def _find_followed(arguments: argparse.Namespace) -> RunStore:
+    """The run; one on another machine that nothing follows is followed again."""
+    from core.machines.following import followed
+
+    return followed(_find(arguments))
 
 
 def _ended(store: RunStore, timeout_s: float) -> RunState:

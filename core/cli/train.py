@@ -21,7 +21,7 @@ from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
 from core.config.distributed import DistributedConfig
 from core.config.layers import device_texts
-from core.errors import DatasetError
+from core.errors import DatasetError, UsageError
 from core.launch.command_line import TrainRequest, request_from_arguments
 from core.launch.mode import usable_devices
 from core.launch.nodes.job import NodeJob
@@ -32,6 +32,7 @@ from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import device_texts as texts_of
 from core.machine.devices.resolve import resolve_devices
 from core.machine.platform import this_platform
+from core.machines.reference import check_not_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
 from core.recipes.outside_code import OutsideCode, check_accepted
@@ -49,6 +50,10 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     place = launched_place()
     request = request_from_arguments(arguments)
     runs_dir = request.runs_dir or default_runs_dir()
+    if arguments.machine is not None:
+        _check_not_launched(place)
+        return _train_elsewhere(arguments, request, terminal)
+    check_not_there(request.config)
     if place is not None:
         check_arguments(place, arguments)
         device = own_device(place, request.config.devices, request.count, request.recipe)
@@ -71,6 +76,26 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     terminal.say(f"Run {store.dir.name} in {store.dir}")
     terminal.say(_headline(checked))
+    return _foreground(store, terminal, arguments.json)
+
+
+def _check_not_launched(place: DistributedConfig | None) -> None:
+    """Refuses another machine for a process that a launcher has given a place here."""
+    if place is not None:
+        raise UsageError(
+            "This process was started by a launcher, so its rank is on this computer.",
+            "Start the run on the other machine without the launcher.",
+            option="leave out --machine, or torchrun",
+        )
+
+
+def _train_elsewhere(arguments: argparse.Namespace, request: TrainRequest, terminal: Terminal) -> int:
+    from core.cli.elsewhere import start_on_machine  # here: a run on this computer needs none of it
+
+    store = start_on_machine(arguments, request, terminal)
+    if arguments.detach:
+        terminal.data(store.dir.name)
+        return 0
     return _foreground(store, terminal, arguments.json)
 
 
@@ -135,25 +160,48 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
+    from core.cli.elsewhere import fetched, now_here  # here: to start a run needs none of it
+
     place = launched_place()
+    if arguments.machine is not None:
+        _check_not_launched(place)
+        return _resume_elsewhere(arguments, runs_dir, changes, terminal)
     if place is not None:
         check_arguments(place, arguments)
         asked = device_texts(changes["devices"]) if "devices" in changes else ("auto",)
         device = own_device(place, asked, None, None)
 
         def begin(devices: Sequence[Device]) -> tuple[RunStore, int]:
-            named = {**changes, "devices": ",".join(texts_of(devices))}
-            return _resume(_plan(named, runs_dir, arguments, terminal, with_others(devices)))
+            mine = fetched(arguments, runs_dir, {**changes, "devices": ",".join(texts_of(devices))}, terminal)
+            store, offset = _resume(_plan(mine, runs_dir, arguments, terminal, with_others(devices)))
+            now_here(store)
+            return store, offset
 
         return _launched(place, device, begin, arguments, terminal).run()
     if arguments.nodes is not None:
         named = Path(arguments.path).absolute()
         shared = named.parent if named.is_dir() else runs_dir
         return _on_nodes(arguments, terminal, shared, device_texts(changes.get("devices", "auto")))
-    plan = _plan(changes, runs_dir, arguments, terminal)
+    plan = _plan(fetched(arguments, runs_dir, changes, terminal), runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0
     store, offset = _resume(plan)
+    now_here(store)
+    if arguments.detach:
+        terminal.data(store.dir.name)
+        return 0
+    return _foreground(store, terminal, arguments.json, offset)
+
+
+def _resume_elsewhere(
+    arguments: argparse.Namespace, runs_dir: Path, changes: dict[str, Any], terminal: Terminal
+) -> int:
+    from core.cli.elsewhere import resume_on_machine
+
+    resumed = resume_on_machine(arguments, runs_dir, changes, terminal)
+    if resumed is None:
+        return 0
+    store, offset = resumed
     if arguments.detach:
         terminal.data(store.dir.name)
         return 0

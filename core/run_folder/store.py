@@ -20,6 +20,7 @@ from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 from core.processes.identity import ProcessId, is_alive
 from core.processes.lock import RunLock, is_held
 from core.run_folder.notes import NOTES, read_notes
+from core.run_folder.remote_run import read_remote
 from core.run_folder.state import INTERRUPTED, MAX_STATE_BYTES, RunState
 
 DAMAGED: Final = "damaged"
@@ -172,7 +173,24 @@ class RunStore:
         like a stranger under a recycled pid. Its lock does not.
         """
         seen = self.seen_without_lock(stored)
-        return stored if seen.state == INTERRUPTED and self.is_locked() else seen
+        if seen.state != INTERRUPTED or not stored.is_live:
+            return seen
+        return stored if self.is_locked() else self._seen_elsewhere(seen)
+
+    def _seen_elsewhere(self, seen: RunState) -> RunState:
+        """`seen` in other words, where the run is on another machine and it is only its copy that nothing keeps up."""
+        try:
+            remote = read_remote(self.dir)
+        except StateFileError:
+            return seen
+        if remote is None or not remote.is_there:
+            return seen
+        error = {
+            "title": "The run is not being followed",
+            "cause": f"It is on {remote.machine}, and nothing on this computer follows it. It may still be training.",
+            "next_step": f"Follow it again: rankdeck attach {self.dir.name}",
+        }
+        return seen.replace(error=error)
 
     def seen_without_lock(self, stored: RunState) -> RunState:
         """`seen` for the process that holds the lock itself.
@@ -341,16 +359,20 @@ def _given_name(folder: Path) -> str:
 def _new_folder(runs_dir: Path, recipe: str) -> Path:
     with explained(f"{runs_dir} could not be made"):
         runs_dir.mkdir(parents=True, exist_ok=True)
-    base = re.sub(r"[^\w-]+", "-", Path(recipe).name, flags=re.ASCII).strip("-_")[:32] or "run"
     for _ in range(_NAMES_TRIED):
-        name = f"{base}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
-        folder = runs_dir.absolute() / name
+        folder = runs_dir.absolute() / new_run_id(recipe)
         with explained(f"{folder} could not be made"), contextlib.suppress(FileExistsError):
             folder.mkdir()
             return folder
     raise UsageError(
         f"No free name for a run was found in {runs_dir}.", "Choose another folder.", option="--run-dir PATH"
     )
+
+
+def new_run_id(recipe: str) -> str:
+    """A name for a new run's folder: "minigpt-20260102-030405-a1b2"."""
+    base = re.sub(r"[^\w-]+", "-", Path(recipe).name, flags=re.ASCII).strip("-_")[:32] or "run"
+    return f"{base}-{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(2)}"
 
 
 def _given_folder(run_dir: Path) -> Path:

@@ -14,6 +14,7 @@ from app.state.draft import RUNS_DIR, CheckedDraft, Draft
 from app.state.draft_fields import default_mode_texts, default_texts, plain_text, settings_without_meaning
 from app.state.recipe_drafts import RecipeDrafts
 from app.views.new_run.device_picker import DevicePicker
+from app.views.new_run.machine_groups import MachineGroups
 from app.views.new_run.mode_picker import ModePicker
 from app.views.new_run.recipe_and_data import RecipeAndData
 from app.views.new_run.recipe_form import RecipeForm
@@ -30,6 +31,7 @@ from app.views.widgets.unit_edit import UnitEdit
 from core.config.mode import Mode
 from core.data.dataset import STDLIB
 from core.errors import ConfigError, RankdeckError
+from core.machine.devices import Device
 from core.machine.interpreters import Interpreter
 from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
@@ -82,6 +84,7 @@ class NewRunSheet(QWidget):
         self.drafts = RecipeDrafts()
         self.header = SheetHeader()
         self.devices = DevicePicker()
+        self.machines = MachineGroups()
         self.mode = ModePicker()
         self.form = RecipeForm()
         self.what = RecipeAndData(self.form.what)
@@ -111,7 +114,16 @@ class NewRunSheet(QWidget):
         self.mode.deepspeed_requested.connect(self._on_deepspeed_requested)
         self.header.reset_requested.connect(self.reset)
         self.header.close_requested.connect(self.close_requested)
-        for edited in (self.data.edited, self.devices.selection_changed, self.mode.changed, self.form.edited):
+        self.machines.picked.connect(self._on_machine_picked)
+        self.devices.selection_changed.connect(self._on_devices_chosen)
+        edits = (
+            self.data.edited,
+            self.machines.selection_changed,
+            self.devices.selection_changed,
+            self.mode.changed,
+            self.form.edited,
+        )
+        for edited in edits:
             edited.connect(self._on_edited)
         self.run_name.textEdited.connect(self._on_edited)
 
@@ -151,7 +163,7 @@ class NewRunSheet(QWidget):
         _heading(column, "What")
         column.addWidget(self.what)
         _heading(column, "Where")
-        column.addLayout(lay_column(None, self.devices, margins=(MARGIN, 0, 0, 4)))
+        column.addLayout(lay_column(None, self.devices, self.machines, spacing=8, margins=(MARGIN, 0, 0, 4)))
         column.addWidget(self.mode)
         column.addWidget(self.form.where)
         _heading(column, "How")
@@ -185,6 +197,19 @@ class NewRunSheet(QWidget):
     def chosen_recipe(self) -> Recipe | None:
         """The recipe that is chosen; None when there is no usable one."""
         return self._recipes.get(str(self.recipe.currentData()))
+
+    def chosen_devices(self) -> list[Device]:
+        """The ticked devices: of another machine, or of this computer."""
+        group = self.machines.chosen()
+        return self.devices.selected() if group is None else group.selected()
+
+    def _on_machine_picked(self) -> None:
+        self.devices.select(())
+
+    def _on_devices_chosen(self) -> None:
+        """A run is on one machine: devices of this computer are chosen instead of another's."""
+        if self.devices.selected():
+            self.machines.clear()
 
     def draft(self) -> Draft:
         """What the panel holds."""

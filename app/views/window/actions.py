@@ -52,6 +52,9 @@ class Actions(QObject):
             "",
             "Measure scaling over devices, all-reduce, memory over time, or the cost of accumulation",
         )
+        self.machines = self._action(
+            "Other ma&chines", "", "", "Add machines to train on over SSH, check them and set them up"
+        )
         self.environment = self._action(
             "Set up P&yTorch…", "", "", "Make an environment with PyTorch for training, or one with more packages"
         )

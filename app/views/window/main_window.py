@@ -125,7 +125,7 @@ class MainWindow(QMainWindow):
         exports.addActions(list(actions.exports.values()))
         more = self._menu(actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path)
         more.addSeparator()
-        more.addActions([actions.compare, actions.doctor, actions.bench, actions.about])
+        more.addActions([actions.compare, actions.doctor, actions.bench, actions.machines, actions.about])
         self.top_bar = TopBar(actions)
         self.header = RunHeader(actions, more, exports)
         self.outcome = OutcomeCard(actions, exports)
@@ -161,7 +161,7 @@ class MainWindow(QMainWindow):
         self.addActions([
             actions.stop, actions.resume, actions.resume_file, actions.replay, actions.log, actions.folder,
             actions.compare, actions.new_run, actions.palette, actions.settings, actions.help, actions.doctor,
-            actions.bench,
+            actions.bench, actions.machines,
         ])  # fmt: skip
         actions.rename.setShortcutContext(
             Qt.ShortcutContext.WidgetWithChildrenShortcut

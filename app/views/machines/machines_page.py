@@ -1,0 +1,225 @@
+"""Page of other machines: add one with its host key, check it, set it up, remove it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QKeyEvent
+from PySide6.QtWidgets import QFormLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
+
+from app.views.widgets.action_buttons import OutlinedButton
+from app.views.widgets.build import (
+    bold_label,
+    icon_button,
+    lay_column,
+    lay_row,
+    muted_label,
+    named,
+    page_title,
+    scrolled,
+)
+from app.views.widgets.buttons import PrimaryButton
+from app.views.widgets.card import Card
+from app.views.widgets.elided_label import ElidedLabel
+from app.views.widgets.notice_bar import NoticeBar, Step
+from core.errors import RankdeckError
+from core.machines.machine import Machine
+
+LEAST_WIDTH: Final = 560
+ABOUT: Final = (
+    "Train on another computer over SSH: it runs there, is followed from here, and needs no port but SSH's. Keys come "
+    "from ssh-agent or a file; Rankdeck stores no password and no key."
+)
+NONE_YET: Final = "No other machine yet. Add one above."
+
+
+@dataclass(frozen=True, slots=True)
+class NewMachine:
+    """What was typed to add a machine; unchecked."""
+
+    name: str
+    address: str
+    port: str
+    identity: str
+    python: str
+    runs_dir: str
+
+
+class MachineCard(Card):
+    """One machine.
+
+    Signals:
+        check_requested, setup_requested, remove_requested: A button was pressed.
+    """
+
+    check_requested = Signal()
+    setup_requested = Signal()
+    remove_requested = Signal()
+
+    def __init__(self, machine: Machine, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.machine = machine
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        address = machine.address if machine.port is None else f"{machine.address}, port {machine.port}"
+        self.check = self._button("Check", f"Run the doctor on {machine.name}", self.check_requested)
+        self.setup = self._button(
+            "Set up", f"Make the environment for training on {machine.name}", self.setup_requested
+        )
+        self.remove = self._button("Remove", f"Forget {machine.name}; nothing is changed there", self.remove_requested)
+        self.key = muted_label(f"Host key {machine.fingerprint}")
+        self.key.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.doing = ElidedLabel()
+        self.text = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.notice = NoticeBar()
+        names = lay_row(None, bold_label(machine.name), muted_label(address, wraps=False), None, spacing=8)
+        buttons = lay_row(None, self.check, self.setup, self.remove, self.doing, spacing=8, grow=self.doing)
+        lay_column(self, names, self.key, buttons, self.notice, self.text, spacing=6, margins=(16, 10, 12, 10))
+        self.show_text("")
+
+    def show_doing(self, text: str) -> None:
+        """What is being done; empty: nothing, and the buttons can be pressed."""
+        for button in (self.check, self.setup, self.remove):
+            button.setEnabled(not text)
+        self.doing.set_full_text(text)
+        if text:
+            self.notice.clear()
+
+    def show_text(self, text: str) -> None:
+        """The result of a check."""
+        self.text.setText(text)
+        self.text.setVisible(bool(text))
+
+    def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
+        """Why something could not be done."""
+        self.show_doing("")
+        self.show_text("")
+        self.notice.show_error(error, step)
+
+    def _button(self, text: str, tip: str, signal: object) -> OutlinedButton:
+        button = named(OutlinedButton(text), f"{text} {self.machine.name}", tip)
+        button.clicked.connect(signal)
+        return button
+
+
+class MachinesPage(QWidget):
+    """It reaches no machine itself.
+
+    Signals:
+        close_requested: Back to what was shown before.
+        add_requested: A `NewMachine`, whose host key is to be shown.
+        key_confirmed: The host key that is shown is the right one.
+        card_made: A `MachineCard`, to be connected.
+    """
+
+    close_requested = Signal()
+    add_requested = Signal(object)
+    key_confirmed = Signal()
+    card_made = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Other machines")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.cards: dict[str, MachineCard] = {}
+        self.name = self._line("Name", "gpubox")
+        self.address = self._line("Address", "user@host, or a host of ~/.ssh/config")
+        self.port = self._line("Port", "22")
+        self.identity = self._line("Key file", "ssh-agent's keys, and ssh's own")
+        self.python = self._line("Python there", "the one that Set up makes")
+        self.runs_dir = self._line("Runs folder there", "Rankdeck's own")
+        self.add = PrimaryButton("&Add…")
+        self.add.setToolTip("Show the machine's host key, to be confirmed")
+        self.add.clicked.connect(self._on_add_clicked)
+        self.doing = ElidedLabel()
+        self.notice = NoticeBar()
+        self._none = muted_label(NONE_YET)
+        self._lay_out()
+
+    def set_machines(self, machines: Sequence[Machine]) -> None:
+        """Shows these machines; the card of one that is the same stays."""
+        kept = {machine.name: machine for machine in machines}
+        for name in [name for name, card in self.cards.items() if kept.get(name) != card.machine]:
+            card = self.cards.pop(name)
+            self._column.removeWidget(card)
+            card.deleteLater()
+        for place, machine in enumerate(machines):
+            if machine.name not in self.cards:
+                self.cards[machine.name] = MachineCard(machine)
+                self.card_made.emit(self.cards[machine.name])
+            self._column.insertWidget(place, self.cards[machine.name])
+        self._none.setVisible(not self.cards)
+
+    def show_doing(self, text: str) -> None:
+        """What is being done to add a machine; empty: nothing."""
+        self.add.setEnabled(not text)
+        self.doing.set_full_text(text)
+        if text:
+            self.notice.clear()
+
+    def ask_for_key(self, address: str, fingerprint: str, key_type: str) -> None:
+        """Shows a host key that is not known yet."""
+        self.show_doing("")
+        self.notice.say(
+            "warning",
+            f"{address} shows this host key",
+            f"{fingerprint} ({key_type}). Compare it with what the machine says itself: ssh-keygen -lf FILE, or ask "
+            "its administrator.",
+            Step("This is the &right key", self.key_confirmed.emit),
+        )
+
+    def show_added(self, machine: Machine) -> None:
+        """It is kept: the fields are free for the next one."""
+        self.show_doing("")
+        self.notice.say("info", f"{machine.name} was added", "Set it up, or check it if it has PyTorch already.")
+        for line in (self.name, self.address, self.port, self.identity, self.python, self.runs_dir):
+            line.clear()
+
+    def show_error(self, error: RankdeckError) -> None:
+        """Why a machine could not be added."""
+        self.show_doing("")
+        self.notice.show_error(error)
+
+    def _line(self, name: str, hint: str) -> QLineEdit:
+        line = named(QLineEdit(placeholderText=hint), name)
+        line.returnPressed.connect(self._on_add_clicked)
+        return line
+
+    def _lay_out(self) -> None:
+        title = page_title("Other machines")
+        close = icon_button("close", "Close this page (Esc)", self.close_requested.emit, "Close")
+        close.setAutoRaise(True)
+        form = QFormLayout()
+        form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
+        form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
+        for line in (self.name, self.address, self.port, self.identity, self.python, self.runs_dir):
+            form.addRow(line.accessibleName(), line)
+        head = Card()
+        head.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        row = lay_row(None, title, None, close, spacing=8)
+        add = lay_row(None, self.add, self.doing, spacing=8, grow=self.doing)
+        lay_column(head, row, muted_label(ABOUT), form, add, self.notice, spacing=8, margins=(16, 8, 8, 10))
+        body = QWidget()
+        self._column = QVBoxLayout()
+        self._column.setSpacing(8)
+        lay_column(body, head, self._none, self._column, None, spacing=8, margins=(8, 8, 8, 8))
+        lay_column(self, scrolled(body))
+
+    def _on_add_clicked(self) -> None:
+        if self.add.isEnabled():
+            lines = (self.name, self.address, self.port, self.identity, self.python, self.runs_dir)
+            self.add_requested.emit(NewMachine(*(line.text().strip() for line in lines)))
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """Escape closes the page."""
+        if event.key() == Qt.Key.Key_Escape:
+            self.close_requested.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def minimumSizeHint(self) -> QSize:
+        """What is left beside the runs in the smallest window."""
+        return QSize(LEAST_WIDTH, 200)

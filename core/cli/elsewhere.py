@@ -1,0 +1,79 @@
+"""`rankdeck train --machine` and `rankdeck resume`, where a run is on another machine or goes there."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from core.cli.terminal import Terminal
+from core.errors import UsageError
+from core.files.atomic import parse_path
+from core.formatting import listed
+from core.launch.command_line import TrainRequest
+from core.machines.machine_list import find_machine
+from core.machines.moving import brought_here, now_here, resume_there
+from core.machines.send import Report
+from core.machines.starting import start_there
+from core.metrics.metrics_file import whole_bytes
+from core.paths import default_runs_dir
+from core.recipes.outside_code import outside_code
+from core.run_folder.store import RunStore, find_run
+
+__all__ = ["fetched", "now_here", "resume_on_machine", "start_on_machine"]
+
+
+def terminal_report(terminal: Terminal) -> Report:
+    """Says on a terminal what is sent and fetched."""
+    return Report(terminal.warn if terminal.quiet else terminal.say, terminal.progress)
+
+
+def start_on_machine(arguments: argparse.Namespace, request: TrainRequest, terminal: Terminal) -> RunStore:
+    """Starts a run on the machine that the arguments name; returns its copy here."""
+    machine = find_machine(arguments.machine)
+    started = start_there(machine, request, request.runs_dir or default_runs_dir(), terminal_report(terminal))
+    terminal.end_progress()
+    for note in started.notes:
+        terminal.warn(note)
+    if not arguments.detach:
+        terminal.say(f"Run {started.store.dir.name} on {machine.name}; its copy is in {started.store.dir}")
+        terminal.say(f"{request.recipe.title}: {started.mode} on {listed(started.devices)} of {machine.name}")
+    return started.store
+
+
+def resume_on_machine(
+    arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[str, Any], terminal: Terminal
+) -> tuple[RunStore, int] | None:
+    """Resumes a run on the machine that the arguments name.
+
+    Returns:
+        Its copy here, and how much of its metrics is not new; None where only the plan was asked for.
+    """
+    machine = find_machine(arguments.machine)
+    path = parse_path(arguments.path)
+    store = find_run(runs_dir, str(path.parent) if path is not None and path.is_file() else arguments.path)
+    config = store.config()
+    code = outside_code(config.recipe, config.options)
+    if code is not None and not code.is_known and not (arguments.yes or arguments.trust_recipe):
+        raise UsageError(
+            f"{code.text} It was never started on this machine, and would be sent to {machine.name}.",
+            "Read that code first. If you trust it, confirm that.",
+            option="--yes",
+        )
+    offset = whole_bytes(store.metrics)
+    lines = resume_there(machine, store, changes, terminal_report(terminal), dry_run=arguments.dry_run)
+    terminal.end_progress()
+    for line in [*lines, f"On: {machine.name}."]:
+        (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
+    return None if arguments.dry_run else (store, offset)
+
+
+def fetched(
+    arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[str, Any], terminal: Terminal
+) -> dict[str, Any]:
+    """Brings here what a resume here needs, if the run is on another machine; see `brought_here`."""
+    try:
+        return brought_here(arguments.path, runs_dir, changes, terminal_report(terminal))
+    finally:
+        terminal.end_progress()

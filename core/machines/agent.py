@@ -1,0 +1,331 @@
+"""Agent: the program that Rankdeck sends to another machine over SSH, and its file store there.
+
+The machine needs no more than Python: this file alone is sent as text to ``python -c``, so it uses the standard
+library and nothing of ours, and can be read by Python 3.8, which it then says is too old. It takes files by their
+hashes, then becomes `core.cli.machine_server`, which imports it for the same requests.
+
+Both sides speak in frames: one JSON object a line; ``"bytes": N`` says that N raw bytes follow.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any, BinaryIO, Iterable, Iterator, Sequence
+
+READY = "rankdeck-agent"
+BLOCK = 1 << 18
+MAX_LINE = 64 << 20
+LINKED_BYTES = 1 << 20
+"""Files from this size on are linked into a tree; smaller ones are copied, since a program may change its own."""
+
+
+class Refusal(Exception):
+    """A failure to be shown on the other side."""
+
+    def __init__(self, title: str, cause: str, next_step: str) -> None:
+        super().__init__(cause)
+        self.error = {"title": title, "cause": cause, "next_step": next_step}
+
+
+class Frames:
+    """Frames over two byte streams."""
+
+    def __init__(self, source: BinaryIO, target: BinaryIO) -> None:
+        self.source = source
+        self.target = target
+
+    def send(self, frame: dict[str, Any], data: bytes = b"") -> None:
+        """Sends a frame, and bytes behind it."""
+        if data:
+            frame = {**frame, "bytes": len(data)}
+        self.target.write(json.dumps(frame).encode("ascii") + b"\n" + data)
+        self.target.flush()
+
+    def receive(self) -> dict[str, Any] | None:
+        """The next frame; None at the end of the stream."""
+        line = self.source.readline(MAX_LINE)
+        value = json.loads(line) if line.endswith(b"\n") else None
+        return value if isinstance(value, dict) else None
+
+    def blocks(self, count: int) -> Iterator[bytes]:
+        """The next `count` raw bytes, in pieces; ends early where the stream does."""
+        while count:
+            data = self.source.read(min(count, BLOCK))
+            if not data:
+                return
+            count -= len(data)
+            yield data
+
+
+class FileStore:
+    """Files that have been sent, by their SHA-256, and folders made of them.
+
+    Args:
+        root: Where they are kept.
+    """
+
+    def __init__(self, root: Path) -> None:
+        self._blobs = root / "files"
+        self._trees = root / "trees"
+
+    def need(self, files: Sequence[Sequence[Any]]) -> dict[str, Any]:
+        """Those of ``[[sha256, size], ...]`` that are not here, each with how many of its bytes are."""
+        self._blobs.mkdir(parents=True, exist_ok=True)
+        missing = []
+        for digest, size in files:
+            if _size(self._blob(digest)) != size:
+                missing.append([digest, min(max(_size(self._part(digest)), 0), size)])
+        return {"missing": missing, "free_bytes": shutil.disk_usage(self._blobs).free}
+
+    def put(self, digest: str, size: int, offset: int, blocks: Iterable[bytes]) -> dict[str, Any]:
+        """Takes the bytes of a file from `offset` on. What a broken connection leaves is continued the next time.
+
+        Two connections may send the same file at once: the second waits, and only adds what is still missing then.
+        """
+        part, blob = self._part(digest), self._blob(digest)
+        lock = blob.with_name(blob.name + ".lock")
+        with _locked(lock):
+            if _size(blob) != size:
+                self._append(part, offset, blocks)
+                if _size(part) == size:
+                    self._finish(part, blob, digest)
+                    if os.name != "nt":  # where a file that is open can be removed
+                        lock.unlink()
+            return {"size": size}
+
+    def _append(self, part: Path, offset: int, blocks: Iterable[bytes]) -> None:
+        known = max(_size(part), 0) - offset
+        if known < 0:
+            raise Refusal("A file changed", "The other machine has less of it than it had.", "Send it again.")
+        with part.open("ab") as file:
+            for block in blocks:
+                file.write(block[known:])
+                known = max(0, known - len(block))
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _finish(self, part: Path, blob: Path, digest: str) -> None:
+        if sha256(part) != digest:
+            part.unlink()
+            raise Refusal(
+                "A file arrived damaged", "What arrived does not have the hash of what was sent.", "Send it again."
+            )
+        part.replace(blob)
+
+    def tree(self, name: str, files: Sequence[Sequence[Any]]) -> str:
+        """A folder of ``[[path, sha256, size], ...]``, all of which are here; returns where it is."""
+        key = hashlib.sha256(json.dumps(files).encode("ascii")).hexdigest()[:16]
+        target = self._trees / key
+        folder = target.joinpath(*checked_path(name))
+        if folder.is_dir():
+            return str(folder)
+        making = self._trees / f"{key}.making-{os.getpid()}-{time.time_ns()}"
+        making.joinpath(name).mkdir(parents=True)
+        for path, digest, size in files:
+            self.place(digest, size, making.joinpath(name, *checked_path(path)))
+        try:
+            making.rename(target)
+        except OSError:
+            shutil.rmtree(making, ignore_errors=True)  # another connection was faster
+            if not folder.is_dir():
+                raise
+        return str(folder)
+
+    def place(self, digest: str, size: int, target: Path, *, move: bool = False) -> None:
+        """Puts a file that is here at `target`, whole or not at all; `move`: it is not kept here."""
+        target.parent.mkdir(parents=True, exist_ok=True)
+        making = target.with_name(target.name + ".rankdeck-tmp")
+        if making.exists():
+            making.unlink()
+        blob = self._blob(digest)
+        if move:
+            shutil.move(str(blob), str(making))
+        elif size < LINKED_BYTES or not _linked(blob, making):
+            shutil.copyfile(blob, making)
+        making.replace(target)
+
+    def _part(self, digest: str) -> Path:
+        blob = self._blob(digest)
+        return blob.with_name(blob.name + ".part")
+
+    def _blob(self, digest: str) -> Path:
+        if len(digest) != 64 or not all(letter in "0123456789abcdef" for letter in digest):
+            raise Refusal("Invalid request", "That is not a SHA-256.", "Use the same version on both sides.")
+        return self._blobs / digest
+
+
+def checked_path(path: str) -> list[str]:
+    """The parts of a relative path with slashes; one that leaves its folder is refused."""
+    parts = path.split("/")
+    if any(part in ("", ".", "..") or set(part) & set('\\:\0"<>|?*') for part in parts):
+        raise Refusal("Invalid request", f"{path[:80]!r} is not a path that every system has.", "Rename that file.")
+    return parts
+
+
+def sha256(path: Path) -> str:
+    """The SHA-256 of a file."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        for block in iter(lambda: file.read(BLOCK), b""):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return -1
+
+
+@contextlib.contextmanager
+def _locked(path: Path) -> Iterator[None]:
+    """Holds a file's lock, which the system frees when its process ends; waits for it."""
+    with path.open("a+b") as file:
+        if sys.platform == "win32":
+            import msvcrt
+
+            while True:
+                try:
+                    file.seek(0)
+                    msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
+                    break
+                except OSError:  # it tries for ten seconds
+                    continue
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _linked(source: Path, target: Path) -> bool:
+    try:
+        os.link(str(source), str(target))
+    except OSError:
+        return False
+    return True
+
+
+class Agent:
+    """Answers requests until the other side closes the stream.
+
+    Args:
+        frames: The two streams.
+        root: Rankdeck's folder for what other machines send.
+    """
+
+    def __init__(self, frames: Frames, root: Path) -> None:
+        self.frames = frames
+        self.root = root
+        self.store = FileStore(root)
+
+    def hello(self) -> dict[str, Any]:
+        """The first frame: what is here."""
+        python = self.root / "python"
+        return {
+            "ready": READY,
+            "python": list(sys.version_info[:3]),
+            "executable": sys.executable,
+            "platform": sys.platform,
+            "own_python": str(python / "Scripts" / "python.exe" if os.name == "nt" else python / "bin" / "python"),
+            "own_folder": str(python),
+            "has_own_python": (python / "ready").is_file(),
+        }
+
+    def serve(self) -> int:
+        """Answers until the stream ends."""
+        while True:
+            frame = self.frames.receive()
+            if frame is None:
+                return 0
+            rest = self.frames.blocks(int(frame.get("bytes", 0)))
+            answer = self._answered(frame, rest)
+            for _ in rest:
+                pass
+            self.frames.send(answer)
+
+    def _answered(self, frame: dict[str, Any], rest: Iterator[bytes]) -> dict[str, Any]:
+        try:
+            return self.answer(frame, rest)
+        except Refusal as refusal:
+            return {"error": refusal.error}
+        except OSError as error:
+            cause = f"{error.filename or 'A file'}: {error.strerror or error}."
+            step = "Check the disk and the permissions there."
+            return {"error": {"title": "The other machine refused", "cause": cause, "next_step": step}}
+
+    def answer(self, frame: dict[str, Any], rest: Iterator[bytes]) -> dict[str, Any]:
+        """The answer to one request."""
+        op = frame.get("op")
+        if op == "probe":  # bytes that only show how fast the connection is
+            return {"bytes_read": sum(map(len, rest))}
+        if op == "need":
+            return self.store.need(frame["files"])
+        if op == "put":
+            return self.store.put(frame["sha256"], frame["size"], frame["offset"], rest)
+        if op == "tree":
+            return {"path": self.store.tree(frame["name"], frame["files"])}
+        if op == "program":
+            return self._run_program(frame["argv"])
+        if op == "python_made":
+            (self.root / "python" / "ready").write_bytes(b"")
+            return {"ok": True}
+        if op == "become":
+            self._become(frame["argv"], frame["folder"], frame["env"])
+        raise Refusal("Invalid request", f"There is no request {op!r}.", "Use the same version on both sides.")
+
+    def _run_program(self, argv: list[str]) -> dict[str, Any]:
+        """Runs a program; each line that it prints is a frame. It ends when the connection does."""
+        program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            for line in program.stdout or ():
+                self.frames.send({"line": line.decode("utf-8", "replace").rstrip()})
+            return {"code": program.wait()}
+        finally:
+            program.kill()
+            program.wait()
+            if program.stdout is not None:
+                program.stdout.close()
+
+    def _become(self, argv: list[str], folder: str, env: dict[str, str]) -> None:
+        """Lets another program answer from here on, over the same streams; the other side waits until it does."""
+        whole = {**os.environ, **{name: os.path.expanduser(value) for name, value in env.items()}}
+        os.chdir(folder)
+        if os.name != "nt":
+            os.execve(argv[0], argv, whole)
+        os._exit(subprocess.run(argv, env=whole, check=False).returncode)
+
+
+def data_folder() -> Path:
+    """Rankdeck's own folder of this user, as `core.paths.data_folder` has it."""
+    home = Path.home()
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")) / "Rankdeck"
+    if sys.platform == "darwin":
+        return home / "Library" / "Application Support" / "rankdeck"
+    return Path(os.environ.get("XDG_DATA_HOME", "").strip() or str(home / ".local" / "share")) / "rankdeck"
+
+
+def root_folder() -> Path:
+    """Where this user keeps what other machines send."""
+    return data_folder() / "machine"
+
+
+def main() -> int:
+    """Serves over standard input and output."""
+    agent = Agent(Frames(sys.stdin.buffer, sys.stdout.buffer), root_folder())
+    agent.frames.send(agent.hello())
+    return agent.serve()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""Follower: ``python -m core.machines.follow RUN_DIR`` keeps the copy of a run that trains on another machine.
+
+It is to the copy what a host is to a run: it holds the lock, writes the files, and `host.json` leads to the run's real
+host, through a port that ssh forwards. So the window and every command work on the copy as on any other run. When the
+connection breaks (sleep, a cut, a new network) it says so in the state and connects again, for as long as the machine
+is known and the folder is here; the run there never notices. It ends when the run has ended and everything is here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import socket
+import sys
+import time
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import RankdeckError, UsageError
+from core.machines.machine import Machine
+from core.machines.machine_list import find_machine
+from core.machines.run_copy import QUIET_LIMIT_S, RunCopy
+from core.machines.session import serving
+from core.run_folder.remote_run import NO_CONNECTION, RemoteRun, read_remote
+from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
+
+FIRST_WAIT_S: Final = 0.5
+LONGEST_WAIT_S: Final = 10.0
+_log = logging.getLogger(__name__)
+
+
+class Follower:
+    """Follows one run until it has ended.
+
+    Args:
+        store: The copy; this process holds its lock.
+        remote: Where the run is.
+    """
+
+    def __init__(self, store: RunStore, remote: RemoteRun) -> None:
+        self._store = store
+        self._remote = remote
+        self._copy = RunCopy(store, remote)
+        self._state: RunState = store.stored_state()
+        self._wait_s = FIRST_WAIT_S
+        self._port: int | None = None
+
+    def run(self) -> None:
+        """Connects again and again.
+
+        Raises:
+            RankdeckError: It cannot go on: the machine is not known any more, or the disk refuses.
+        """
+        self._copy.write_state(self._state, live=True)
+        try:
+            while not self._followed():
+                if not self._store.state_json.exists():
+                    return  # the folder was removed
+        finally:
+            self._store.remove_host_json()
+
+    def _followed(self) -> bool:
+        """Follows for as long as a connection lasts; whether the run has ended."""
+        machine = find_machine(self._remote.machine)
+        try:
+            return self._follow(machine)
+        except UsageError:
+            raise  # a file of a newer version: to try again changes nothing
+        except RankdeckError as error:
+            self._store.remove_host_json()
+            _log.warning("%s", error)
+            self._say_cut(error)
+        time.sleep(self._wait_s)
+        self._wait_s = min(LONGEST_WAIT_S, 2 * self._wait_s)
+        return False
+
+    def _follow(self, machine: Machine) -> bool:
+        """Reads what comes, over one connection.
+
+        Returns:
+            True: the run has ended. False: its host listens on another port than the one that is forwarded.
+        """
+        forward = None if self._port is None else (_free_port(), self._port)
+        with serving(machine, forward) as session:
+            request = {"op": "follow", "run_dir": self._remote.run_dir, "known": self._copy.known()}
+            for frame in session.stream(request, QUIET_LIMIT_S):
+                self._wait_s = FIRST_WAIT_S
+                if "state" not in frame:
+                    self._copy.take(frame, b"".join(session.bytes_of(frame)))
+                elif not self._take_state(frame, forward):
+                    return False
+        return True
+
+    def _take_state(self, frame: dict[str, Any], forward: tuple[int, int] | None) -> bool:
+        """Writes the state that came; whether the forwarded port is the host's."""
+        self._state = RunState.from_dict(frame["state"])
+        live, port = bool(frame["live"]), frame.get("port")
+        if not live:
+            self._store.remove_host_json()
+        elif forward is not None and port == forward[1]:
+            self._store.write_host_json(forward[0], str(frame["token"]), os.getpid())
+        self._copy.write_state(self._state, live=live)
+        if live and port is not None and port != self._port:
+            self._store.remove_host_json()
+            self._port = int(port)
+            return False
+        return True
+
+    def _say_cut(self, error: RankdeckError) -> None:
+        """Says in the state that there is no connection, in place of what else is wrong."""
+        trouble = {
+            "title": f"{NO_CONNECTION} {self._remote.machine}",
+            "cause": error.cause,
+            "next_step": f"Nothing is lost: the run continues there, and is followed again soon. {error.next_step}",
+        }
+        with contextlib.suppress(RankdeckError):
+            if self._store.state_json.exists() and self._store.stored_state().trouble != trouble:
+                self._copy.write_state(self._state.replace(trouble=trouble), live=True)
+
+
+def main(arguments: list[str]) -> int:
+    """Follows the run in a folder; returns the exit code."""
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(message)s")
+    if len(arguments) != 1:
+        sys.stderr.write("Usage: python -m core.machines.follow RUN_DIR\n")
+        return UsageError.exit_code
+    try:
+        store = RunStore.open(Path(arguments[0]))
+        with store.lock():
+            remote = read_remote(store.dir)
+            if remote is None or not remote.is_there:
+                return 0
+            Follower(store, remote).run()
+    except RankdeckError as error:
+        _log.error("%s", error)
+        return error.exit_code
+    return 0
+
+
+def _free_port() -> int:
+    """A port of the loopback that nothing uses just now. Should another program take it first, ssh ends, and another
+    one is tried."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,47 @@
+"""Looks at a machine: its devices and its PyTorch, as values that the checks of a run here take too."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from core.errors import ProtocolError
+from core.machine.devices import Device
+from core.machine.platform import Platform
+from core.machines.machine import Machine
+from core.machines.session import serving
+from core.records import RecordError, read_record
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A machine as it was found.
+
+    Attributes:
+        machine: The machine.
+        devices: Its devices.
+        platform: Its system and its PyTorch.
+        problem: Why there is no GPU, or fewer than expected; empty: there is nothing to say.
+    """
+
+    machine: Machine
+    devices: tuple[Device, ...]
+    platform: Platform
+    problem: str = ""
+
+
+def look_at(machine: Machine) -> Look:
+    """Asks a machine. Blocks; may be called from any thread.
+
+    Raises:
+        UnreachableError: There is no connection.
+        MachineError: It is not set up, or refuses.
+        ProtocolError: Its answer cannot be read.
+    """
+    with serving(machine) as session:
+        answer = session.ask({"op": "devices"})
+    try:
+        devices = tuple(read_record(Device, item) for item in answer["devices"])
+        platform = read_record(Platform, answer["platform"])
+    except (KeyError, RecordError) as error:
+        raise ProtocolError(f"{machine.name} answered in another form ({error}).") from None
+    return Look(machine, devices, platform, str(answer.get("problem") or ""))

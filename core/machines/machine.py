@@ -1,0 +1,99 @@
+"""`Machine`: another computer that can train, as a value; its name and its address, checked."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Annotated, Final
+
+from core.errors import RankdeckError, UsageError
+from core.records import Limits, Text
+
+HERE: Final = "here"
+THERE: Final = "there://"
+"""Before the path of a dataset that lies on the machine that trains."""
+_NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
+_ADDRESS: Final = re.compile(r"([A-Za-z0-9_][\w.+-]*@)?[A-Za-z0-9_\[:][\w.:%\]-]*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """How to reach a machine. Nothing secret: keys are the agent's, or stay in their file.
+
+    Attributes:
+        name: What the user calls it.
+        address: ``user@host``, or a host of ``~/.ssh/config``.
+        port: Of its SSH server; None: ssh's own settings say it.
+        identity: The file of the private key; empty: the agent's keys and ssh's own settings.
+        fingerprint: Of its host key, as it was confirmed.
+        starter: The words that start a Python there, found when it was added.
+        python: The interpreter there that trains; empty: the one that Set up makes.
+        runs_dir: The folder of runs there; empty: Rankdeck's own.
+    """
+
+    name: Annotated[str, Limits(1, 40)]
+    address: Annotated[str, Limits(1, 255)]
+    port: Annotated[int, Limits(1, 65535)] | None = None
+    identity: Text = ""
+    fingerprint: Text = ""
+    starter: Text = "python3"
+    python: Text = ""
+    runs_dir: Text = ""
+
+    @property
+    def host_key_name(self) -> str:
+        """What its host key is kept under, whatever its address."""
+        return f"rankdeck-{self.name.lower()}"
+
+
+class UnreachableError(RankdeckError):
+    """A machine does not answer over SSH; what runs there is not affected."""
+
+    title = "The machine cannot be reached"
+
+
+class MachineError(RankdeckError):
+    """A machine answered, and refused or failed.
+
+    Args:
+        code: The exit code that the failure has there. The others are those of `RankdeckError`.
+    """
+
+    title = "The machine refused"
+
+    def __init__(self, cause: str, next_step: str, *, title: str | None = None, code: int = 1) -> None:
+        super().__init__(cause, next_step, title=title)
+        self.exit_code = code  # type: ignore[misc]
+
+
+def check_name(name: str) -> str:
+    """The name, without blanks around it.
+
+    Raises:
+        UsageError: No machine can have it.
+    """
+    name = name.strip()
+    if not _NAME.fullmatch(name) or name.lower() == HERE:
+        taken = " That word means this computer." if name.lower() == HERE else ""
+        raise UsageError(
+            f"{name!r:.80} is not a name for a machine.{taken}",
+            "Use up to 40 letters, digits, dots, - and _.",
+            title="Invalid name",
+        )
+    return name
+
+
+def check_address(address: str) -> str:
+    """The address, without blanks around it. A word that ssh would take for an option is none.
+
+    Raises:
+        UsageError: It is none.
+    """
+    address = address.strip()
+    if not _ADDRESS.fullmatch(address):
+        raise UsageError(
+            f"{address!r:.80} is not an address.",
+            "Write user@host, or a host of your ~/.ssh/config.",
+            title="Invalid address",
+        )
+    return address

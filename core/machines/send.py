@@ -1,0 +1,176 @@
+"""Sending: what a run needs on another machine: its settings with the paths there, its code, and its data.
+
+Code and data go by their hashes, and only what is not there. A dataset is named by its path there (``there://PATH``),
+by its name at the Hub, or is uploaded once: its size and the time that takes are said first, and an upload that is
+cut continues where it ended.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from core.config.fields import FieldValue
+from core.config.run_config import RunConfig
+from core.data.dataset import NO_DATASET, STDLIB, is_hub, list_files
+from core.errors import PreflightError
+from core.formatting import byte_size, duration
+from core.machines.machine import THERE, Machine
+from core.machines.reference import check_sendable
+from core.machines.session import Session
+from core.machines.tree import Tree, code_tree, tree_of
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import BUILT_IN, Recipe
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+
+SHOWN_FROM_BYTES: Final = 4 << 20
+"""A smaller upload takes no time worth a line."""
+Options = dict[str, FieldValue]
+_PROBE_BYTES: Final = 1 << 20
+_EVERY_S: Final = 0.2
+
+
+@dataclass(slots=True)
+class Report:
+    """Hears what is sent.
+
+    Attributes:
+        say: A sentence for the user.
+        progress: A line in place of the last one.
+    """
+
+    say: Callable[[str], None]
+    progress: Callable[[str], None]
+
+
+@dataclass(slots=True)
+class Sender:
+    """Sends what a run's settings name.
+
+    Attributes:
+        session: The connection.
+        report: Hears of it.
+        paths: What was sent so far: its path there, and here.
+    """
+
+    session: Session
+    report: Report
+    paths: dict[str, str] = field(default_factory=dict)
+
+    def send(self, config: RunConfig) -> RunConfig:
+        """The settings as they are there; everything that they name is there then.
+
+        Raises:
+            UsageError: Something cannot be sent.
+            PreflightError: A file cannot be read, or the disk there is too full.
+            RankdeckError: The connection broke, or the machine refused.
+        """
+        check_sendable(config)
+        recipe = get_recipe(config.recipe)
+        options = dict(config.options)
+        options = self._script(options) if recipe.name == USER_SCRIPT else self._own_paths(options, recipe)
+        changes: dict[str, Any] = {"dataset_file": self._dataset(config.dataset_file)}
+        if BUILT_IN not in recipe.folder.resolve().parents:
+            changes["recipe"] = self._code(recipe.folder.resolve())
+        if config.model and Path(config.model).exists():
+            changes["model"] = self._data(Path(config.model))
+        return config.replace(**changes, options=options)
+
+    def _script(self, options: Options) -> Options:
+        """The folder that the program runs in, and the one that it lies in where that is another."""
+        script = Path(str(options.get("script") or ""))
+        folder = Path(str(options.get("working_directory") or script.parent))
+        there = self._code(folder)
+        options["working_directory"] = there
+        if options.get("script"):
+            if folder in script.parents:
+                options["script"] = _below(there, script.relative_to(folder))
+            else:
+                options["script"] = _below(self._code(script.parent), Path(script.name))
+        return options
+
+    def _own_paths(self, options: Options, recipe: Recipe) -> Options:
+        for spec in recipe.fields:
+            text = options.get(spec.name)
+            if spec.type == "path" and isinstance(text, str) and text.strip() and Path(text).exists():
+                options[spec.name] = self._data(Path(text))
+        return options
+
+    def _code(self, folder: Path) -> str:
+        there = self.session.send_tree(code_tree(folder.name or "code", folder))
+        self.paths[there] = str(folder)
+        return there
+
+    def _dataset(self, text: str) -> str:
+        text = text.strip()
+        if text.startswith(THERE):
+            return text.removeprefix(THERE)
+        if text in (STDLIB, NO_DATASET) or is_hub(text):
+            return text
+        root = Path(text).absolute()
+        files = list_files(text)
+        if root.is_file():
+            return self._upload(tree_of("data", root.parent, [root], self._looking), root)
+        return self._upload(tree_of(root.name or "data", root, files, self._looking), root)
+
+    def _data(self, path: Path) -> str:
+        if path.is_file():
+            return self._upload(tree_of("data", path.parent, [path], self._looking), path)
+        files = [file for file in path.rglob("*") if file.is_file()]
+        return self._upload(tree_of(path.name or "data", path, files, self._looking), path)
+
+    def _looking(self, path: Path) -> None:
+        self.report.progress(f"Reading {path.name}")
+
+    def _upload(self, tree: Tree, source: Path) -> str:
+        missing, free = self.session.missing(tree)
+        sizes = {file.sha256: file.size for file in tree.files}
+        total = sum(sizes[digest] - offset for digest, offset in missing.items())
+        name = self.session.machine.name
+        if total > free:
+            raise PreflightError(
+                f"{byte_size(total)} of {source} are to be sent to {name}, which has {byte_size(free)} free.",
+                "Free some space there, or name data that is there: there://PATH",
+                title="The disk there is too full",
+            )
+        if total >= SHOWN_FROM_BYTES:
+            self._say_time(source, total)
+        sent, shown_at = 0, 0.0
+
+        def count(size: int) -> None:
+            nonlocal sent, shown_at
+            sent += size
+            if time.monotonic() - shown_at >= _EVERY_S:
+                shown_at = time.monotonic()
+                self.report.progress(f"Sending data: {byte_size(sent)} of {byte_size(total)}")
+
+        there = self.session.send_tree(tree, count)
+        if total >= SHOWN_FROM_BYTES:
+            self.report.say(f"Sent {byte_size(total)}.")
+        there = _below(there, Path(source.name)) if source.is_file() else there
+        self.paths[there] = str(source)
+        return there
+
+    def _say_time(self, source: Path, total: int) -> None:
+        """Says how long it will take, by a piece that is timed. Noise: an ssh that compresses would flatter itself."""
+        began = time.monotonic()
+        self.session.send_bytes({"op": "probe"}, _PROBE_BYTES, [os.urandom(_PROBE_BYTES)])
+        per_s = _PROBE_BYTES / max(time.monotonic() - began, 1e-3)
+        self.report.say(
+            f"Sends {byte_size(total)} of {source} to {self.session.machine.name}: about {duration(total / per_s)} at "
+            f"{byte_size(int(per_s))}/s. If it is interrupted, the next start continues it."
+        )
+
+
+def _below(folder: str, path: Path) -> str:
+    slash = "\\" if "\\" in folder and "/" not in folder else "/"
+    return slash.join([folder, *path.parts])
+
+
+def machine_text(machine: Machine) -> str:
+    """A machine for a sentence: "gpubox (me@gpubox.lan)"."""
+    return f"{machine.name} ({machine.address})"

@@ -1,0 +1,355 @@
+"""Session: one SSH connection to a machine, with Rankdeck's own program on the other side of it.
+
+A session begins with the agent, whose text it sends; `become_server` sends this Rankdeck's own files, by their hashes
+and only those that changed, and lets its `core.cli.machine_server` answer from then on. So both sides are always of
+the same version, and nothing has to be installed there but the packages that it needs.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any, Final, Self, cast
+
+from core.errors import PreflightError, RankdeckError
+from core.held_files import read_all
+from core.machines import agent
+from core.machines.agent import Frames
+from core.machines.machine import Machine, MachineError, UnreachableError
+from core.machines.machine_list import known_hosts_file
+from core.machines.own_code import own_code
+from core.machines.ssh_command import agent_command, ssh_command
+from core.machines.ssh_failure import explain_ssh
+from core.machines.tree import Tree
+from core.no_window import NO_WINDOW
+
+HELLO_LIMIT_S: Final = 60.0
+ANSWER_LIMIT_S: Final = 120.0
+OLDEST_PYTHON: Final = (3, 11)
+_NOISE_BYTES: Final = 1 << 16
+_END_LIMIT_S: Final = 5.0
+_KEPT_OUTPUT: Final = 1 << 14
+NO_PYTORCH: Final = "PyTorch is missing"
+"""The title of `core.launch.preflight.check_torch`."""
+SERVER: Final = "core.cli.machine_server"
+Sent = Callable[[int], None]
+
+
+def find_ssh() -> str:
+    """The system's own ssh.
+
+    Raises:
+        PreflightError: There is none.
+    """
+    found = shutil.which("ssh")
+    if found is None:
+        raise PreflightError(
+            "This computer has no ssh.",
+            "Install OpenSSH. Windows: Settings, Optional features, OpenSSH Client.",
+            title="ssh is missing",
+        )
+    return found
+
+
+class Session:
+    """A connection, for one thread at a time. Ended by `close`, by leaving the block, or when the network goes.
+
+    Args:
+        machine: Where.
+        forward: A port of this computer's loopback, and the one there that it leads to.
+
+    Raises:
+        PreflightError: This computer has no ssh.
+        UnreachableError: There is no connection; says why.
+        MachineError: Python there is too old.
+    """
+
+    def __init__(self, machine: Machine, forward: tuple[int, int] | None = None) -> None:
+        self.machine = machine
+        source = read_all(_agent_file())
+        remote = agent_command(machine.starter, len(source))
+        argv = ssh_command(find_ssh(), machine, known_hosts_file(), remote, forward=forward)
+        try:
+            self._ssh = subprocess.Popen(
+                argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, creationflags=NO_WINDOW
+            )
+        except OSError as error:
+            raise PreflightError(f"ssh could not be started: {error}.", "Check that it may be executed.") from None
+        _open.add(self)
+        self._printed = b""
+        self._timed_out = False
+        self._reader = threading.Thread(target=self._read_errors, daemon=True)
+        self._reader.start()
+        self._frames = Frames(cast(Any, self._ssh.stdout), cast(Any, self._ssh.stdin))
+        try:
+            with self._within(HELLO_LIMIT_S):
+                self._write(source)
+                self.hello = self._hello()
+            self._check_python()
+        except BaseException:
+            self.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the connection, and with it the program on the other side."""
+        _open.discard(self)
+        self._close_stdin()
+        try:
+            self._ssh.wait(0.5)
+        except subprocess.TimeoutExpired:
+            self._ssh.kill()
+            self._ssh.wait(_END_LIMIT_S)
+        self._reader.join(_END_LIMIT_S)
+        for stream in (self._ssh.stdout, self._ssh.stderr):
+            if stream is not None:
+                stream.close()
+
+    def end(self) -> None:
+        """Ends the connection, from any thread: what waits in another one fails."""
+        self._ssh.kill()
+
+    # requests
+
+    def ask(self, request: Mapping[str, Any], limit_s: float = ANSWER_LIMIT_S) -> dict[str, Any]:
+        """The answer to a request.
+
+        Raises:
+            UnreachableError: The connection broke, or nothing came in time.
+            MachineError: The machine refuses.
+        """
+        with self._within(limit_s):
+            self._send(request)
+            return self._checked(self._receive())
+
+    def next_frame(self, limit_s: float = ANSWER_LIMIT_S) -> dict[str, Any]:
+        """A further frame that answers the last request; raises as `ask`."""
+        with self._within(limit_s):
+            return self._checked(self._receive())
+
+    def stream(self, request: Mapping[str, Any], limit_s: float = ANSWER_LIMIT_S) -> Iterator[dict[str, Any]]:
+        """Frames that answer a request, without the last one, which says ``"done"``; raises as `ask`.
+
+        Args:
+            request: What is asked.
+            limit_s: For each frame.
+        """
+        self._send(request)
+        while True:
+            frame = self.next_frame(limit_s)
+            if "done" in frame:
+                return
+            yield frame
+
+    def bytes_of(self, frame: Mapping[str, Any], limit_s: float = ANSWER_LIMIT_S) -> Iterator[bytes]:
+        """The raw bytes behind a frame; raises as `ask`."""
+        count = int(frame.get("bytes", 0))
+        blocks = self._frames.blocks(count)
+        while count:
+            with self._within(limit_s):
+                block = next(blocks, None)
+            if block is None:
+                raise self._broken()
+            count -= len(block)
+            yield block
+
+    def send_bytes(
+        self, request: Mapping[str, Any], count: int, blocks: Iterable[bytes], sent: Sent = lambda _: None
+    ) -> dict[str, Any]:
+        """The answer to a request that raw bytes follow; raises as `ask`."""
+        self._send({**request, "bytes": count})
+        for block in blocks:
+            with self._within(ANSWER_LIMIT_S):
+                self._write(block)
+            sent(len(block))
+        with self._within(ANSWER_LIMIT_S):
+            return self._checked(self._receive())
+
+    # the other side
+
+    def become_server(self) -> None:
+        """Lets this Rankdeck's own program answer there; raises as `ask`."""
+        if not self.machine.python and not self.hello["has_own_python"]:
+            raise MachineError(
+                f"{self.machine.name} has no environment for training yet.",
+                f"Set it up: rankdeck machines setup {self.machine.name}",
+                title="The machine is not set up",
+                code=3,
+            )
+        self._become(self.machine.python or str(self.hello["own_python"]))
+
+    def _become(self, python: str) -> None:
+        folder = self.send_tree(own_code())
+        env = {"PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1"}
+        env |= {"RANKDECK_HOME": self.machine.runs_dir} if self.machine.runs_dir else {}
+        with self._within(HELLO_LIMIT_S):
+            self._send({"op": "become", "argv": [python, "-m", SERVER], "folder": folder, "env": env})
+            try:
+                self._checked(self._receive())
+            except UnreachableError:
+                printed = self._errors() or "nothing"
+                raise MachineError(
+                    f"{python} there cannot run Rankdeck: {printed.splitlines()[-1]}.",
+                    f"Name a Python with PyTorch and Rankdeck's packages, or set it up: "
+                    f"rankdeck machines setup {self.machine.name}",
+                    title="The machine is not set up",
+                    code=3,
+                ) from None
+
+    def send_tree(self, tree: Tree, sent: Sent = lambda _: None) -> str:
+        """Sends a folder, by hash and only what is not there; returns its path there. Raises as `ask`."""
+        self.send_files(tree, sent)
+        listed = [[file.path, file.sha256, file.size] for file in tree.files]
+        return str(self.ask({"op": "tree", "name": tree.name, "files": listed})["path"])
+
+    def missing(self, tree: Tree) -> tuple[dict[str, int], int]:
+        """Hashes of files that are not there, each with how much of it is; and the free bytes there."""
+        listed = [[file.sha256, file.size] for file in tree.files]
+        answer = self.ask({"op": "need", "files": listed})
+        return {str(digest): int(offset) for digest, offset in answer["missing"]}, int(answer["free_bytes"])
+
+    def send_files(self, tree: Tree, sent: Sent = lambda _: None) -> None:
+        """Sends those files of a folder that are not there; what a cut has left there is continued."""
+        missing, _ = self.missing(tree)
+        for file in tree.files:
+            if (offset := missing.pop(file.sha256, None)) is not None:
+                request = {"op": "put", "sha256": file.sha256, "size": file.size, "offset": offset}
+                self.send_bytes(request, file.size - offset, file.read(offset), sent)
+
+    # the streams
+
+    def _hello(self) -> dict[str, Any]:
+        read = 0
+        while read < _NOISE_BYTES:  # a shell's own greeting may come first
+            line = self._line()
+            read += len(line)
+            if agent.READY.encode() in line:
+                value = json.loads(line)
+                if isinstance(value, dict):
+                    return value
+        raise UnreachableError(
+            f"{self.machine.name} printed {read:,} bytes before anything of ours.",
+            "Keep its shell's start-up files quiet where there is no terminal.",
+        )
+
+    def _line(self) -> bytes:
+        stdout = cast(IO[bytes], self._ssh.stdout)
+        line = stdout.readline(_NOISE_BYTES)
+        if not line:
+            raise self._broken()
+        return line
+
+    def _check_python(self) -> None:
+        version = tuple(self.hello["python"])
+        if version < OLDEST_PYTHON:
+            text = ".".join(map(str, version))
+            raise MachineError(
+                f"{self.machine.name} has Python {text} ({self.hello['executable']}).",
+                "Install Python 3.11 or newer there, and name it: rankdeck machines add … --starter python3.11",
+                title="Python is too old there",
+                code=3,
+            )
+
+    def _send(self, request: Mapping[str, Any]) -> None:
+        self._write(json.dumps(dict(request)).encode("ascii") + b"\n")
+
+    def _write(self, data: bytes) -> None:
+        stdin = cast(IO[bytes], self._ssh.stdin)
+        try:
+            stdin.write(data)
+            stdin.flush()
+        except (OSError, ValueError):
+            raise self._broken() from None
+
+    def _receive(self) -> dict[str, Any]:
+        try:
+            frame = self._frames.receive()
+        except (OSError, ValueError):
+            frame = None
+        if frame is None:
+            raise self._broken()
+        return frame
+
+    def _checked(self, frame: dict[str, Any]) -> dict[str, Any]:
+        error = frame.get("error")
+        if isinstance(error, dict):
+            parts = [str(error.get(name) or "") for name in ("cause", "next_step", "title")]
+            if parts[2] == NO_PYTORCH:
+                parts[1] = f"Set it up: rankdeck machines setup {self.machine.name}"
+            cause = f"{self.machine.name}: {parts[0]}"  # which says "this machine" of itself
+            raise MachineError(cause, parts[1], title=parts[2] or None, code=int(error.get("exit_code", 1)))
+        return frame
+
+    def _broken(self) -> RankdeckError:
+        """Why the stream ended. The other side's last words have arrived when ssh has gone."""
+        self._close_stdin()
+        code: int | None
+        try:
+            code = self._ssh.wait(_END_LIMIT_S)
+        except subprocess.TimeoutExpired:
+            self._ssh.kill()
+            code = None
+        self._reader.join(_END_LIMIT_S)
+        return explain_ssh(self.machine, self._errors(), None if self._timed_out else code)
+
+    def _errors(self) -> str:
+        return self._printed.decode("utf-8", errors="replace").strip()
+
+    def _close_stdin(self) -> None:
+        if self._ssh.stdin is not None:
+            try:
+                self._ssh.stdin.close()
+            except OSError:
+                pass
+
+    def _read_errors(self) -> None:
+        stderr = cast(IO[bytes], self._ssh.stderr)
+        for line in stderr:
+            self._printed = (self._printed + line)[-_KEPT_OUTPUT:]
+
+    @contextmanager
+    def _within(self, limit_s: float) -> Iterator[None]:
+        """Ends the connection when the block takes longer, so that what waits in it fails."""
+
+        def give_up() -> None:
+            self._timed_out = True
+            self._ssh.kill()
+
+        timer = threading.Timer(limit_s, give_up)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+
+_open: Final[set[Session]] = set()
+
+
+def end_sessions() -> None:
+    """Ends every connection of this process: the window closes, and must not wait for a machine that is silent."""
+    for session in tuple(_open):
+        session.end()
+
+
+@contextmanager
+def serving(machine: Machine, forward: tuple[int, int] | None = None) -> Iterator[Session]:
+    """A session with Rankdeck's own program on the other side; raises as `Session` and `Session.become_server`."""
+    with Session(machine, forward) as session:
+        session.become_server()
+        yield session
+
+
+def _agent_file() -> Path:
+    return Path(agent.__file__)

@@ -1,0 +1,115 @@
+"""Set up: makes what a machine needs to train: a Python for Rankdeck, then an environment with PyTorch.
+
+The first is small, and made by the Python that is there. The second is what `core.environments` makes on any computer,
+with the PyTorch for its GPUs; it is not made where the first already has one, or where the user named a Python.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from core.environments.pip_failures import error_line, explain_pip
+from core.environments.wanted import CONSTRAINTS, requirements
+from core.errors import full_stop
+from core.machine.packages import find_dependencies
+from core.machines.machine import Machine, MachineError
+from core.machines.own_code import own_code
+from core.machines.session import Session, serving
+
+_SMALL: Final = ("psutil", "nvidia-ml-py", "orjson", "pyyaml", "tomli-w", "platformdirs")
+"""What `core` imports."""
+_LINE_LIMIT_S: Final = 600.0
+_STEP_LIMIT_S: Final = 1800.0
+Report = Callable[[str], None]
+
+
+def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
+    """Makes what is missing there; what was cut is completed.
+
+    Args:
+        machine: The machine.
+        build: Of PyTorch: "auto" is the one for the driver there.
+        wheels: A folder of wheels there, so that nothing is downloaded; empty: from the package index.
+        report: Hears of each step.
+
+    Raises:
+        UnreachableError: There is no connection.
+        MachineError: It cannot be made; says why.
+    """
+    if not machine.python:
+        with Session(machine) as session:
+            if not session.hello["has_own_python"]:
+                _make_python(session, wheels, report)
+    report("Sending Rankdeck")
+    request = {
+        "op": "make_environment",
+        "build": build,
+        "wheels": wheels,
+        "requirements": list(requirements(find_dependencies(), {}, ())),
+    }
+    with serving(machine) as session:
+        report("Looking for PyTorch")
+        for frame in session.stream(request, _STEP_LIMIT_S):
+            report(str(frame.get("progress", "")))
+
+
+def _make_python(session: Session, wheels: str, report: Report) -> None:
+    folder, python = str(session.hello["own_folder"]), str(session.hello["own_python"])
+    _run(
+        session,
+        "Making a Python environment",
+        [str(session.hello["executable"]), "-m", "venv", "--clear", folder],
+        report,
+    )
+    constraints = f"{session.send_tree(own_code())}/{CONSTRAINTS.name}"
+    source = ["--no-index", "--find-links", wheels] if wheels else []
+    small = [line for line in find_dependencies() if _name(line) in _SMALL] or list(_SMALL)
+    source += ["--constraint", constraints] if CONSTRAINTS.is_file() else []
+    pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *source, *small]
+    _run(session, "Installing what Rankdeck needs", pip, report)
+    session.ask({"op": "python_made"})
+
+
+def _run(session: Session, step: str, argv: list[str], report: Report) -> None:
+    """Runs a program there; its lines are progress, and the last ones the reason if it fails."""
+    lines: list[str] = []
+    report(step)
+    for frame in _frames(session, argv):
+        if "line" in frame:
+            lines.append(str(frame["line"]))
+            report(f"{step}: {lines[-1].strip()[:100]}")
+        elif frame.get("code") != 0:
+            raise _failed(session.machine, lines)
+
+
+def _frames(session: Session, argv: list[str]) -> Iterable[dict[str, Any]]:
+    answer = session.ask({"op": "program", "argv": argv}, _LINE_LIMIT_S)
+    while "code" not in answer:
+        yield answer
+        answer = session.next_frame(_LINE_LIMIT_S)
+    yield answer
+
+
+def _failed(machine: Machine, lines: list[str]) -> MachineError:
+    text = "\n".join(lines)
+    if "ensurepip is not" in text or "No module named venv" in text:
+        return MachineError(
+            f"The Python of {machine.name} cannot make environments: its venv is not installed.",
+            "Install it there (Debian, Ubuntu: sudo apt install python3-venv), then set the machine up again.",
+            title="The machine could not be set up",
+            code=3,
+        )
+    failure = explain_pip(text)
+    reason = error_line(text) or next((line for line in reversed(lines) if line.strip()), "it printed nothing")
+    return MachineError(
+        f"{machine.name}: {failure.cause or full_stop(reason.strip()[:300])}",
+        failure.next_step or "Correct that there, then set the machine up again.",
+        title="The machine could not be set up",
+        code=3,
+    )
+
+
+def _name(requirement: str) -> str:
+    end = next((at for at, letter in enumerate(requirement) if letter in "<>=!~;[ "), len(requirement))
+    return requirement[:end].lower().replace("_", "-")

@@ -1,0 +1,88 @@
+"""SSH failures: what `ssh` printed, as title, cause and next step."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from core.errors import RankdeckError
+from core.machines.machine import Machine, UnreachableError
+
+_KINDS: Final = (
+    (
+        r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|host key .* has changed",
+        "The host key is not the one that was confirmed",
+        "{name} shows another host key than the one that was confirmed. It was installed again, or another computer "
+        "answers in its place.",
+        "Ask its administrator. If the new key is right: rankdeck machines remove {name}, then add it again.",
+    ),
+    (
+        r"Load key|Identity file .* not accessible|UNPROTECTED PRIVATE KEY",
+        "The key file cannot be used",
+        "ssh cannot use the key file {identity}.",
+        "Check the file and that only you can read it.",
+    ),
+    (
+        r"Permission denied|Too many authentication failures|No supported authentication",
+        "The machine does not accept your key",
+        "{address} refused every key. Rankdeck never asks for passwords.",
+        "Load the key into ssh-agent, or name its file with --identity; try it with: ssh {address}",
+    ),
+    (
+        r"Could not resolve hostname|Name or service not known|No such host is known",
+        "There is no host of that name",
+        "The name of {address} has no address.",
+        "Check the name, your network and VPN.",
+    ),
+    (
+        r"Connection refused",
+        "The machine cannot be reached",
+        "Nothing listens for SSH at {where}.",
+        "Start its SSH server, or check the port.",
+    ),
+    (
+        r"timed out|No route to host|Network is unreachable|Host is down",
+        "The machine cannot be reached",
+        "{where} does not answer.",
+        "Check that it is switched on, your network and VPN.",
+    ),
+    (
+        r"Bad owner or permissions|terminating, \d+ bad configuration|Bad configuration option",
+        "ssh does not accept its settings",
+        "ssh says: {last}.",
+        "Correct your ~/.ssh/config.",
+    ),
+    (
+        r"python\S*: (command )?not found|is not recognized|No such file or directory|cannot find the path",
+        "Python is missing on the machine",
+        "{name} cannot start {starter}.",
+        "Install Python 3.11 or newer there, then add the machine again.",
+    ),
+)
+
+
+def explain_ssh(machine: Machine, printed: str, code: int | None) -> RankdeckError:
+    """The error for an ssh that ended before the other side had answered.
+
+    Args:
+        machine: Where it should have gone.
+        printed: What it wrote to its standard error.
+        code: Its exit code; None if it had to be ended.
+    """
+    lines = [line.strip() for line in printed.splitlines() if line.strip()]
+    last = (lines[-1] if lines else "nothing").rstrip(".")
+    values = {
+        "name": machine.name,
+        "address": machine.address,
+        "where": machine.address if machine.port is None else f"{machine.address}, port {machine.port}",
+        "identity": machine.identity or "of your settings",
+        "starter": machine.starter,
+        "last": last,
+    }
+    for pattern, title, cause, step in _KINDS:
+        if re.search(pattern, printed, re.IGNORECASE):
+            return UnreachableError(cause.format(**values), step.format(**values), title=title)
+    ended = "did not answer in time" if code is None else f"ended with code {code}"
+    return UnreachableError(
+        f"The connection to {machine.name} {ended}; ssh says: {last}.", f"Try it in a terminal: ssh {machine.address}"
+    )

@@ -1,0 +1,113 @@
+"""Starting there: starts a run on another machine, and makes the folder here that follows it."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.config.config_file import read_config, to_toml
+from core.config.layers import config_from_mapping
+from core.config.run_config import RunConfig
+from core.files.atomic import write_atomic
+from core.launch.command_line import TrainRequest
+from core.launch.preflight import check_folder
+from core.machines.following import start_following
+from core.machines.machine import Machine, UnreachableError
+from core.machines.reference import check_sendable
+from core.machines.send import Report, Sender
+from core.machines.session import serving
+from core.recipes.outside_code import outside_code
+from core.run_folder.naming import first_name
+from core.run_folder.notes import RunNotes, write_notes
+from core.run_folder.remote_run import RemoteRun, with_paths, write_remote
+from core.run_folder.store import RunStore, check_new_run_dir, new_run_id
+
+START_LIMIT_S: Final = 300.0
+"""A check there reads a whole dataset."""
+_TRIES: Final = 3
+_COPY_BYTES: Final = 50_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class StartedThere:
+    """A run that was started on another machine.
+
+    Attributes:
+        store: Its copy here.
+        devices: Their names there.
+        mode: In which it trains.
+        notes: What the user should know.
+    """
+
+    store: RunStore
+    devices: tuple[str, ...]
+    mode: str
+    notes: tuple[str, ...]
+
+
+def start_there(
+    machine: Machine, request: TrainRequest, runs_dir: Path, report: Report, name: str = ""
+) -> StartedThere:
+    """Sends a run's settings, code and data, starts its host there, and what follows it here.
+
+    Args:
+        machine: Where.
+        request: What is asked; `run_dir` and `runs_dir` in it are about the copy here.
+        runs_dir: Where the copy's folder is made.
+        report: Hears of what is sent.
+        name: What the user calls the run.
+
+    Raises:
+        UsageError, PreflightError: It cannot be sent, or is refused there; nothing was started, and nothing is here.
+        UnreachableError: There is no connection.
+    """
+    check_sendable(request.config)
+    notes = RunNotes().renamed(name)
+    if request.run_dir is not None:
+        check_new_run_dir(request.run_dir)
+    check_folder(request.run_dir or runs_dir, _COPY_BYTES)
+    run_id = request.run_dir.name if request.run_dir is not None else new_run_id(request.config.recipe)
+    count = None if request.count is None else [request.count.number, request.count.flag]
+    question: dict[str, Any] = {"op": "start", "run_id": run_id, "count": count}
+    for tries_left in reversed(range(_TRIES)):
+        try:
+            answer, paths = _asked(machine, request.config, question, report)
+            break
+        except UnreachableError:
+            if not tries_left or "config" not in question:  # before it was sent nothing can have been started
+                raise
+    config = with_paths(read_text(answer["config"]), paths)
+    first = str(answer.get("name") or "") or first_name(request.recipe.title)
+    store = RunStore.create(runs_dir, config, request.run_dir or runs_dir / run_id, first)
+    write_remote(store.dir, RemoteRun(machine.name, str(answer["run_dir"]), paths=paths))
+    if notes.name:
+        write_notes(store.dir, notes)
+    code = outside_code(request.config.recipe, request.config.options)
+    if code is not None:  # named by the person who starts it, so that resuming need not ask
+        code.remember()
+    start_following(store)
+    return StartedThere(store, tuple(answer.get("devices", ())), str(answer.get("mode", "")), tuple(answer["notes"]))
+
+
+def _asked(
+    machine: Machine, config: RunConfig, question: dict[str, Any], report: Report
+) -> tuple[dict[str, Any], dict[str, str]]:
+    with serving(machine) as session:
+        sender = Sender(session, report)
+        question["config"] = to_toml(sender.send(config))
+        report.progress(f"Starting on {machine.name}")
+        return session.ask(question, START_LIMIT_S), dict(sender.paths)
+
+
+def read_text(text: str) -> RunConfig:
+    """A run.toml's text as a config.
+
+    Raises:
+        ConfigError: It is not one, or a newer version's.
+    """
+    with tempfile.TemporaryDirectory(prefix="rankdeck-") as folder:
+        path = Path(folder) / "run.toml"
+        write_atomic(path, text, durable=False)
+        return config_from_mapping(read_config(path))

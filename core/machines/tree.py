@@ -1,0 +1,135 @@
+"""`Tree`: a folder as it is sent to another machine: relative paths, sizes and hashes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final
+
+from core.errors import PreflightError, UsageError
+from core.files.atomic import explained, sha256_file
+from core.formatting import byte_size
+from core.held_files import open_binary
+
+MAX_CODE_BYTES: Final = 100 << 20
+MAX_CODE_FILES: Final = 5_000
+_SKIPPED: Final = frozenset(("__pycache__", "node_modules", "site-packages"))
+_BLOCK: Final = 1 << 18
+_known: dict[tuple[str, int, int], str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class TreeFile:
+    """A file of a tree.
+
+    Attributes:
+        path: Within the tree, with slashes.
+        source: Where it is here.
+        size: In bytes.
+        sha256: Its hash.
+    """
+
+    path: str
+    source: Path
+    size: int
+    sha256: str
+
+    def read(self, offset: int = 0) -> Iterator[bytes]:
+        """Its bytes from `offset` on, as many as `size` says.
+
+        Raises:
+            PreflightError: It cannot be read, or has become shorter.
+        """
+        left = self.size - offset
+        with explained(f"{self.source} could not be read"), open_binary(self.source) as file:
+            file.seek(offset)
+            while left:
+                block = file.read(min(left, _BLOCK))
+                if not block:
+                    raise PreflightError(
+                        f"{self.source} has become shorter while it was sent.",
+                        "Try again when nothing writes to it.",
+                        title="A file changed",
+                    )
+                left -= len(block)
+                yield block
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    """A folder.
+
+    Attributes:
+        name: What it is called there.
+        files: Its files, by path.
+    """
+
+    name: str
+    files: tuple[TreeFile, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        """All of it."""
+        return sum(file.size for file in self.files)
+
+
+def tree_of(name: str, root: Path, paths: Iterable[Path], looked_at: Callable[[Path], None] = lambda _: None) -> Tree:
+    """Files below a folder, read once for their hashes.
+
+    Args:
+        name: What the folder is called there.
+        root: The folder.
+        paths: Files in it.
+        looked_at: Called before each file is read.
+
+    Raises:
+        PreflightError: A file cannot be read.
+    """
+    found = []
+    for path in sorted(paths):
+        looked_at(path)
+        with explained(f"{path} could not be read"):
+            stat = path.stat()
+            key = (str(path), stat.st_size, stat.st_mtime_ns)
+            if key not in _known:
+                _known[key] = sha256_file(path)
+        found.append(TreeFile(str(PurePosixPath(*path.relative_to(root).parts)), path, stat.st_size, _known[key]))
+    return Tree(name, tuple(found))
+
+
+def code_tree(name: str, root: Path) -> Tree:
+    """A folder of code: everything in it but hidden and cached files, environments and runs.
+
+    Raises:
+        UsageError: It is too large to be code.
+        PreflightError: A file cannot be read.
+    """
+    paths = list(_code_files(root))
+    size = sum(path.stat().st_size for path in paths)
+    if len(paths) > MAX_CODE_FILES or size > MAX_CODE_BYTES:
+        raise UsageError(
+            f"{root} holds {len(paths):,} files of {byte_size(size)}, and all of it would be sent as code; the limit "
+            f"is {MAX_CODE_FILES:,} files and {byte_size(MAX_CODE_BYTES)}.",
+            "Keep the code in a folder without data and outputs.",
+            title="The folder of the code is too large",
+        )
+    return tree_of(name, root, paths)
+
+
+def _code_files(root: Path) -> Iterator[Path]:
+    for folder, folders, names in os.walk(root):
+        folders[:] = [name for name in sorted(folders) if not _is_skipped(Path(folder, name))]
+        yield from (path for name in names if (path := Path(folder, name)).is_file() and not name.startswith("."))
+
+
+def _is_skipped(folder: Path) -> bool:
+    if folder.name.startswith(".") or folder.name in _SKIPPED or folder.is_symlink():
+        return True
+    return any((folder / mark).exists() for mark in ("pyvenv.cfg", "state.json"))
+
+
+def common_folder(paths: Sequence[Path]) -> Path:
+    """The folder that holds all of them."""
+    return Path(os.path.commonpath([str(path.parent) for path in paths]))

@@ -1,0 +1,84 @@
+"""`RemoteRun`: the note in a run's folder here that the run is, or was, on another machine (`remote.json`)."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Annotated, Any, Final
+
+from core.config.run_config import RunConfig
+from core.errors import StateFileError
+from core.files.atomic import read_json, require_format, write_atomic
+from core.records import Limits, RecordError, Text, read_record
+
+FILE_NAME: Final = "remote.json"
+FORMAT: Final = "rankdeck-remote"
+VERSION: Final = 1
+NO_CONNECTION: Final = "No connection to"
+"""The title of the trouble in the state of a copy that cannot be kept up just now begins so."""
+_MAX_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteRun:
+    """Where a run is.
+
+    Attributes:
+        machine: The machine's name.
+        run_dir: The run's folder there.
+        is_there: The newest state of the run is there, and this folder is a copy; False once it was resumed here.
+        paths: What the run reads there, by path, and what that is here.
+    """
+
+    machine: Annotated[str, Limits(1, 40)]
+    run_dir: Annotated[str, Limits(1, 4096)]
+    is_there: bool = True
+    paths: dict[Text, Text] = field(default_factory=dict)
+
+    def replace(self, **changes: Any) -> RemoteRun:
+        """A copy with some fields changed."""
+        return dataclasses.replace(self, **changes)
+
+
+def read_remote(run_dir: Path) -> RemoteRun | None:
+    """The note in a run's folder; None where the run has only been here.
+
+    Raises:
+        StateFileError: It is damaged, or from a newer version.
+    """
+    path = run_dir / FILE_NAME
+    if not path.exists():
+        return None
+    values = require_format(read_json(path, limit_bytes=_MAX_BYTES), path, FORMAT, VERSION)
+    try:
+        return read_record(RemoteRun, values)
+    except RecordError as error:
+        raise StateFileError(f"{path}: {error}.", "Delete that file if the run is only here.") from None
+
+
+def write_remote(run_dir: Path, remote: RemoteRun) -> None:
+    """Writes the note; raises `PreflightError` when the disk refuses."""
+    values = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(remote)}
+    write_atomic(run_dir / FILE_NAME, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
+
+
+def with_paths(config: RunConfig, paths: Mapping[str, str]) -> RunConfig:
+    """The config with paths of one machine replaced by another's; what lies below a replaced folder moves with it."""
+    changes = {name: _moved(getattr(config, name), paths) for name in ("dataset_file", "recipe", "model")}
+    items = config.options.items()
+    options = {name: _moved(value, paths) if isinstance(value, str) else value for name, value in items}
+    return config.replace(**changes, options=options)
+
+
+def _moved(text: str | None, paths: Mapping[str, str]) -> str | None:
+    for before, now in paths.items():
+        if text == before:
+            return now
+        if text and text.startswith(before) and text[len(before)] in "/\\":
+            parts = PurePosixPath(text[len(before) + 1 :].replace("\\", "/")).parts
+            kind = PureWindowsPath if "\\" in now else PurePosixPath
+            return str(kind(now, *parts))
+    return text

@@ -1,0 +1,131 @@
+"""A real sshd on a port of the loopback, with its own keys and settings, for tests of other machines.
+
+The other machine is this one with another home: its data folder and its runs are below the server's folder.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Final
+
+import psutil
+import pytest
+
+_PLACES: Final = ("/usr/sbin", "/usr/local/sbin", "/usr/lib/ssh")
+_START_LIMIT_S: Final = 20.0
+
+
+def find_sshd() -> str:
+    """The system's sshd, or skips the test."""
+    found = shutil.which("sshd", path=os.pathsep.join([os.environ.get("PATH", ""), *_PLACES]))
+    if found is None or shutil.which("ssh") is None:
+        pytest.skip("sshd is not installed (Debian: apt-get install openssh-server)")
+    return found
+
+
+class SshServer:
+    """The server. Started on construction; `close` ends it and every connection.
+
+    Attributes:
+        runs: The folder of runs there.
+        data: The folder of data there.
+        key: The private key that it accepts.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._sshd = find_sshd()
+        self._folder = folder
+        self.runs = folder / "Läufe drüben"
+        self.data = folder / "Daten drüben"
+        self.key = folder / "Schlüssel eins"
+        folder.mkdir(parents=True)
+        for path in (self.key, folder / "host_key"):
+            subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
+        shutil.copyfile(f"{self.key}.pub", folder / "authorized_keys")
+        self.port = _free_port()
+        self._write_settings()
+        self._server: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def address(self) -> str:
+        """ "user@127.0.0.1"."""
+        return f"{psutil.Process().username()}@127.0.0.1"
+
+    @property
+    def add(self) -> list[str]:
+        """Arguments of ``rankdeck machines add`` behind the name."""
+        python = ["--python", sys.executable, "--starter", sys.executable]
+        return [self.address, "--port", str(self.port), "--identity", str(self.key), *python]
+
+    def start(self) -> None:
+        """Listens (again)."""
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(exist_ok=True)  # Debian's sshd wants it, and the service makes it
+        log = self._folder / "sshd.log"
+        argv = [self._sshd, "-D", "-f", str(self._folder / "sshd_config"), "-E", str(log)]
+        self._server = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
+        deadline = time.monotonic() + _START_LIMIT_S
+        while True:
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                return
+            assert time.monotonic() < deadline and self._server.poll() is None, log.read_text(encoding="utf-8")
+            time.sleep(0.05)
+
+    def cut(self) -> None:
+        """Breaks every connection; new ones are accepted."""
+        assert self._server is not None
+        for child in psutil.Process(self._server.pid).children():
+            with contextlib.suppress(psutil.Error):
+                child.kill()
+
+    def stop(self) -> None:
+        """Breaks every connection and accepts none, as a machine without a network does."""
+        if self._server is not None:
+            with contextlib.suppress(psutil.Error):
+                for child in psutil.Process(self._server.pid).children():
+                    child.kill()
+            self._server.terminate()
+            self._server.wait(10)
+            self._server = None
+
+    def close(self) -> None:
+        """Ends it."""
+        self.stop()
+
+    def change_host_key(self) -> None:
+        """Shows another host key from the next start on."""
+        for name in ("host_key", "host_key.pub"):
+            (self._folder / name).unlink()
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self._folder / "host_key"], check=True)
+
+    def _write_settings(self) -> None:
+        lines = [
+            f"Port {self.port}",
+            "ListenAddress 127.0.0.1",
+            f'HostKey "{self._folder / "host_key"}"',
+            f'AuthorizedKeysFile "{self._folder / "authorized_keys"}"',
+            "PidFile none",
+            "PasswordAuthentication no",
+            "KbdInteractiveAuthentication no",
+            "UsePAM no",
+            "StrictModes no",
+            "PermitRootLogin prohibit-password",
+            "MaxStartups 100",
+            f'SetEnv "XDG_DATA_HOME={self.data}" "RANKDECK_HOME={self.runs}" OMP_NUM_THREADS=1 '
+            f"PIP_CONFIG_FILE={os.devnull}",
+        ]
+        (self._folder / "sshd_config").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

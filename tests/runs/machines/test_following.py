@@ -1,0 +1,166 @@
+"""Runs on another machine, followed from here: scripts, which need no PyTorch."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from core.machines.machine_list import find_machine
+from core.machines.session import serving
+from core.machines.tree import MAX_CODE_FILES, tree_of
+from core.processes.lock import lock_holder
+from core.run_folder.store import RunStore, find_run
+from tests.helpers.ssh_server import SshServer
+from tests.runs.machines.conftest import Command
+
+pytestmark = [pytest.mark.spawned]
+
+COUNTS = """
+import os, sys, time
+from helper import loss_of
+for step in range(1, int(sys.argv[1]) + 1):
+    print(f"step {step} loss {loss_of(step)}", flush=True)
+    time.sleep(float(sys.argv[2]))
+    if os.path.exists(sys.argv[3]):
+        break
+"""
+
+
+def make_project(folder: Path, loss: str = "1 / step") -> Path:
+    """A program that imports another file of its folder."""
+    folder.mkdir(exist_ok=True)
+    (folder / "count.py").write_text(COUNTS, encoding="utf-8")
+    (folder / "helper.py").write_text(f"def loss_of(step):\n    return {loss}\n", encoding="utf-8")
+    return folder / "count.py"
+
+
+def wait_for(what: Callable[[], object], limit_s: float = 40.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def steps_of(path: Path) -> list[int]:
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
+    return [line["step"] for line in lines if line["event"] == "step"]
+
+
+def there(machine: SshServer, store: RunStore) -> RunStore:
+    return RunStore(machine.runs / store.dir.name)
+
+
+def test_a_run_is_followed_through_cuts(
+    machine: SshServer, command: Command, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = make_project(tmp_path / "Projekt ö")
+    monkeypatch.chdir(script.parent)
+    end = tmp_path / "genug"
+    name = command("run", "--machine", "box", "--detach", "count.py", "9000", "0.1", str(end)).split()[-1]
+    copy = find_run(runs_dir, name)
+    origin = there(machine, copy)
+    wait_for(lambda: len(steps_of(copy.metrics)) > 3)
+    wait_for(lambda: copy.state().state == "training")
+    assert copy.state().trouble is None
+
+    machine.cut()
+    before = len(steps_of(copy.metrics))
+    wait_for(lambda: len(steps_of(copy.metrics)) > before)
+
+    machine.stop()  # for longer: it is said, and the run does not notice
+    wait_for(lambda: copy.state().trouble is not None)
+    trouble = copy.state().trouble or {}
+    assert trouble["title"] == "No connection to box" and "continues there" in trouble["next_step"]
+    before = len(steps_of(origin.metrics))
+    wait_for(lambda: len(steps_of(origin.metrics)) > before)
+    assert "No connection to box" in command("stop", name, code=1)
+    machine.start()
+    before = len(steps_of(copy.metrics))
+    wait_for(lambda: len(steps_of(copy.metrics)) > before)
+    wait_for(lambda: copy.state().trouble is None)
+
+    follower = lock_holder(copy.lock_file)
+    assert follower is not None
+    psutil.Process(follower.pid).kill()  # this computer was switched off
+    wait_for(lambda: copy.state().state == "interrupted")
+    assert "rankdeck attach" in (copy.state().error or {})["next_step"]
+    end.touch()
+    printed = command("attach", name)
+    assert "Finished" in printed
+    assert copy.metrics.read_bytes() == origin.metrics.read_bytes()
+    assert steps_of(copy.metrics) == list(range(1, len(steps_of(copy.metrics)) + 1))
+    assert (copy.logs / "rank0.log").read_bytes() == (origin.logs / "rank0.log").read_bytes()
+    wait_for(lambda: not copy.is_locked())
+    assert not copy.host_json.exists()
+
+
+def test_code_is_sent_by_its_hash_and_a_run_is_stopped_from_here(
+    machine: SshServer, command: Command, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = make_project(tmp_path / "Projekt ö")
+    monkeypatch.chdir(script.parent)
+    trees, blobs = machine.data / "rankdeck" / "machine" / "trees", machine.data / "rankdeck" / "machine" / "files"
+
+    first = command("run", "--machine", "box", "--detach", "count.py", "9000", "0.1", "-").split()[-1]
+    sent = {path.name for path in blobs.iterdir()}
+    copy = find_run(runs_dir, first)
+    assert copy.config().options["script"] == str(script), "the copy names what is here"
+    wait_for(lambda: copy.read_host_json() is not None and copy.state().step > 1)
+    assert "is stopped" in command("stop", first)
+    assert there(machine, copy).state().state == "stopped" == copy.state().state
+    wait_for(lambda: not copy.is_locked())
+
+    make_project(script.parent, "2 / step")
+    second = command("run", "--machine", "box", "--detach", "count.py", "3", "0", "-").split()[-1]
+    assert len({path.name for path in blobs.iterdir()} - sent) == 1, "only what changed is sent"
+    assert len(list(trees.iterdir())) == 3  # Rankdeck's own code, and both versions of the project
+    command("attach", second)
+    assert "2.0" in find_run(runs_dir, second).metrics.read_text(encoding="utf-8").split('"loss"')[1][:8]
+
+    assert "is on this computer" not in command("fetch", second)
+    wait_for(lambda: not find_run(runs_dir, second).is_locked())
+    resumed = command("resume", second)  # here, what ran there
+    assert "count.py" in resumed or "script" in resumed
+    assert len(steps_of(find_run(runs_dir, second).metrics)) == 6
+
+
+def test_what_cannot_be_sent_is_refused(
+    machine: SshServer, command: Command, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = make_project(tmp_path / "Projekt ö")
+    monkeypatch.chdir(script.parent)
+    (script.parent / "outputs").mkdir()
+    for number in range(MAX_CODE_FILES):
+        (script.parent / "outputs" / str(number)).touch()
+    assert "The folder of the code is too large" in command(
+        "run", "--machine", "box", "count.py", "3", "0", "-", code=2
+    )
+    assert sorted(path.name for path in runs_dir.iterdir()) == ["machines"] and not machine.runs.exists()
+
+
+def test_data_is_uploaded_once_and_continued(machine: SshServer, tmp_path: Path) -> None:
+    path = tmp_path / "korpus ü.txt"
+    path.write_bytes(os.urandom(3 << 20))
+    tree = tree_of("data", path.parent, [path])
+    (file,) = tree.files
+    with serving(find_machine("box")) as session:
+        assert session.missing(tree)[0] == {file.sha256: 0}
+        half = iter(list(file.read())[:5])  # then the connection is cut
+        session._send({"op": "put", "sha256": file.sha256, "size": file.size, "offset": 0, "bytes": file.size})
+        for block in half:
+            session._write(block)
+    with serving(find_machine("box")) as session:
+        missing, free = session.missing(tree)
+        assert 0 < missing[file.sha256] < file.size < free
+        sent: list[int] = []
+        there = Path(session.send_tree(tree, sent.append))
+        assert sum(sent) == file.size - missing[file.sha256]
+        assert (there / path.name).read_bytes() == path.read_bytes()
+        assert session.missing(tree)[0] == {}
+    assert machine.data.is_dir()

@@ -1,0 +1,88 @@
+"""Other machines in the window: added and checked on their page; a run starts there from New run, and is followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPushButton
+from pytestqt.qtbot import QtBot
+
+from app.main import Rankdeck
+from app.views.machines.machines_page import MachinesPage
+from core.machines.machine_list import list_machines
+from core.run_folder.remote_run import read_remote
+from core.run_folder.store import RunStore
+from tests.helpers.ssh_server import SshServer
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.spawned, pytest.mark.timeout(300)]
+SOON_MS = 60_000
+
+
+def add(page: MachinesPage, server: SshServer, qtbot: QtBot) -> None:
+    """Adds the machine as a user does: types, looks at its key, confirms it."""
+    page.name.setText("box")
+    page.address.setText(server.address)
+    page.port.setText(str(server.port))
+    page.identity.setText(str(server.key))
+    page.python.setText(server.add[server.add.index("--python") + 1])
+    qtbot.mouseClick(page.add, Qt.MouseButton.LeftButton)
+    step = page.notice.findChild(QPushButton, "step")
+    assert step is not None
+    qtbot.waitUntil(lambda: not page.notice.isHidden() and "host key" in page.notice.title, timeout=SOON_MS)
+    assert list_machines() == []
+    step.click()
+    qtbot.waitUntil(lambda: "box" in page.cards, timeout=SOON_MS)
+
+
+def tick(rankdeck: Rankdeck, uuid: str, qtbot: QtBot) -> None:
+    groups = rankdeck.window.new_run.machines
+    qtbot.waitUntil(lambda: "box" in groups.groups and uuid in groups.groups["box"].boxes, timeout=SOON_MS)
+    groups.groups["box"].boxes[uuid].setChecked(True)
+
+
+def test_a_machine_is_added_and_a_run_starts_there(
+    server: SshServer, open_sheet: OpenWindow, runs_dir: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    rankdeck = open_sheet()
+    window = rankdeck.window
+    window.actions_.machines.trigger()
+    page = rankdeck.machines.page
+    assert page is not None and window.pages.currentWidget() is page
+    page.address.setText("a b")
+    page.name.setText("box")
+    page.add.click()
+    qtbot.waitUntil(lambda: "is not an address" in page.notice.text, timeout=SOON_MS)
+    add(page, server, qtbot)
+    card = page.cards["box"]
+    card.check.click()
+    qtbot.waitUntil(card.check.isEnabled, timeout=SOON_MS)
+    assert "PyTorch" in card.text.text(), card.notice.text
+
+    script = tmp_path / "zähle.py"
+    script.write_text("for step in range(1, 6):\n    print(f'step {step} loss {1 / step}')\n", encoding="utf-8")
+    sheet = window.new_run
+    sheet.recipe.setCurrentIndex(sheet.recipe.findData("script"))
+    sheet.set_field("script", str(script))
+    before = sheet.devices.selected()
+    tick(rankdeck, "cpu:0", qtbot)
+    assert before and sheet.devices.selected() == [] and len(sheet.chosen_devices()) == 1
+    sheet.devices.select([before[0].uuid])  # here instead
+    assert sheet.machines.chosen() is None
+    tick(rankdeck, "cpu:0", qtbot)
+    qtbot.waitUntil(window.actions_.start.isEnabled, timeout=SOON_MS)
+    window.actions_.start.trigger()
+    qtbot.waitUntil(lambda: rankdeck.showing.run_dir is not None, timeout=SOON_MS)
+    run_dir = rankdeck.showing.run_dir
+    assert run_dir is not None and run_dir.parent == runs_dir
+    remote = read_remote(run_dir)
+    assert remote is not None and remote.machine == "box"
+    store = RunStore(run_dir)
+    qtbot.waitUntil(lambda: store.state().state == "finished" and not store.is_locked(), timeout=SOON_MS)
+    assert store.metrics.read_bytes() == RunStore(server.runs / run_dir.name).metrics.read_bytes()
+
+    card.remove.click()
+    qtbot.waitUntil(lambda: not page.cards, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: not sheet.machines.groups, timeout=SOON_MS)

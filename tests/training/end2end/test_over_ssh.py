@@ -1,0 +1,86 @@
+"""Training on another machine over SSH: followed through two cuts, resumed here, then there again."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from core.checkpoints.store import CheckpointStore
+from core.cli import main
+from core.run_folder.store import RunStore, find_run
+from tests.helpers.ssh_server import SshServer
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
+
+SMALL = shlex.split(
+    "--seq-len 32 --batch-size 4 --eval-every 1000 --checkpoint-every-steps 40 --lr 1e-3 "
+    "--set n_layer=1 --set n_head=2 --set n_embd=32"
+)
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[SshServer]:
+    made = SshServer(tmp_path / "drüben")
+    yield made
+    made.close()
+
+
+def run(*words: str) -> None:
+    assert main([str(word) for word in words]) == 0
+
+
+def wait_for(what: Callable[[], object], limit_s: float = 120.0) -> None:
+    deadline = time.monotonic() + limit_s
+    while not what():
+        assert time.monotonic() < deadline, "it did not happen in time"
+        time.sleep(0.05)
+
+
+def steps(path: Path, attempt: int) -> list[int]:
+    lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    return [line["step"] for line in lines if (line["event"], line["rank"], line["attempt"]) == ("step", 0, attempt)]
+
+
+def test_a_run_goes_there_and_back(server: SshServer, runs_dir: Path, tmp_path: Path) -> None:
+    corpus = tmp_path / "korpus ü.txt"
+    corpus.write_text("alpha beta gamma delta epsilon zeta. " * 4000, encoding="utf-8")
+    run("machines", "add", "box", *server.add, "--yes")
+    train = ["train", "--machine", "box", "--detach", "--dataset-file", str(corpus), "--steps", "160", *SMALL]
+    run(*train, "--mode", "ddp", "--devices", "cpux2")
+    (copy,) = [RunStore(path.parent) for path in runs_dir.glob("*/remote.json")]
+    origin = RunStore(server.runs / copy.dir.name)
+
+    wait_for(lambda: copy.state().step > 5)
+    server.cut()
+    server.stop()
+    step = origin.state().step
+    wait_for(lambda: origin.state().step > step)  # it does not notice
+    server.start()
+    run("attach", copy.dir.name)
+    assert copy.metrics.read_bytes() == origin.metrics.read_bytes()
+    assert steps(copy.metrics, 1) == list(range(1, 161))
+    assert not copy.checkpoints.exists()
+
+    name = copy.dir.name
+    run("resume", name, "--steps", "180", "--mode", "single", "--devices", "cpu:0")  # here
+    assert steps(copy.metrics, 2) == list(range(161, 181))
+    assert copy.config().dataset_file == str(corpus)
+    assert CheckpointStore(copy.checkpoints).newest_valid()[0] is not None
+    assert origin.state().step == 160
+
+    there = ["--machine", "box", "--steps", "190", "--mode", "independent", "--devices", "cpux2"]
+    run("resume", name, *there)
+    assert copy.metrics.read_bytes() == origin.metrics.read_bytes()
+    assert steps(copy.metrics, 3) == list(range(181, 191))
+    assert origin.stored_state().attempt == 3 and find_run(runs_dir, name).state().step == 190
+
+    # continued there by other hands, and here: neither may overwrite the other
+    copy.dir.joinpath("remote.json").unlink()
+    with origin.metrics.open("ab") as file:
+        file.write(b'{"event":"alert"}\n')
+    assert main(["resume", name, "--machine", "box", "--steps", "200"]) == 2

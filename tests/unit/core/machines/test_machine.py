@@ -1,0 +1,34 @@
+"""Names and addresses of machines."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.errors import UsageError
+from core.machines.machine import Machine, check_address, check_name
+
+
+@pytest.mark.parametrize("name", ["box", "gpu-2.lan", "A_1", " box "])
+def test_a_name(name: str) -> None:
+    assert check_name(name) == name.strip()
+
+
+@pytest.mark.parametrize("name", ["", "here", "HERE", "-x", "a b", "ü", "a/b", "x" * 41])
+def test_no_name(name: str) -> None:
+    with pytest.raises(UsageError, match="is not a name"):
+        check_name(name)
+
+
+@pytest.mark.parametrize("address", ["me@host", "host", "me@10.0.0.1", "me@fe80::1%eth0", "a.b@host.lan", "alias_1"])
+def test_an_address(address: str) -> None:
+    assert check_address(address) == address
+
+
+@pytest.mark.parametrize("address", ["", "-oProxyCommand=x", "me@-x", "a b", "me@host;ls", "me@ho'st", "a@b@c", "me@"])
+def test_no_address(address: str) -> None:
+    with pytest.raises(UsageError, match="is not an address"):
+        check_address(address)
+
+
+def test_a_host_key_is_kept_under_the_name_of_the_machine() -> None:
+    assert Machine("Box", "me@a").host_key_name == Machine("box", "you@b", port=22).host_key_name

@@ -1,0 +1,42 @@
+"""What ssh prints when it fails, as title, cause and next step."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.machines.machine import Machine
+from core.machines.ssh_failure import explain_ssh
+
+MACHINE = Machine("box", "me@host", 2222)
+
+
+@pytest.mark.parametrize(
+    ("printed", "title"),
+    [
+        ("@@@\nWARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.", "The host key is not"),
+        ("No ED25519 host key is known for rankdeck-box\nHost key verification failed.", "The host key is not"),
+        ("me@host: Permission denied (publickey).", "The machine does not accept"),
+        ('Load key "/k": error in libcrypto\nme@host: Permission denied (publickey).', "The key file"),
+        ("Warning: Identity file /k not accessible: No such file or directory.", "The key file"),
+        ("ssh: Could not resolve hostname host: Name or service not known", "There is no host"),
+        ("ssh: Could not resolve hostname host: No such host is known.", "There is no host"),
+        ("ssh: connect to host host port 2222: Connection refused", "The machine cannot be reached"),
+        ("ssh: connect to host host port 22: Connection timed out", "The machine cannot be reached"),
+        ("ssh: connect to host host port 22: Network is unreachable", "The machine cannot be reached"),
+        ("bash: line 1: python3: command not found", "Python is missing"),
+        ("'python3' is not recognized as an internal or external command,", "Python is missing"),
+        ("/home/me/.ssh/config: terminating, 1 bad configuration options", "ssh does not accept its settings"),
+        ("client_loop: send disconnect: Broken pipe", "The machine cannot be reached"),
+        ("", "The machine cannot be reached"),
+    ],
+)
+def test_a_failure_is_explained(printed: str, title: str) -> None:
+    error = explain_ssh(MACHINE, printed, 255)
+    assert error.title.startswith(title)
+    assert "{" not in error.cause + error.next_step
+    assert error.cause.endswith(".") and error.next_step
+
+
+def test_one_that_took_too_long() -> None:
+    assert "did not answer in time" in explain_ssh(MACHINE, "", None).cause
+    assert "port 2222" in explain_ssh(MACHINE, "Connection refused", 255).cause
