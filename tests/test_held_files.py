@@ -38,6 +38,7 @@ OTHERS: Final = {
     "core/machine/interpreters.py": "other programs' environments: one that cannot be read is left out",
     "core/doctor/pc_tests.py": "looks whether a file is refused",
     "core/cli/entry.py": "the log of a failure",
+    "core/cli/nodes.py": "in a folder of its own; Linux",
     # New files, which no other program knows yet
     "core/export/tables.py": "a new table",
     "core/export/tensorboard.py": "new event files",

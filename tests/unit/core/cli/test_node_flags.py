@@ -35,6 +35,8 @@ def test_a_windows_machine_is_refused_with_the_reason(monkeypatch: pytest.Monkey
 def test_it_cannot_be_detached() -> None:
     with pytest.raises(UsageError, match="--detach"):
         check_nodes_arguments(parse(["train", "--dataset-file", "x", "--nodes", "2", "--detach"]))
+    with pytest.raises(UsageError, match="--machine"):
+        check_nodes_arguments(parse(["train", "--dataset-file", "x", "--nodes", "2", "--machine", "gpubox"]))
     check_nodes_arguments(parse(["train", "--dataset-file", "x", "--nodes", "2"]))
 
 
