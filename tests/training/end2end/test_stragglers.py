@@ -13,13 +13,8 @@ import pytest
 from core.client import stop_run
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import host, lines, make_run, write_text
-from tests.helpers.wine import not_under_wine
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(400),
-    not_under_wine("takes 20 s to start two ranks"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 RECIPE = str(Path(__file__).parents[2] / "helpers" / "recipes" / "unequal")
 LIMIT_S = 120.0
