@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -103,12 +104,12 @@ def test_a_stopped_process_is_named_and_the_run_ends_with_what_is_saved(mode: st
     assert "Thread" in log_of(store, 0) and "its process is stopped" in log_of(store, 1)
 
 
-def test_a_rank_that_holds_the_interpreter_lock_has_left_its_stacks(tmp_path: Path) -> None:
+def test_a_rank_that_holds_the_interpreter_lock_is_named_and_leaves_its_stacks(tmp_path: Path) -> None:
     store = make_hanging(tmp_path / "locked", "ddp", "lock", hang_policy="restart")
     assert host(store) == 0
     alert, *_ = lines(store, "alert")
     assert (alert["ranks"], alert["certain"]) == ([1], True) and "does not answer" in alert["places"]["1"]
-    assert "in sleep_with_the_lock" in log_of(store, 1)
+    assert sys.platform == "win32" or "in sleep_with_the_lock" in log_of(store, 1), "Windows has no signal for it"
 
 
 def test_a_run_that_is_only_warned_about_continues_as_if_nothing_had_been(tmp_path: Path) -> None:
