@@ -39,8 +39,8 @@ class StackFile:
     """Leaves this process's stacks in a file at the signal, from now on. Made and closed on the main thread.
 
     Args:
-        path: The file. Its first line names the process, and says that the signal may be sent. None is made where there
-            is no such signal.
+        path: The file, whose first line names the process and says that the signal may be sent. None is made on
+            Windows, which has no signal for it.
 
     Raises:
         LinkError: The path is a link.
@@ -69,8 +69,8 @@ class StackFile:
 
 def ask_for_stacks(path: Path, limit_s: float = LIMIT_S) -> str:
     """The stacks that a process leaves in its `StackFile` at the signal; empty where it leaves none in time."""
-    told = _read(path)
-    process = _process_in(told)
+    first = _read(path)
+    process = _process_in(first)
     if SIGNAL is None or process is None or not is_alive(process):
         return ""
     try:
@@ -80,7 +80,7 @@ def ask_for_stacks(path: Path, limit_s: float = LIMIT_S) -> str:
     until, left = time.monotonic() + limit_s, ""
     while time.monotonic() < until:
         time.sleep(_LOOK_EVERY_S)
-        before, left = left, _read(path)[len(told) :]
+        before, left = left, _read(path)[len(first) :]
         if left and left == before:
             break  # it does not grow any more
     return left
