@@ -12,12 +12,12 @@ from typing import Final
 from core.errors import RankdeckError, sentences
 from core.files.links import append_unlinked
 from core.formatting import duration, listed, number
-from core.held_files import read_utf8
 from core.host.hang_diagnosis import HangDiagnosis, RankView, diagnose, title
 from core.host.hang_policy import next_step
 from core.host.ranks import Rank, Ranks
 from core.host.services import HostServices
 from core.processes.process_state import ProcessState, look_at, program_of, py_spy_stacks
+from core.processes.stack_signal import ask_for_stacks
 from core.protocol.messages import RankFailed, Stacks, StacksPlease
 from core.protocol.rank_context import stacks_file
 
@@ -138,8 +138,9 @@ class HangResponse:
             text = view.stacks.text if view.stacks is not None else ""
             if not text:
                 text = await loop.run_in_executor(None, py_spy_stacks, self._pid(rank))
-            if not text and view.asked:
-                text = await self._services.on_disk(_read, stacks_file(self._services.store.dir, view.rank))
+            if not text and view.asked and not view.stopped:
+                file = stacks_file(self._services.store.dir, view.rank)
+                text = await loop.run_in_executor(None, ask_for_stacks, file)
             await self._services.on_disk(_append, rank.command.log, [view.text, *text.splitlines()])
 
     def _report(self, views: Sequence[RankView], diagnosis: HangDiagnosis, silent_s: float) -> None:
@@ -199,13 +200,6 @@ def _log_failure(task: asyncio.Task[None]) -> None:
 
 def _seconds(value: float) -> str:
     return f"{number(max(value, 0.01), 2)} s" if value < 60 else duration(value)
-
-
-def _read(file: Path) -> str:
-    try:
-        return read_utf8(file, errors="replace")
-    except OSError:
-        return ""
 
 
 def _append(file: Path, lines: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from core.checkpoints.store import CheckpointStore
 from core.client import stop_run
@@ -22,6 +22,8 @@ from core.run_folder.store import RunStore
 from tests.helpers import forked_host
 from tests.helpers.forking import ROOT, Spawned, StartedProcess
 
+HOST_S: Final = 300.0 if sys.platform == "win32" else 90.0
+"""How long a run may take. Windows forks nothing, so there each process of each attempt imports PyTorch anew."""
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "sample_tokens": 0, "warmup_steps": 2, "val_batches": 2}
 
 
@@ -54,7 +56,7 @@ def make_run(folder: Path, text: Path | str, mode: str, world: int, **settings: 
 
 
 def host(
-    store: RunStore, fault: str = "", *, stop_at: int | None = None, timeout_s: float = 90.0, forked: bool = True
+    store: RunStore, fault: str = "", *, stop_at: int | None = None, timeout_s: float = HOST_S, forked: bool = True
 ) -> int:
     """Runs the run's host to its end, or to its death.
 

@@ -1,28 +1,22 @@
 """Stacks of a rank's threads, for the host to tell which rank of a run that hangs holds up the others.
 
 A rank answers by a thread beside the training thread (`own_stacks`). Where no Python runs, because something holds the
-interpreter lock, `StackWatchdog` leaves the stacks in a file instead.
+interpreter lock, it leaves them in a file at a signal (`core.processes.stack_signal`).
 """
 
 from __future__ import annotations
 
-import faulthandler
-import os
 import sys
 import threading
 import traceback
 from collections.abc import Sequence
-from contextlib import suppress
-from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from core.files.links import open_unlinked
 from core.protocol.messages import Stacks, Waits
 
 MAX_TEXT: Final = 60_000
 MAX_FRAMES: Final = 60
-LONGEST_S: Final = 20.0
 _PASSES_ON: Final = ("/threading.py", "/queue.py", "/contextlib.py", "/torch/_ops.py", "/torch/utils/_contextlib.py")
 """What calls, or waits for, something on behalf of the frame outside of it."""
 _COLLECTIVE: Final = (
@@ -91,42 +85,3 @@ def _text(name: str, frame: FrameType) -> str:
 def _summary(frame: FrameType) -> traceback.StackSummary:
     walked = list(traceback.walk_stack(frame))[:MAX_FRAMES]
     return traceback.StackSummary.extract(iter(reversed(walked)))
-
-
-class StackWatchdog:
-    """Has the stacks written into a file by a thread of C if no Python ran for a while.
-
-    Args:
-        file: Where to; empty as long as Python runs.
-        limit_s: When the host reports a hang, if a person has said so: the file is written before.
-
-    Attributes:
-        after_s: Seconds without Python until it is written.
-    """
-
-    def __init__(self, file: Path, limit_s: float | None) -> None:
-        self.after_s = LONGEST_S if limit_s is None else min(LONGEST_S, limit_s / 3)
-        self._ended = threading.Event()
-        self._path = file
-        self._file = os.fdopen(open_unlinked(file, os.O_WRONLY | os.O_CREAT), "wb", buffering=0)
-        self._arm()
-        self._thread = threading.Thread(target=self._run, name="stack watchdog", daemon=True)
-        self._thread.start()
-
-    def close(self) -> None:
-        """Ends it, and removes the file."""
-        self._ended.set()
-        self._thread.join()
-        faulthandler.cancel_dump_traceback_later()
-        self._file.close()
-        with suppress(OSError):
-            self._path.unlink(missing_ok=True)
-
-    def _run(self) -> None:
-        while not self._ended.wait(self.after_s / 2):
-            self._arm()
-
-    def _arm(self) -> None:
-        self._file.seek(0)
-        self._file.truncate()
-        faulthandler.dump_traceback_later(self.after_s, file=self._file)

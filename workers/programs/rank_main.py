@@ -21,6 +21,7 @@ from core.config.distributed import DistributedConfig
 from core.config.layers import load_config
 from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
+from core.processes.stack_signal import StackFile
 from core.protocol.messages import Bye, Phase
 from core.protocol.rank_context import RankContext
 from core.recipes.catalog import get_recipe
@@ -28,7 +29,6 @@ from workers.host_link.connection import HostConnection, tie_to_host
 from workers.host_link.failures import explain
 from workers.host_link.peak_memory import EVENT, peak_memory
 from workers.host_link.reporter import Reporter
-from workers.host_link.stacks import StackWatchdog
 from workers.recipe_api.loader import load_function
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def main() -> int:
 def _train(context: RankContext, connection: HostConnection, reporter: Reporter) -> int:
     """Imports torch, builds the session, runs the recipe."""
     config = load_config(context.config_file)
-    watchdog = StackWatchdog(context.stacks_file, config.hang_timeout_s)
+    stack_file = StackFile(context.stacks_file)
     recipe = get_recipe(str(context.recipe_dir))
     reporter.send(Phase("importing torch"))
     gc.disable()  # what is imported stays; looking through it again and again is a sixth of the start
@@ -88,7 +88,7 @@ def _train(context: RankContext, connection: HostConnection, reporter: Reporter)
         reporter.event(EVENT, **peak_memory(session.strategy.place.device))
     finally:
         session.strategy.close()
-        watchdog.close()
+        stack_file.close()
     return session.step
 
 

@@ -159,7 +159,7 @@ def test_detached_stopped_from_elsewhere_and_resumed(shell: CommandLine) -> None
     assert store.state().attempt == 2
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a console of its own is needed to send Ctrl+C on Windows")
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C needs a console")
 def test_ctrl_c_stops_and_commits(shell: CommandLine) -> None:
     process = shell.start(*_train("--mode", "ddp", "--steps", LONG))
     store = shell.only_run()
@@ -170,7 +170,7 @@ def test_ctrl_c_stops_and_commits(shell: CommandLine) -> None:
     assert store.model.is_file()
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="a console of its own is needed to send Ctrl+C on Windows")
+@pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C needs a console")
 def test_ctrl_c_twice_ends_now(shell: CommandLine) -> None:
     slow_steps = ("--batch-size", "64", "--grad-accum-steps", "100")
     process = shell.start(*_train(*ALONE, "--steps", LONG, *slow_steps))

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import os
-import signal
+import sys
 import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import curve, host, lines, make_run, processes, write_text
 from tests.helpers.wine import not_under_wine
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.timeout(240),
-    not_under_wine("takes 20 s to start two ranks"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 RECIPE = str(Path(__file__).parents[2] / "helpers" / "recipes" / "hanging")
 LIMIT_S = 4.0
@@ -90,11 +86,12 @@ def test_the_device_that_holds_up_the_others_is_named_and_all_restart(
     assert store.model.read_bytes() == undisturbed.model.read_bytes()
 
 
+@not_under_wine("does not tell that a process is suspended")
 @pytest.mark.parametrize("mode", ["ddp", "independent"])
 def test_a_stopped_process_is_named_and_the_run_ends_with_what_is_saved(mode: str, tmp_path: Path) -> None:
     store = make_hanging(tmp_path / "stopped", mode, "not", hang_policy="stop", steps=100_000, epochs=1000)
     stopping = meanwhile(
-        lambda: os.kill(processes(store)[1].pid, signal.SIGSTOP), lambda: len(lines(store, "commit")) > 3
+        lambda: psutil.Process(processes(store)[1].pid).suspend(), lambda: len(lines(store, "commit")) > 3
     )
     assert host(store) == 1
     stopping.join()
@@ -107,24 +104,24 @@ def test_a_stopped_process_is_named_and_the_run_ends_with_what_is_saved(mode: st
     assert "Thread" in log_of(store, 0) and "its process is stopped" in log_of(store, 1)
 
 
-def test_a_rank_that_holds_the_interpreter_lock_has_left_its_stacks(tmp_path: Path) -> None:
+def test_a_rank_that_holds_the_interpreter_lock_is_named_and_leaves_its_stacks(tmp_path: Path) -> None:
     store = make_hanging(tmp_path / "locked", "ddp", "lock", hang_policy="restart")
     assert host(store) == 0
     alert, *_ = lines(store, "alert")
     assert (alert["ranks"], alert["certain"]) == ([1], True) and "does not answer" in alert["places"]["1"]
-    assert "in sleep_with_the_lock" in log_of(store, 1)
+    assert sys.platform == "win32" or "in sleep_with_the_lock" in log_of(store, 1), "Windows has no signal for it"
 
 
 def test_a_run_that_is_only_warned_about_continues_as_if_nothing_had_been(tmp_path: Path) -> None:
     store = make_hanging(tmp_path / "warned", "ddp", "not", steps=200)
-    stopped = list[int]()
+    stopped = list[psutil.Process]()
 
     def stop_rank() -> None:
-        stopped.append(processes(store)[1].pid)
-        os.kill(stopped[0], signal.SIGSTOP)
+        stopped.append(psutil.Process(processes(store)[1].pid))
+        stopped[0].suspend()
 
     stopping = meanwhile(stop_rank, lambda: len(lines(store, "commit")) > 3)
-    going = meanwhile(lambda: os.kill(stopped[0], signal.SIGCONT), lambda: bool(lines(store, "alert")))
+    going = meanwhile(lambda: stopped[0].resume(), lambda: bool(lines(store, "alert")))
     assert host(store) == 0
     stopping.join()
     going.join()

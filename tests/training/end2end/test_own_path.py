@@ -51,10 +51,13 @@ def test_a_recipe_finds_the_persons_modules_wherever_it_runs(tmp_path: Path) -> 
         (libraries / f"found_{name}.py").write_text(f"SIGN = 'theirs ({name})'\n", encoding="utf-8")
         (libraries / "core.py").write_text("raise RuntimeError('not to be taken for ours')\n", encoding="utf-8")
     recipe = new_recipe("mine", tmp_path)
-    for file, text in (("check.py", CHECK), ("train.py", TRAIN + (recipe / "train.py").read_text())):
+    for file, text in (("check.py", CHECK), ("train.py", TRAIN + (recipe / "train.py").read_text(encoding="utf-8"))):
         (recipe / file).write_text(text, encoding="utf-8", newline="\n")
     manifest = recipe / "recipe.toml"
-    manifest.write_text(manifest.read_text().replace("\n[defaults]", 'check = "check.py"\n\n[defaults]', 1))
+    manifest.write_text(
+        manifest.read_text(encoding="utf-8").replace("\n[defaults]", 'check = "check.py"\n\n[defaults]', 1),
+        encoding="utf-8",
+    )
     (tmp_path / "a text.txt").write_text("some words of text\n" * 2000, encoding="utf-8", newline="\n")
     env = {"PYTHONPATH": os.pathsep.join([str(tmp_path / "absolute libraries"), "relative libraries"])}
     seen = rankdeck(tmp_path, "train", "--recipe", str(recipe), "--devices", "cpu:0", *SMALL, *VALUE, env=env)

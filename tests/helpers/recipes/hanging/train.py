@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import sys
 import time
 from pathlib import Path
 from typing import Final
@@ -62,7 +63,10 @@ def loop_for_ever() -> None:
 
 def sleep_with_the_lock() -> None:
     """No other thread of this process runs any Python meanwhile."""
-    ctypes.PyDLL(None).sleep(LONG_S)
+    if sys.platform == "win32":
+        ctypes.PyDLL("kernel32").Sleep(1000 * LONG_S)
+    else:
+        ctypes.PyDLL(None).sleep(LONG_S)
 
 
 def main(run: Run) -> None:

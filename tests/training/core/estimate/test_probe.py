@@ -58,7 +58,7 @@ def test_a_recipes_figures_are_found_once_and_kept(tmp_path: Path) -> None:
     assert counts == [ParameterCount(found.parameters, found.trainable)]
     bare = find_baselines(run)
     assert bare.of("single") > 50 << 20
-    modes = estimate_modes(run, found, bare, Free(ram=1 << 40))
+    modes = estimate_modes(run, found, bare, Free(ram=1 << 40, commit=1 << 40))
     assert {mode.verdict for mode in modes if not mode.reason} == {"fits"}
     assert estimate_run(run, found, bare, Free()).largest > bare.of("ddp")
 

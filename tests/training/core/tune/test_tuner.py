@@ -24,6 +24,7 @@ from core.recipes.catalog import get_recipe
 from core.tune.room import Room
 from core.tune.tuned import Tuned
 from core.tune.tuner import Pace, Progress, tune
+from tests.helpers.deepspeed_here import needs_deepspeed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 DEVICES = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(2)]
@@ -168,6 +169,7 @@ def test_stopping_leaves_no_process_and_keeps_what_was_found() -> None:
     assert time.monotonic() - began < 200  # it did not wait for the hung rank
 
 
+@needs_deepspeed
 def test_what_cannot_be_tuned_is_refused() -> None:
     with pytest.raises(ConfigError, match="DeepSpeed"):
         tune(made(Mode.ZERO, zero_engine="deepspeed"), ROOM)

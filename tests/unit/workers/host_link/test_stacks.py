@@ -1,18 +1,13 @@
-"""Where a rank's threads are: whether it waits for others, and what it leaves behind if no Python runs in it."""
+"""Where a rank's threads are, and whether it waits for others."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import threading
-from pathlib import Path
 
-import psutil
 import pytest
 
 from core.protocol.codec import encode
-from workers.host_link.stacks import LONGEST_S, MAX_TEXT, Place, StackWatchdog, judge, own_stacks
+from workers.host_link.stacks import MAX_TEXT, Place, judge, own_stacks
 
 pytestmark = pytest.mark.windows
 
@@ -78,40 +73,3 @@ def test_stacks_without_an_end_fit_a_message() -> None:
     deeper(600)
     assert len(found[0].text) <= MAX_TEXT and encode(found[0])
     assert "in deeper" in found[0].place
-
-
-HOLDER = """
-import ctypes, pathlib, sys
-from workers.host_link.stacks import StackWatchdog
-
-def hold():
-    if sys.platform == "win32":
-        ctypes.PyDLL("kernel32").Sleep(600_000)
-    else:
-        ctypes.PyDLL(None).sleep(600)
-
-watchdog = StackWatchdog(pathlib.Path(sys.argv[1]), 0.6)
-hold()
-"""
-
-
-def test_where_the_interpreter_lock_is_held_the_stacks_are_in_a_file(tmp_path: Path) -> None:
-    """In a process of its own: pytest has a watchdog as well, and there is one for each process."""
-    file, root = tmp_path / "rank0.stacks", str(Path(__file__).parents[4])
-    argv = [sys.executable, "-c", HOLDER, str(file)]
-    with subprocess.Popen(argv, cwd=root, env={**os.environ, "PYTHONPATH": root}) as holder:
-        try:
-            while holder.poll() is None and not (file.exists() and "in hold" in file.read_text(encoding="utf-8")):
-                threading.Event().wait(0.02)
-            assert holder.poll() is None
-        finally:
-            for child in psutil.Process(holder.pid).children():
-                child.kill()
-            holder.kill()
-
-
-def test_a_long_limit_does_not_delay_the_file(tmp_path: Path) -> None:
-    for limit_s, after_s in ((None, LONGEST_S), (600.0, LONGEST_S), (30.0, 10.0)):
-        watchdog = StackWatchdog(tmp_path / "rank0.stacks", limit_s)
-        watchdog.close()
-        assert watchdog.after_s == after_s and not list(tmp_path.iterdir())
