@@ -18,7 +18,7 @@ SELF_TESTS_IDLE: Final = (
 CHECKING: Final = "Checking this machine…"
 _WINDOWS: Final = "Open Windows settings"
 FIXES: Final[dict[Fix, str]] = {
-    "install_cuda": "Install CUDA build…",
+    "install_cuda": "Install GPU build…",
     "install_deepspeed": "Install DeepSpeed…",
     "copy_command": "Copy command",
     "create_runs_folder": "Create folder",

@@ -63,7 +63,7 @@ class DevicePicker(QWidget):
         self.all = self._chip("All", "Select every device that can train", self._choose_all)
         self.free = self._chip("Free", "Select the GPUs that no other program uses", self._choose_free)
         self.none = self._chip("None", "Select no device", lambda: self.select(()))
-        self.get_cuda = QPushButton("Install CUDA build…")
+        self.get_cuda = QPushButton("Install GPU build…")
         self.get_cuda.setToolTip("Install the build of PyTorch that can train on this machine's GPUs")
         self.get_cuda.clicked.connect(self.cuda_requested)
         self.get_cuda.hide()
