@@ -28,6 +28,7 @@ GUIDES: Final = sorted((ROOT / "docs" / "guides").glob("*.md"))
 ONLY_CHECKED: Final = {
     r"srun ": "needs a Slurm cluster: tests/runs/launchers/test_documented_commands.py",
     r".*cuda:": "needs GPUs",
+    r"rankdeck machines |.*--machine ": "needs another machine: tests/runs/machines",
     r"rankdeck environment make": "asks a package index for gigabytes",
     r"rankdeck doctor --self-test": "takes half a minute: tests/training/core/doctor",
     r"rankdeck estimate": "times steps for half a minute: tests/training/core/estimate",
