@@ -7,6 +7,7 @@ the same version, and nothing has to be installed there but the packages that it
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import subprocess
@@ -27,6 +28,7 @@ from core.machines.ssh_command import agent_command, ssh_command
 from core.machines.ssh_failure import explain_ssh
 from core.machines.tree import Tree
 from core.no_window import NO_WINDOW
+from core.parsing import ParseError, parse_json
 
 HELLO_LIMIT_S: Final = 60.0
 ANSWER_LIMIT_S: Final = 120.0
@@ -234,9 +236,10 @@ class Session:
             line = self._line()
             read += len(line)
             if agent.READY.encode() in line:
-                value = json.loads(line)
-                if isinstance(value, dict):
-                    return value
+                with contextlib.suppress(ParseError):  # it only has that word in it
+                    value = parse_json(line)
+                    if isinstance(value, dict):
+                        return value
         raise UnreachableError(
             f"{self.machine.name} printed {read:,} bytes before anything of ours.",
             "Keep its shell's start-up files quiet where there is no terminal.",
@@ -274,7 +277,7 @@ class Session:
     def _receive(self) -> dict[str, Any]:
         try:
             frame = self._frames.receive()
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             frame = None
         if frame is None:
             raise self._broken()

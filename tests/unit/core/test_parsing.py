@@ -13,6 +13,7 @@ from core.parsing import MAX_DEPTH, MAX_DIGITS, ParseError, parse_json, parse_to
 
 pytestmark = pytest.mark.windows
 OWN_READERS = {
+    "core/machines/agent.py": "is sent to machines alone, without the rest of core",
     "core/metrics/columns.py": "orjson, on lines that the run's own host wrote",
     "core/host/waiting.py": "one line from the process that started it, before anything else is imported",
     "core/compare/figures.py": "orjson: a run's whole metrics, where it has no columns",
