@@ -23,8 +23,8 @@ Gain = Literal["faster", "same", "slower", "unknown"]
 WORTH: Final = 0.05
 """A speed-up of less than this, up or down, is none, however well it is known."""
 USUAL_ERROR: Final = 0.2
-"""Error of a prediction where no run has shown it yet. Speed-ups in docs/estimate.md's table are off by 13 %, on a machine
-that did nothing else."""
+"""Error of a prediction where no run has shown it yet. Speed-ups in docs/estimate.md are off by 13 %, but nothing else
+ran there."""
 NO_STEP: Final = "No step was timed on this device, so the time is not known."
 NO_LINK: Final = "The link between the devices was not measured, so the time is not known."
 NO_RATE: Final = "PowerSGD's compression is not measured, so the time is not known."
