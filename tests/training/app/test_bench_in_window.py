@@ -46,7 +46,7 @@ def opened(open_sheet: OpenWindow, qtbot: QtBot) -> tuple[Rankdeck, BenchPage]:
 def ranks_alive() -> list[int]:
     alive = []
     for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it has just ended
+        with contextlib.suppress(psutil.Error, OSError):  # it has just ended; Windows has several ways to say so
             if "workers.programs.trial_main" in child.cmdline():
                 alive.append(child.pid)
     return alive

@@ -50,7 +50,7 @@ def clicked(rankdeck: Rankdeck, qtbot: QtBot) -> TuneDialog:
 def ranks_alive() -> list[int]:
     alive = []
     for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):  # it has just ended
+        with contextlib.suppress(psutil.Error, OSError):  # it has just ended; Windows has several ways to say so
             if "workers.programs.trial_main" in child.cmdline():
                 alive.append(child.pid)
     return alive
