@@ -13,6 +13,7 @@ from PySide6.QtCore import QObject, Qt, Signal
 from app.controllers.background import Operation, OperationRunner
 from app.views.widgets.notice_bar import Step
 from core.errors import RankdeckError
+from core.machines.machine import NotSetUpError
 from core.machines.machine_list import find_machine, list_machines
 from core.run_folder.remote_run import FILE_NAME
 from core.run_folder.store import RunStore
@@ -51,7 +52,7 @@ class MachinesControl(QObject):
     def __init__(self, window: MainWindow, showing: Showing, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._window, self._showing, self._runs_dir = window, showing, runs_dir
-        self._runner = OperationRunner(self)  # a machine that does not answer must not hold up what else is to be done
+        self._runner = OperationRunner(self)  # a machine that does not answer must not hold up anything else
         self._groups: MachineGroups | None = None
         self._to_confirm: _Shown | None = None
         self.page: MachinesPage | None = None
@@ -236,8 +237,7 @@ class MachinesControl(QObject):
         self._runner.run(Operation(work, succeeded, failed))
 
     def _remedy(self, card: MachineCard, error: RankdeckError) -> Step | None:
-        needs_setup = f"machines setup {card.machine.name}" in error.next_step
-        return Step("&Set up", card.setup_requested.emit) if needs_setup else None
+        return Step("&Set up", card.setup_requested.emit) if isinstance(error, NotSetUpError) else None
 
     def _is_shown(self, card: MachineCard) -> bool:
         return self.page is not None and self.page.cards.get(card.machine.name) is card

@@ -10,6 +10,7 @@ from typing import Final, NoReturn
 
 from core.bench.kinds import Kind
 from core.cli.aliases import translate_aliases, with_dashes
+from core.cli.machine_flags import add_machine_flag, add_machines_flags
 from core.cli.node_flags import add_nodes_flags
 from core.errors import UsageError
 from core.export import KINDS
@@ -89,7 +90,7 @@ def _build() -> tuple[Parser, dict[str, Parser]]:
 
 def _add_train(train: Parser) -> None:
     add_train_flags(train)
-    _add_machine(train)
+    add_machine_flag(train)
     _add_local_rank(train)
     add_nodes_flags(train)
     _add_output(train)
@@ -100,7 +101,7 @@ def _add_resume(resume: Parser) -> None:
     add_extension_flags(resume, CHANGES)
     resume.add_argument("--checkpoint", metavar="N", help="Resume from this checkpoint; newer ones are set aside.")
     resume.add_argument("--recipe", metavar="NAME", help="The recipe to train (for a state file of AI-OS).")
-    _add_machine(resume)
+    add_machine_flag(resume)
     _add_runs_dir(resume)
     _add_local_rank(resume)
     add_nodes_flags(resume)
@@ -110,12 +111,6 @@ def _add_resume(resume: Parser) -> None:
         "--trust-recipe", action="store_true", help="Run that code even if it is stored in the run's folder."
     )
     _add_output(resume)
-
-
-def _add_machine(parser: Parser) -> None:
-    parser.add_argument(
-        "--machine", metavar="NAME", help="Train on another machine (rankdeck machines). Default: on this computer."
-    )
 
 
 def _add_local_rank(parser: Parser) -> None:
@@ -256,29 +251,7 @@ def _add_environment(environment: Parser) -> None:
 
 
 def _add_machines(machines: Parser) -> None:
-    machines.add_argument(
-        "action",
-        nargs="?",
-        choices=("list", "add", "remove", "check", "setup"),
-        default="list",
-        metavar="ACTION",
-        help="list, add, remove, check (runs the doctor there) or setup (makes the environment there). Default: list.",
-    )
-    machines.add_argument("name", metavar="NAME", nargs="?", help="The machine.")
-    machines.add_argument("address", metavar="ADDRESS", nargs="?", help="add: user@host, or a host of ~/.ssh/config.")
-    machines.add_argument("--port", metavar="N", help="add: the port of its SSH server. Default: as ssh has it.")
-    machines.add_argument(
-        "--identity", metavar="FILE", help="add: the private key. Default: ssh-agent's, and ssh's own."
-    )
-    machines.add_argument("--fingerprint", metavar="SHA256:…", help="add: the host key that it must have.")
-    machines.add_argument("--yes", action="store_true", help="add: take the host key that it shows, without asking.")
-    machines.add_argument(
-        "--python", metavar="PATH", help="add: a Python there with PyTorch. Default: setup makes one."
-    )
-    machines.add_argument("--starter", metavar="WORDS", help="add: what starts a Python there. Default: python3.")
-    machines.add_argument("--remote-runs-dir", metavar="PATH", help="add: the folder of runs there.")
-    machines.add_argument("--build", metavar="BUILD", help="setup: of PyTorch: auto, cpu, cu126, cu130. Default: auto.")
-    machines.add_argument("--wheels", metavar="PATH", help="setup: a folder of wheels there; nothing is downloaded.")
+    add_machines_flags(machines)
     _add_json(machines)
 
 
@@ -409,7 +382,7 @@ def _add_run(run: Parser) -> None:
         "--steps", metavar="N", help="The number of steps that the script makes, to show the remaining time."
     )
     add_fields(run, STOPS)
-    _add_machine(run)
+    add_machine_flag(run)
     run.add_argument("--run-dir", metavar="PATH", help="The run's folder. Default: a new one under --runs-dir.")
     run.add_argument("--runs-dir", metavar="PATH", help="The folder of runs.")
     run.add_argument("--log-file", metavar="PATH", help="Also write the metrics to this file.")

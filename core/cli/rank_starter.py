@@ -28,7 +28,7 @@ from core.processes.identity import ProcessId, is_alive
 LAUNCHER_GONE: Final = 1
 HOST_GONE: Final = 1
 AGAIN: Final = "again.json"
-"""In a meeting's folder: the launcher is about to start all processes again, and the run is to be continued."""
+"""In a meeting's folder: the launcher is about to start all processes again, and the run continues."""
 _CALM_POLL_S: Final = 0.25
 """While the rank trains, each look takes a core from it."""
 _HOST_LIMIT_S: Final = 60.0

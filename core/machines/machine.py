@@ -66,6 +66,20 @@ class MachineError(RankdeckError):
         self.exit_code = code  # type: ignore[misc]
 
 
+class NotSetUpError(MachineError):
+    """A machine has no environment that can train.
+
+    Args:
+        machine: Which.
+        cause: What is missing.
+        otherwise: What else would help, as a sentence.
+    """
+
+    def __init__(self, machine: Machine, cause: str, otherwise: str = "") -> None:
+        step = f"Set it up: rankdeck machines setup {machine.name}"
+        super().__init__(cause, f"{otherwise} {step}".lstrip(), title="The machine is not set up", code=3)
+
+
 def check_name(name: str) -> str:
     """The name, without blanks around it.
 

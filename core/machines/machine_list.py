@@ -1,4 +1,4 @@
-"""The list of machines: one file in the folder of runs, and beside it the host keys that were confirmed."""
+"""The list of machines: one file in the folder of runs, and a second one with the host keys that were confirmed."""
 
 from __future__ import annotations
 

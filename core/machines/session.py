@@ -21,7 +21,7 @@ from core.errors import PreflightError, RankdeckError
 from core.held_files import read_all
 from core.machines import agent
 from core.machines.agent import Frames
-from core.machines.machine import Machine, MachineError, UnreachableError
+from core.machines.machine import Machine, MachineError, NotSetUpError, UnreachableError
 from core.machines.machine_list import known_hosts_file
 from core.machines.own_code import own_code
 from core.machines.ssh_command import agent_command, ssh_command
@@ -182,12 +182,8 @@ class Session:
     def become_server(self) -> None:
         """Lets this Rankdeck's own program answer there; raises as `ask`."""
         if not self.machine.python and not self.hello["has_own_python"]:
-            raise MachineError(
-                f"{self.machine.name} has no environment for training yet.",
-                f"Set it up: rankdeck machines setup {self.machine.name}",
-                title="The machine is not set up",
-                code=3,
-            )
+            cause = f"{self.machine.name} has no environment for training yet."
+            raise NotSetUpError(self.machine, cause)
         self._become(self.machine.python or str(self.hello["own_python"]))
 
     def _become(self, python: str) -> None:
@@ -200,12 +196,9 @@ class Session:
                 self._checked(self._receive())
             except UnreachableError:
                 printed = self._errors() or "nothing"
-                raise MachineError(
-                    f"{python} there cannot run Rankdeck: {printed.splitlines()[-1]}.",
-                    f"Name a Python with PyTorch and Rankdeck's packages, or set it up: "
-                    f"rankdeck machines setup {self.machine.name}",
-                    title="The machine is not set up",
-                    code=3,
+                cause = f"{python} there cannot run Rankdeck: {printed.splitlines()[-1]}."
+                raise NotSetUpError(
+                    self.machine, cause, "Name a Python with PyTorch and Rankdeck's packages, or:"
                 ) from None
 
     def send_tree(self, tree: Tree, sent: Sent = lambda _: None) -> str:
@@ -287,9 +280,9 @@ class Session:
         error = frame.get("error")
         if isinstance(error, dict):
             parts = [str(error.get(name) or "") for name in ("cause", "next_step", "title")]
-            if parts[2] == NO_PYTORCH:
-                parts[1] = f"Set it up: rankdeck machines setup {self.machine.name}"
             cause = f"{self.machine.name}: {parts[0]}"  # which says "this machine" of itself
+            if parts[2] == NO_PYTORCH:
+                raise NotSetUpError(self.machine, cause)
             raise MachineError(cause, parts[1], title=parts[2] or None, code=int(error.get("exit_code", 1)))
         return frame
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
@@ -28,29 +27,27 @@ from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.notice_bar import NoticeBar
+from app.views.widgets.page import Page
 from core.bench.charts import BenchChart
 from core.bench.kinds import ABOUT, Kind
 from core.errors import RankdeckError
 
-LEAST_WIDTH: Final = 560
 ROW_HEIGHT: Final = 24
 MOST_ROWS: Final = 7
 """In sight without scrolling; the chart has the rest."""
 _STEPS: Final = 1000
 
 
-class BenchPage(QWidget):
+class BenchPage(Page):
     """It measures nothing itself.
 
     Signals:
-        close_requested: Back to what was shown before.
         kind_chosen: Another benchmark.
         start_requested: Measure.
         stop_requested: End it, with what was measured.
         folder_requested: Show the files.
     """
 
-    close_requested = Signal()
     kind_chosen = Signal()
     start_requested = Signal()
     stop_requested = Signal()
@@ -255,17 +252,6 @@ class BenchPage(QWidget):
         self.stop.setEnabled(False)  # until what runs has ended
         self.doing.set_full_text("Stopping…")
         self.stop_requested.emit()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the page."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_requested.emit()
-        else:
-            super().keyPressEvent(event)
-
-    def minimumSizeHint(self) -> QSize:
-        """What is left beside the runs in the smallest window."""
-        return QSize(LEAST_WIDTH, 200)
 
 
 def _side(is_text: bool) -> Qt.AlignmentFlag:

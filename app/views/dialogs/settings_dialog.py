@@ -75,7 +75,7 @@ class SettingsDialog(QDialog):
         task_progress_chosen: Whether progress is shown in the task bar.
         tray_icon_chosen: Whether an icon in the tray shows live runs.
         keep_awake_chosen: Whether the computer is kept awake while a run trains.
-        folder_requested: A folder is to be opened.
+        folder_requested: Open this folder.
         prices_chosen: Other `Prices`.
     """
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
 
@@ -16,21 +16,20 @@ from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row
 from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
+from app.views.widgets.page import Page
 from app.views.widgets.tab_order import chain_tabs
 from core.doctor.finding import SELF_TESTS, Finding
 
-LEAST_WIDTH: Final = 560
 BESIDE_BAR: Final = 20
 """Room for the scroll bar and its gap, so that all cards have the same right edge."""
 MOST_WIDTH: Final = 1080
 """Lines longer than this are hard to read."""
 
 
-class DoctorPage(QWidget):
+class DoctorPage(Page):
     """A card for each group of checks. It checks nothing itself.
 
     Signals:
-        close_requested: Back to what was shown before.
         check_requested: The quick checks, again.
         self_tests_requested: The self-tests.
         cancel_requested: End the self-tests.
@@ -38,7 +37,6 @@ class DoctorPage(QWidget):
         fix_requested: The finding whose button was pressed.
     """
 
-    close_requested = Signal()
     check_requested = Signal()
     self_tests_requested = Signal()
     cancel_requested = Signal()
@@ -201,10 +199,8 @@ class DoctorPage(QWidget):
         return super().event(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the page, F5 checks again."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_requested.emit()
-        elif event.key() == Qt.Key.Key_F5 and self.check.isEnabled():
+        """F5 checks again."""
+        if event.key() == Qt.Key.Key_F5 and self.check.isEnabled():
             self.check_requested.emit()
         else:
             super().keyPressEvent(event)
@@ -213,7 +209,3 @@ class DoctorPage(QWidget):
         """Takes the keys."""
         super().showEvent(event)
         self.setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def minimumSizeHint(self) -> QSize:
-        """What is left beside the runs in the smallest window."""
-        return QSize(LEAST_WIDTH, 200)

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QKeyEvent
+from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
 from app.views.widgets.action_buttons import OutlinedButton
@@ -25,10 +24,11 @@ from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.notice_bar import NoticeBar, Step
+from app.views.widgets.page import Page
 from core.errors import RankdeckError
 from core.machines.machine import Machine
 
-LEAST_WIDTH: Final = 560
+FIELD_WIDTH: Final = 420
 ABOUT: Final = (
     "Train on another computer over SSH: it runs there, is followed from here, and needs no port but SSH's. Keys come "
     "from ssh-agent or a file; Rankdeck stores no password and no key."
@@ -105,17 +105,15 @@ class MachineCard(Card):
         return button
 
 
-class MachinesPage(QWidget):
+class MachinesPage(Page):
     """It reaches no machine itself.
 
     Signals:
-        close_requested: Back to what was shown before.
-        add_requested: A `NewMachine`, whose host key is to be shown.
+        add_requested: A `NewMachine`: show its host key.
         key_confirmed: The host key that is shown is the right one.
         card_made: A `MachineCard`, to be connected.
     """
 
-    close_requested = Signal()
     add_requested = Signal(object)
     key_confirmed = Signal()
     card_made = Signal(object)
@@ -185,6 +183,7 @@ class MachinesPage(QWidget):
 
     def _line(self, name: str, hint: str) -> QLineEdit:
         line = named(QLineEdit(placeholderText=hint), name)
+        line.setMaximumWidth(FIELD_WIDTH)
         line.returnPressed.connect(self._on_add_clicked)
         return line
 
@@ -196,7 +195,10 @@ class MachinesPage(QWidget):
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
         for line in (self.name, self.address, self.port, self.identity, self.python, self.runs_dir):
-            form.addRow(line.accessibleName(), line)
+            label = QLabel(line.accessibleName())
+            label.setMinimumHeight(line.sizeHint().height())  # a form's labels stand at the top of their row
+            label.setBuddy(line)
+            form.addRow(label, line)
         head = Card()
         head.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         row = lay_row(None, title, None, close, spacing=8)
@@ -212,14 +214,3 @@ class MachinesPage(QWidget):
         if self.add.isEnabled():
             lines = (self.name, self.address, self.port, self.identity, self.python, self.runs_dir)
             self.add_requested.emit(NewMachine(*(line.text().strip() for line in lines)))
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the page."""
-        if event.key() == Qt.Key.Key_Escape:
-            self.close_requested.emit()
-        else:
-            super().keyPressEvent(event)
-
-    def minimumSizeHint(self) -> QSize:
-        """What is left beside the runs in the smallest window."""
-        return QSize(LEAST_WIDTH, 200)

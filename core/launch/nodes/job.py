@@ -122,7 +122,7 @@ def asked_job(nodes: str, endpoint: str | None, address: str | None, port: str |
     text = endpoint or (f"{address}:{port}" if address and port else address)
     if not text:
         raise UsageError(
-            "--nodes needs the machine on which the run's host is to be.",
+            "--nodes needs the machine that will have the run's host.",
             "Name it, by the same name or address on all machines: --rdzv-endpoint HOST",
         )
     where = _ENDPOINT.fullmatch(text.strip())

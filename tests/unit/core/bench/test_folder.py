@@ -1,4 +1,4 @@
-"""What a folder of results holds while a benchmark goes on, and when its disk refuses."""
+"""What a folder of results holds during a benchmark, and when its disk refuses."""
 
 from __future__ import annotations
 
