@@ -1,12 +1,14 @@
 """Takes a picture of every alert: `python -m tests.screenshots.make_alert_pictures FOLDER`.
 
 Faults are made for real: the night of `test_night` (memory, a poisoned sample, a rank that stands still, a drive that
-fills up), a device that loads slowly, and a run that no longer improves. The window shows each run's alerts in light,
-dark and, as the script starts itself again, at 150 %. It takes about five minutes; Linux, as root (a drive is mounted).
+fills up), a rollback, memory that runs out where the step can be repeated, a hang that restarts the run, a device that
+loads slowly, and a run that no longer improves. Only a card that spills (Windows) is not among them. The window shows
+each run's alerts in light and dark at 100 and at 150 %. It takes five minutes; Linux, as root (it mounts a drive).
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import subprocess
@@ -27,8 +29,11 @@ KEPT = "runs"
 
 def make_runs(folder: Path) -> None:
     """Runs with every alert, in `folder`."""
+    from tests.training.end2end.test_hangs import make_hanging
     from tests.training.end2end.test_night import disturb, make_night
     from tests.training.end2end.test_stragglers import make_unequal, stopped_after
+    from tests.training.workers.training.test_memory_guard import short
+    from tests.training.workers.training.test_non_finite import diverging
 
     own_servers(folder)
     with small_drive(folder / "small drive", 36) as drive:
@@ -38,6 +43,12 @@ def make_runs(folder: Path) -> None:
         host(night, timeout_s=300)
         disturbing.join()
         shutil.copytree(drive / "run", folder / KEPT / "night")
+    (folder / "diverged").mkdir()
+    diverged = diverging(folder / "diverged", "ddp", 2, {"bad_from": 23, "bad_rank": 1}, non_finite="rollback")
+    host(diverged)
+    shutil.copytree(diverged.dir, folder / KEPT / "rollback")
+    host(short(folder / KEPT, "ddp", 2, "memory"))
+    host(make_hanging(folder / KEPT / "hang", "ddp", "collective", hang_policy="restart"))
     slow = make_unequal(folder / KEPT / "slow", "ddp", {"load_ms": 60})
     stopped_after(slow, lambda: bool(lines(slow, "alert")))
     rules = {"early_stop_patience": 2, "early_stop_min_delta": 5.0, "eval_every": 8, "epochs": 20, "lr": 0.3}
@@ -63,13 +74,13 @@ def main(folder: Path) -> int:
     if theme is None:
         with tempfile.TemporaryDirectory(prefix="rankdeck pictures ", ignore_cleanup_errors=True) as home:
             make_runs(Path(home))
-            for theme, factor in (("light", "1"), ("dark", "1"), ("150 percent", "1.5")):
+            for theme, factor in itertools.product(("light", "dark"), ("1", "1.5")):
                 env = {**os.environ, "RANKDECK_PICTURES": theme, "RANKDECK_HOME": home, "QT_SCALE_FACTOR": factor}
                 subprocess.run([sys.executable, "-m", __spec__.name, str(folder)], env=env, check=True)
         return 0
     studio = Studio(QApplication([]), Path(os.environ["RANKDECK_HOME"]), folder)
     studio.theme.set_dark(theme == "dark")
-    take(studio, theme.replace(" ", "-"))
+    take(studio, theme if os.environ["QT_SCALE_FACTOR"] == "1" else f"{theme}-150")
     return 0
 
 
