@@ -284,7 +284,7 @@ class RunLifecycle:
         """Reports the rollback, and lowers the learning rate, also for a later resume."""
         self._rollbacks += 1
         lr, limit, checkpoint = run.config.lr / 2, run.config.non_finite_limit, context.checkpoint
-        cause = (outcome.error or {}).get("cause", "")
+        cause = outcome.reported
         log.warning("rollback %d of %d: %s", self._rollbacks, limit, cause)
         where = f"checkpoint {checkpoint.number} (step {checkpoint.step:,})" if checkpoint else "the beginning"
         self._emit(

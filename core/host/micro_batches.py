@@ -59,9 +59,7 @@ class MicroBatches:
     ) -> ResolvedRun:
         """Reports a restart from this checkpoint, and says what it trains."""
         self.halvings += 1
-        root = outcome.root
-        assert root is not None and root.report is not None  # `next` has asked for its kind
-        cause, ranks = f"{root.device}: {root.report.cause}", [root.rank]  # the others ended because of it
+        cause, ranks = outcome.reported, [] if outcome.root is None else [outcome.root.rank]
         log.warning("restart with micro-batch %d: %s", batch.micro, cause)
         where = f"checkpoint {checkpoint.number} (step {checkpoint.step:,})" if checkpoint else "the beginning"
         self._services.stream.emit(

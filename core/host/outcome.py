@@ -41,6 +41,14 @@ class Outcome:
         """What ended it, where new processes would meet the same again: ``non_finite``, ``out_of_memory``."""
         return "" if self.root is None else self.root.kind
 
+    @property
+    def reported(self) -> str:
+        """What the rank that failed first has reported, after its device; empty without a report.
+
+        The others ended because of it, which a restart need not say.
+        """
+        return "" if self.root is None or self.root.report is None else f"{self.root.device}: {self.root.report.cause}"
+
 
 def exit_code(outcome: Outcome, hurried: bool) -> int:
     """The host's exit code; `hurried`: a stop without a commit was requested."""

@@ -47,6 +47,22 @@ def clicked(rankdeck: Rankdeck, qtbot: QtBot) -> TuneDialog:
     return dialog
 
 
+def found_faster(rankdeck: Rankdeck, qtbot: QtBot) -> TuneDialog:
+    """The dialog with faster settings; where other programs disturb the comparison it says so, and tunes again."""
+    for _ in range(3):
+        dialog = clicked(rankdeck, qtbot)
+        qtbot.waitUntil(lambda dialog=dialog: dialog.table.topLevelItemCount() >= 2, timeout=FOUND_MS)
+        assert dialog.is_going and dialog.bar.isVisible() and dialog.stop.text() == "&Stop"
+        assert not dialog.use.isVisible()
+        qtbot.waitUntil(lambda dialog=dialog: not dialog.is_going, timeout=FOUND_MS)
+        assert not ranks_alive()
+        if "which may be chance" not in dialog.sentence.text():
+            break
+        qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
+        qtbot.waitUntil(lambda: rankdeck.new_run.tune_control.dialog is None, timeout=SOON_MS)
+    return dialog
+
+
 def ranks_alive() -> list[int]:
     alive = []
     for child in psutil.Process().children(recursive=True):
@@ -77,12 +93,7 @@ def test_settings_that_are_found_fill_the_form_and_are_offered_again(
     row = rankdeck.window.new_run.summary.tune
     assert row.earlier.text() == "" and not row.use.isVisible()
     rankdeck.new_run.tune_control.tuning.seconds = 30
-    dialog = clicked(rankdeck, qtbot)
-    qtbot.waitUntil(lambda: dialog.table.topLevelItemCount() >= 2, timeout=FOUND_MS)
-    assert dialog.is_going and dialog.bar.isVisible() and dialog.stop.text() == "&Stop"
-    assert not dialog.use.isVisible()
-    qtbot.waitUntil(lambda: not dialog.is_going, timeout=FOUND_MS)
-    assert not ranks_alive()
+    dialog = found_faster(rankdeck, qtbot)
     assert "as fast as your settings" in dialog.sentence.text()
     assert dialog.use.isVisible()
     qtbot.mouseClick(dialog.use, Qt.MouseButton.LeftButton)
