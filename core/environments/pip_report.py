@@ -57,10 +57,10 @@ def parse_report(text: str) -> tuple[Wheel, ...]:
 def _wheel(item: dict[str, dict[str, object]]) -> Wheel:
     source, metadata = item["download_info"], item["metadata"]
     url, archive = source["url"], source["archive_info"]
-    hashes = archive["hashes"] if isinstance(archive, dict) else {}
+    sha256 = _sha256(archive) if isinstance(archive, dict) else ""
     requires = metadata.get("requires_dist") or []
     lines = tuple(line for line in requires if isinstance(line, str)) if isinstance(requires, list) else ()
-    wheel = Wheel(str(metadata["name"]), str(metadata["version"]), str(url), str(hashes["sha256"]), lines)
+    wheel = Wheel(str(metadata["name"]), str(metadata["version"]), str(url), sha256, lines)
     if not _SHA256.fullmatch(wheel.sha256):
         raise ValueError(f"{wheel.name} has no SHA-256")
     if urlsplit(wheel.url).scheme not in ("https", "http", "file"):
@@ -68,3 +68,15 @@ def _wheel(item: dict[str, dict[str, object]]) -> Wheel:
     if not wheel.file_name.endswith(".whl") or "\\" in wheel.file_name:
         raise ValueError(f"{wheel.file_name!r:.80} is not a wheel")
     return wheel
+
+
+def _sha256(archive: dict[str, object]) -> str:
+    """Of a file; pip before 23.1 (Debian 12 has 23.0) writes ``"hash": "sha256=…"`` alone.
+
+    https://packaging.python.org/en/latest/specifications/direct-url-data-structure/
+    """
+    hashes = archive.get("hashes")
+    if isinstance(hashes, dict):
+        return str(hashes.get("sha256", ""))
+    kind, _, value = str(archive.get("hash", "")).partition("=")
+    return value if kind == "sha256" else ""

@@ -6,6 +6,7 @@ import importlib.util
 import os
 import re
 import sys
+import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -99,11 +100,13 @@ def own_pip(*, may_download: bool) -> tuple[str, ...] | None:
 
 
 def bundled_pips() -> list[Path]:
-    """The pip that comes with this Python, as a wheel. Debian's Python has none."""
+    """The pip that comes with this Python, as a wheel; where `ensurepip` finds it, which Debian keeps elsewhere."""
     spec = importlib.util.find_spec("ensurepip")
-    return (
-        [] if spec is None or spec.origin is None else list((Path(spec.origin).parent / "_bundled").glob("pip-*.whl"))
-    )
+    if spec is None or spec.origin is None:
+        return []
+    elsewhere = sysconfig.get_config_var("WHEEL_PKG_DIR")
+    folders = [Path(spec.origin).parent / "_bundled", *([Path(elsewhere)] if elsewhere else [])]
+    return [wheel for folder in folders for wheel in folder.glob("pip-*.whl")]
 
 
 def _version(text: str) -> tuple[int, ...]:

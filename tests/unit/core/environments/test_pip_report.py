@@ -35,6 +35,14 @@ def test_each_wheel_is_named_with_its_hash_and_its_place() -> None:
     assert parse_report(report()) == ()
 
 
+def test_a_hash_may_be_written_as_older_versions_of_pip_do() -> None:
+    url = "https://index/numpy-2.4.6-cp311-cp311-win_amd64.whl"
+    (wheel,) = parse_report(report(item(download_info={"url": url, "archive_info": {"hash": f"sha256={SHA}"}})))
+    assert wheel.sha256 == SHA
+    with pytest.raises(ReportError, match="no SHA-256"):
+        parse_report(report(item(download_info={"url": url, "archive_info": {"hash": "md5=1"}})))
+
+
 @pytest.mark.parametrize(
     "text",
     [
