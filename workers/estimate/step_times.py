@@ -8,7 +8,6 @@ The two take turns, so that a machine which becomes faster or slower does so for
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -18,6 +17,7 @@ import numpy as np
 import torch
 
 from core.config.batch import Batch
+from core.machine.devices.gpu_energy import EnergyCounter
 from workers.estimate.meeting import Meeting
 from workers.optim.precision import Precision
 from workers.strategies import Replica
@@ -76,6 +76,7 @@ class StepTimes:
         self._replica = Replica(model, optimizer, task.optimization, precision)
         self._task, self._precision, self._device, self._batch = task, precision, device, batch
         self._chunk, self._meeting = max(batch.global_, chunk), meeting
+        self._energy = EnergyCounter(is_amd=torch.version.hip is not None) if device.type == "cuda" else None
         self._most_threads = torch.get_num_threads()  # a recipe may want fewer than it could have
         self._next = 0
 
@@ -151,15 +152,18 @@ class StepTimes:
         """Makes the steps of a turn; one that `meets` begins each of them with all other ranks."""
         self._take(turns.threads)
         self._begin_chunk()
-        energy_j, began = _energy_j(self._device), self._now()
+        energy_j, began = self._energy_j(), self._now()
         for number in range(steps.unsettled + steps.counted):
             if meets:
                 self._meeting.highest()
             turns.steps.append({"counts": number >= steps.unsettled, **self._step(samples)})
         turns.took_s += self._now() - began
-        after_j = _energy_j(self._device)
+        after_j = self._energy_j()
         known = energy_j is not None and after_j is not None and turns.energy_j is not None
         turns.energy_j = turns.energy_j + after_j - energy_j if known else None  # type: ignore[operator]
+
+    def _energy_j(self) -> float | None:
+        return None if self._energy is None else self._energy.read_j()
 
     def _take(self, threads: int) -> None:
         if threads:
@@ -224,19 +228,3 @@ class _Plan:
     samples: int
     steps: Sequence[_Steps]
     turns: int
-
-
-def _energy_j(device: torch.device) -> float | None:
-    """What the GPU that this process sees has used since its driver was loaded; None without such a counter."""
-    if device.type != "cuda":
-        return None
-    try:
-        import pynvml
-    except ImportError:
-        return None
-    try:
-        pynvml.nvmlInit()
-        handle = pynvml.nvmlDeviceGetHandleByUUID(os.environ["CUDA_VISIBLE_DEVICES"])
-        return float(pynvml.nvmlDeviceGetTotalEnergyConsumption(handle)) / 1000
-    except (KeyError, pynvml.NVMLError):
-        return None

@@ -93,6 +93,18 @@ def test_instinct_cards_count_energy_and_say_what_holds_them(tmp_path: Path) -> 
     assert "fan_percent" not in sample
 
 
+def test_energy_is_that_of_the_card_which_the_process_sees(tmp_path: Path) -> None:
+    answers = recorded("instinct")
+    answers["gpus"][0]["amdsmi_get_energy_count"]["energy_accumulator"] = 2_000_000
+    program = "from core.machine.devices.gpu_energy import EnergyCounter\nprint(EnergyCounter(is_amd=True).read_j())"
+    seen = [
+        python(["-c", program], environment(tmp_path / name, shown, ROCR_VISIBLE_DEVICES="GPU-8d3e6f7ab5c90000")).stdout
+        for name, shown in [("one", answers), ("none", recorded("radeon")), ("absent", {"init": {"error": 34}})]
+    ]
+    assert float(seen[0]) == pytest.approx(2_000_000 * 15.259e-6)
+    assert seen[1:] == ["None\n", "None\n"]
+
+
 def test_an_older_rocm_names_cards_by_their_serial_numbers(tmp_path: Path) -> None:
     answers = recorded("radeon")
     answers["absent"] = ["amdsmi_get_gpu_enumeration_info", "amdsmi_get_violation_status"]

@@ -50,6 +50,21 @@ def watch(scenario: str, code: str = "", *, speed: float = 1, look_s: float = 20
 SHOW_SAMPLE = "show([sample.as_dict() for sample in monitor.sample()])"
 
 
+def test_energy_is_that_of_the_card_which_the_process_sees() -> None:
+    program = """
+import time
+from core.machine.devices.gpu_energy import EnergyCounter
+counter = EnergyCounter(is_amd=False)
+before_j, began = counter.read_j(), time.monotonic()
+time.sleep(0.5)
+print((counter.read_j() - before_j) / (time.monotonic() - began))
+"""
+    shown = {"CUDA_VISIBLE_DEVICES": "GPU-6ada6000-1111-4aaa-8aaa-0000000000a1"}
+    done = with_gpus("two_workstation", ["-c", program], env=shown)
+    assert 20 < float(done.stdout) < 40, done.stderr  # the scenario's card draws about 28 W at its start
+    assert with_gpus("two_workstation", ["-c", program], env={"CUDA_VISIBLE_DEVICES": ""}).returncode != 0
+
+
 def test_two_cards_with_every_figure() -> None:
     names, problem, devices, samples, driver = watch(
         "two_workstation",
