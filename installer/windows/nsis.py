@@ -56,6 +56,7 @@ def make_installer(
         [program, *options, str(SCRIPT)], capture_output=True, encoding="utf-8", errors="replace", check=False
     )
     if answer.returncode:
+        output.unlink(missing_ok=True)  # it may be whole, and not signed
         tail = "\n".join(answer.stdout.strip().splitlines()[-12:])
         raise BuildError(f"makensis ended with code {answer.returncode}:\n{tail}", "See the lines above.")
     return output

@@ -38,8 +38,8 @@ BrandingText "Rankdeck ${VERSION}"
 InstallDir "$LOCALAPPDATA\Programs\Rankdeck"
 InstallDirRegKey HKCU "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck" "InstallLocation"
 !ifdef SIGN
-  !uninstfinalize '${SIGN}'
-  !finalize '${SIGN}'
+  !uninstfinalize `${SIGN}` = 0 ; without "= 0" a command that fails is only a line of output
+  !finalize `${SIGN}` = 0
 !endif
 
 !define APP_ID "Rankdeck.Rankdeck" ; as the window's process sets it (app/views/window/app_identity.py)

@@ -19,7 +19,7 @@ class EnergyCounter:
         self._reader: GpuReader | None = None
         try:
             devices = driver.find().devices
-        except Exception:  # noqa: BLE001 - no driver, or whatever its library raises: there is no counter to read
+        except Exception:
             return
         first = next((device for device in devices if not device.hidden_by), None)
         if first is not None and first.counts_energy:
