@@ -6,12 +6,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from core.config import RunConfig
 from core.config.distributed import ENV_DISTRIBUTED, DistributedConfig
 from core.errors import ConfigError
+
+hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
+st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
 
 FULL = DistributedConfig(
     world_size=8,
@@ -49,7 +50,7 @@ def test_the_environment_holds_all_of_it() -> None:
     assert DistributedConfig.from_env({}) == DistributedConfig()
 
 
-@given(st.integers(1, 64), st.integers(1, 8), st.data())
+@hypothesis.given(st.integers(1, 64), st.integers(1, 8), st.data())
 def test_every_place_survives_the_environment(nodes: int, devices: int, data: st.DataObject) -> None:
     rank = data.draw(st.integers(0, nodes * devices - 1))
     place = DistributedConfig(
