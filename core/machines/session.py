@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +28,7 @@ from core.machines.ssh_failure import explain_ssh
 from core.machines.tree import Tree
 from core.no_window import NO_WINDOW
 from core.parsing import ParseError, parse_json
+from core.program_search import find_program
 
 HELLO_LIMIT_S: Final = 60.0
 ANSWER_LIMIT_S: Final = 120.0
@@ -48,7 +48,7 @@ def find_ssh() -> str:
     Raises:
         PreflightError: There is none.
     """
-    found = shutil.which("ssh")
+    found = find_program("ssh")
     if found is None:
         raise PreflightError(
             "This computer has no ssh.",
