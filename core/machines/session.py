@@ -83,6 +83,7 @@ class Session:
         except OSError as error:
             raise PreflightError(f"ssh could not be started: {error}.", "Check that it may be executed.") from None
         _open.add(self)
+        self.hello: dict[str, Any] = {}
         self._printed = b""
         self._timed_out = False
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
@@ -296,7 +297,8 @@ class Session:
             self._ssh.kill()
             code = None
         self._reader.join(_END_LIMIT_S)
-        return explain_ssh(self.machine, self._errors(), None if self._timed_out else code)
+        code = None if self._timed_out else code
+        return explain_ssh(self.machine, self._errors(), code, started=bool(self.hello))
 
     def _errors(self) -> str:
         return self._printed.decode("utf-8", errors="replace").strip()
