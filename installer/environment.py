@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from core.environments.machine_faults import variable_faults
 from core.environments.pip_environment import ENV_WHEELS, wheels_folder
+from core.held_files import retried
 from core.machine.torch_builds import has_nvidia_driver
 from installer.console import ProgressLine, SetupError
 
@@ -104,7 +105,7 @@ class Environment:
     def _write_state(self, state: dict[str, Any]) -> None:
         fresh = self._state_file.with_suffix(".new")
         fresh.write_text(json.dumps(state), encoding="utf-8", newline="\n")
-        fresh.replace(self._state_file)
+        retried(lambda: fresh.replace(self._state_file))
 
     # --- making it ---------------------------------------------------------------------------------------
 

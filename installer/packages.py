@@ -91,8 +91,15 @@ def _pip_version() -> tuple[int, ...]:
     """The version of this Python's pip; empty when it has none."""
     if importlib.util.find_spec("pip") is None:
         return ()
+    # It prints where it lies, in letters that this Windows' code page may not have.
     answer = subprocess.run(
-        [sys.executable, "-m", "pip", "--version"], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-m", "pip", "--version"],
+        capture_output=True,
+        encoding="utf-8",
+        errors="replace",
+        timeout=60,
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+        check=False,
     ).stdout.split()
     numbers = answer[1].split(".")[:2] if len(answer) > 1 else []
     return tuple(int(number) for number in numbers if number.isdigit())

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from tests.helpers import forking, leaks, run_logs
-from tests.helpers.wine import UNDER_WINE
+from tests.helpers.wine import PATIENCE, UNDER_WINE
 
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
@@ -31,6 +31,7 @@ if sys.platform != "win32":
 # Every path that tests use has a space and letters outside ASCII, as people's folders do.
 RUNS_NAME: Final = "Läufe mit Raum"
 LEAK_LIMIT_S: Final = 3.0
+LIMIT_S: Final = 120.0  # of a test that says none: pyproject.toml's `timeout`
 TESTS: Final = Path(__file__).parent
 LEVELS: Final = {
     "unit": "needs no run and no PyTorch",
@@ -74,6 +75,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if (level := item.path.relative_to(TESTS).parts[0]) in LEVELS:
             item.add_marker(level)
+        if UNDER_WINE:
+            limit = item.get_closest_marker("timeout")
+            item.add_marker(pytest.mark.timeout(PATIENCE * (limit.args[0] if limit else LIMIT_S)), append=False)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     files = list(dict.fromkeys(item.path for item in items))
     quick = [path for path in files if path not in slow]

@@ -11,6 +11,7 @@ from PySide6.QtCore import QObject, Signal
 
 from app.bridge import Feed, Send
 from core.errors import RankdeckError
+from core.files.stamp import Stamp, stamp_of
 from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
@@ -82,9 +83,9 @@ class LedgerData(Feed):
         path = RunStore(run_dir).ledger
 
         def work(stopping: threading.Event, send: Send) -> None:
-            seen: tuple[int, int] | None = None
+            seen: Stamp | None = None
             while not stopping.is_set():
-                stamp = _stamp(path)
+                stamp = stamp_of(path)
                 if stamp is not None and stamp != seen and send(_read(path)):
                     seen = stamp
                 stopping.wait(POLL_S)
@@ -104,14 +105,6 @@ class LedgerData(Feed):
             self.changed.emit(item)
         elif isinstance(item, RankdeckError):
             self.failed.emit(item)
-
-
-def _stamp(path: Path) -> tuple[int, int] | None:
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size
 
 
 def _read(path: Path) -> LedgerSnapshot | RankdeckError:

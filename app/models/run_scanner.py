@@ -8,11 +8,12 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final
 
 from app.models.run_order import ordered
 from app.models.run_row import RunRow, is_live
 from core.errors import StateFileError
+from core.files.stamp import Stamp, stamp_of
 from core.recipes.main_metric import MainMetrics
 from core.run_folder.bin import BIN
 from core.run_folder.notes import NOTES, RunNotes
@@ -20,8 +21,6 @@ from core.run_folder.record import RunRecord, notes_of, settings_of
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
 
-Stamp: TypeAlias = tuple[int, int] | None
-"""A file's time and size; None where there is none."""
 SWEEP: Final = 32
 """Folders that are looked into at each scan though nothing says that they changed; the others' turn comes later.
 
@@ -43,9 +42,9 @@ class _Folder:
 
     changed_ns: int = 0
     row: RunRow | None = None
-    state: tuple[Stamp, RunState | None, str] = (None, None, "")
-    notes: tuple[Stamp, RunNotes] = field(default_factory=lambda: (None, RunNotes()))
-    settings: tuple[Stamp, Mapping[str, Any]] | None = None
+    state: tuple[Stamp | None, RunState | None, str] = (None, None, "")
+    notes: tuple[Stamp | None, RunNotes] = field(default_factory=lambda: (None, RunNotes()))
+    settings: tuple[Stamp | None, Mapping[str, Any]] | None = None
 
 
 class RunScanner:
@@ -155,12 +154,3 @@ class RunScanner:
             known.settings = (stamp_of(RunStore(Path(folder)).run_toml), settings_of(Path(folder)))
             known.row = self._row(RunRecord(known.row.entry, known.row.record.notes, known.settings[1]))
         self.has_settings = True
-
-
-def stamp_of(path: Path) -> Stamp:
-    """When a file was written and how long it is: as long as that stays, it need not be read again."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size

@@ -17,6 +17,7 @@ from app.run_data.column_bins import take_bins
 from app.run_data.metrics_batch import Event, Rewound, parse_lines
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
+from core.files.stamp import Stamp, stamp_of
 from core.held_files import open_binary
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, read_index
 from core.metrics.metrics_file import MetricsTail
@@ -110,7 +111,7 @@ class RunFollower:
     stopping: threading.Event
     bins: LongBins | None = None
     _tail: MetricsTail = field(init=False)
-    _seen_state: tuple[int, RunState] | None = None
+    _seen_state: tuple[Stamp | None, RunState] | None = None
     _sent_state: RunState | None = None
     _rewound_at: int = 0
     _adopted_at: int = 0
@@ -275,9 +276,9 @@ class RunFollower:
     def _send_state(self) -> RunState | None:
         """The run's state as a reader must take it; sent on when it changed. Reads the file only when it did."""
         try:
-            changed_ns = self.store.state_json.stat().st_mtime_ns
-            if self._seen_state is None or self._seen_state[0] != changed_ns:
-                self._seen_state = (changed_ns, self.store.stored_state())
+            stamp = stamp_of(self.store.state_json)
+            if self._seen_state is None or stamp is None or self._seen_state[0] != stamp:
+                self._seen_state = (stamp, self.store.stored_state())
             self._state_problem = ""
         except (OSError, RankdeckError) as error:
             if str(error) != self._state_problem:

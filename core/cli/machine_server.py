@@ -43,7 +43,7 @@ def _start(frame: Mapping[str, Any]) -> dict[str, Any]:
     run_dir = runs_dir.absolute() / checked_path(str(frame["run_id"]))[0]
     if (run_dir / "run.toml").exists():
         return {"run_dir": str(run_dir), "config": read_utf8(run_dir / "run.toml"), "notes": []}
-    with tempfile.TemporaryDirectory(prefix="rankdeck-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "run.toml"
         write_atomic(path, str(frame["config"]), durable=False)
         config = config_from_mapping(read_config(path))

@@ -21,6 +21,7 @@ from core.machine.keep_awake import SYSTEMD_RUNS
 from core.machine.power import Battery, read_battery, read_power_settings
 from core.machine.windows_memory import windows_memory
 from core.no_window import NO_WINDOW
+from core.program_search import find_program
 
 MEMORY: Final = Topic(
     "memory", "Memory", MACHINE, "Each rank needs about 0.5 GiB of RAM, and on the CPU its model too."
@@ -170,7 +171,10 @@ def check_sleep_on_linux() -> Finding:
 
 
 def _ask_powercfg() -> str:
-    command = ["powercfg", "/query", "SCHEME_CURRENT", "SUB_SLEEP", "STANDBYIDLE"]
+    program = find_program("powercfg")
+    if program is None:
+        raise FileNotFoundError("powercfg")
+    command = [program, "/query", "SCHEME_CURRENT", "SUB_SLEEP", "STANDBYIDLE"]
     answer = subprocess.run(
         command, capture_output=True, timeout=5, check=True, stdin=subprocess.DEVNULL, creationflags=NO_WINDOW
     )

@@ -7,6 +7,7 @@ what the wrong build needs.
 
 from __future__ import annotations
 
+import contextlib
 import shutil
 import sys
 import zipfile
@@ -169,7 +170,8 @@ def _resolve(
     except ReportError as error:
         raise EnvironmentFailedError(f"{error}.", "Try again; if it happens again, report it.") from error
     finally:
-        listing.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a scanner holds it
+            listing.unlink(missing_ok=True)
     if not found:
         raise EnvironmentFailedError("pip named no files.", "Try again; if it happens again, report it.")
     return found

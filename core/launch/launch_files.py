@@ -6,7 +6,9 @@ interpreter, whose path they name.
 
 from __future__ import annotations
 
+import re
 import shlex
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -50,7 +52,7 @@ class LaunchCommand:
 
 
 def launch_file(kind: str, command: LaunchCommand) -> str:
-    """The text of a file; `kind` is one of `LAUNCH_KINDS`."""
+    """The text of a file, for UTF-8; `kind` is one of `LAUNCH_KINDS`."""
     return _WRITERS[kind](command)
 
 
@@ -102,11 +104,18 @@ def _env(command: LaunchCommand) -> str:
 
 
 def _powershell(command: LaunchCommand) -> str:
-    """Rankdeck starts the ranks: torchrun needs libuv, which PyTorch for Windows lacks."""
-    argv = [command.python, "-m", "rankdeck", "train", *command.train, "--devices", ",".join(command.devices)]
-    variables = [f"$env:{name} = {_ps(value)}" for name, value in command.variables.items()]
-    path = [f"$env:PYTHONPATH = {_ps(command.python_path)}"] if command.python_path else []
-    return _lines(*_head(command), *path, *variables, f"& {' '.join(map(_ps, argv))} @args", "exit $LASTEXITCODE")
+    """Rankdeck starts the ranks: torchrun needs libuv, which PyTorch for Windows lacks.
+
+    Windows' own PowerShell 5.1 reads a file without a byte order mark in the system's code page.
+    """
+    argv = ["-m", "rankdeck", "train", *command.train, "--devices", ",".join(command.devices)]
+    return "\ufeff" + _lines(
+        *_head(command),
+        *(f"$env:{name} = {_ps(value)}" for name, value in _variables(command).items()),
+        "$PSNativeCommandArgumentPassing = 'Legacy'",
+        f"& {_ps(command.python)} {' '.join(map(_ps_argument, argv))} @args",
+        "exit $LASTEXITCODE",
+    )
 
 
 _WRITERS: Final[Mapping[str, Callable[[LaunchCommand], str]]] = {
@@ -146,7 +155,18 @@ def _sh(argv: Sequence[str]) -> str:
 
 
 def _ps(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    """`text` as PowerShell's literal. Typographic quotation marks end one too, as the plain one does."""
+    return "'" + re.sub("(['\u2018-\u201b])", r"\1\1", text) + "'"
+
+
+def _ps_argument(text: str) -> str:
+    """`text` as an argument of a program.
+
+    PowerShell before 7.3 (later ones: "Legacy") only joins arguments, with quotation marks around those with blanks
+    that have none: an empty one is lost, and one with a quotation mark in it is torn.
+    https://learn.microsoft.com/powershell/module/microsoft.powershell.core/about/about_parsing
+    """
+    return _ps(subprocess.list2cmdline([text]))
 
 
 def _lines(*lines: str) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ import psutil
 
 SMALLEST: Final = 8 << 30
 """Smaller ones are boot partitions, sticks and the like."""
+_WINDOWS: Final = os.name == "nt"
 _OWN_FILES: Final = ("/boot", "/snap", "/proc", "/sys", "/dev", "/run", "/var/lib", "/etc")
 
 
@@ -64,10 +64,10 @@ def drives_among(places: Iterable[tuple[str, str]]) -> list[Drive]:
     Args:
         places: Where drives are mounted, and the options of each: "rw,fixed".
     """
-    found: dict[tuple[int, int], Drive] = {}
+    found: dict[tuple[int, int] | str, Drive] = {}
     for name, options in places:
         flags = options.split(",")
-        is_system = sys.platform != "win32" and name.startswith(_OWN_FILES)
+        is_system = not _WINDOWS and name.startswith(_OWN_FILES)
         if "ro" in flags or "cdrom" in flags or "removable" in flags or is_system or not Path(name).is_dir():
             continue
         try:
@@ -75,6 +75,8 @@ def drives_among(places: Iterable[tuple[str, str]]) -> list[Drive]:
         except OSError:  # a card reader without a card
             continue
         if usage.total >= SMALLEST and os.access(name, os.W_OK):
-            # One drive may be mounted in several places; subvolumes of it have other numbers, but the same room.
-            found.setdefault((usage.total, usage.free), Drive(Path(name), usage.free, usage.total))
+            # One drive may be mounted in several places; subvolumes of it have other numbers, but the same room. On
+            # Windows it is two new drives of one make that have the same room.
+            key = name if _WINDOWS else (usage.total, usage.free)
+            found.setdefault(key, Drive(Path(name), usage.free, usage.total))
     return sorted(found.values(), key=lambda drive: str(drive.root))

@@ -18,6 +18,7 @@ from typing import Final, Literal
 
 from core.no_window import NO_WINDOW
 from core.parsing import parse_json
+from core.program_search import find_program
 from core.training_python import training_python
 
 Kind = Literal["this", "active", "project", "conda", "installed"]
@@ -146,9 +147,12 @@ def _installed(environ: Mapping[str, str]) -> Iterator[tuple[Path, Kind, str]]:
 
 def _ask_py() -> str:
     """What Windows' launcher lists; empty where there is none."""
+    program = find_program("py")
+    if program is None:
+        return ""
     try:
         done = subprocess.run(
-            ["py", "-0p"], capture_output=True, timeout=PY_LIMIT_S, check=False, creationflags=NO_WINDOW,
+            [program, "-0p"], capture_output=True, timeout=PY_LIMIT_S, check=False, creationflags=NO_WINDOW,
             stdin=subprocess.DEVNULL,
         )  # fmt: skip
     except (OSError, subprocess.SubprocessError):

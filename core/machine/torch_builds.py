@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -20,6 +19,7 @@ from pathlib import Path
 from typing import Final
 
 from core.no_window import NO_WINDOW
+from core.program_search import find_program
 
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 ENV_TORCH_INDEX: Final = "RANKDECK_TORCH_INDEX"
@@ -134,7 +134,7 @@ def has_amd_card(system: str, cards: Path = Path("/sys/class/drm")) -> bool:
 
 def read_driver() -> NvidiaDriver:
     """Asks `nvidia-smi`; a driver that does not answer counts as unknown."""
-    program = shutil.which("nvidia-smi")
+    program = find_program("nvidia-smi")
     if program is None:
         return NvidiaDriver()
     query = [program, "--query-gpu=driver_version,compute_cap,name", "--format=csv,noheader"]

@@ -13,12 +13,13 @@ from core.machines.host_key import HostKey
 from core.machines.machine import Machine, MachineError, UnreachableError, check_address, check_name
 from core.machines.machine_list import keep_host_key, keep_machine, list_machines
 from core.machines.session import Session
+from core.machines.ssh_failure import PYTHON_MISSING
 
 _STARTERS: Final = ("python3", "python", "py -3")
 """What starts a Python on Linux, on Windows, and on Windows with the launcher alone."""
 _PLAIN: Final = re.compile(r"[\w./:\\+-]+", re.ASCII)
 """A path that every shell takes as it is."""
-_TRY_NEXT: Final = ("Python is missing on the machine", "Python is too old there")
+_TRY_NEXT: Final = (PYTHON_MISSING, "Python is too old there")
 
 
 def new_machine(

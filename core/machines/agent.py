@@ -18,13 +18,15 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any, BinaryIO, Iterable, Iterator, Sequence
+from typing import Any, BinaryIO, Callable, Iterable, Iterator, Sequence
 
 READY = "rankdeck-agent"
 BLOCK = 1 << 18
 MAX_LINE = 64 << 20
 LINKED_BYTES = 1 << 20
 """Files from this size on are linked into a tree; smaller ones are copied, since a program may change its own."""
+HELD_LIMIT_S = 2.0
+"""As `core.held_files` has it."""
 
 
 class Refusal(Exception):
@@ -113,12 +115,12 @@ class FileStore:
             os.fsync(file.fileno())
 
     def _finish(self, part: Path, blob: Path, digest: str) -> None:
-        if sha256(part) != digest:
+        if _retried(lambda: sha256(part)) != digest:
             part.unlink()
             raise Refusal(
                 "A file arrived damaged", "What arrived does not have the hash of what was sent.", "Send it again."
             )
-        part.replace(blob)
+        _retried(lambda: part.replace(blob))
 
     def tree(self, name: str, files: Sequence[Sequence[Any]]) -> str:
         """A folder of ``[[path, sha256, size], ...]``, all of which are here; returns where it is."""
@@ -132,7 +134,7 @@ class FileStore:
         for path, digest, size in files:
             self.place(digest, size, making.joinpath(name, *checked_path(path)))
         try:
-            making.rename(target)
+            _retried(lambda: making.rename(target))
         except OSError:
             shutil.rmtree(making, ignore_errors=True)  # another connection was faster
             if not folder.is_dir():
@@ -150,7 +152,7 @@ class FileStore:
             shutil.move(str(blob), str(making))
         elif size < LINKED_BYTES or not _linked(blob, making):
             shutil.copyfile(blob, making)
-        making.replace(target)
+        _retried(lambda: making.replace(target))
 
     def _part(self, digest: str) -> Path:
         blob = self._blob(digest)
@@ -184,6 +186,21 @@ def _size(path: Path) -> int:
         return path.stat().st_size
     except OSError:
         return -1
+
+
+def _retried(call: Callable[[], Any]) -> Any:
+    """Tries again, for a moment, what Windows refuses while a virus scanner has a new file open.
+
+    `core.held_files` is not on this machine yet.
+    """
+    deadline = time.monotonic() + HELD_LIMIT_S
+    while True:
+        try:
+            return call()
+        except PermissionError:
+            if os.name != "nt" or time.monotonic() >= deadline:
+                raise
+        time.sleep(0.02)
 
 
 @contextlib.contextmanager

@@ -50,7 +50,7 @@ def read_host_key(machine: Machine) -> HostKey:
         PreflightError: This computer has no ssh.
         UnreachableError: It does not answer.
     """
-    with tempfile.TemporaryDirectory(prefix="rankdeck-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
         file = Path(folder) / "known_hosts"
         argv = ssh_command(find_ssh(), machine, file, ["exit"], learn_key=True)
         try:

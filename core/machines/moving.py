@@ -155,7 +155,7 @@ def _send_run(session: Session, store: RunStore, changes: dict[str, Any], report
     checkpoint = _checkpoint(store, _asked(changes))
     sender = Sender(session, report)
     config = sender.send(before)
-    with tempfile.TemporaryDirectory(prefix="rankdeck-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
         run_toml = Path(folder) / "run.toml"
         write_atomic(run_toml, to_toml(config), durable=False)
         trees = [*_run_trees(store, checkpoint), tree_of("run", Path(folder), [run_toml])]

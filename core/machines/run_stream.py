@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.files.atomic import explained
+from core.files.stamp import Stamp, stamp_of
 from core.held_files import open_binary, read_all
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
@@ -55,7 +56,7 @@ class RunStream:
         self._known = dict(known)
         self._send = send
         self._sent: dict[str, int] = {}
-        self._whole: dict[str, tuple[int, int]] = {}
+        self._whole: dict[str, Stamp] = {}
         self._hashes: dict[str, str] = {}
         self._state: tuple[RunState, int | None] | None = None
 
@@ -125,11 +126,10 @@ class RunStream:
 
     def _send_whole(self, name: str) -> None:
         path = self._store.dir / name
+        stamp = stamp_of(path)
+        if stamp is None or self._whole.get(name) == stamp or stamp.size > _WHOLE_LIMIT_BYTES:
+            return
         try:
-            stat = path.stat()
-            stamp = (stat.st_mtime_ns, stat.st_size)
-            if self._whole.get(name) == stamp or stat.st_size > _WHOLE_LIMIT_BYTES:
-                return
             data = read_all(path)
         except OSError:
             return  # it is being replaced, or is not there

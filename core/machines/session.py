@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import shutil
 import subprocess
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -29,6 +28,7 @@ from core.machines.ssh_failure import explain_ssh
 from core.machines.tree import Tree
 from core.no_window import NO_WINDOW
 from core.parsing import ParseError, parse_json
+from core.program_search import find_program
 
 HELLO_LIMIT_S: Final = 60.0
 ANSWER_LIMIT_S: Final = 120.0
@@ -48,7 +48,7 @@ def find_ssh() -> str:
     Raises:
         PreflightError: There is none.
     """
-    found = shutil.which("ssh")
+    found = find_program("ssh")
     if found is None:
         raise PreflightError(
             "This computer has no ssh.",
@@ -83,6 +83,7 @@ class Session:
         except OSError as error:
             raise PreflightError(f"ssh could not be started: {error}.", "Check that it may be executed.") from None
         _open.add(self)
+        self.hello: dict[str, Any] = {}
         self._printed = b""
         self._timed_out = False
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
@@ -296,7 +297,8 @@ class Session:
             self._ssh.kill()
             code = None
         self._reader.join(_END_LIMIT_S)
-        return explain_ssh(self.machine, self._errors(), None if self._timed_out else code)
+        code = None if self._timed_out else code
+        return explain_ssh(self.machine, self._errors(), code, started=bool(self.hello))
 
     def _errors(self) -> str:
         return self._printed.decode("utf-8", errors="replace").strip()

@@ -8,6 +8,8 @@ from typing import Final
 from core.errors import RankdeckError
 from core.machines.machine import Machine, UnreachableError
 
+PYTHON_MISSING: Final = "Python is missing on the machine"
+_INSTALL_PYTHON: Final = "Install Python 3.11 or newer there, then add the machine again."
 _KINDS: Final = (
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|host key .* has changed",
@@ -54,20 +56,25 @@ _KINDS: Final = (
     ),
     (
         r"python\S*: (command )?not found|is not recognized|No such file or directory|cannot find the path",
-        "Python is missing on the machine",
+        PYTHON_MISSING,
         "{name} cannot start {starter}.",
-        "Install Python 3.11 or newer there, then add the machine again.",
+        _INSTALL_PYTHON,
     ),
 )
+_OWN_CODE: Final = 255
+"""What ssh ends with for its own errors; every other code is that of the program there."""
 
 
-def explain_ssh(machine: Machine, printed: str, code: int | None) -> RankdeckError:
+def explain_ssh(machine: Machine, printed: str, code: int | None, *, started: bool = True) -> RankdeckError:
     """The error for an ssh that ended before the other side had answered.
 
     Args:
         machine: Where it should have gone.
         printed: What it wrote to its standard error.
         code: Its exit code; None if it had to be ended.
+        started: The program there has answered before. Where none did, and ssh itself is content, it could not be
+            started: cmd says so in the language of that Windows, and the Microsoft Store's stand-in for Python in words
+            of its own.
     """
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     last = (lines[-1] if lines else "nothing").rstrip(".")
@@ -82,6 +89,9 @@ def explain_ssh(machine: Machine, printed: str, code: int | None) -> RankdeckErr
     for pattern, title, cause, step in _KINDS:
         if re.search(pattern, printed, re.IGNORECASE):
             return UnreachableError(cause.format(**values), step.format(**values), title=title)
+    if not started and code not in (None, _OWN_CODE):
+        cause = f"{machine.name} cannot start {machine.starter}: {last}."
+        return UnreachableError(cause, _INSTALL_PYTHON, title=PYTHON_MISSING)
     ended = "did not answer in time" if code is None else f"ended with code {code}"
     return UnreachableError(
         f"The connection to {machine.name} {ended}; ssh says: {last}.", f"Try it in a terminal: ssh {machine.address}"

@@ -107,7 +107,7 @@ def read_text(text: str) -> RunConfig:
     Raises:
         ConfigError: It is not one, or a newer version's.
     """
-    with tempfile.TemporaryDirectory(prefix="rankdeck-") as folder:
+    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
         path = Path(folder) / "run.toml"
         write_atomic(path, text, durable=False)
         return config_from_mapping(read_config(path))

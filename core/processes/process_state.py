@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
 import time
@@ -13,6 +12,7 @@ from typing import Final
 import psutil
 
 from core.no_window import NO_WINDOW
+from core.program_search import find_program
 
 PY_SPY_LIMIT_S: Final = 15.0
 _STOPPED: Final = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP)
@@ -69,7 +69,7 @@ def program_of(pid: int) -> int:
 def py_spy_stacks(pid: int) -> str:
     """The stacks of a process's threads by ``py-spy dump``; empty where it is not installed or may not look."""
     beside = Path(sys.executable).with_name("py-spy.exe" if sys.platform == "win32" else "py-spy")
-    program = str(beside) if beside.exists() else shutil.which("py-spy")
+    program = str(beside) if beside.exists() else find_program("py-spy")
     if program is None:
         return ""
     # Not suspended while it is read: py-spy cannot suspend what is suspended already, and what hangs does not move.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -193,7 +194,8 @@ class TrialRanks:
 
     def _forget_rendezvous(self) -> None:
         for path in self._rendezvous:
-            path.unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # a scanner holds it, and nothing reads it any more
+                path.unlink(missing_ok=True)
         self._rendezvous.clear()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.client
 import shutil
@@ -99,7 +100,8 @@ def download(announcement: Announcement, folder: Path, report: Report, stopped: 
     except _FAILURES as error:
         raise _explained(setup.url, error, UpdateError.title) from None
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # a scanner holds it: the next download begins with removing it
+            part.unlink(missing_ok=True)
     return target
 
 

@@ -21,6 +21,7 @@ from core.recipes.manifest import apply_recipe
 from core.run_folder.store import RunStore
 from tests.helpers import forked_host
 from tests.helpers.forking import ROOT, Spawned, StartedProcess
+from tests.helpers.wine import PATIENCE
 
 HOST_S: Final = 300.0 if sys.platform == "win32" else 90.0
 """How long a run may take. Windows forks nothing, so there each process of each attempt imports PyTorch again."""
@@ -46,6 +47,7 @@ def make_run(folder: Path, text: Path | str, mode: str, world: int, **settings: 
         "strict": True,
         "gradient_exchange": "shared",  # the choice by measuring, half a second a start, has tests of its own
         "options": TINY,
+        "start_timeout_s": RunConfig().start_timeout_s * PATIENCE,
         **settings,
     }
     if "recipe" not in settings:
@@ -77,7 +79,7 @@ def host(
         process = forked_host.start(store.dir, environment)
     else:
         process = _spawn(store, environment)
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + PATIENCE * timeout_s
     try:
         while stop_at is not None and time.monotonic() < deadline and process.ended(0.02) is None:
             if any(line["step"] >= stop_at for line in lines(store, "step")[before:]):
@@ -87,7 +89,7 @@ def host(
                     process.terminate()
                 break
         code = process.ended(max(0.1, deadline - time.monotonic()))
-        assert code is not None, f"the host still runs after {timeout_s:.0f} s"
+        assert code is not None, f"the host still runs after {PATIENCE * timeout_s:.0f} s"
         return code
     finally:
         process.kill()

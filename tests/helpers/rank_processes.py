@@ -17,8 +17,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.helpers.forking import ROOT, TORCH, Spawned, StartedProcess, can_fork, fork
+from tests.helpers.wine import PATIENCE
 
-LIMIT_S: Final = 240.0
+LIMIT_S: Final = 240.0 * PATIENCE
 
 
 def run_ranks(

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import DatasetError
-from core.files.atomic import write_atomic
-from core.held_files import read_utf8
+from core.files.atomic import explained, write_atomic
+from core.held_files import read_utf8, remove_file
 from core.protocol.messages import DataReady
 
 DATA_JSON: Final = "data.json"
@@ -53,7 +53,8 @@ def prepare(
     found = _read(folder / DATA_JSON)
     if found.get("key") == ingredients and is_whole(found["info"]):
         return DataReady(found["samples"], found["val_samples"], found["info"])
-    (folder / DATA_JSON).unlink(missing_ok=True)
+    with explained(f"{folder / DATA_JSON} could not be removed"):
+        remove_file(folder / DATA_JSON)
     made = build(folder)
     if made.samples < 1:
         raise DatasetError("The dataset is too small for a single training sample.", "Choose a larger dataset.")

@@ -54,7 +54,7 @@ class MeasuredRun(Run):
         wanted = max(SAMPLE_BYTES, 64 * self.config.seq_len)
         text = "".join(self.texts(wanted)) or "\n"
         sample = self._session.run_dir / "sample.txt"
-        sample.write_text(text * -(-wanted // len(text)), encoding="utf-8")
+        sample.write_text(text * -(-wanted // len(text)), encoding="utf-8", newline="\n")
         return tokenise(open_corpus(str(sample), {}), tokenizer, self._session.run_dir / "tokens")
 
     def fit(self, task: Task) -> None:

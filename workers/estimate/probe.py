@@ -7,7 +7,6 @@ allocator's gaps). Passes of two and three samples show how live bytes grow with
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +23,7 @@ from workers.estimate.live_bytes import LiveBytes, lines_through, peak_of
 from workers.estimate.mapped_bytes import mapped_bytes
 from workers.estimate.measured_run import MeasuredRun, NoHost
 from workers.estimate.meeting import Meeting
+from workers.estimate.processor_time import ProcessorTimer
 from workers.estimate.step_times import StepTimes
 from workers.host_link.peak_memory import peak_rss_bytes, restart_peak
 from workers.optim.optimizer import Optimization
@@ -198,13 +198,13 @@ def _small_passes(passes: _Passes, batch: Batch) -> dict[str, Any]:
     """How live bytes grow with the micro-batch, and how long a sample takes where nothing else computes."""
     data_bytes = passes.prepare(batch)
     passes.make(_SMALL[0])
-    began = time.process_time()
+    timer = ProcessorTimer(torch.get_num_threads())
     alone, added = [], []
     for samples in _SMALL:
         passes.model.zero_grad(set_to_none=True)
         alone.append(passes.make(samples))
         added.append(passes.make(samples))
-    sample_s = (time.process_time() - began) / torch.get_num_threads() / (2 * sum(_SMALL))
+    sample_s = timer.seconds() / (2 * sum(_SMALL))
     passes.model.zero_grad(set_to_none=True)
     return {
         "step_lines": lines_through(_SMALL, alone),

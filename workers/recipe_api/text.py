@@ -19,9 +19,10 @@ from workers.data.model_tokenizer import (
 from workers.data.prepared import DATA_JSON
 from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in, train_bpe
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
+from workers.data.whole_folder import whole_folder
 
 __all__ = [
     "DATA_JSON", "TOKENIZER", "TOKENIZER_FILES", "Encoder", "TextSource", "TokenizerError", "TokenizerSpec", "Tokens",
     "copy_tokenizer", "download_tokenizer", "find_tokenizer_folder", "has_tokenizer", "hub_cache", "make_tokenizer",
-    "snapshot_folder", "tokenizer_in", "tokens_in", "train_bpe",
+    "snapshot_folder", "tokenizer_in", "tokens_in", "train_bpe", "whole_folder",
 ]  # fmt: skip

@@ -23,7 +23,7 @@ import numpy.typing as npt
 from core.errors import RankdeckError
 from core.fault_points import reach
 from core.files.atomic import explain, read_json, write_atomic
-from core.held_files import open_binary
+from core.held_files import open_binary, remove_file
 from workers.data.reading.corpus import Corpus
 from workers.data.reading.pieces import Piece
 from workers.data.reading.row_counts import RowCounts
@@ -104,7 +104,7 @@ class _File:
     def __init__(self, path: Path, size: int, crc32: int) -> None:
         self.size, self._crc32 = size, crc32
         if not size:
-            path.unlink(missing_ok=True)  # a run may have the old one in memory
+            remove_file(path)  # not emptied: a run may have the old one in memory
         self._file = open_binary(path, "ab")
         self._file.truncate(size)
 

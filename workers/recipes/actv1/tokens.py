@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import shutil
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +24,7 @@ from rankdeck.recipe import (
     read_options,
     tokenizer_in,
     tokens_in,
+    whole_folder,
 )
 from rankdeck.recipe import make_tokenizer as make_own_tokenizer
 from workers.recipes.actv1.options import Options
@@ -98,24 +98,23 @@ def is_refused(error: TokenizerError, *, strict: bool, allow_download: bool) -> 
 
 def _keep(data: TextSource, kept: Path) -> None:
     """Copies the named model's tokenizer to `kept`, which stays empty where it cannot be had."""
-    part, allowed = kept.with_name(f"{KEPT}.part"), read_options(data, Options).allow_download
-    _empty(part)
+    allowed = read_options(data, Options).allow_download
     try:
-        try:
-            source = find_source(str(data.config.model))
-        except TokenizerError as error:
-            if not (allowed and error.downloadable):
-                raise
-            source = download_tokenizer(error.downloadable)
-        copy_tokenizer(source, part)
-        tokens_in(part)  # it can be opened
+        with whole_folder(kept) as part:
+            copy_tokenizer(_source(data, allow_download=allowed), part)
+            tokens_in(part)  # it can be opened
     except TokenizerError as error:
         if is_refused(error, strict=data.config.strict, allow_download=allowed):
             raise
-        _empty(part)
-    part.replace(kept)
+        with whole_folder(kept):
+            pass
 
 
-def _empty(folder: Path) -> None:
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+def _source(data: TextSource, *, allow_download: bool) -> Path:
+    """The folder of the named model's tokenizer, which is downloaded if that is allowed."""
+    try:
+        return find_source(str(data.config.model))
+    except TokenizerError as error:
+        if not (allow_download and error.downloadable):
+            raise
+        return download_tokenizer(error.downloadable)

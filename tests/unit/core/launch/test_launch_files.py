@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import shlex
 
 import pytest
@@ -61,7 +62,35 @@ def test_powershell_starts_the_ranks_with_rankdeck() -> None:
     text = launch_file("powershell", GPU)
     assert "$env:CUDA_VISIBLE_DEVICES = 'GPU-a,GPU-b'\n" in text
     assert "& '/opt/my python/bin/python' '-m' 'rankdeck' 'train'" in text
-    assert "'/data/it''s text $HOME'" in text and "'--devices' 'GPU-a,GPU-b' @args\n" in text
+    assert "'\"/data/it''s text $HOME\"'" in text and "'--devices' 'GPU-a,GPU-b' @args\n" in text
+
+
+def test_powershell_5_1_reads_letters_and_arguments_as_they_are() -> None:
+    hard = (
+        "--run-name",
+        "Läufe",
+        "--note",
+        "it’s ‘new’; exit",
+        "--set",
+        'a="b c"',
+        "--tags",
+        "",
+        "--out",
+        "D:\\my runs\\",
+    )
+    text = launch_file("powershell", dataclasses.replace(CPU, train=hard))
+    assert text.startswith("\ufeff#"), "without the mark it is read in the system's code page"
+    (line,) = (line for line in text.splitlines() if line.startswith("& "))
+    # A literal ends at the first quotation mark that does not stand twice; typographic ones count too.
+    literals = re.finditer("'((?:[^'‘-‛]|(['‘-‛])\\2)*)'(?= )", line)
+    program, *words = [re.sub("(['‘-‛])\\1", r"\1", literal[1]) for literal in literals]
+    assert program == CPU.python
+    # PowerShell joins them by blanks, and Windows' C library takes them apart, as shlex does but for the backslash.
+    assert words[3:] == [
+        "--run-name", "Läufe", "--note", '"it’s ‘new’; exit"', "--set", '"a=\\"b c\\""', "--tags", '""', "--out",
+        '"D:\\my runs\\\\"', "--devices", "cpu:0,cpu:1",
+    ]  # fmt: skip
+    assert text.index("$PSNativeCommandArgumentPassing = 'Legacy'") < text.index(line), "later ones would escape again"
 
 
 def test_each_kind_has_a_suffix_and_says_what_it_is() -> None:

@@ -24,12 +24,17 @@ def test_only_drives_that_can_be_written_to_are_offered(tmp_path: Path, monkeypa
     assert drives_among([(here, "rw")]) == []
 
 
-def test_the_same_drive_is_offered_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("windows", "offered"), [(False, 1), (True, 2)])
+def test_one_drive_in_two_places_and_two_new_drives_of_one_make(
+    windows: bool, offered: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(drives, "_WINDOWS", windows)
+    monkeypatch.setattr(drives, "_OWN_FILES", ())
     monkeypatch.setattr(drives, "SMALLEST", 1)
     usage = shutil.disk_usage(tmp_path)
     monkeypatch.setattr(drives.shutil, "disk_usage", lambda _: usage)
     (tmp_path / "again").mkdir()
-    assert len(drives_among([(str(tmp_path), "rw"), (str(tmp_path / "again"), "rw")])) == 1
+    assert len(drives_among([(str(tmp_path), "rw"), (str(tmp_path / "again"), "rw")])) == offered
 
 
 def test_this_machines_drives_can_be_listed() -> None:

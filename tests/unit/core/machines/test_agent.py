@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 
 from core.machines.agent import FileStore, Frames, Refusal, checked_path
+from tests.helpers.held_file import WINDOWS_ONLY, hold_for
+
+pytestmark = pytest.mark.windows
 
 DATA = b"some bytes that are sent"
 DIGEST = hashlib.sha256(DATA).hexdigest()
@@ -30,6 +33,19 @@ def test_a_file_is_continued_where_it_was_cut(store: FileStore, tmp_path: Path) 
     folder = Path(store.tree("mine ü", [["a/b.txt", DIGEST, len(DATA)]]))
     assert (folder / "a" / "b.txt").read_bytes() == DATA and tmp_path in folder.parents
     assert store.tree("mine ü", [["a/b.txt", DIGEST, len(DATA)]]) == str(folder)
+
+
+@WINDOWS_ONLY
+def test_a_file_that_a_scanner_holds_is_replaced_when_it_lets_go(store: FileStore, tmp_path: Path) -> None:
+    store.need([])
+    store.put(DIGEST, len(DATA), 0, [DATA])
+    target = tmp_path / "runs" / "state.json"
+    target.parent.mkdir()
+    target.write_bytes(b"before")
+    timer = hold_for(target, 0.5)
+    store.place(DIGEST, len(DATA), target)
+    timer.join()
+    assert target.read_bytes() == DATA
 
 
 def test_what_arrives_damaged_is_not_kept(store: FileStore) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.machines.machine import Machine
-from core.machines.ssh_failure import explain_ssh
+from core.machines.ssh_failure import PYTHON_MISSING, explain_ssh
 
 MACHINE = Machine("box", "me@host", 2222)
 
@@ -40,3 +40,17 @@ def test_a_failure_is_explained(printed: str, title: str) -> None:
 def test_one_that_took_too_long() -> None:
     assert "did not answer in time" in explain_ssh(MACHINE, "", None).cause
     assert "port 2222" in explain_ssh(MACHINE, "Connection refused", 255).cause
+
+
+@pytest.mark.parametrize(
+    ("printed", "code"),
+    [
+        ("Python was not found; run without arguments to install from the Microsoft Store.", 9009),
+        ('Der Befehl "python3" ist entweder falsch geschrieben oder\nkonnte nicht gefunden werden.', 1),
+    ],
+)
+def test_a_windows_machine_without_that_python(printed: str, code: int) -> None:
+    error = explain_ssh(MACHINE, printed, code, started=False)
+    assert error.title == PYTHON_MISSING and error.cause.startswith("box cannot start python3: ")
+    assert explain_ssh(MACHINE, printed, code).title != PYTHON_MISSING, "it had answered: something else is wrong"
+    assert explain_ssh(MACHINE, "client_loop: send disconnect", 255, started=False).title != PYTHON_MISSING

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from core.ledger.ledger import Ledger
-from core.protocol.messages import Position, SkippedBatch
+from core.protocol.messages import Grant, Position, SkippedBatch
 from workers.training.batches import ChunkPlan, GroupBatches, GroupProgress, StepBatch, sample_ranges
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
@@ -168,3 +169,17 @@ def test_an_epoch_has_its_own_order() -> None:
     assert sorted(first) == sorted(second) == list(range(64))
     assert not np.array_equal(first, second)
     assert np.array_equal(first, plan.order(0, 0, 0, 0, 64))
+
+
+def test_a_short_wait_for_a_chunk_counts_where_the_clock_ticks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python's monotonic clock stands still for 16 ms on Windows (up to 3.12)."""
+    monkeypatch.setattr(time, "monotonic", lambda: 7.0)
+    plan = ChunkPlan(8, 8, 8, 0)
+    ledger = ledger_of(plan, 1, 1, 1)
+
+    def claim(sequence: int) -> Grant:
+        time.sleep(0.002)
+        return ledger.claim(0, sequence)
+
+    batch = GroupBatches(plan, claim, 4, 4, 0, 1).next(1)
+    assert batch is not None and batch.wait_s >= 0.002
