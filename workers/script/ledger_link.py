@@ -8,6 +8,7 @@ start.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import glob
 import hashlib
@@ -92,7 +93,8 @@ def finish_record(record: Record) -> None:
             if left.is_dir():
                 shutil.rmtree(left, ignore_errors=True)
             else:
-                left.unlink(missing_ok=True)
+                with contextlib.suppress(OSError):  # a scanner holds it: the next start removes it
+                    left.unlink(missing_ok=True)
 
 
 @dataclass(slots=True)
