@@ -201,7 +201,7 @@ class LaunchedRun:
             return self.begin(devices)
         store = RunStore.open(earlier)
         wait_for_end(store, _END_LIMIT_S)
-        changes = {"devices": ",".join(device_texts(devices))}
+        changes = {"devices": ",".join(device_texts(devices)), "nodes": store.config().nodes or ""}
         available = with_others(devices)
         plan = plan_resume(str(earlier), earlier.parent, changes, available=available, accept_code=True)
         for line in plan.lines():

@@ -6,7 +6,6 @@ each starts torchrun's elastic agent, whose workers are this command again (`cor
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import os
@@ -24,7 +23,6 @@ from pathlib import Path
 from typing import Final
 
 from core.cli.interrupts import Interrupts, counted_interrupts
-from core.cli.node_flags import WAIT_S
 from core.cli.node_worker import LEAVE
 from core.cli.terminal import Terminal
 from core.errors import PreflightError, RankdeckError
@@ -32,9 +30,10 @@ from core.launch.command_line import command_text
 from core.launch.nodes.agent import agent_command, compared, line_elsewhere, without_own_flags
 from core.launch.nodes.channel import Channel, ChannelError
 from core.launch.nodes.desk import CheckIn, Desk, NodeFacts
-from core.launch.nodes.job import NodeJob, asked_job
+from core.launch.nodes.job import NodeJob
 from core.launch.nodes.key import key_file, make_key, read_key
 from core.launch.nodes.nic import address_of, addresses, resolve_host
+from core.launch.nodes.request import NodesRequest
 from core.machine.devices.device import Device
 from core.machine.devices.visible import VARIABLE
 from core.machine.platform import this_platform
@@ -56,11 +55,12 @@ class Started:
     """A command on one of several machines.
 
     Attributes:
+        request: What was asked for.
         runs_dir: The shared folder.
         devices: This machine's, one rank each.
     """
 
-    arguments: argparse.Namespace
+    request: NodesRequest
     terminal: Terminal
     runs_dir: Path
     devices: tuple[Device, ...]
@@ -72,12 +72,13 @@ def run_nodes(started: Started) -> int:
     Raises:
         RankdeckError: This machine cannot take part.
     """
-    arguments = started.arguments
-    job = asked_job(arguments.nodes, arguments.rdzv_endpoint, arguments.master_addr, arguments.master_port)
-    nic, address = address_of(arguments.nic, addresses())
-    is_host = resolve_host(job.host) == address
-    job = job.replace(nic=nic, address=address, is_host=is_host, name=socket.gethostname())
-    job = job.replace(session=secrets.token_hex(8))
+    request = started.request
+    host = resolve_host(request.host.strip("[]"))
+    nic, address = address_of(request.nic, addresses(), host)
+    is_host = host == address
+    job = request.job(
+        nic=nic, address=address, is_host=is_host, name=socket.gethostname(), session=secrets.token_hex(8)
+    )
     node = Node(started, job)
     with counted_interrupts() as interrupts:
         return node.host(interrupts) if is_host else node.join(interrupts)
@@ -91,8 +92,7 @@ class Node:
         self._runs_dir = started.runs_dir
         self._devices = started.devices
         self._job = job
-        wait_s = started.arguments.nodes_wait_s
-        self._wait_s = WAIT_S if wait_s is None else wait_s
+        self._wait_s = started.request.wait_s
         self._argv = sys.argv[1:]
 
     def host(self, interrupts: Interrupts) -> int:

@@ -59,9 +59,7 @@ def compared(arguments: Sequence[str]) -> list[str]:
 
 def line_elsewhere(arguments: Sequence[str], job: NodeJob) -> list[str]:
     """The command for another machine, whose interface and devices may have other names."""
-    nodes = str(job.max_nodes) if job.min_nodes == job.max_nodes else f"{job.min_nodes}:{job.max_nodes}"
-    shared = compared(arguments)
-    return ["rankdeck", *shared, "--nodes", nodes, "--nic", job.nic, "--rdzv-endpoint", job.endpoint]
+    return ["rankdeck", *compared(arguments), "--nodes", job.nodes, "--nic", job.nic, "--rdzv-endpoint", job.endpoint]
 
 
 def _without(arguments: Sequence[str], flags: Sequence[str]) -> list[str]:
