@@ -14,6 +14,7 @@ from core.errors import ConfigError, DatasetError, RankdeckError, sentences
 
 if TYPE_CHECKING:
     from app.controllers.draft_checks import Drafting
+    from app.controllers.nodes_control import NodesControl
     from app.controllers.run_display import RunDisplay
     from app.controllers.run_operations import Launching
     from app.controllers.shown_run import Showing
@@ -47,6 +48,7 @@ class RunControl(QObject):
         runs: RunList,
         showing: Showing,
         display: RunDisplay,
+        nodes: NodesControl,
         settings: Settings,
         parent: QObject | None = None,
     ) -> None:
@@ -59,6 +61,7 @@ class RunControl(QObject):
         self._runs = runs
         self._showing = showing
         self._display = display
+        self._nodes = nodes
         self._settings = settings
         self.dialog: ResumeDialog | None = None
         self._is_sending = False
@@ -138,7 +141,9 @@ class RunControl(QObject):
         if checked is not None and checked.run is not None:
             self._window.new_run.notice.clear()
             name, group = self._window.new_run.draft().name, self._window.new_run.machines.chosen()
-            if group is None:
+            if checked.nodes is not None:
+                self._nodes.start(checked.run, checked.nodes, name)
+            elif group is None:
                 self._launching.start(checked.run, name)
             else:
                 self._launching.start_there(group.machine, checked.run, name)
@@ -293,7 +298,13 @@ class RunControl(QObject):
     def _on_plan_agreed(self, plan: ResumePlan) -> None:
         if self.dialog is not None:
             self.dialog.show_busy()
-        self._launching.resume(plan)
+        request = self._nodes.request_for(plan)
+        if request is None:
+            self._launching.resume(plan)
+        elif self.dialog is not None:
+            _, changes = self.dialog.asked()
+            self.dialog.accept()
+            self._nodes.resume(plan, request, changes)
 
     def _on_dialog_finished(self, _result: int) -> None:
         self.dialog = None

@@ -7,10 +7,12 @@ each starts torchrun's elastic agent, whose workers are this command again (`cor
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import hashlib
 import os
 import platform
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
@@ -34,7 +36,9 @@ from core.launch.nodes.job import NodeJob
 from core.launch.nodes.key import key_file, make_key, read_key
 from core.launch.nodes.nic import address_of, addresses, resolve_host
 from core.launch.nodes.request import NodesRequest
+from core.launch.nodes.status import ERROR_EVENT, Phase
 from core.machine.devices.device import Device
+from core.machine.devices.names import device_label
 from core.machine.devices.visible import VARIABLE
 from core.machine.platform import this_platform
 from core.paths import PACKAGE_FOLDER, RUNS_VARIABLE
@@ -58,12 +62,14 @@ class Started:
         request: What was asked for.
         runs_dir: The shared folder.
         devices: This machine's, one rank each.
+        as_json: `NodesStatus` and what goes wrong are printed as JSON.
     """
 
     request: NodesRequest
     terminal: Terminal
     runs_dir: Path
     devices: tuple[Device, ...]
+    as_json: bool = False
 
 
 def run_nodes(started: Started) -> int:
@@ -72,6 +78,15 @@ def run_nodes(started: Started) -> int:
     Raises:
         RankdeckError: This machine cannot take part.
     """
+    try:
+        return _take_part(started)
+    except RankdeckError as error:
+        if started.as_json:
+            started.terminal.json({"event": ERROR_EVENT, **error.as_dict()})
+        raise
+
+
+def _take_part(started: Started) -> int:
     request = started.request
     host = resolve_host(request.host.strip("[]"))
     nic, address = address_of(request.nic, addresses(), host)
@@ -94,17 +109,27 @@ class Node:
         self._job = job
         self._wait_s = started.request.wait_s
         self._argv = sys.argv[1:]
+        self._as_json = started.as_json
 
     def host(self, interrupts: Interrupts) -> int:
         """As the machine with the run's host."""
         key = make_key()
-        desk = Desk(self._facts(), self._runs_dir, self._job.min_nodes, self._job.max_nodes, self._terminal.say)
+        line = line_elsewhere(self._argv, self._job)
+
+        def show(phase: Phase = "waiting") -> None:
+            if self._as_json:
+                status = dataclasses.replace(desk.status(), folder=str(Path.cwd()), line=tuple(line))
+                self._terminal.json(dataclasses.replace(status, key_file=str(key_file()), phase=phase).to_event())
+
+        desk = Desk(self._facts(), self._runs_dir, self._job.min_nodes, self._job.max_nodes, self._terminal.say, show)
         try:
             desk.open(self._job.address, self._job.desk_port, key)
-            self._terminal.say(f"On each other machine: {command_text(line_elsewhere(self._argv, self._job))}")
+            self._terminal.say(f"On each other machine: cd {shlex.quote(str(Path.cwd()))} && {command_text(line)}")
             self._terminal.say(f"The key that they need is in {key_file()}.")
+            show()
             if not self._wait(interrupts, lambda: (desk.is_complete, desk.missing())):
                 return _INTERRUPTED
+            show("starting")
             for _ in range(_AGENT_STARTS):
                 code = self._agent(desk.job, interrupts)
                 if code is not None:
@@ -164,7 +189,8 @@ class Node:
             if now > deadline:
                 raise PreflightError(
                     f"The run did not start within {self._wait_s:.0f} s: {missing}",
-                    "Start the command on the missing machines, or ask for fewer: --nodes MIN:MAX",
+                    "Start the command on the missing machines, or ask for fewer.",
+                    option="--nodes MIN:MAX",
                     title="A node is missing",
                 )
             if now > next_s:
@@ -224,6 +250,7 @@ class Node:
                 "flags": hashlib.sha256("\0".join(arguments).encode("utf-8", "surrogatepass")).hexdigest(),
                 "nodes": f"{self._job.min_nodes}:{self._job.max_nodes}",
             },
+            devices=tuple(device_label(device) for device in self._devices),
         )
 
 

@@ -75,7 +75,8 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         check_recipe_on_nodes(request.recipe)
         with DeviceMonitor() as monitor:
             config, _ = with_devices(request, monitor.devices(), monitor.cpu_slots(), this_platform())
-        return _on_nodes(nodes, terminal, request.run_dir.parent if request.run_dir else runs_dir, config.devices)
+        shared = request.run_dir.parent if request.run_dir else runs_dir
+        return _on_nodes(nodes, terminal, shared, config.devices, arguments.json)
     store, checked = _start(request, runs_dir, arguments, terminal)
     if arguments.detach:
         terminal.data(store.dir.name)
@@ -191,7 +192,7 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if request is not None:
         named = Path(arguments.path).absolute()
         shared = named.parent if named.is_dir() else runs_dir
-        return _on_nodes(request, terminal, shared, device_texts(changes.get("devices", "auto")))
+        return _on_nodes(request, terminal, shared, device_texts(changes.get("devices", "auto")), arguments.json)
     plan = _plan(fetched(arguments, runs_dir, changes, terminal), runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0
@@ -237,13 +238,13 @@ def _nodes_of_worker() -> str | None:
     return None if job is None else job.nodes
 
 
-def _on_nodes(request: NodesRequest, terminal: Terminal, shared: Path, asked: Sequence[str]) -> int:
+def _on_nodes(request: NodesRequest, terminal: Terminal, shared: Path, asked: Sequence[str], as_json: bool) -> int:
     platform = this_platform()
     with DeviceMonitor() as monitor:
         usable, notes = usable_devices(monitor.devices(), platform)
     for note in notes:
         terminal.warn(note)
-    return run_nodes(Started(request, terminal, shared, tuple(resolve_devices(asked, usable))))
+    return run_nodes(Started(request, terminal, shared, tuple(resolve_devices(asked, usable)), as_json))
 
 
 def _plan(

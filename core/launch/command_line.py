@@ -250,6 +250,22 @@ def to_command_line(config: RunConfig, recipe: Recipe | None = None) -> list[str
     return arguments + _option_arguments(config, recipe, base(names).options)
 
 
+def change_flags(changes: Mapping[str, Any]) -> list[str]:
+    """The flags of `rankdeck resume` for changes, as `core.resume.planner.plan_resume` takes them; not for `nodes`."""
+    arguments: list[str] = []
+    for name, value in changes.items():
+        if name == "devices":
+            arguments += ["--devices", value if isinstance(value, str) else ",".join(value)]
+        elif name == "accept_code":
+            arguments += ["--trust-recipe"] if value else []
+        elif name in FIELD_BY_NAME and name != "nodes":
+            spec = FIELD_BY_NAME[name]
+            arguments += _flag_arguments(spec, spec.parse(str(value)))
+        elif name != "nodes":
+            arguments += [_flag(name), str(value)]
+    return arguments
+
+
 def command_text(arguments: Sequence[str], windows: bool = sys.platform == "win32") -> str:
     """`arguments` quoted so that they can be pasted: into sh, or into both PowerShell and cmd."""
     if not windows:

@@ -50,7 +50,7 @@ def test_two_machines_train_one_run_and_listen_on_the_named_interface_alone(
     assert run.steps(0)[-1] == run.steps(1)[-1] == run.steps(2)[-1] == 60
     environment = json.loads(run.store.environment.read_text(encoding="utf-8"))
     assert environment["distributed"]["num_nodes"] == 2
-    assert "On each other machine: rankdeck train" in jobs[0].output
+    assert "&& rankdeck train" in jobs[0].output
     assert "2 of 2 nodes are here" in jobs[0].output
     assert main(["show", str(run.run_dir), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "finished"
