@@ -35,10 +35,10 @@ class NodesControl(QObject):
 
     Attributes:
         page: Once a run has waited.
-        status: What the process that waits has told last; None where none does.
+        status: The machines of the run that waits; None where none does.
     """
 
-    _told = Signal(object)
+    _event_read = Signal(object)
     _ended = Signal(object)
 
     def __init__(
@@ -62,7 +62,7 @@ class NodesControl(QObject):
         self._is_cancelled = False
         self.page: NodesPage | None = None
         self.status: NodesStatus | None = None
-        self._told.connect(self._on_told, Qt.ConnectionType.QueuedConnection)
+        self._event_read.connect(self._on_event_read, Qt.ConnectionType.QueuedConnection)
         self._ended.connect(self._on_ended, Qt.ConnectionType.QueuedConnection)
 
     def connect_sheet(self, sheet: NewRunSheet) -> None:
@@ -150,10 +150,10 @@ class NodesControl(QObject):
 
     def _read(self, process: NodesProcess) -> None:
         for event in process.events():
-            self._told.emit(event)
+            self._event_read.emit(event)
         self._ended.emit(process)
 
-    def _on_told(self, event: dict[str, Any]) -> None:
+    def _on_event_read(self, event: dict[str, Any]) -> None:
         from core.launch.nodes.process import error_of
         from core.launch.nodes.status import NodesStatus
 

@@ -281,6 +281,7 @@ class RunControl(QObject):
             self._settings.text(STATE_FILES) or str(self._launching.runs_dir),
             self._runs.model.names(),
             self._window,
+            nodes=sheet.nodes.nodes(),
         )
         dialog.folder_chosen.connect(lambda folder: self._settings.set_text(STATE_FILES, folder))
         dialog.plan_requested.connect(self._on_plan_requested)
@@ -296,15 +297,21 @@ class RunControl(QObject):
         self._launching.plan(text, changes, self._table.devices)
 
     def _on_plan_agreed(self, plan: ResumePlan) -> None:
-        if self.dialog is not None:
-            self.dialog.show_busy()
-        request = self._nodes.request_for(plan)
-        if request is None:
-            self._launching.resume(plan)
-        elif self.dialog is not None:
-            _, changes = self.dialog.asked()
-            self.dialog.accept()
+        dialog = self.dialog
+        try:
+            request = self._nodes.request_for(plan)
+        except ConfigError as error:
+            if dialog is not None:
+                dialog.show_error(error)
+            return
+        if request is not None and dialog is not None:
+            _, changes = dialog.asked()
+            dialog.accept()
             self._nodes.resume(plan, request, changes)
+            return
+        if dialog is not None:
+            dialog.show_busy()
+        self._launching.resume(plan)
 
     def _on_dialog_finished(self, _result: int) -> None:
         self.dialog = None

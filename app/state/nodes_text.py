@@ -50,27 +50,26 @@ _STATES = {
 
 def node_row(node: NodeStatus) -> NodeRow:
     """A machine's row."""
-    word, tone = _STATES[node.standing]
+    word, tone = _STATES[node.state]
     title = " · ".join(part for part in (node.name, node.address) if part)
     about = ", ".join(node.devices)
-    if node.standing == "refused" and node.error:
+    if node.state == "refused" and node.error:
         step = node.error.get("window_step") or node.error.get("next_step")
         about = sentences(node.error.get("cause"), step)
-    elif node.standing == "left":
+    elif node.state == "left":
         about = "It waited here and has ended. Start its command again."
     return NodeRow(title, word, tone, about)
 
 
 def waiting_title(status: NodesStatus) -> str:
-    """How many are there: "1 of 2 machines"."""
-    wanted = str(status.most) if status.least == status.most else f"{status.least} to {status.most}"
-    return f"{status.here} of {wanted} {'machine' if status.most == 1 else 'machines'}"
+    """How many are there, of those that can take part: "1 of 2 machines"."""
+    return f"{status.here} of {status.most} machines"
 
 
 def waiting_text(status: NodesStatus) -> str:
     """What is waited for."""
     if status.phase != "waiting":
-        return "All are here. Starting the ranks on each machine…"
+        return "All are here. Starting their devices…"
     missing = status.least - status.here
     if missing > 0:
         return f"Waiting for {count(missing)} more {'machine' if missing == 1 else 'machines'}."

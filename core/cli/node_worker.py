@@ -119,7 +119,7 @@ class NodeRun(LaunchedRun):
         return [cpu_slots(rank + 1)[rank] if one.kind == "cpu" else one for rank, one in enumerate(devices)]
 
     def watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
-        """As `LaunchedRun.watch`; whoever waits for the run learns which it is."""
+        """As `LaunchedRun.watch`; the command that waits for the run learns its folder."""
         if self.as_json:
             status = NodesStatus(self.job.min_nodes, self.job.max_nodes, phase="training", run_dir=str(store.dir))
             self.terminal.json(status.to_event())

@@ -38,18 +38,18 @@ def start_node(machine: Machine, line: Sequence[str], folder: str) -> None:
                 "Choose a Linux machine.",
                 title="This machine cannot be a node",
             )
-        last, told, code = "", None, 0
+        last, failure, code = "", None, 0
         for frame in session.stream({"op": "program", "argv": ["sh", "-c", script(line, folder)]}, _SILENT_S):
             if "code" in frame:
                 code = int(frame["code"])
                 break
             text = str(frame.get("line", "")).strip()
-            told = _error(text) or told
+            failure = _error(text) or failure
             last = text or last
     if code in (0, _LEFT):
         return
-    if told is not None:
-        raise MachineError(f"{machine.name}: {told.cause}", told.window_step, title=told.title, code=code)
+    if failure is not None:
+        raise MachineError(f"{machine.name}: {failure.cause}", failure.window_step, title=failure.title, code=code)
     raise MachineError(
         f"The command ended on {machine.name} with exit code {code}: {last or 'it printed nothing'}",
         f"Check that Rankdeck is at {PACKAGE_FOLDER} there too, and that {folder} is a folder that both share.",

@@ -17,7 +17,7 @@ from core.launch.nodes.job import DEFAULT_PORT, PORTS
 
 MOST_MACHINES: Final = 1024
 ALONE: Final = "1: this one alone"
-_INDENT: Final = 10
+_INDENT: Final = 16
 _LABELS_PX: Final = 116
 
 
@@ -75,8 +75,8 @@ class NodesGroup(QWidget):
             grid.addWidget(label, row, 0)
             grid.addWidget(field, row, 1)
         self._body = QWidget()
-        lay_column(self._body, self._fields, self.about, self.why_not, spacing=8, margins=(_INDENT, 0, 16, 0))
-        head = lay_row(None, self.toggle, None, self.summary, self.waiting, spacing=8, margins=(_INDENT - 6, 0, 16, 0))
+        lay_column(self._body, self._fields, self.about, self.why_not, spacing=8, margins=(_INDENT, 0, 0, 0))
+        head = lay_row(None, self.toggle, None, self.summary, self.waiting, spacing=8, margins=(_INDENT - 6, 0, 0, 0))
         lay_column(self, head, self._body, spacing=8)
         self._body.hide()
         self.machines.valueChanged.connect(self._on_machines_changed)

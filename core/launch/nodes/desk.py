@@ -171,7 +171,7 @@ class Desk:
             node = self._joined.pop(visitor)
             started = self._started
             if not started:
-                self._away[node.address] = dataclasses.replace(node, standing="left")
+                self._away[node.address] = dataclasses.replace(node, state="left")
         if not started:
             self.report(f"{node.name} has left. {self.missing()}")
             self._changed()

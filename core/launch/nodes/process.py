@@ -29,7 +29,7 @@ _POLL_S: Final = 0.2
 _BLOCK: Final = 1 << 16
 _KEPT_BYTES: Final = 1 << 20
 _END_LIMIT_S: Final = 10.0
-_WORDS: Final = tuple(f'"event": "{name}"'.encode() for name in (EVENT, ERROR_EVENT))
+_MARKS: Final = tuple(f'"event": "{name}"'.encode() for name in (EVENT, ERROR_EVENT))
 
 
 class NodesProcess:
@@ -125,7 +125,7 @@ class NodesProcess:
 
 
 def _event(line: bytes) -> dict[str, Any] | None:
-    if not any(word in line[:64] for word in _WORDS):  # most lines are metrics
+    if not any(mark in line[:64] for mark in _MARKS):  # most lines are metrics
         return None
     try:
         value = parse_json(line.decode("utf-8", "replace"))

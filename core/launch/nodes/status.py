@@ -14,7 +14,7 @@ from core.records import RecordError, Text, read_record
 
 EVENT: Final = "nodes"
 ERROR_EVENT: Final = "error"
-Standing = Literal["host", "joined", "refused", "left"]
+NodeState = Literal["host", "joined", "refused", "left"]
 Phase = Literal["waiting", "starting", "training"]
 
 
@@ -25,21 +25,21 @@ class NodeStatus:
     Attributes:
         name: What it calls itself; empty where it has not told.
         address: From which it has checked in.
-        standing: ``host``: this machine, with the run's host. ``left``: it waited, and is gone.
+        state: ``host``: this machine, with the run's host. ``left``: it waited, and is gone.
         devices: What it trains on.
         error: Title, cause and next step of why it cannot take part.
     """
 
     name: Text
     address: Text
-    standing: Standing
+    state: NodeState
     devices: tuple[Text, ...] = ()
     error: dict[Text, Text] | None = None
 
     @property
     def is_here(self) -> bool:
         """It takes part."""
-        return self.standing in ("host", "joined")
+        return self.state in ("host", "joined")
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class NodesStatus:
     @property
     def text(self) -> str:
         """How many are there, and why some are not, in sentences."""
-        refused = [node for node in self.nodes if node.standing == "refused" and node.error]
+        refused = [node for node in self.nodes if node.state == "refused" and node.error]
         why = " ".join(f"{node.address} was refused: {(node.error or {}).get('cause', '')}" for node in refused)
         return f"{self.here} of {self.wanted} nodes are here. {why}".rstrip()
 

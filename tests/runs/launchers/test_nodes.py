@@ -97,10 +97,13 @@ def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run
     _wait_for_attempt(run, 3)
     assert time.monotonic() - began < RECOVERY_S, nodes.jobs[0].output
     assert run.store.state().world_size == 1
+    [alert] = run.events("alert")
+    assert alert["kind"] == "node_lost" and "does not answer any more" in alert["cause"]
 
     nodes.start(1, train(run), nodes="1:2")
     _wait_for_attempt(run, 4)
     assert run.store.state().world_size == 2
+    assert len(run.store.state().nodes) == 2 and run.events("node_returned")[0]["title"] == "A machine has joined"
     _check_continues(run)
     assert nodes.run(0, "stop", str(run.run_dir)) == 0
     assert [nodes.jobs[0].end(), nodes.jobs[2].end()] == [0, 0], nodes.jobs[0].output

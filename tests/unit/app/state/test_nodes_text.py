@@ -37,7 +37,7 @@ def test_one_that_has_left_is_still_named() -> None:
     ("least", "nodes", "title", "text"),
     [
         (2, (HERE,), "1 of 2 machines", "Waiting for 1 more machine."),
-        (1, (HERE,), "1 of 1 to 2 machines", "Enough are here."),
+        (1, (HERE,), "1 of 2 machines", "Enough are here."),
         (2, (HERE, JOINED), "2 of 2 machines", "Enough are here."),
     ],
 )

@@ -50,7 +50,7 @@ def test_one_that_agrees_is_counted_in_with_its_devices_and_out_again(
     node = dataclasses.replace(HOST, name="node2", devices=("GPU 0",))
     visit = CheckIn(Channel("127.0.0.1", port, KEY), node)
     own, joined = desk.status().nodes
-    assert (own.standing, own.devices, joined.standing) == ("host", ("CPU 0",), "joined")
+    assert (own.state, own.devices, joined.state) == ("host", ("CPU 0",), "joined")
     assert (joined.name, joined.devices) == ("node2", ("GPU 0",))
     assert changes == ["2 of 2 nodes are here."]
     visit.close()
@@ -79,10 +79,10 @@ def test_a_refused_one_stays_in_sight_with_the_reason(desk: Desk, port: int, cha
         with pytest.raises(RankdeckError, match="PyTorch differs"):
             CheckIn(Channel("127.0.0.1", port, KEY), node)
     refused = desk.status().nodes[1]
-    assert refused.standing == "refused" and refused.error is not None
+    assert refused.state == "refused" and refused.error is not None
     assert "PyTorch differs" in refused.error["cause"] and len(changes) == 1, "told once"
     CheckIn(Channel("127.0.0.1", port, KEY), dataclasses.replace(HOST, name="node2")).close()
-    assert not any(node.standing == "refused" for node in desk.status().nodes), "it has come after all"
+    assert not any(node.state == "refused" for node in desk.status().nodes), "it has come after all"
 
 
 def test_another_key_is_refused_with_the_file_to_copy(desk: Desk, port: int) -> None:
