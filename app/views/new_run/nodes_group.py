@@ -42,7 +42,7 @@ class NodesGroup(QWidget):
         self.toggle = QToolButton()
         self.toggle.setCheckable(True)
         self.toggle.setAutoRaise(True)
-        self.toggle.setText("&Several machines")
+        self.toggle.setText("Severa&l machines")
         self.toggle.setIcon(icon("chevron-right"))
         self.toggle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
         self.toggle.setToolTip("Train on this computer and others at the same time")
