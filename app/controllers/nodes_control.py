@@ -30,6 +30,15 @@ _CLOSE_WAIT_S: Final = 5.0
 _LOG: Final = "nodes.log"
 
 
+class _Command:
+    """This computer's part in a run, and the thread that reads what it tells."""
+
+    def __init__(self, process: NodesProcess) -> None:
+        self.process = process
+        self.error: RankdeckError | None = None
+        self.reader: threading.Thread | None = None
+
+
 class NodesControl(QObject):
     """One run at a time waits; what is imported for it is imported when it is wanted.
 
@@ -38,7 +47,7 @@ class NodesControl(QObject):
         status: The machines of the run that waits; None where none does.
     """
 
-    _event_read = Signal(object)
+    _event_read = Signal(object, object)
     _ended = Signal(object)
 
     def __init__(
@@ -54,12 +63,11 @@ class NodesControl(QObject):
         self._window, self._launching, self._showing = window, launching, showing
         self._runner, self._runs_dir = runner, runs_dir
         self._sheet: NewRunSheet | None = None
-        self._process: NodesProcess | None = None
-        self._reader: threading.Thread | None = None
+        self._waiting: _Command | None = None
+        self._going: list[_Command] = []
         self._over_ssh: list[OperationRunner] = []
         self._name = ""
-        self._error: RankdeckError | None = None
-        self._is_cancelled = False
+        self._is_cancelled = self._is_closed = False
         self.page: NodesPage | None = None
         self.status: NodesStatus | None = None
         self._event_read.connect(self._on_event_read, Qt.ConnectionType.QueuedConnection)
@@ -74,13 +82,17 @@ class NodesControl(QObject):
 
     def close(self) -> None:
         """Ends what waits; a run that has begun continues."""
-        process, reader = self._process, self._reader
-        if process is not None and reader is not None:
-            if self._launching.busy == WAITING:
-                process.interrupt()
-                reader.join(_CLOSE_WAIT_S)
-            process.let_go()
-            reader.join(_CLOSE_WAIT_S)
+        self._is_closed = True
+        if self._waiting is not None:
+            self._waiting.process.interrupt()
+            self._going.insert(0, self._waiting)
+        for command in self._going:
+            if command.reader is None:
+                continue
+            if command is self._waiting:
+                command.reader.join(_CLOSE_WAIT_S)
+            command.process.let_go()
+            command.reader.join(_CLOSE_WAIT_S)
         for runner in self._over_ssh:
             runner.close()
 
@@ -123,9 +135,9 @@ class NodesControl(QObject):
         self._begin(arguments, "")
 
     def _begin(self, arguments: Callable[[], Sequence[str]], name: str) -> None:
-        if self._launching.busy or self._process is not None:
+        if self._launching.busy:
             return
-        self._name, self._error, self._is_cancelled, self.status = name, None, False, None
+        self._name, self._is_cancelled, self.status = name, False, None
         self._launching.hold(WAITING)
         self._made_page().begin()
         self._list_machines()
@@ -137,44 +149,49 @@ class NodesControl(QObject):
             from core.launch.nodes.process import NodesProcess
             from core.paths import data_folder
 
-            return NodesProcess(arguments(), folder, data_folder() / "logs" / _LOG)
+            process = NodesProcess(arguments(), folder, data_folder() / "logs" / _LOG)
+            if self._is_closed:
+                process.end()
+            return process
 
         self._runner.run(Operation(work, self._on_begun, self._fail))
 
     def _on_begun(self, process: NodesProcess) -> None:
-        self._process = process
+        self._waiting = command = _Command(process)
         if self._is_cancelled:
             process.interrupt()
-        self._reader = threading.Thread(target=self._read, args=(process,), daemon=True)
-        self._reader.start()
+        command.reader = threading.Thread(target=self._read, args=(command,), daemon=True)
+        command.reader.start()
 
-    def _read(self, process: NodesProcess) -> None:
-        for event in process.events():
-            self._event_read.emit(event)
-        self._ended.emit(process)
+    def _read(self, command: _Command) -> None:
+        for event in command.process.events():
+            self._event_read.emit(command, event)
+        self._ended.emit(command)
 
-    def _on_event_read(self, event: dict[str, Any]) -> None:
+    def _on_event_read(self, command: _Command, event: dict[str, Any]) -> None:
         from core.launch.nodes.process import error_of
         from core.launch.nodes.status import NodesStatus
 
         error = error_of(event)
         if error is not None:
-            self._error = error
-            if self._launching.busy == WAITING:
+            command.error = error
+            if command is self._waiting:
                 self._made_page().show_error(error)
         status = NodesStatus.from_event(event)
         if status is None:
             return
         if status.phase == "training":
-            self._on_training(Path(status.run_dir))
-        elif self._launching.busy == WAITING:
+            self._on_training(command, Path(status.run_dir))
+        elif command is self._waiting:
             self.status = status
             self._made_page().show_status(status)
 
-    def _on_training(self, run_dir: Path) -> None:
-        self._error = None
-        if self._launching.busy != WAITING:
+    def _on_training(self, command: _Command, run_dir: Path) -> None:
+        command.error = None
+        if command is not self._waiting:
             return  # it has gone on, with other machines
+        self._waiting = None
+        self._going.append(command)
         self._release()
         name = self._name
 
@@ -190,16 +207,18 @@ class NodesControl(QObject):
 
         self._runner.run(Operation(work, done, self._window.notice.show_error))
 
-    def _on_ended(self, process: NodesProcess) -> None:
-        self._process = self._reader = None
-        is_waiting = self._launching.busy == WAITING
-        if is_waiting and self._is_cancelled:
+    def _on_ended(self, command: _Command) -> None:
+        if command is not self._waiting:
+            self._going.remove(command)
+            if command.error is not None and command.process.code:
+                self._window.notice.show_error(command.error)
+            return
+        self._waiting = None
+        if self._is_cancelled:
             self._release()
             self._leave_page()
-        elif is_waiting:
-            self._fail(self._error or process.failure())
-        elif self._error is not None and process.code:
-            self._window.notice.show_error(self._error)
+        else:
+            self._fail(command.error or command.process.failure())
 
     def _fail(self, error: RankdeckError) -> None:
         self._release()
@@ -240,8 +259,8 @@ class NodesControl(QObject):
     def _on_cancel_requested(self) -> None:
         self._is_cancelled = True
         self._made_page().show_cancelling()
-        if self._process is not None:
-            self._process.interrupt()
+        if self._waiting is not None:
+            self._waiting.process.interrupt()
 
     def _look_at_interfaces(self) -> None:
         def work() -> dict[str, str]:

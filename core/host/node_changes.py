@@ -22,7 +22,8 @@ def node_changes(before: Sequence[str], now: Sequence[str]) -> tuple[tuple[str, 
     if not before or not now:
         return ()
     lost, new = list((Counter(before) - Counter(now)).elements()), list((Counter(now) - Counter(before)).elements())
-    left = f"The run continues on {listed(list(now))}"
+    machines = f"{len(now)} machine{'' if len(now) == 1 else 's'} ({', '.join(dict.fromkeys(now))})"
+    left = f"The run continues on {machines}"
     changes: list[tuple[str, Mapping[str, Any]]] = []
     if lost:
         alert = {

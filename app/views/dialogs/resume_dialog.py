@@ -76,6 +76,7 @@ ROWS: Final = (
     ("C&hunk size", "The value that the state file was written with, in samples"),
 )
 """Labels and tooltips of the fields."""
+OTHERS: Final = "Other machines take part. Devices and batch below are those of this computer alone."
 CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json to see what resuming will do."
 
 
@@ -316,7 +317,7 @@ class ResumeDialog(QDialog):
         self._offer_checkpoints(plan.checkpoints, plan.best)
         self._offer_machines(plan.nodes_then)
         self._show_unchanged(unchanged_steps(plan), unchanged_mode(plan), unchanged_devices(plan))
-        self._say("\n".join(plan.lines()))
+        self._say("\n".join([OTHERS] * (plan.config.nodes is not None) + plan.lines()))
         self._set_plan(plan)
         if not plan.code_accepted:
             self.trust.show()

@@ -14,8 +14,9 @@ from pytestqt.qtbot import QtBot
 from app.main import Rankdeck
 from app.views.nodes.nodes_page import NodesPage
 from core.launch.nodes.key import key_file
+from tests.helpers.launched import wait
 from tests.helpers.net_nodes import ADDRESSES, NO_NODES, NetNodes
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = [
     OFFSCREEN_NOISE,
@@ -106,7 +107,9 @@ def test_a_run_waits_for_another_machine_and_says_why_one_was_refused(
     assert 'nodes = "2"' in (rankdeck.showing.run_dir / "run.toml").read_text(encoding="utf-8")
 
 
-def test_cancelling_leaves_nothing(nodes: NetNodes, open_sheet: OpenWindow, runs_dir: Path, qtbot: QtBot) -> None:
+def test_cancelling_and_closing_leave_nothing(
+    nodes: NetNodes, open_sheet: OpenWindow, runs_dir: Path, qtbot: QtBot
+) -> None:
     rankdeck = open_sheet()
     page = ask_for_two(rankdeck, nodes, qtbot)
     page.close_requested.emit()
@@ -118,4 +121,9 @@ def test_cancelling_leaves_nothing(nodes: NetNodes, open_sheet: OpenWindow, runs
     page.cancel.click()
     qtbot.waitUntil(lambda: not rankdeck.launching.busy, timeout=SOON_MS)
     assert rankdeck.window.pages.currentWidget() is not page and group.waiting.isHidden()
+    rankdeck.window.actions_.start.trigger()
+    qtbot.waitUntil(lambda: rankdeck.nodes.status is not None, timeout=SOON_MS)
+    assert nodes.processes(0, "-m core train") != []
+    shut(rankdeck)
+    wait(lambda: nodes.processes(0, "-m core train") == [], "the end of the command")
     assert [path.name for path in runs_dir.iterdir() if path.is_dir() and (path / "run.toml").exists()] == []

@@ -11,7 +11,7 @@ def test_a_lost_machine_is_an_alert_with_what_to_do() -> None:
     [(event, alert)] = node_changes(("a", "b", "c"), ("a", "c"))
     assert (event, alert["kind"]) == ("alert", LOST)
     assert alert["title"] == "A machine was lost" and alert["cause"].startswith("b does not answer any more")
-    assert "continues on a and c" in alert["cause"] and "on b again" in alert["next_step"]
+    assert "continues on 2 machines (a, c)" in alert["cause"] and "on b again" in alert["next_step"]
 
 
 def test_machines_that_join_are_told_of() -> None:

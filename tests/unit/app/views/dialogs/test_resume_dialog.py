@@ -359,6 +359,7 @@ def test_other_machines_take_part_again_only_if_that_is_chosen(place: Path, runs
     assert alone.args[0].config.nodes is None
     pick(dialog.machines, 1)
     qtbot.waitUntil(dialog.go.isEnabled)
+    assert dialog.message.text().startswith("Other machines take part.")
     assert dialog.asked()[1]["nodes"] == "2" and dialog.asked()[1]["devices"] == "auto"
     with qtbot.waitSignal(dialog.resume_requested) as together:
         dialog.go.click()
