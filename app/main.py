@@ -24,6 +24,7 @@ from app.controllers.deferred_start import DeferredStart
 from app.controllers.environment_control import EnvironmentControl
 from app.controllers.machine_check import MachineCheck
 from app.controllers.machines_control import MachinesControl
+from app.controllers.nodes_control import NodesControl
 from app.controllers.notifications import Notifications
 from app.controllers.organising import Organising
 from app.controllers.palette import Palette
@@ -111,9 +112,10 @@ class Rankdeck(QObject):
             window, data, runs, table, self.ledger, showing, self.launching,
             self.recipes, self.runner, self,
         )  # fmt: skip
+        self.nodes = NodesControl(window, self.launching, showing, self.runner, self.runs_dir, self)
         self.control = RunControl(
             window, self.launching, lambda: self.drafting, lambda error: self.new_run.install_step(error), table,
-            runs, showing, self.display, self.settings, self,
+            runs, showing, self.display, self.nodes, self.settings, self,
         )  # fmt: skip
         self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)
         self.organising = Organising(window, runs, showing, self.display, self.runner, self)
@@ -216,6 +218,7 @@ class Rankdeck(QObject):
             self.control.show_actions()
             self.machines.show_devices(self.window.new_run.machines)
             self.machines.follow_runs()
+            self.nodes.connect_sheet(self.window.new_run)
             self._import_then(COMPARE, lambda: None)
 
         self._in_turns(self.window.prepare_new_run, lambda: self.new_run, look, show)
@@ -249,8 +252,8 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.machine_check, self.benching, self.machines, self.environment, self.updating,
-            self.deferred,
+            self.notifications, self.machine_check, self.benching, self.machines, self.nodes, self.environment,
+            self.updating, self.deferred,
             made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip

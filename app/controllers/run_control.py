@@ -14,6 +14,7 @@ from core.errors import ConfigError, DatasetError, RankdeckError, sentences
 
 if TYPE_CHECKING:
     from app.controllers.draft_checks import Drafting
+    from app.controllers.nodes_control import NodesControl
     from app.controllers.run_display import RunDisplay
     from app.controllers.run_operations import Launching
     from app.controllers.shown_run import Showing
@@ -47,6 +48,7 @@ class RunControl(QObject):
         runs: RunList,
         showing: Showing,
         display: RunDisplay,
+        nodes: NodesControl,
         settings: Settings,
         parent: QObject | None = None,
     ) -> None:
@@ -59,6 +61,7 @@ class RunControl(QObject):
         self._runs = runs
         self._showing = showing
         self._display = display
+        self._nodes = nodes
         self._settings = settings
         self.dialog: ResumeDialog | None = None
         self._is_sending = False
@@ -138,7 +141,9 @@ class RunControl(QObject):
         if checked is not None and checked.run is not None:
             self._window.new_run.notice.clear()
             name, group = self._window.new_run.draft().name, self._window.new_run.machines.chosen()
-            if group is None:
+            if checked.nodes is not None:
+                self._nodes.start(checked.run, checked.nodes, name)
+            elif group is None:
                 self._launching.start(checked.run, name)
             else:
                 self._launching.start_there(group.machine, checked.run, name)
@@ -276,6 +281,7 @@ class RunControl(QObject):
             self._settings.text(STATE_FILES) or str(self._launching.runs_dir),
             self._runs.model.names(),
             self._window,
+            nodes=sheet.nodes.nodes(),
         )
         dialog.folder_chosen.connect(lambda folder: self._settings.set_text(STATE_FILES, folder))
         dialog.plan_requested.connect(self._on_plan_requested)
@@ -291,8 +297,20 @@ class RunControl(QObject):
         self._launching.plan(text, changes, self._table.devices)
 
     def _on_plan_agreed(self, plan: ResumePlan) -> None:
-        if self.dialog is not None:
-            self.dialog.show_busy()
+        dialog = self.dialog
+        try:
+            request = self._nodes.request_for(plan)
+        except ConfigError as error:
+            if dialog is not None:
+                dialog.show_error(error)
+            return
+        if request is not None and dialog is not None:
+            _, changes = dialog.asked()
+            dialog.accept()
+            self._nodes.resume(plan, request, changes)
+            return
+        if dialog is not None:
+            dialog.show_busy()
         self._launching.resume(plan)
 
     def _on_dialog_finished(self, _result: int) -> None:

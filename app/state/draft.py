@@ -34,6 +34,7 @@ from core.data.hub import DownloadNeededError
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.launch.command_line import command_text, to_command_line
 from core.launch.mode import check_cuda, recipe_platform
+from core.launch.nodes.request import NodesRequest
 from core.launch.preflight import check_engine, check_torch
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import Device, device_texts
@@ -69,6 +70,8 @@ class Draft:
         mode_fields: Texts of `MODE_FIELDS` by field name; one that is not in it has its default.
         fields: The form's texts by field name; one that is empty or not in it has its default.
         name: What the run will be called; empty: its own name.
+        nodes: With how many machines it trains, as `RunConfig.nodes` has it; empty: this computer alone.
+        nic, endpoint: This computer's network interface, and its address there with the port.
     """
 
     recipe: str = "minigpt"
@@ -78,6 +81,9 @@ class Draft:
     mode_fields: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
+    nodes: str = ""
+    nic: str = ""
+    endpoint: str = ""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Draft:
@@ -108,6 +114,7 @@ class CheckedDraft:
             already; None where that is not enough.
         reasons: Why fields have no effect beside what others hold, by field.
         waiting: What has to be known first, as a sentence; empty while nothing is waited for.
+        nodes: The machines that it asks for; None: this computer alone.
     """
 
     run: ResolvedRun | None
@@ -117,6 +124,7 @@ class CheckedDraft:
     probe: ResolvedRun | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     waiting: str = ""
+    nodes: NodesRequest | None = None
 
     @property
     def config(self) -> RunConfig | None:
@@ -170,6 +178,7 @@ def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
         mode=Mode.AUTO if config.mode == Mode.SINGLE else config.mode,
         mode_fields={name: text_of(FIELD_BY_NAME[name], values[name]) for name in MODE_FIELDS},
         fields=texts,
+        nodes=config.nodes or "",
     )
 
 
@@ -201,13 +210,15 @@ def check_draft(
             check_torch(platform)
         except PreflightError as error:
             problems["recipe"] = error
+    nodes = _parsed_nodes(draft, recipe, problems)
     attempt = _Attempt(draft, recipe, ranks, platform, values, mode_values)
     probe = attempt.resolve(problems)
     placeholders, waiting = _placeholders(probe, recipe), LOOKING if looking else ""
     if problems or waiting or probe is None:
         return CheckedDraft(None, problems, placeholders, "", probe, reasons, waiting)
-    command = command_text(to_command_line(probe.config, recipe))
-    return CheckedDraft(probe, {}, placeholders, command, probe, reasons)
+    several = [] if nodes is None else nodes.flags
+    command = command_text([*to_command_line(probe.config.replace(nodes=None), recipe), *several])
+    return CheckedDraft(probe, {}, placeholders, command, probe, reasons, nodes=nodes)
 
 
 class _Attempt:
@@ -267,6 +278,7 @@ class _Attempt:
                 "recipe": draft.recipe,
                 "dataset_file": NO_DATASET if without_dataset else draft.dataset,
                 "devices": device_texts(devices),
+                "nodes": None if recipe.self_contained else draft.nodes or None,
                 "mode": self._mode if len(devices) > 1 else Mode.AUTO,
                 **self._mode_values,
                 **given,
@@ -354,6 +366,16 @@ def _parsed_mode_fields(mode: str, texts: Mapping[str, str], problems: dict[str,
         except ConfigError as error:
             problems[name] = error
     return values
+
+
+def _parsed_nodes(draft: Draft, recipe: Recipe, problems: dict[str, RankdeckError]) -> NodesRequest | None:
+    if recipe.self_contained:  # torchrun starts it on each machine
+        return None
+    try:
+        return NodesRequest.from_values(draft.nodes or None, {"nic": draft.nic, "rdzv_endpoint": draft.endpoint})
+    except ConfigError as error:
+        problems["nodes"] = error
+        return None
 
 
 def mode_changes(draft: Draft) -> dict[str, str]:

@@ -12,7 +12,13 @@ from core.formatting import byte_size, count, listed, number
 from core.machine.devices.names import SEPARATOR, RankNames, label_by_uuid
 
 Event = Mapping[str, Any]
-ALERT_LEVELS: Final = {"alert": "warning", "retry": "warning", "fallback": "warning", "failed": "error"}
+ALERT_LEVELS: Final = {
+    "alert": "warning",
+    "retry": "warning",
+    "fallback": "warning",
+    "failed": "error",
+    "node_returned": "info",
+}
 """Events that are alerts, and how bad they are."""
 
 

@@ -8,6 +8,7 @@ from typing import Final
 
 from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.config.mode import Mode, mode_label
+from core.config.node_count import NodeCount
 from core.formatting import count
 from core.machine.devices import Device, device_texts
 from core.machine.devices.names import SEPARATOR, device_label, label_by_uuid
@@ -65,6 +66,21 @@ def checkpoint_choices(entries: Sequence[CheckpointEntry], best: int | None) -> 
 def _checkpoint_text(entry: CheckpointEntry, best: int | None) -> str:
     marks = [mark for mark, holds in (("best", entry.number == best), ("set aside", entry.aside)) if holds]
     return SEPARATOR.join([f"Checkpoint {entry.number}", f"step {count(entry.step)}", *marks])
+
+
+def machine_choices(then: str | None, asked: str) -> Iterator[tuple[str, str]]:
+    """Numbers of machines, as text and as `RunConfig.nodes` has them; empty: this computer alone.
+
+    Args:
+        then: With how many the run has trained.
+        asked: What New run asks for.
+    """
+    yield "this computer alone", ""
+    for nodes, whose in ((then, "as before"), (asked, "as in New run")):
+        if nodes and not (nodes == then and whose != "as before"):
+            number = NodeCount.read(nodes)
+            wanted = str(number.most) if number.least == number.most else f"{number.least} to {number.most}"
+            yield f"{wanted} machines, {whose}", nodes
 
 
 def device_choices(ticked: Sequence[str], available: Sequence[Device]) -> Iterator[tuple[str, list[str] | None]]:

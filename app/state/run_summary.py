@@ -163,7 +163,8 @@ def _place(state: RunState, labels: Mapping[str, str]) -> str:
     if len(names) == 1:
         return f"{names[0]} alone" if state.fallback else names[0]
     where = devices_phrase(names)
-    return f"{mode.label} on {where}" if where and mode is not Mode.AUTO else where
+    machines = f", {len(state.nodes)} machines" if len(state.nodes) > 1 else ""
+    return f"{mode.label} on {where}{machines}" if where and mode is not Mode.AUTO else where
 
 
 def devices_phrase(names: Sequence[str]) -> str:

@@ -80,7 +80,7 @@ def _launch_command(store: RunStore) -> LaunchCommand:
         name=store.dir.name,
         python=str(training_python().executable),
         python_path=str(SDK_FOLDER) if (SDK_FOLDER / "rankdeck").is_dir() else "",
-        train=to_command_line(config.replace(devices=("auto",)))[2:],
+        train=to_command_line(config.replace(devices=("auto",), nodes=None))[2:],
         devices=devices,
         variables=cards_by_uuid([device for device in devices if not device.startswith("cpu:")]),
         place=place,

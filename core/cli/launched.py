@@ -31,6 +31,7 @@ from core.errors import RankdeckError, UsageError
 from core.launch.launched import check_devices, check_one_machine, given_device
 from core.launch.meeting import POLL_S, Meeting, folder_of
 from core.launch.mode import recipe_platform, usable_devices
+from core.launch.nodes.agent import OUTPUT_FLAGS
 from core.launch.nodes.job import ENV_NODE
 from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
@@ -158,7 +159,7 @@ class LaunchedRun:
             code = self.watch(store, starter, offset)
         except RankdeckError as error:
             code, is_refused = error.exit_code, True
-            self.terminal.error(error)
+            self.report(error)
         finally:
             # The launcher sends SIGTERM as soon as another process has ended; the folder would be left behind.
             with counted_interrupts(alike=True):
@@ -167,6 +168,10 @@ class LaunchedRun:
                 self._await_others(meeting)
                 meeting.remove(forget_run=self.forgets_run(code, starter))
         return code
+
+    def report(self, error: RankdeckError) -> None:
+        """Says what has gone wrong."""
+        self.terminal.error(error)
 
     def forgets_run(self, _code: int, _starter: RankStarter) -> bool:
         """Whether no process that the launcher starts later continues the run."""
@@ -201,7 +206,7 @@ class LaunchedRun:
             return self.begin(devices)
         store = RunStore.open(earlier)
         wait_for_end(store, _END_LIMIT_S)
-        changes = {"devices": ",".join(device_texts(devices))}
+        changes = {"devices": ",".join(device_texts(devices)), "nodes": store.config().nodes or ""}
         available = with_others(devices)
         plan = plan_resume(str(earlier), earlier.parent, changes, available=available, accept_code=True)
         for line in plan.lines():
@@ -298,4 +303,5 @@ _DEVICE_FIELDS: Final = ("uuid", "kind", "index", "name", "memory_bytes")
 def _flags() -> str:
     """What this process was asked for; all of them are asked the same, but for their rank."""
     flags = [flag for flag in sys.argv[1:] if not flag.replace("_", "-").startswith("--local-rank")]
+    flags = [flag for flag in flags if flag not in OUTPUT_FLAGS]
     return hashlib.sha256(json.dumps([flags, os.getcwd()]).encode()).hexdigest()  # noqa: PTH109

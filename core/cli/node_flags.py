@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import argparse
 import sys
-from typing import Final
 
+from core.config.layers import MEETING_KEYS
 from core.errors import PreflightError, UsageError
+from core.launch.nodes.request import WAIT_S
 from core.recipes.manifest import Recipe
-
-WAIT_S: Final = 600.0
-"""For the other machines, at the start."""
-_NEED_NODES: Final = ("nic", "rdzv_endpoint", "master_addr", "master_port", "nodes_wait_s")
 
 
 def add_nodes_flags(parser: argparse.ArgumentParser) -> None:
     """Adds the flags of a run on several machines."""
     nodes = parser.add_argument_group("several machines (Linux; start the command on each)")
     nodes.add_argument("--nodes", metavar="N|MIN:MAX", help="How many machines; MIN:MAX continues with what is left.")
-    nodes.add_argument("--nic", metavar="NAME", help="The network interface that the run uses on this machine.")
+    nodes.add_argument(
+        "--nic", metavar="NAME", help="This machine's network interface; auto: by which it reaches the host."
+    )
     nodes.add_argument("--rdzv-endpoint", metavar="HOST:PORT", help="The machine with the run's host. Port: 29400.")
     nodes.add_argument("--master-addr", metavar="HOST", help="The same, in two flags.")
     nodes.add_argument("--master-port", metavar="PORT", help=argparse.SUPPRESS)
-    nodes.add_argument(
-        "--nodes-wait-s", metavar="S", type=float, help=f"How long to wait for them. Default: {WAIT_S:g}."
-    )
+    nodes.add_argument("--nodes-wait-s", metavar="S", help=f"How long to wait for them. Default: {WAIT_S:g}.")
 
 
 def check_recipe_on_nodes(recipe: Recipe) -> None:
@@ -40,15 +37,19 @@ def check_recipe_on_nodes(recipe: Recipe) -> None:
         )
 
 
-def check_nodes_arguments(arguments: argparse.Namespace) -> None:
-    """Refuses flags of several machines without `--nodes`, and what a run on several cannot do.
+def check_nodes_arguments(arguments: argparse.Namespace, nodes: str | None) -> None:
+    """Refuses flags of several machines without a number of them, and what a run on several cannot do.
+
+    Args:
+        arguments: The command's flags.
+        nodes: What flags and config file together say, as `RunConfig.nodes` has it.
 
     Raises:
         UsageError, PreflightError: Names it.
     """
-    if arguments.nodes is None:
-        for name in _NEED_NODES:
-            if getattr(arguments, name) is not None:
+    if nodes is None:
+        for name in MEETING_KEYS:
+            if getattr(arguments, name) is not None and arguments.nodes is None:
                 flag = f"--{name.replace('_', '-')}"
                 raise UsageError(f"{flag} is given without --nodes.", "Say how many machines train: --nodes 2")
         return

@@ -27,6 +27,7 @@ from core.launch.nodes.key import read_key
 from core.launch.nodes.meeting_link import MeetingServer, RemoteMeeting
 from core.launch.nodes.seats import FILE as SEATS_FILE
 from core.launch.nodes.seats import NodeSeats, Seat, text_of
+from core.launch.nodes.status import ERROR_EVENT, NodesStatus
 from core.machine.devices.cpu import cpu_slots
 from core.machine.devices.device import Device
 from core.processes.identity import ProcessId, identify
@@ -73,7 +74,7 @@ class NodeRun(LaunchedRun):
         try:
             code = self._here(parent) if self.job.is_host else self._elsewhere(parent)
         except RankdeckError as error:
-            self.terminal.error(error)
+            self.report(error)
             code = None
         if code is None:
             return _RESTART
@@ -117,6 +118,13 @@ class NodeRun(LaunchedRun):
         self.terminal.say(text_of(seats))
         return [cpu_slots(rank + 1)[rank] if one.kind == "cpu" else one for rank, one in enumerate(devices)]
 
+    def watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
+        """As `LaunchedRun.watch`; the command that waits for the run learns its folder."""
+        if self.as_json:
+            status = NodesStatus(self.job.min_nodes, self.job.max_nodes, phase="training", run_dir=str(store.dir))
+            self.terminal.json(status.to_event())
+        return LaunchedRun.watch(self, store, starter, offset)
+
     def on_interrupt(self, store: RunStore, starter: RankStarter) -> Callable[[int], bool]:
         """The run is stopped in order; for good only if this machine was asked to leave."""
         climb = StopLadder(store, self.terminal).climb
@@ -127,6 +135,12 @@ class NodeRun(LaunchedRun):
             return climb(count)
 
         return stop
+
+    def report(self, error: RankdeckError) -> None:
+        """As `LaunchedRun.report`, also for a program."""
+        if self.as_json:
+            self.terminal.json({"event": ERROR_EVENT, **error.as_dict()})
+        LaunchedRun.report(self, error)
 
     def forgets_run(self, _code: int, starter: RankStarter) -> bool:
         """Whether no later process continues the run."""

@@ -6,12 +6,13 @@ each starts torchrun's elastic agent, whose workers are this command again (`cor
 
 from __future__ import annotations
 
-import argparse
 import contextlib
+import dataclasses
 import hashlib
 import os
 import platform
 import secrets
+import shlex
 import signal
 import socket
 import subprocess
@@ -24,7 +25,6 @@ from pathlib import Path
 from typing import Final
 
 from core.cli.interrupts import Interrupts, counted_interrupts
-from core.cli.node_flags import WAIT_S
 from core.cli.node_worker import LEAVE
 from core.cli.terminal import Terminal
 from core.errors import PreflightError, RankdeckError
@@ -32,10 +32,13 @@ from core.launch.command_line import command_text
 from core.launch.nodes.agent import agent_command, compared, line_elsewhere, without_own_flags
 from core.launch.nodes.channel import Channel, ChannelError
 from core.launch.nodes.desk import CheckIn, Desk, NodeFacts
-from core.launch.nodes.job import NodeJob, asked_job
+from core.launch.nodes.job import NodeJob
 from core.launch.nodes.key import key_file, make_key, read_key
 from core.launch.nodes.nic import address_of, addresses, resolve_host
+from core.launch.nodes.request import NodesRequest
+from core.launch.nodes.status import ERROR_EVENT, Phase
 from core.machine.devices.device import Device
+from core.machine.devices.names import device_label
 from core.machine.devices.visible import VARIABLE
 from core.machine.platform import this_platform
 from core.paths import PACKAGE_FOLDER, RUNS_VARIABLE
@@ -56,14 +59,17 @@ class Started:
     """A command on one of several machines.
 
     Attributes:
+        request: What was asked for.
         runs_dir: The shared folder.
         devices: This machine's, one rank each.
+        as_json: `NodesStatus` and what goes wrong are printed as JSON.
     """
 
-    arguments: argparse.Namespace
+    request: NodesRequest
     terminal: Terminal
     runs_dir: Path
     devices: tuple[Device, ...]
+    as_json: bool = False
 
 
 def run_nodes(started: Started) -> int:
@@ -72,12 +78,22 @@ def run_nodes(started: Started) -> int:
     Raises:
         RankdeckError: This machine cannot take part.
     """
-    arguments = started.arguments
-    job = asked_job(arguments.nodes, arguments.rdzv_endpoint, arguments.master_addr, arguments.master_port)
-    nic, address = address_of(arguments.nic, addresses())
-    is_host = resolve_host(job.host) == address
-    job = job.replace(nic=nic, address=address, is_host=is_host, name=socket.gethostname())
-    job = job.replace(session=secrets.token_hex(8))
+    try:
+        return _take_part(started)
+    except RankdeckError as error:
+        if started.as_json:
+            started.terminal.json({"event": ERROR_EVENT, **error.as_dict()})
+        raise
+
+
+def _take_part(started: Started) -> int:
+    request = started.request
+    host = resolve_host(request.host.strip("[]"))
+    nic, address = address_of(request.nic, addresses(), host)
+    is_host = host == address
+    job = request.job(
+        nic=nic, address=address, is_host=is_host, name=socket.gethostname(), session=secrets.token_hex(8)
+    )
     node = Node(started, job)
     with counted_interrupts() as interrupts:
         return node.host(interrupts) if is_host else node.join(interrupts)
@@ -91,20 +107,29 @@ class Node:
         self._runs_dir = started.runs_dir
         self._devices = started.devices
         self._job = job
-        wait_s = started.arguments.nodes_wait_s
-        self._wait_s = WAIT_S if wait_s is None else wait_s
+        self._wait_s = started.request.wait_s
         self._argv = sys.argv[1:]
+        self._as_json = started.as_json
 
     def host(self, interrupts: Interrupts) -> int:
         """As the machine with the run's host."""
         key = make_key()
-        desk = Desk(self._facts(), self._runs_dir, self._job.min_nodes, self._job.max_nodes, self._terminal.say)
+        line = line_elsewhere(self._argv, self._job)
+
+        def show(phase: Phase = "waiting") -> None:
+            if self._as_json:
+                status = dataclasses.replace(desk.status(), folder=str(Path.cwd()), line=tuple(line))
+                self._terminal.json(dataclasses.replace(status, key_file=str(key_file()), phase=phase).to_event())
+
+        desk = Desk(self._facts(), self._runs_dir, self._job.min_nodes, self._job.max_nodes, self._terminal.say, show)
         try:
             desk.open(self._job.address, self._job.desk_port, key)
-            self._terminal.say(f"On each other machine: {command_text(line_elsewhere(self._argv, self._job))}")
+            self._terminal.say(f"On each other machine: cd {shlex.quote(str(Path.cwd()))} && {command_text(line)}")
             self._terminal.say(f"The key that they need is in {key_file()}.")
+            show()
             if not self._wait(interrupts, lambda: (desk.is_complete, desk.missing())):
                 return _INTERRUPTED
+            show("starting")
             for _ in range(_AGENT_STARTS):
                 code = self._agent(desk.job, interrupts)
                 if code is not None:
@@ -164,7 +189,8 @@ class Node:
             if now > deadline:
                 raise PreflightError(
                     f"The run did not start within {self._wait_s:.0f} s: {missing}",
-                    "Start the command on the missing machines, or ask for fewer: --nodes MIN:MAX",
+                    "Start the command on the missing machines, or ask for fewer.",
+                    option="--nodes MIN:MAX",
                     title="A node is missing",
                 )
             if now > next_s:
@@ -224,6 +250,7 @@ class Node:
                 "flags": hashlib.sha256("\0".join(arguments).encode("utf-8", "surrogatepass")).hexdigest(),
                 "nodes": f"{self._job.min_nodes}:{self._job.max_nodes}",
             },
+            devices=tuple(device_label(device) for device in self._devices),
         )
 
 

@@ -21,10 +21,12 @@ from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
 from core.config.distributed import DistributedConfig
 from core.config.layers import device_texts
+from core.config.run_config import RunConfig
 from core.errors import DatasetError, UsageError
 from core.launch.command_line import TrainRequest, request_from_arguments
 from core.launch.mode import usable_devices
 from core.launch.nodes.job import NodeJob
+from core.launch.nodes.request import NodesRequest
 from core.launch.preflight import Checked, check
 from core.launch.resolved import resolve
 from core.machine.devices.device import Device
@@ -46,9 +48,12 @@ from core.run_folder.waiting_host import WaitingHost
 
 def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Starts a new run; in the foreground unless it is to be detached, or by the processes of a launcher."""
-    check_nodes_arguments(arguments)
     place = launched_place()
     request = request_from_arguments(arguments)
+    nodes = None
+    if place is None:
+        check_nodes_arguments(arguments, request.config.nodes)
+        nodes = NodesRequest.from_values(request.config.nodes, request.meeting)
     runs_dir = request.runs_dir or default_runs_dir()
     if arguments.machine is not None:
         _check_not_launched(place)
@@ -59,17 +64,19 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         device = own_device(place, request.config.devices, request.count, request.recipe)
 
         def begin(devices: Sequence[Device]) -> tuple[RunStore, int]:
-            named = replace(request, config=request.config.replace(devices=texts_of(devices)), count=None)
+            config = request.config.replace(devices=texts_of(devices), nodes=_nodes_of_worker())
+            named = replace(request, config=config, count=None)
             store, checked = _start(named, runs_dir, arguments, terminal, with_others(devices))
             terminal.say(_headline(checked))
             return store, 0
 
         return _launched(place, device, begin, arguments, terminal).run()
-    if arguments.nodes is not None:
+    if nodes is not None:
         check_recipe_on_nodes(request.recipe)
         with DeviceMonitor() as monitor:
             config, _ = with_devices(request, monitor.devices(), monitor.cpu_slots(), this_platform())
-        return _on_nodes(arguments, terminal, request.run_dir.parent if request.run_dir else runs_dir, config.devices)
+        shared = request.run_dir.parent if request.run_dir else runs_dir
+        return _on_nodes(nodes, terminal, shared, config.devices, arguments.json)
     store, checked = _start(request, runs_dir, arguments, terminal)
     if arguments.detach:
         terminal.data(store.dir.name)
@@ -155,8 +162,8 @@ def check_request(request: TrainRequest, runs_dir: Path, available: Sequence[Dev
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Shows the resume plan, then resumes."""
-    check_nodes_arguments(arguments)
     changes = {name: getattr(arguments, name) for name in CHANGEABLE if getattr(arguments, name) is not None}
+    nodes = RunConfig(nodes=changes.get("nodes")).nodes
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
@@ -164,6 +171,7 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
     place = launched_place()
     if arguments.machine is not None:
+        check_nodes_arguments(arguments, nodes)
         _check_not_launched(place)
         return _resume_elsewhere(arguments, runs_dir, changes, terminal)
     if place is not None:
@@ -172,16 +180,19 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
         device = own_device(place, asked, None, None)
 
         def begin(devices: Sequence[Device]) -> tuple[RunStore, int]:
-            mine = fetched(arguments, runs_dir, {**changes, "devices": ",".join(texts_of(devices))}, terminal)
+            here = {"devices": ",".join(texts_of(devices)), "nodes": _nodes_of_worker() or ""}
+            mine = fetched(arguments, runs_dir, {**changes, **here}, terminal)
             store, offset = _resume(_plan(mine, runs_dir, arguments, terminal, with_others(devices)))
             now_here(store)
             return store, offset
 
         return _launched(place, device, begin, arguments, terminal).run()
-    if arguments.nodes is not None:
+    check_nodes_arguments(arguments, nodes)
+    request = NodesRequest.from_values(nodes, vars(arguments))
+    if request is not None:
         named = Path(arguments.path).absolute()
         shared = named.parent if named.is_dir() else runs_dir
-        return _on_nodes(arguments, terminal, shared, device_texts(changes.get("devices", "auto")))
+        return _on_nodes(request, terminal, shared, device_texts(changes.get("devices", "auto")), arguments.json)
     plan = _plan(fetched(arguments, runs_dir, changes, terminal), runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0
@@ -221,13 +232,19 @@ def _launched(
     return NodeRun(place, device, begin, terminal, arguments.json, job)
 
 
-def _on_nodes(arguments: argparse.Namespace, terminal: Terminal, shared: Path, asked: Sequence[str]) -> int:
+def _nodes_of_worker() -> str | None:
+    """With how many machines the run of this worker trains; None where torchrun alone has started it."""
+    job = NodeJob.from_env(os.environ)
+    return None if job is None else job.nodes
+
+
+def _on_nodes(request: NodesRequest, terminal: Terminal, shared: Path, asked: Sequence[str], as_json: bool) -> int:
     platform = this_platform()
     with DeviceMonitor() as monitor:
         usable, notes = usable_devices(monitor.devices(), platform)
     for note in notes:
         terminal.warn(note)
-    return run_nodes(Started(arguments, terminal, shared, tuple(resolve_devices(asked, usable))))
+    return run_nodes(Started(request, terminal, shared, tuple(resolve_devices(asked, usable)), as_json))
 
 
 def _plan(

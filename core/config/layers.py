@@ -17,12 +17,16 @@ from core.config.config_file import MAX_FILE_BYTES, find_line, read_config
 from core.config.device_names import count_devices
 from core.config.fields import FieldSpec, FieldValue
 from core.config.mode import Mode
+from core.config.node_count import FIELD as NODES
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.config.variables import FIELD, is_decided, read_variables
 from core.errors import ConfigError
 
 PLACE_KEYS: Final = ("run_dir", "runs_dir")
 """Keys that say where a run lives, not what it is: the command line reads them, `RunConfig` has no such field."""
+
+MEETING_KEYS: Final = ("nic", "rdzv_endpoint", "master_addr", "master_port", "nodes_wait_s")
+"""Keys that say where this machine meets the others of a run: of a start, so `RunConfig` has no such field."""
 
 ALIASES: Final[Mapping[str, str]] = {
     "dataset": "dataset_file",
@@ -58,7 +62,7 @@ class Given:
     """One layer of settings under their own names, AI-OS's flags translated, values unchecked.
 
     Attributes:
-        values: `RunConfig` fields, `PLACE_KEYS`, and unknown keys that may be a recipe's.
+        values: `RunConfig` fields, `PLACE_KEYS`, `MEETING_KEYS`, and unknown keys that may be a recipe's.
         options: The recipe's own fields.
         count: The devices' number, unless they are named.
         source: The file it stands in, for error messages.
@@ -93,7 +97,7 @@ def normalise(mapping: Mapping[str, Any], source: Path | None = None) -> Given:
             continue
         if name in values:
             raise ConfigError(name, f"{key} is given twice.", f"Keep one line for {name}.")
-        values[name] = value
+        values[name] = str(value) if name == NODES and type(value) is int else value  # a file's `nodes = 2`
     _translate_script_environment(values, options)
     count = _num_gpus(values)
     if "cuda_ids" in values and "devices" not in values:
@@ -157,7 +161,7 @@ def config_from_given(given: Given, base: RunConfig, option_fields: Sequence[Fie
     """`base` (a recipe's defaults) with what was given laid over it, every value checked.
 
     Args:
-        given: `PLACE_KEYS` in it are passed over.
+        given: `PLACE_KEYS` and `MEETING_KEYS` in it are passed over.
         base: What holds where nothing was given.
         option_fields: The recipe's own fields; their names are also understood outside ``[options]``.
 
@@ -192,7 +196,7 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
     changes: dict[str, Any] = {}
     options = dict(base.options)
     for name, value in given.values.items():
-        if name in PLACE_KEYS:
+        if name in PLACE_KEYS or name in MEETING_KEYS:
             continue
         if name == "devices":
             changes["devices"] = device_texts(value)
@@ -201,7 +205,9 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
         elif name in option_fields:
             options[name] = _option(name, value, option_fields)
         else:
-            raise _unknown(name, [*FIELD_BY_NAME, *PLACE_KEYS, *ALIASES, *_AIOS_KEYS, "devices", *option_fields])
+            raise _unknown(
+                name, [*FIELD_BY_NAME, *PLACE_KEYS, *MEETING_KEYS, *ALIASES, *_AIOS_KEYS, "devices", *option_fields]
+            )
     for name, value in given.options.items():
         options[name] = _option(name, value, option_fields)
     return base.replace(**changes, options=options)

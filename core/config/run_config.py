@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from core.config.fields import FieldSpec, FieldValue, Needs, declared_fields, setting
 from core.config.mode import Mode
+from core.config.node_count import NodeCount
 from core.config.stop_target import read_stop_target
 from core.errors import ConfigError
 
@@ -129,6 +130,11 @@ class RunConfig:
     outer_momentum: float | None = setting(
         None, "Outer momentum", "DiLoCo: Nesterov momentum of the outer optimizer. Empty: chosen by the interval.",
         limits=(0.0, 0.999), modes=(Mode.INDEPENDENT,), when=("sync_every", "*"),
+    )
+    nodes: str | None = setting(
+        None, "Machines",
+        "How many machines train, or the least and the most (1:4): the run continues with what is left, and takes "
+        "machines back. Empty: this one alone.",
     )
     devices: tuple[str, ...] = ("auto",)
     steps: int | None = setting(
@@ -297,6 +303,9 @@ class RunConfig:
         object.__setattr__(self, "mode", Mode(self.mode))
         if self.stop_at is not None:
             read_stop_target(self.stop_at)
+        if self.nodes is not None:
+            count = NodeCount.read(self.nodes)
+            object.__setattr__(self, "nodes", count.text if count.is_several else None)
         if not self.devices or not all(isinstance(d, str) and d.strip() for d in self.devices):
             raise ConfigError(
                 "devices", "The list of devices is empty.", "Name devices, for example cpux2 or cuda:0,cuda:1."

@@ -21,6 +21,7 @@ from core.host.hang_policy import restart_limit
 from core.host.launch_event import ScriptSteps, launch_fields
 from core.host.memory_record import MemoryRecord
 from core.host.micro_batches import MicroBatches
+from core.host.node_changes import node_changes
 from core.host.outcome import Outcome
 from core.host.services import HostServices
 from core.host.states import HostState
@@ -229,21 +230,26 @@ class RunLifecycle:
 
     def _announce(self, launch: AttemptLaunch, predicted: dict[str, float | None]) -> None:
         run, checkpoint, status = launch.run, launch.context.checkpoint, self._services.status
+        launcher = self._services.launcher
+        seats = None if launcher is None else launcher.seats
+        nodes_before, nodes = status.state.nodes, () if seats is None else seats.names
         self._script_steps = ScriptSteps() if self.number > 1 and run.recipe.self_contained else None
         status.change(
             attempt=self.number,
             mode=run.mode,
             devices=tuple(device.uuid for device in run.devices),
             world_size=run.world_size,
+            nodes=nodes,
             step=0 if checkpoint is None else checkpoint.step,
             checkpoint=None if checkpoint is None else checkpoint.number,
         )
-        launcher = self._services.launcher
         method = None if launcher is None else launcher.method
         fields = launch_fields(launch, self.number, self._first.world_size, status.state.fallback, method)
         assert self._stop_watch is not None
         self._stop_watch.launched(fields["resumed_from"])
         self._emit("launch", **fields, **predicted)
+        for event, what in node_changes(nodes_before, nodes):
+            self._emit(event, **what)
 
     async def _with_best_model(self, outcome: Outcome) -> Outcome:
         """The outcome with the best weights for the export, where a rule has ended the run."""

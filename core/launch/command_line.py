@@ -10,14 +10,22 @@ import re
 import shlex
 import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from core.config.arguments import quoted
 from core.config.config_file import read_config
 from core.config.fields import FieldSpec, FieldValue
-from core.config.layers import PLACE_KEYS, DeviceCount, Given, config_from_given, normalise, with_absolute_paths
+from core.config.layers import (
+    MEETING_KEYS,
+    PLACE_KEYS,
+    DeviceCount,
+    Given,
+    config_from_given,
+    normalise,
+    with_absolute_paths,
+)
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.errors import ConfigError
 from core.recipes.catalog import get_recipe
@@ -48,6 +56,7 @@ class TrainRequest:
         run_dir: The run's own folder, when one was named.
         runs_dir: The folder of runs, when one was named.
         count: The devices' number, unless they are named.
+        meeting: Where this machine meets the others of the run: values of `MEETING_KEYS`.
     """
 
     config: RunConfig
@@ -55,6 +64,7 @@ class TrainRequest:
     run_dir: Path | None = None
     runs_dir: Path | None = None
     count: DeviceCount | None = None
+    meeting: Mapping[str, Any] = field(default_factory=dict)
 
 
 def add_train_flags(parser: argparse.ArgumentParser) -> None:
@@ -66,6 +76,8 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
     common = parser.add_argument_group("common settings")
     rare = parser.add_argument_group("more settings")
     for spec in FIELDS:
+        if spec.name == "nodes":
+            continue  # with its companions: `core.cli.node_flags`
         _add_field(common if spec.common else rare, spec)
     rare.add_argument("--keep-generations", dest="keep_checkpoints", help=argparse.SUPPRESS)  # 0.1
     rare.add_argument("--set", metavar="KEY=VALUE", action="append", help="A recipe's own field; may be repeated.")
@@ -132,7 +144,8 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
     if given.options and not recipe.fields:
         check_options(recipe, given.options)
     places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
-    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.count)
+    meeting = {key: given.values[key] for key in MEETING_KEYS if key in given.values}
+    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.count, meeting)
 
 
 def _with_absolute_paths(
@@ -149,7 +162,7 @@ def _with_absolute_paths(
 
 
 def _given(arguments: argparse.Namespace) -> Given:
-    names = [spec.name for spec in FIELDS] + [*PLACE_KEYS, "devices", "set"]
+    names = [spec.name for spec in FIELDS] + [*PLACE_KEYS, *MEETING_KEYS, "devices", "set"]
     names += [flag.removeprefix("--").replace("-", "_") for flag, _, _ in _AIOS_FLAGS]
     flags = {name: getattr(arguments, name) for name in names if getattr(arguments, name, None) is not None}
     layer = with_absolute_paths(normalise(flags), Path.cwd())
@@ -235,6 +248,22 @@ def to_command_line(config: RunConfig, recipe: Recipe | None = None) -> list[str
         if spec.name == "mode" and "devices" in names:
             arguments += ["--devices", ",".join(config.devices)]
     return arguments + _option_arguments(config, recipe, base(names).options)
+
+
+def change_flags(changes: Mapping[str, Any]) -> list[str]:
+    """The flags of `rankdeck resume` for changes, as `core.resume.planner.plan_resume` takes them; not for `nodes`."""
+    arguments: list[str] = []
+    for name, value in changes.items():
+        if name == "devices":
+            arguments += ["--devices", value if isinstance(value, str) else ",".join(value)]
+        elif name == "accept_code":
+            arguments += ["--trust-recipe"] if value else []
+        elif name in FIELD_BY_NAME and name != "nodes":
+            spec = FIELD_BY_NAME[name]
+            arguments += _flag_arguments(spec, spec.parse(str(value)))
+        elif name != "nodes":
+            arguments += [_flag(name), str(value)]
+    return arguments
 
 
 def command_text(arguments: Sequence[str], windows: bool = sys.platform == "win32") -> str:

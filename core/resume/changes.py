@@ -47,7 +47,7 @@ _EFFECTS: Final[Mapping[str, str]] = {
 def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
     """What is not as it was, one sentence each; modes and devices have a line of their own in the plan."""
     lines = []
-    for name in (*_HOW, *STOPS):
+    for name in (*_HOW, *STOPS, "nodes"):
         spec, old, new = FIELD_BY_NAME[name], getattr(before.config, name), getattr(now.config, name)
         if name == "mode" or old == new:
             continue

@@ -126,6 +126,7 @@ def plan_own(
         set_aside=newer_than(checkpoint.number, checkpoints) if asked is not None and checkpoint else (),
         goes_back=asked is not None,
         name=_name(store, state),
+        nodes_then=before.nodes,
     )
 
 
@@ -226,7 +227,7 @@ def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunCon
             raise other_chunk_size(str(folder), config.dataset_chunk_size, wanted)
     if ("steps" in changes) != ("epochs" in changes):
         config = config.replace(steps=None, epochs=None)
-    changed = config_from_given(given, config)
+    changed = config_from_given(given, config.replace(nodes=None))  # alone, unless others are asked for
     return changed.replace(devices=with_counts(changed.devices)) if "devices" in changes else changed
 
 

@@ -38,6 +38,7 @@ class ResumePlan:
         code: A recipe or program that did not come with Rankdeck and that this run executes.
         code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
         name: What the list calls the run; empty: as its folder.
+        nodes_then: With how many machines it has trained, as `RunConfig.nodes` has it; None: one alone.
     """
 
     run_dir: Path | None
@@ -63,6 +64,7 @@ class ResumePlan:
     code: OutsideCode | None = None
     code_accepted: bool = True
     name: str = ""
+    nodes_then: str | None = None
 
     def lines(self) -> list[str]:
         """The plan in plain words, one sentence a line."""

@@ -26,7 +26,7 @@ from core.run_folder.store import RunStore, find_run
 
 __all__ = ["CHANGEABLE", "ResumePlan", "plan_resume"]
 
-CHANGEABLE: Final = ("steps", "epochs", "devices", *CHANGES, "dataset_file", "dataset_chunk_size", "recipe")
+CHANGEABLE: Final = ("steps", "epochs", "devices", "nodes", *CHANGES, "dataset_file", "dataset_chunk_size", "recipe")
 """What may change when a run is resumed. The chunk size only says what it was, or is refused."""
 
 

@@ -53,6 +53,7 @@ class RunState:
         trained_s: Seconds of training in all attempts.
         energy_j: Energy that the run's GPUs used in all attempts; None where none is counted.
         fallback: Why the run was continued with another engine, independently, or on one device, if it was.
+        nodes: The names of its machines, the one with the host first; empty where it is on one machine alone.
         trouble: Title, cause and next step of what keeps a live run from being saved just now; None when nothing does.
     """
 
@@ -82,6 +83,7 @@ class RunState:
     trained_s: Annotated[float, Limits(0)] = 0.0
     energy_j: Annotated[float, Limits(0)] | None = None
     fallback: Text | None = None
+    nodes: Annotated[tuple[Text, ...], Limits(0, MAX_DEVICES)] = ()
     trouble: dict[Text, Text] | None = None
 
     def replace(self, **changes: Any) -> RunState:
@@ -123,6 +125,7 @@ class RunState:
                 value = None
             values[field.name] = value
         values["devices"] = list(self.devices)
+        values["nodes"] = list(self.nodes)
         values["host"] = None if self.host is None else {"pid": self.host.pid, "started": self.host.started}
         return values
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import os
 import shutil
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -70,6 +72,28 @@ class NetNodes:
         self.jobs.append(job)
         return job
 
+    def start_command(self, number: int, *command: str) -> Job:
+        """Starts any command on a machine."""
+        output = self._folder / f"output{len(self.jobs)}"
+        output.mkdir()
+        enter = ["ip", "netns", "exec", self._names[number]]
+        job = Job([*enter, *command], output, {"XDG_DATA_HOME": str(self._home(number))})
+        self.jobs.append(job)
+        return job
+
+    @contextlib.contextmanager
+    def entered(self, number: int) -> Iterator[None]:
+        """This thread is on a machine meanwhile, and so are the threads and processes that it starts."""
+        before = os.open("/proc/thread-self/ns/net", os.O_RDONLY)
+        there = os.open(f"/run/netns/{self._names[number]}", os.O_RDONLY)
+        try:
+            _set_namespace(there)
+            yield
+        finally:
+            _set_namespace(before)
+            os.close(before)
+            os.close(there)
+
     def run(self, number: int, *command: str) -> int:
         """Runs `python -m core …` on a machine, to its end."""
         enter = ["ip", "netns", "exec", self._names[number], sys.executable, "-m", "core", *command]
@@ -126,6 +150,12 @@ class NetNodes:
 
     def _home(self, number: int) -> Path:
         return self._folder / f"home{number}"
+
+
+def _set_namespace(descriptor: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)  # os.setns is Python 3.12's
+    if libc.setns(descriptor, 0):
+        raise OSError(ctypes.get_errno(), "setns")
 
 
 def _address(text: str, family: socket.AddressFamily) -> str:

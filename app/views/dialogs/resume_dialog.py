@@ -28,6 +28,7 @@ from app.state.resume_choices import (
     checkpoint_choices,
     device_choices,
     finished_at,
+    machine_choices,
     mode_choices,
     run_choices,
     unchanged_devices,
@@ -69,11 +70,13 @@ ROWS: Final = (
     ("Fr&om", "Resume from an older checkpoint. Newer ones are set aside, not removed."),
     ("Train &to step", "Total number of optimizer steps"),
     ("&Mode", "A run can be resumed in any mode, whichever mode it was trained in."),
+    ("Mach&ines", "Whether other machines take part again; their interface is chosen in New run"),
     ("D&evices", "A run can be resumed on any combination of devices. Select others in New run to have them here."),
     ("&Dataset", "Where the dataset is now, as it has moved or the state file doesn't name its path"),
     ("C&hunk size", "The value that the state file was written with, in samples"),
 )
 """Labels and tooltips of the fields."""
+OTHERS: Final = "Other machines take part. Devices and batch below are those of this computer alone."
 CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json to see what resuming will do."
 
 
@@ -108,6 +111,7 @@ class ResumeDialog(QDialog):
         available: This machine's devices.
         names: What the list calls the runs, by folder.
         folder: Where *Open state file…* begins; empty: the current folder.
+        nodes: With how many machines New run would train; empty: one alone.
 
     Signals:
         folder_chosen: The folder of the state file that was opened.
@@ -128,12 +132,15 @@ class ResumeDialog(QDialog):
         folder: str = "",
         names: Mapping[Path, str] | None = None,
         parent: QWidget | None = None,
+        *,
+        nodes: str = "",
     ) -> None:
         super().__init__(parent)
         self.setWindowTitle("Resume a run")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._plan: ResumePlan | None = None
         self._folder = folder
+        self._nodes = nodes
         self._finished = {str(entry.path): finished_at(entry.state) for entry in entries}
         self._suggested = ""
         self.notice = NoticeBar()
@@ -146,7 +153,7 @@ class ResumeDialog(QDialog):
             line.setPlaceholderText("a run, its folder, or a state file")
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
-        self.devices, self.mode, self.checkpoint = QComboBox(), QComboBox(), QComboBox()
+        self.devices, self.mode, self.checkpoint, self.machines = QComboBox(), QComboBox(), QComboBox(), QComboBox()
         self.trust = QCheckBox("&I trust this code")
         self.trust.setToolTip(
             "The code runs with your permissions: it can read, change and send any file that you can."
@@ -177,7 +184,10 @@ class ResumeDialog(QDialog):
         title = page_title("Resume")
         grid = label_grid(None, LABELS_PX, line_spacing=8)
         self._labels: dict[QWidget, QLabel] = {}
-        fields = (self.run, self.checkpoint, self.steps, self.mode, self.devices, self.data, self.chunk_size)
+        fields = (
+            *(self.run, self.checkpoint, self.steps, self.mode, self.machines, self.devices),
+            *(self.data, self.chunk_size),
+        )
         for row, ((text, tip), field) in enumerate(zip(ROWS, fields, strict=True)):
             label = self._labels[field] = QLabel(text)
             label.setBuddy(field)
@@ -186,11 +196,12 @@ class ResumeDialog(QDialog):
             grid.addWidget(field, 2 * row, 1)
             if field is self.steps:
                 grid.addWidget(self.steps_hint, 2 * row + 1, 1)
-        for box in (self.checkpoint, self.devices, self.mode):
+        for box in (self.checkpoint, self.devices, self.mode, self.machines):
             narrow(box, 36)
         for field in (self.data, self.chunk_size):
             self._show_field(field, False)
         self._offer_checkpoints(())
+        self._offer_machines(None)
         card = Card()
         lay_column(
             card, bold_label("What happens"), self.message, spacing=8, margins=(12, 12, 12, 12), grow=self.message
@@ -224,7 +235,7 @@ class ResumeDialog(QDialog):
         self.run.activated.connect(self._show_beginning)
         self.run.editTextChanged.connect(self._on_edited)
         self.run.editTextChanged.connect(self._on_run_changed)
-        for box in (self.checkpoint, self.devices, self.mode):
+        for box in (self.checkpoint, self.devices, self.mode, self.machines):
             box.activated.connect(self._on_edited)
         for field in (self.steps, self.data, self.chunk_size):
             field.textEdited.connect(self._on_edited)
@@ -272,6 +283,9 @@ class ResumeDialog(QDialog):
         if mode is not None:
             alone = devices is not None and count_devices(devices) == 1
             changes |= {"mode": Mode.SINGLE} if alone else mode
+        if self.machines.currentData():
+            changes["nodes"] = self.machines.currentData()
+            changes.setdefault("devices", "auto")  # those of before may be another machine's
         if self.trust.isChecked():
             changes["accept_code"] = True
         return text, changes
@@ -301,8 +315,9 @@ class ResumeDialog(QDialog):
         if plan.state_file is not None:
             self._show_field(self.data, True)
         self._offer_checkpoints(plan.checkpoints, plan.best)
+        self._offer_machines(plan.nodes_then)
         self._show_unchanged(unchanged_steps(plan), unchanged_mode(plan), unchanged_devices(plan))
-        self._say("\n".join(plan.lines()))
+        self._say("\n".join([OTHERS] * (plan.config.nodes is not None) + plan.lines()))
         self._set_plan(plan)
         if not plan.code_accepted:
             self.trust.show()
@@ -336,6 +351,16 @@ class ResumeDialog(QDialog):
         self.checkpoint.setCurrentIndex(max(0, self.checkpoint.findData(chosen) if chosen is not None else 0))
         self.checkpoint.setEnabled(self.checkpoint.count() > 1)
 
+    def _offer_machines(self, then: str | None) -> None:
+        """Fills the choice, and keeps what is chosen; out of sight where there is none."""
+        chosen, offered = self.machines.currentData(), tuple(machine_choices(then, self._nodes))
+        self.machines.clear()
+        for text, nodes in offered:
+            self.machines.addItem(text, nodes)
+        self.machines.setCurrentIndex(max(0, self.machines.findData(chosen)))
+        for part in (self._labels[self.machines], self.machines):
+            part.setVisible(len(offered) > 1)
+
     def _show_unchanged(self, steps: str, mode: str, devices: str) -> None:
         """Says what stays as it is where nothing is chosen."""
         if self._plan is None and not self.steps.text():
@@ -354,6 +379,7 @@ class ResumeDialog(QDialog):
         """What was learnt or confirmed of one run says nothing of another."""
         self._show_field(self.chunk_size, False)
         self._offer_checkpoints(())
+        self._offer_machines(None)
         self.steps.setPlaceholderText(UNCHANGED)
         self._show_unchanged(UNCHANGED, UNCHANGED, UNCHANGED)
         self._forget_trust()

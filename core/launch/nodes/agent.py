@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from core.launch.nodes.job import NodeJob
+from core.launch.nodes.request import AUTO_NIC
 
 MAX_RESTARTS: Final = 100
 """How often agents start their workers again. Each time follows a checkpoint, and only a lost process leads to one."""
@@ -18,7 +19,8 @@ RENDEZVOUS: Final = {
 }
 _OWN: Final = ("--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s")
 _DEVICES: Final = ("--devices", "--cuda-ids", "--world-size")
-_OTHER: Final = ("--json", "--quiet")
+OUTPUT_FLAGS: Final = ("--json", "--quiet")
+"""The form of the output, which may differ from process to process."""
 
 
 def agent_command(job: NodeJob, name: str, devices: int, python: str, arguments: Sequence[str]) -> list[str]:
@@ -54,14 +56,13 @@ def without_own_flags(arguments: Sequence[str]) -> list[str]:
 
 def compared(arguments: Sequence[str]) -> list[str]:
     """What must be the same on all machines: all but the interface, the devices and the form of the output."""
-    return [word for word in _without(arguments, (*_OWN, *_DEVICES)) if word not in _OTHER]
+    return [word for word in _without(arguments, (*_OWN, *_DEVICES)) if word not in OUTPUT_FLAGS]
 
 
 def line_elsewhere(arguments: Sequence[str], job: NodeJob) -> list[str]:
     """The command for another machine, whose interface and devices may have other names."""
-    nodes = str(job.max_nodes) if job.min_nodes == job.max_nodes else f"{job.min_nodes}:{job.max_nodes}"
-    shared = compared(arguments)
-    return ["rankdeck", *shared, "--nodes", nodes, "--nic", job.nic, "--rdzv-endpoint", job.endpoint]
+    flags = ["--nodes", job.nodes, "--nic", AUTO_NIC, "--rdzv-endpoint", job.endpoint]
+    return ["rankdeck", *compared(arguments), *flags]
 
 
 def _without(arguments: Sequence[str], flags: Sequence[str]) -> list[str]:

@@ -7,6 +7,7 @@ Agents of torchrun, which would wait in silence, are started only when enough ma
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import secrets
 import threading
 import time
@@ -19,6 +20,8 @@ from core.errors import RankdeckError
 from core.files.atomic import explained
 from core.held_files import read_utf8
 from core.launch.nodes.channel import Channel, ChannelError, Server
+from core.launch.nodes.key import key_file
+from core.launch.nodes.status import NodesStatus, NodeStatus
 
 CLOCK_LIMIT_S: Final = 30.0
 LAST_CALL_S: Final = 10.0
@@ -33,8 +36,8 @@ _SAME: Final = (
     ("python", "Python", "Use the same Python on all machines."),
     ("interpreter", "the path of Python", "Install Rankdeck at the same path on all machines."),
     ("package", "the folder of Rankdeck", "Install Rankdeck at the same path on all machines."),
-    ("flags", "the command and its folder", "Start the run with the same flags, in the same folder, on all machines."),
-    ("nodes", "--nodes", "Give the same --nodes on all machines."),
+    ("flags", "the command and its folder", "Start the line that the first machine shows on all others, unchanged."),
+    ("nodes", "the number of machines", "Ask for the same number on all machines."),
 )
 
 
@@ -46,11 +49,13 @@ class NodeFacts:
         name: What this machine is called.
         values: What is compared, by the names in `_SAME`.
         clock: Its time, in Unix seconds.
+        devices: What it trains on; may differ.
     """
 
     name: str
     values: Mapping[str, str]
     clock: float = field(default_factory=time.time)
+    devices: tuple[str, ...] = ()
 
 
 def difference(host: NodeFacts, node: NodeFacts) -> RankdeckError | None:
@@ -79,20 +84,31 @@ class Desk:
         folder: The folder of runs.
         least, most: With how many machines the run starts.
         report: Told in a sentence whatever happens.
+        changed: Told that `status` is another one.
     """
 
-    def __init__(self, facts: NodeFacts, folder: Path, least: int, most: int, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        facts: NodeFacts,
+        folder: Path,
+        least: int,
+        most: int,
+        report: Callable[[str], None],
+        changed: Callable[[], None] = lambda: None,
+    ) -> None:
         self.facts = facts
         self.least, self.most = least, most
         self.report = report
+        self._changed = changed
         self.folder = folder
         self.job = secrets.token_hex(8)
         self._lock = threading.Lock()
-        self._here = 0
+        self._address = ""
+        self._joined: dict[object, NodeStatus] = {}
+        self._away: dict[str, NodeStatus] = {}
         self._enough_since: float | None = None
         self._server: Server | None = None
         self._started = False
-        self._refused: dict[str, str] = {}
         self.probe = f"{_PROBE}{secrets.token_hex(8)}"
         self.secret = secrets.token_hex(8)
 
@@ -105,6 +121,7 @@ class Desk:
         with explained(f"{self.folder} could not be written"):
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / self.probe).write_text(self.secret, encoding="utf-8")
+        self._address = address
         self._server = Server(address, port, key, lambda peer: _Visitor(self, peer), self._stranger)
 
     def close(self) -> None:
@@ -119,9 +136,10 @@ class Desk:
     def is_complete(self) -> bool:
         """Whether the run can start, or has."""
         with self._lock:
-            if self._started or self._here + 1 >= self.most:
+            here = 1 + len(self._joined)
+            if self._started or here >= self.most:
                 self._started = True
-            elif self._here + 1 < self.least:
+            elif here < self.least:
                 self._enough_since = None
             elif self._enough_since is None:
                 self._enough_since = time.monotonic()
@@ -129,38 +147,48 @@ class Desk:
                 self._started = time.monotonic() - self._enough_since > LAST_CALL_S
             return self._started
 
-    def missing(self) -> str:
-        """How many machines are there, and why some are not, in a sentence."""
+    def status(self) -> NodesStatus:
+        """Which machines are there, and why others are not."""
         with self._lock:
-            wanted = str(self.most) if self.least == self.most else f"{self.least} to {self.most}"
-            why = " ".join(f"{peer} was refused: {reason}" for peer, reason in self._refused.items())
-            return f"{self._here + 1} of {wanted} nodes are here. {why}".rstrip()
+            own = NodeStatus(self.facts.name, self._address, "host", self.facts.devices)
+            return NodesStatus(self.least, self.most, (own, *self._joined.values(), *self._away.values()))
 
-    def arrived(self, name: str, peer: str) -> None:
+    def missing(self) -> str:
+        """The same in sentences."""
+        return self.status().text
+
+    def arrived(self, visitor: object, node: NodeStatus) -> None:
         """A machine has passed all checks."""
         with self._lock:
-            self._here += 1
-            self._refused.pop(peer, None)
-        self.report(f"{name} ({peer}) is here. {self.missing()}")
+            self._joined[visitor] = node
+            self._away.pop(node.address, None)
+        self.report(f"{node.name} ({node.address}) is here. {self.missing()}")
+        self._changed()
 
-    def left(self, name: str) -> None:
+    def left(self, visitor: object) -> None:
         """A machine that waited is gone."""
         with self._lock:
-            self._here -= 1
+            node = self._joined.pop(visitor)
             started = self._started
+            if not started:
+                self._away[node.address] = dataclasses.replace(node, state="left")
         if not started:
-            self.report(f"{name} has left. {self.missing()}")
+            self.report(f"{node.name} has left. {self.missing()}")
+            self._changed()
 
-    def refuse(self, peer: str, reason: str) -> None:
+    def refuse(self, name: str, peer: str, error: RankdeckError) -> None:
         """A machine may not take part."""
+        refused = NodeStatus(name, peer, "refused", error=error.as_dict())
         with self._lock:
-            known = self._refused.get(peer) == reason
-            self._refused[peer] = reason
+            known = self._away.get(peer) == refused
+            self._away[peer] = refused
         if not known:
-            self.report(f"{peer} was refused: {reason}")
+            self.report(f"{peer} was refused: {error.cause}")
+            self._changed()
 
     def _stranger(self, peer: str) -> None:
-        self.refuse(peer, "It has another key.")
+        step = f"Copy {key_file()} of this machine to the same path there."
+        self.refuse("", peer, RankdeckError("It has another key.", step, title="The keys of the nodes differ"))
 
 
 class _Visitor:
@@ -170,6 +198,7 @@ class _Visitor:
         self._desk = desk
         self._peer = peer
         self._name = ""
+        self._devices: tuple[str, ...] = ()
         self._is_in = False
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -183,12 +212,14 @@ class _Visitor:
 
     def closed(self) -> None:
         if self._is_in:
-            self._desk.left(self._name)
+            self._desk.left(self)
 
     def _greet(self, value: Mapping[str, Any]) -> dict[str, Any]:
         node = NodeFacts(str(value.get("name")), dict(value.get("values", {})), float(value.get("clock", 0.0)))
         here = NodeFacts(self._desk.facts.name, self._desk.facts.values)
         self._name = node.name
+        devices = value.get("devices")
+        self._devices = tuple(map(str, devices)) if isinstance(devices, list) else ()
         error = difference(here, node)
         if error is not None:
             return self._refusal(error)
@@ -203,18 +234,19 @@ class _Visitor:
                 RankdeckError(
                     f"{folder} is not one folder on {self._desk.facts.name} and {name}: what one writes there, the "
                     "other does not see.",
-                    "Mount a shared folder at the same path on all machines and name it: --runs-dir PATH",
+                    "Mount a shared folder at the same path on all machines, and use it for runs.",
+                    option="--runs-dir PATH",
                     title="The folder of runs is not shared",
                 )
             )
         with contextlib.suppress(OSError):
             theirs.unlink()
         self._is_in = True
-        self._desk.arrived(name, self._peer)
+        self._desk.arrived(self, NodeStatus(name, self._peer, "joined", self._devices))
         return {"job": self._desk.job}
 
     def _refusal(self, error: RankdeckError) -> dict[str, Any]:
-        self._desk.refuse(self._peer, error.cause)
+        self._desk.refuse(self._name, self._peer, error)
         return {"refused": error.as_dict()}
 
 
@@ -240,7 +272,7 @@ class CheckIn:
 
     def _check(self, facts: NodeFacts) -> str:
         channel = self._channel
-        value = {"name": facts.name, "values": dict(facts.values), "clock": time.time()}
+        value = {"name": facts.name, "values": dict(facts.values), "clock": time.time(), "devices": facts.devices}
         asked = _accepted(channel.ask({"facts": value}))
         folder, probe = Path(str(asked["folder"])), str(asked["probe"])
         seen = _read(folder / probe) if _appears(folder / probe) else ""

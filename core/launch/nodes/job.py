@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final
 
+from core.config.node_count import NodeCount
 from core.errors import UsageError
 from core.parsing import ParseError, parse_json
 from core.records import Limits, RecordError, read_record
@@ -17,9 +17,8 @@ ENV_NODE: Final = "RANKDECK_NODE"
 """A `NodeJob` as JSON, for the workers that an agent starts."""
 DEFAULT_PORT: Final = 29_400
 """torchrun's own for a rendezvous."""
-_PORTS: Final = 5
-_ENDPOINT: Final = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\])(?::(?P<port>\d{1,5}))?")
-_NODES: Final = re.compile(r"(\d{1,5})(?::(\d{1,5}))?")
+PORTS: Final = 5
+"""That one and the four after it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +47,11 @@ class NodeJob:
     result: str = ""
     name: str = ""
     session: str = ""
+
+    @property
+    def nodes(self) -> str:
+        """With how many machines the run trains, as text."""
+        return NodeCount(self.min_nodes, self.max_nodes).text
 
     @property
     def endpoint(self) -> str:
@@ -96,39 +100,3 @@ class NodeJob:
             return read_record(cls, parse_json(text), strict=True)
         except (ParseError, RecordError) as error:
             raise UsageError(f"{ENV_NODE} cannot be read: {error}.", "Use `rankdeck train --nodes`.") from None
-
-
-def asked_job(nodes: str, endpoint: str | None, address: str | None, port: str | None) -> NodeJob:
-    """What the flags ask for.
-
-    Args:
-        nodes: ``--nodes``: ``2``, or ``1:2``.
-        endpoint: ``--rdzv-endpoint``: ``HOST:PORT`` or ``HOST``.
-        address: ``--master-addr``, which says the same.
-        port: ``--master-port``.
-
-    Raises:
-        UsageError: One of them is missing, cannot be read, or contradicts another.
-    """
-    found = _NODES.fullmatch(nodes.strip())
-    least, most = (0, 0) if found is None else (int(found[1]), int(found[2] or found[1]))
-    if not 1 <= least <= most or most < 2:
-        raise UsageError(
-            f"--nodes is {nodes!r}, which is not a number of machines.",
-            "Give a number from 2, or the least and the most: --nodes 1:2",
-        )
-    if endpoint and (address or port):
-        raise UsageError(f"--rdzv-endpoint {endpoint} and --master-addr say the same thing.", "Leave one of them out.")
-    text = endpoint or (f"{address}:{port}" if address and port else address)
-    if not text:
-        raise UsageError(
-            "--nodes needs the machine that will have the run's host.",
-            "Name it, by the same name or address on all machines: --rdzv-endpoint HOST",
-        )
-    where = _ENDPOINT.fullmatch(text.strip())
-    number = 0 if where is None else int(where["port"] or DEFAULT_PORT)
-    if where is None or not 1 <= number <= 65_536 - _PORTS:
-        raise UsageError(
-            f"{text!r} is not an address of a machine.", "Write HOST or HOST:PORT: --rdzv-endpoint node1:29400"
-        )
-    return NodeJob(least, most, where["host"].strip("[]"), number)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import psutil
 
 from core.errors import PreflightError, UsageError
+from core.launch.nodes.request import AUTO_NIC
 
 
 def addresses() -> dict[str, str]:
@@ -21,25 +22,39 @@ def addresses() -> dict[str, str]:
     }
 
 
-def address_of(nic: str | None, found: Mapping[str, str]) -> tuple[str, str]:
+def address_of(nic: str, found: Mapping[str, str], host: str) -> tuple[str, str]:
     """The interface that is asked for, and its address.
 
     Args:
-        nic: Its name; None where none was named.
+        nic: Its name; empty where none was named; `AUTO_NIC`: the one through which `host` is reached.
         found: This machine's (`addresses`).
+        host: The address of the machine with the run's host.
 
     Raises:
         UsageError: None is named, or none of that name is there.
     """
     names = ", ".join(f"{name} ({address})" for name, address in sorted(found.items()))
-    if nic is None:
+    if nic == AUTO_NIC:
+        own = own_address(host)
+        nic = next((name for name, address in found.items() if address == own), nic)
+    if not nic:
         raise UsageError(
             "With --nodes, Rankdeck and PyTorch listen on one network interface, and none is named.",
-            f"Choose one of this machine: --nic NAME. There are: {names}.",
+            f"Choose one of this machine: --nic NAME, or --nic auto. There are: {names}.",
         )
     if nic not in found:
         raise UsageError(f"There is no network interface {nic!r} with an IPv4 address.", f"There are: {names}.")
     return nic, found[nic]
+
+
+def own_address(host: str) -> str:
+    """This machine's address on the way to another one; empty where there is no way. Nothing is sent."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as way:
+        try:
+            way.connect((host, 9))
+        except OSError:
+            return ""
+        return str(way.getsockname()[0])
 
 
 def resolve_host(host: str) -> str:

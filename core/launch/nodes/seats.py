@@ -81,6 +81,12 @@ class NodeSeats:
         return 1 + max(seat.node for seat in self.ranks)
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """What the machines are called, by number."""
+        named = {seat.node: seat.name for seat in self.ranks}
+        return tuple(named.get(node) or f"node {node}" for node in range(self.nodes))
+
+    @property
     def rendezvous(self) -> str:
         """Where ranks of all machines find each other; one machine's do in a file."""
         return f"tcp://{self.address}:{self.store_port}" if self.nodes > 1 else ""

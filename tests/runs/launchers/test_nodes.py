@@ -50,7 +50,7 @@ def test_two_machines_train_one_run_and_listen_on_the_named_interface_alone(
     assert run.steps(0)[-1] == run.steps(1)[-1] == run.steps(2)[-1] == 60
     environment = json.loads(run.store.environment.read_text(encoding="utf-8"))
     assert environment["distributed"]["num_nodes"] == 2
-    assert "On each other machine: rankdeck train" in jobs[0].output
+    assert "&& rankdeck train" in jobs[0].output
     assert "2 of 2 nodes are here" in jobs[0].output
     assert main(["show", str(run.run_dir), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["state"] == "finished"
@@ -97,10 +97,13 @@ def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run
     _wait_for_attempt(run, 3)
     assert time.monotonic() - began < RECOVERY_S, nodes.jobs[0].output
     assert run.store.state().world_size == 1
+    [alert] = [line for line in run.events("alert") if line["kind"] == "node_lost"]
+    assert alert["title"] == "A machine was lost" and "does not answer any more" in alert["cause"]
 
     nodes.start(1, train(run), nodes="1:2")
     _wait_for_attempt(run, 4)
     assert run.store.state().world_size == 2
+    assert len(run.store.state().nodes) == 2 and run.events("node_returned")[0]["title"] == "A machine has joined"
     _check_continues(run)
     assert nodes.run(0, "stop", str(run.run_dir)) == 0
     assert [nodes.jobs[0].end(), nodes.jobs[2].end()] == [0, 0], nodes.jobs[0].output

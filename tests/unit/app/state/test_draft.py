@@ -279,3 +279,22 @@ def test_what_belongs_to_another_mode_stays_as_it_is() -> None:
         assert found == kept and config.merge_every_chunks is None
     alone = check_draft(Draft(mode="zero", mode_fields=stage, fields=texts), RECIPE, SLOTS[:1], LINUX)
     assert alone.command == "rankdeck train --devices cpu:0"
+
+
+def test_several_machines_are_asked_for_with_where_they_meet() -> None:
+    draft = Draft(nodes="1:2", nic="eth0", endpoint="10.0.0.1:4000")
+    checked = check_draft(draft, RECIPE, SLOTS[:1], LINUX)
+    assert checked.nodes is not None and checked.nodes.endpoint == "10.0.0.1:4000"
+    assert checked.config is not None and checked.config.nodes == "1:2"
+    assert checked.command.endswith("--devices cpu:0 --nodes 1:2 --nic eth0 --rdzv-endpoint 10.0.0.1:4000")
+    again = draft_from_config(checked.config, SLOTS)
+    assert (again.nodes, again.nic) == ("1:2", ""), "where they meet is not the run's"
+    missing = check_draft(Draft(nodes="2"), RECIPE, SLOTS, LINUX)
+    assert missing.nodes is None and "rdzv_endpoint" not in missing.problems and "nodes" in missing.problems
+
+
+def test_a_script_is_on_this_computer_alone() -> None:
+    script = get_recipe("script")
+    draft = Draft(recipe="script", fields={"script": __file__}, nodes="2", nic="eth0", endpoint="10.0.0.1:4000")
+    checked = check_draft(draft, script, SLOTS[:1], LINUX)
+    assert checked.nodes is None and (checked.config is None or checked.config.nodes is None)

@@ -6,7 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from app.state.resume_choices import NEWEST, checkpoint_choices, finished_at, mode_choices, run_choices
+from app.state.resume_choices import (
+    NEWEST,
+    checkpoint_choices,
+    finished_at,
+    machine_choices,
+    mode_choices,
+    run_choices,
+)
 from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
@@ -56,3 +63,13 @@ def test_only_a_finished_run_needs_a_larger_step() -> None:
     assert finished_at(state.replace(state="stopped")) is None
     assert finished_at(state.replace(recipe=USER_SCRIPT)) is None
     assert finished_at(None) is None
+
+
+def test_machines_are_those_of_before_and_of_new_run() -> None:
+    assert list(machine_choices(None, "")) == [("this computer alone", "")]
+    assert list(machine_choices("2", "1:4")) == [
+        ("this computer alone", ""),
+        ("2 machines, as before", "2"),
+        ("1 to 4 machines, as in New run", "1:4"),
+    ]
+    assert len(list(machine_choices("2", "2"))) == 2, "offered once"

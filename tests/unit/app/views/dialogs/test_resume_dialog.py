@@ -341,3 +341,26 @@ def test_on_a_small_screen_the_form_scrolls_and_what_must_be_confirmed_stays(
     assert dialog.body.verticalScrollBar().maximum() > 0 and dialog.height() == room.height()
     for part in (dialog.trust, dialog.go):
         assert dialog.rect().contains(QRect(part.mapTo(dialog, QPoint(0, 0)), part.size()))
+
+
+def test_other_machines_take_part_again_only_if_that_is_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir, nodes="2")
+    other = make_run(place, runs_dir=runs_dir)
+    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], DDP)
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.show()
+    dialog.choose(str(other.dir))
+    assert not dialog.machines.isVisible()
+    dialog.choose(str(store.dir))
+    assert dialog.machines.isVisible() and "nodes" not in dialog.asked()[1]
+    with qtbot.waitSignal(dialog.resume_requested) as alone:
+        dialog.go.click()
+    assert alone.args[0].config.nodes is None
+    pick(dialog.machines, 1)
+    qtbot.waitUntil(dialog.go.isEnabled)
+    assert dialog.message.text().startswith("Other machines take part.")
+    assert dialog.asked()[1]["nodes"] == "2" and dialog.asked()[1]["devices"] == "auto"
+    with qtbot.waitSignal(dialog.resume_requested) as together:
+        dialog.go.click()
+    assert together.args[0].config.nodes == "2"

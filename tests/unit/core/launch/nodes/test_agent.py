@@ -23,7 +23,7 @@ def test_workers_are_this_command_without_machines_and_devices() -> None:
 
 def test_other_machines_get_the_line_that_they_need() -> None:
     assert line_elsewhere(TYPED, JOB) == [
-        "rankdeck", "train", "--dataset-file", "books", "--nodes", "1:2", "--nic", "eth0", "--rdzv-endpoint",
+        "rankdeck", "train", "--dataset-file", "books", "--nodes", "1:2", "--nic", "auto", "--rdzv-endpoint",
         "node1:29400",
     ]  # fmt: skip
 

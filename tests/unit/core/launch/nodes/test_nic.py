@@ -11,11 +11,17 @@ FOUND = {"eth0": "10.0.0.1", "lo": "127.0.0.1"}
 
 
 def test_it_must_be_named_and_be_there() -> None:
-    assert address_of("eth0", FOUND) == ("eth0", "10.0.0.1")
-    for asked in (None, "eth1"):
+    assert address_of("eth0", FOUND, "10.0.0.9") == ("eth0", "10.0.0.1")
+    for asked in ("", "eth1"):
         with pytest.raises(UsageError) as raised:
-            address_of(asked, FOUND)
+            address_of(asked, FOUND, "10.0.0.9")
         assert "eth0 (10.0.0.1), lo (127.0.0.1)" in raised.value.next_step, "it says which there are"
+
+
+def test_it_can_be_the_one_on_the_way_to_the_host() -> None:
+    assert address_of("auto", FOUND, "127.0.0.1") == ("lo", "127.0.0.1")
+    with pytest.raises(UsageError, match="'auto'"):
+        address_of("auto", {"eth0": "10.0.0.1"}, "127.0.0.1")
 
 
 def test_loopback_is_among_those_of_this_machine() -> None:

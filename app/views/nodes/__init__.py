@@ -1,0 +1,1 @@
+"""Page of a run that waits for other machines."""

@@ -1,0 +1,212 @@
+"""Page of a run that waits for other machines: who is there, who was refused and why, and how to start the others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
+
+from app.state.nodes_text import NodeRow, key_text, line_text, node_row, waiting_text, waiting_title
+from app.views.style.icons import icon
+from app.views.widgets.action_buttons import OutlinedButton
+from app.views.widgets.build import (
+    bold_label,
+    code_box,
+    icon_button,
+    lay_column,
+    lay_row,
+    muted_label,
+    named,
+    page_title,
+    scrolled,
+)
+from app.views.widgets.card import Badge, Card
+from app.views.widgets.notice_bar import NoticeBar
+from app.views.widgets.page import Page
+from core.errors import RankdeckError
+from core.launch.nodes.status import NodesStatus
+from core.machines.machine import Machine
+
+COPIED_MS: Final = 1500
+LINE_ROWS: Final = 4
+BEGINNING: Final = "Starting the command on this computer…"
+_EDGES: Final = (16, 10, 12, 10)
+
+
+class NodeCard(Card):
+    """One machine that is there, or was refused."""
+
+    def __init__(self, row: NodeRow) -> None:
+        super().__init__(edge=row.tone if row.tone != "success" else "")
+        self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.badge = Badge(row.state, row.tone)
+        self.about = QLabel(row.about, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.about.setVisible(bool(row.about))
+        head = lay_row(None, bold_label(row.title), self.badge, None, spacing=8)
+        lay_column(self, head, self.about, spacing=4, margins=_EDGES)
+
+
+class MachineStart(QWidget):
+    """The button that starts the command on one of the machines that are reached over SSH, and how that went.
+
+    Signals:
+        start_requested: It was pressed.
+    """
+
+    start_requested = Signal()
+
+    def __init__(self, machine: Machine, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.machine = machine
+        self.start = named(
+            OutlinedButton(f"Start on {machine.name}"), f"Start on {machine.name}", f"Over SSH: {machine.address}"
+        )
+        self.start.clicked.connect(self.start_requested)
+        self.doing = muted_label(machine.address, wraps=False)
+        self.notice = NoticeBar()
+        row = lay_row(None, self.start, self.doing, None, spacing=8)
+        lay_column(self, row, self.notice, spacing=4)
+
+    def show_doing(self, text: str) -> None:
+        """What is being done; empty: it can be pressed."""
+        self.start.setEnabled(not text)
+        self.doing.setText(text or self.machine.address)
+        if text:
+            self.notice.clear()
+
+    def show_error(self, error: RankdeckError) -> None:
+        """Why it takes no part."""
+        self.show_doing("")
+        self.notice.show_error(error)
+
+
+class NodesPage(Page):
+    """It starts and reaches nothing itself.
+
+    Signals:
+        cancel_requested: The run is not to be started.
+        start_requested: A `MachineStart` was pressed.
+    """
+
+    cancel_requested = Signal()
+    start_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Waiting for other machines")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.cards: list[NodeCard] = []
+        self.starts: dict[str, MachineStart] = {}
+        self._shown: tuple[NodeRow, ...] = ()
+        self.title = page_title("")
+        self.text = muted_label()
+        self.cancel = named(OutlinedButton("&Cancel"), "Cancel", "Do not start this run")
+        self.cancel.clicked.connect(self.cancel_requested)
+        self.line = code_box("Command for each other machine")
+        self.line.setFixedHeight(self.line.fontMetrics().lineSpacing() * LINE_ROWS + 12)
+        tip = "Copy the command for the other machines"
+        self.copy = icon_button("copy", tip, self._on_copy_clicked, "Copy the command")
+        self._back = QTimer(self, singleShot=True, interval=COPIED_MS)
+        self._back.timeout.connect(lambda: self.copy.setIcon(icon("copy")))
+        self.key = muted_label()
+        self.key.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.notice = NoticeBar()
+        self.over_ssh = bold_label("Or start it over SSH")
+        self._lay_out()
+        self.begin()
+
+    def begin(self) -> None:
+        """A new run waits: nothing is known yet."""
+        self.title.setText("Several machines")
+        self.text.setText(BEGINNING)
+        self.cancel.setEnabled(True)
+        self.notice.clear()
+        self._others.hide()
+        for start in self.starts.values():
+            start.show_doing("")
+            start.notice.clear()
+        self._fill(())
+
+    def show_status(self, status: NodesStatus) -> None:
+        """Shows who is there."""
+        self.title.setText(waiting_title(status))
+        self.text.setText(waiting_text(status))
+        self._fill(tuple(map(node_row, status.nodes)))
+        text = line_text(status)
+        if text != self.line.toPlainText():
+            self.line.setPlainText(text)
+        self.key.setText(key_text(status))
+        self._others.setVisible(status.phase == "waiting")
+
+    def set_machines(self, machines: Sequence[Machine]) -> None:
+        """A button for each machine that is reached over SSH."""
+        kept = {machine.name: machine for machine in machines}
+        for name in [name for name, start in self.starts.items() if kept.get(name) != start.machine]:
+            start = self.starts.pop(name)
+            self._buttons.removeWidget(start)
+            start.deleteLater()
+        for place, machine in enumerate(machines):
+            if machine.name not in self.starts:
+                start = self.starts[machine.name] = MachineStart(machine)
+                start.start_requested.connect(lambda start=start: self.start_requested.emit(start))
+            self._buttons.insertWidget(place, self.starts[machine.name])
+        self.over_ssh.setVisible(bool(self.starts))
+
+    def show_error(self, error: RankdeckError) -> None:
+        """What has gone wrong while the ranks are started, which is tried again."""
+        self.notice.show_error(error)
+
+    def show_cancelling(self) -> None:
+        """It is being cancelled."""
+        self.cancel.setEnabled(False)
+        self.text.setText("Cancelling…")
+
+    def _fill(self, rows: tuple[NodeRow, ...]) -> None:
+        if rows == self._shown:
+            return
+        self._shown = rows
+        for card in self.cards:
+            self._nodes.removeWidget(card)
+            card.deleteLater()
+        self.cards = [NodeCard(row) for row in rows]
+        for card in self.cards:
+            self._nodes.addWidget(card)
+
+    def _lay_out(self) -> None:
+        close = icon_button("close", "Close this page (Esc); it keeps waiting", self.close_requested.emit, "Close")
+        close.setAutoRaise(True)
+        head = Card()
+        head.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        row = lay_row(None, self.title, None, self.cancel, close, spacing=8)
+        lay_column(head, row, self.text, self.notice, spacing=4, margins=(16, 8, 8, 10))
+        self._nodes = QVBoxLayout()
+        self._nodes.setSpacing(8)
+        self._others = Card()
+        self._others.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        line = lay_row(None, self.line, self.copy, spacing=4, grow=self.line)
+        line.setAlignment(self.copy, Qt.AlignmentFlag.AlignTop)
+        self._buttons = QVBoxLayout()
+        self._buttons.setSpacing(6)
+        lay_column(
+            self._others,
+            bold_label("On each other machine", self.line),
+            line,
+            self.key,
+            self.over_ssh,
+            self._buttons,
+            spacing=8,
+            margins=_EDGES,
+        )
+        self.over_ssh.hide()
+        body = QWidget()
+        lay_column(body, head, self._nodes, self._others, None, spacing=8, margins=(8, 8, 8, 8))
+        lay_column(self, scrolled(body))
+
+    def _on_copy_clicked(self) -> None:
+        QGuiApplication.clipboard().setText(self.line.toPlainText())
+        self.copy.setIcon(icon("state-finished", "success"))
+        self._back.start()
