@@ -73,8 +73,7 @@ def explain_ssh(machine: Machine, printed: str, code: int | None, *, started: bo
         printed: What it wrote to its standard error.
         code: Its exit code; None if it had to be ended.
         started: The program there has answered before. Where none did, and ssh itself is content, it could not be
-            started: cmd says so in the language of that Windows, and the Microsoft Store's stand-in for Python in words
-            of its own.
+            started: cmd says so in the language of that Windows, and so does the Microsoft Store's stand-in for Python.
     """
     lines = [line.strip() for line in printed.splitlines() if line.strip()]
     last = (lines[-1] if lines else "nothing").rstrip(".")
