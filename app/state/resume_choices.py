@@ -68,6 +68,11 @@ def _checkpoint_text(entry: CheckpointEntry, best: int | None) -> str:
     return SEPARATOR.join([f"Checkpoint {entry.number}", f"step {count(entry.step)}", *marks])
 
 
+def nodes_before(state: RunState | None) -> str | None:
+    """With how many machines a run was last seen to train; of one that lost all but one, two. None: one alone."""
+    return None if state is None or not state.nodes else str(max(2, len(state.nodes)))
+
+
 def machine_choices(then: str | None, asked: str) -> Iterator[tuple[str, str]]:
     """Numbers of machines, as text and as `RunConfig.nodes` has them; empty: this computer alone.
 

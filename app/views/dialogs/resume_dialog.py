@@ -30,6 +30,7 @@ from app.state.resume_choices import (
     finished_at,
     machine_choices,
     mode_choices,
+    nodes_before,
     run_choices,
     unchanged_devices,
     unchanged_mode,
@@ -142,6 +143,7 @@ class ResumeDialog(QDialog):
         self._folder = folder
         self._nodes = nodes
         self._finished = {str(entry.path): finished_at(entry.state) for entry in entries}
+        self._machines_then = {str(entry.path): nodes_before(entry.state) for entry in entries}
         self._suggested = ""
         self.notice = NoticeBar()
         self.run = named(QComboBox(), "Run, or path of a state file")
@@ -315,10 +317,14 @@ class ResumeDialog(QDialog):
         if plan.state_file is not None:
             self._show_field(self.data, True)
         self._offer_checkpoints(plan.checkpoints, plan.best)
+        asked_machines = self.machines.currentData()
         self._offer_machines(plan.nodes_then)
         self._show_unchanged(unchanged_steps(plan), unchanged_mode(plan), unchanged_devices(plan))
         self._say("\n".join([OTHERS] * (plan.config.nodes is not None) + plan.lines()))
         self._set_plan(plan)
+        if self.machines.currentData() != asked_machines:  # the least number was not known before
+            self._on_edited()
+            return
         if not plan.code_accepted:
             self.trust.show()
             self.go.setEnabled(False)
@@ -357,7 +363,8 @@ class ResumeDialog(QDialog):
         self.machines.clear()
         for text, nodes in offered:
             self.machines.addItem(text, nodes)
-        self.machines.setCurrentIndex(max(0, self.machines.findData(chosen)))
+        row = self.machines.findData(chosen) if chosen else 0
+        self.machines.setCurrentIndex(row if row >= 0 else min(1, len(offered) - 1))
         for part in (self._labels[self.machines], self.machines):
             part.setVisible(len(offered) > 1)
 
@@ -379,7 +386,7 @@ class ResumeDialog(QDialog):
         """What was learnt or confirmed of one run says nothing of another."""
         self._show_field(self.chunk_size, False)
         self._offer_checkpoints(())
-        self._offer_machines(None)
+        self._offer_machines(self._machines_then.get(self._named()))
         self.steps.setPlaceholderText(UNCHANGED)
         self._show_unchanged(UNCHANGED, UNCHANGED, UNCHANGED)
         self._forget_trust()

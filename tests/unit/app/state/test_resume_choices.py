@@ -12,6 +12,7 @@ from app.state.resume_choices import (
     finished_at,
     machine_choices,
     mode_choices,
+    nodes_before,
     run_choices,
 )
 from core.checkpoints.checkpoint_choice import CheckpointEntry
@@ -73,3 +74,10 @@ def test_machines_are_those_of_before_and_of_new_run() -> None:
         ("1 to 4 machines, as in New run", "1:4"),
     ]
     assert len(list(machine_choices("2", "2"))) == 2, "offered once"
+
+
+def test_machines_of_before_are_known_without_a_plan() -> None:
+    state = RunState("run")
+    assert nodes_before(None) is None and nodes_before(state) is None
+    assert nodes_before(state.replace(nodes=("a", "b", "c"))) == "3"
+    assert nodes_before(state.replace(nodes=("a",))) == "2"

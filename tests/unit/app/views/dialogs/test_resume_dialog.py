@@ -364,3 +364,21 @@ def test_other_machines_take_part_again_only_if_that_is_chosen(place: Path, runs
     with qtbot.waitSignal(dialog.resume_requested) as together:
         dialog.go.click()
     assert together.args[0].config.nodes == "2"
+
+
+def test_machines_are_offered_although_their_devices_are_not_here(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, runs_dir=runs_dir, nodes="1:2", devices=("GPU-of-another-machine",))
+    store.write_state(store.stored_state().replace(nodes=("a", "b")))
+    dialog = ResumeDialog(list_runs(runs_dir), [], DDP)
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.show()
+    dialog.choose(str(store.dir))
+    assert not dialog.go.isEnabled() and dialog.notice.isVisible()
+    assert dialog.machines.isVisible()
+    pick(dialog.machines, 1)
+    qtbot.waitUntil(dialog.go.isEnabled)
+    assert dialog.asked()[1]["nodes"] == "1:2", "the run's own least number, once it is known"
+    with qtbot.waitSignal(dialog.resume_requested) as together:
+        dialog.go.click()
+    assert together.args[0].config.nodes == "1:2"
