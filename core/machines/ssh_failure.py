@@ -60,6 +60,12 @@ _KINDS: Final = (
         "Correct your ~/.ssh/config.",
     ),
     (
+        r"closed by remote host|connection reset|broken pipe",
+        "The machine cannot be reached",
+        "The connection to {name} broke.",
+        "Try again: what has arrived is kept.",
+    ),
+    (
         r"python\S*: (command )?not found|is not recognized|No such file or directory|cannot find the path",
         "Python is missing on the machine",
         "{name} cannot start {starter}.",

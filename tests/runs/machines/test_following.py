@@ -13,12 +13,16 @@ import psutil
 import pytest
 
 from core.config.run_config import RunConfig
+from core.machines.fetch import fetch_checkpoint
+from core.machines.machine import UnreachableError
 from core.machines.machine_list import find_machine
 from core.machines.send import Report, Sender
 from core.machines.session import Session, serving
 from core.machines.tree import MAX_CODE_FILES, tree_of
 from core.processes.lock import lock_holder
+from core.run_folder.remote_run import RemoteRun, write_remote
 from core.run_folder.store import RunStore, find_run
+from tests.helpers.made_runs import TEXT, make_run
 from tests.helpers.ssh_server import SshServer
 from tests.runs.machines.conftest import Command
 
@@ -247,3 +251,28 @@ def test_what_no_run_needs_is_removed_there(
     assert "was removed (1 folder, " in command("machines", "clean", "box")
     assert len(set((root / "trees").iterdir())) == len(trees) - 1, "Rankdeck itself stays"
     assert "The copies of 1 run here stay" in command("machines", "remove", "box")
+
+
+def test_a_checkpoint_is_fetched_through_a_cut(machine: SshServer, runs_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    machine.runs.mkdir()
+    origin = make_run(tmp_path, runs_dir=machine.runs)
+    copy = RunStore(runs_dir / origin.dir.name)
+    shutil.copytree(origin.dir, copy.dir, ignore=shutil.ignore_patterns("checkpoints"))
+    remote = RemoteRun("box", str(origin.dir))
+    write_remote(copy.dir, remote)
+    said: list[str] = []
+
+    def cut(text: str) -> None:
+        said.append(text)
+        if len(said) == 2:
+            machine.cut()
+
+    with serving(find_machine("box")) as session, pytest.raises(UnreachableError) as broke:
+        fetch_checkpoint(session, copy, remote, None, Report(said.append, cut))
+    assert "what has arrived is kept" in broke.value.next_step
+    assert not (copy.checkpoints / "2" / "manifest.json").exists(), "half a checkpoint is none"
+    with serving(find_machine("box")) as session:
+        assert fetch_checkpoint(session, copy, remote, None, Report(said.append, said.append)) == 2
+    names = {path.name for path in (origin.checkpoints / "2").iterdir()}
+    assert {path.name for path in (copy.checkpoints / "2").iterdir()} == names

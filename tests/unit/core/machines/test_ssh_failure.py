@@ -32,6 +32,7 @@ MACHINE = Machine("box", "me@host", 2222)
         ("'python3' is not recognized as an internal or external command,", "Python is missing"),
         ("/home/me/.ssh/config: terminating, 1 bad configuration options", "ssh does not accept its settings"),
         ("client_loop: send disconnect: Broken pipe", "The machine cannot be reached"),
+        ("Connection to 127.0.0.1 closed by remote host.", "The machine cannot be reached"),
         ("", "The machine cannot be reached"),
     ],
 )
