@@ -6,13 +6,14 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from app.views.widgets.notice_bar import Step
 from core.errors import RankdeckError
+from core.formatting import byte_size
 from core.machines.machine import NotSetUpError
 from core.machines.machine_list import find_machine, list_machines
 from core.run_folder.remote_run import FILE_NAME
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
     from core.machines.host_key import HostKey
     from core.machines.look import Look
     from core.machines.machine import Machine
+    from core.machines.removing import CleanUp, Removal
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,7 +182,8 @@ class MachinesControl(QObject):
     def _on_card_made(self, card: MachineCard) -> None:
         card.check_requested.connect(functools.partial(self._check, card))
         card.setup_requested.connect(functools.partial(self._set_up, card))
-        card.remove_requested.connect(functools.partial(self._remove, card))
+        card.clean_up_requested.connect(functools.partial(self._find_unneeded, card))
+        card.remove_requested.connect(functools.partial(self._ask_to_remove, card))
 
     def _check(self, card: MachineCard) -> None:
         machine = card.machine
@@ -211,24 +216,75 @@ class MachinesControl(QObject):
 
         self._do(card, "Connecting…", work, done)
 
-    def _remove(self, card: MachineCard) -> None:
-        name = card.machine.name
+    def _find_unneeded(self, card: MachineCard) -> None:
+        """Says what could be removed there; a second click removes it."""
+        machine = card.machine
+
+        def work() -> CleanUp:
+            from core.machines.removing import clean_up
+
+            return clean_up(machine, remove=False)
+
+        def done(found: CleanUp) -> None:
+            text = found.text(machine.name, removed=False)
+            if not found.has_any:
+                card.show_text(text)
+                return
+            step = Step(f"&Remove {byte_size(found.freed_bytes)}", functools.partial(self._clean_up, card))
+            card.ask(f"Clean up {machine.name}", text, step)
+
+        self._do(card, "Looking for what no run needs…", work, done)
+
+    def _clean_up(self, card: MachineCard) -> None:
+        machine = card.machine
 
         def work() -> str:
+            from core.machines.removing import clean_up
+
+            return clean_up(machine, remove=True).text(machine.name, removed=True)
+
+        self._do(card, "Removing…", work, card.show_text)
+
+    def _ask_to_remove(self, card: MachineCard) -> None:
+        """Removes a machine; asks first where runs train there."""
+        machine, runs_dir = card.machine, self._runs_dir
+
+        def work() -> Removal:
+            from core.machines.removing import plan_removal
+
+            return plan_removal(machine, runs_dir)
+
+        def done(removal: Removal) -> None:
+            if removal.live:
+                step = Step(f"&Remove {machine.name}", functools.partial(self._remove, card, removal))
+                card.ask("Runs train there", f"{removal.live_text} {removal.stays_text}", step)
+            else:
+                self._remove(card, removal)
+
+        self._do(card, "Looking for its runs…", work, done)
+
+    def _remove(self, card: MachineCard, removal: Removal) -> None:
+        name = card.machine.name
+
+        def work() -> None:
             from core.machines.machine_list import remove_machine
 
             remove_machine(find_machine(name))
-            return ""
 
-        self._do(card, "Removing…", work, lambda _: self._list())
+        def done(_: None) -> None:
+            self._list()
+            if self.page is not None:
+                self.page.show_removed(name, removal.stays_text)
 
-    def _do(self, card: MachineCard, doing: str, work: Callable[[], str], done: Callable[[str], None]) -> None:
+        self._do(card, "Removing…", work, done)
+
+    def _do(self, card: MachineCard, doing: str, work: Callable[[], T], done: Callable[[T], None]) -> None:
         card.show_doing(doing)
 
-        def succeeded(text: str) -> None:
+        def succeeded(result: T) -> None:
             if self._is_shown(card):
                 card.show_doing("")
-                done(text)
+                done(result)
 
         def failed(error: RankdeckError) -> None:
             if self._is_shown(card):

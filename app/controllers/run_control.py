@@ -21,9 +21,12 @@ if TYPE_CHECKING:
     from app.models.device_table import DeviceTable
     from app.models.run_list import RunList
     from app.settings import Settings
+    from app.state.resume_choices import TrainingPlace
     from app.views.dialogs.resume_dialog import ResumeDialog
+    from app.views.new_run.machine_groups import MachineGroup
     from app.views.window.main_window import MainWindow
     from core.machine.packages import MissingPackageError
+    from core.machines.planning import MovePlan
     from core.resume.plan import ResumePlan
     from core.run_folder.state import RunState
 
@@ -124,6 +127,9 @@ class RunControl(QObject):
 
     def _on_progressed(self, text: str) -> None:
         """Says what is sent to another machine or fetched from it."""
+        if self.dialog is not None:
+            self.dialog.show_progress(text)
+            return
         self._is_sending = True
         self._window.notice.say("info", "Another machine", text)
 
@@ -268,16 +274,17 @@ class RunControl(QObject):
             self.dialog.raise_()
             return None
         from app.state.draft import mode_changes
+        from app.state.resume_choices import TrainingPlace
         from app.views.dialogs.resume_dialog import ResumeDialog  # here, as other dialogs: the window opens without it
         from core.machine.devices import device_texts
 
         sheet = self._window.new_run
-        ticked = device_texts(sheet.devices.selected())
+        here = TrainingPlace("", self._table.devices, device_texts(sheet.devices.selected()))
         dialog = ResumeDialog(
             self._display.entries(),
-            ticked,
             mode_changes(sheet.draft()),
-            self._table.devices,
+            [here, *map(_place_of, sheet.machines.groups.values())],
+            self._runs.model.machines(),
             self._settings.text(STATE_FILES) or str(self._launching.runs_dir),
             self._runs.model.names(),
             self._window,
@@ -289,22 +296,30 @@ class RunControl(QObject):
         dialog.finished.connect(self._on_dialog_finished)
         self._launching.planned.connect(dialog.show_plan)
         self._launching.plan_failed.connect(dialog.show_error)
+        sheet.machines.looked.connect(self._on_machine_looked)
         self.dialog = dialog
         dialog.open()
         return dialog
 
-    def _on_plan_requested(self, text: str, changes: dict[str, object]) -> None:
-        self._launching.plan(text, changes, self._table.devices)
+    def _on_machine_looked(self, group: MachineGroup) -> None:
+        if self.dialog is not None:
+            self.dialog.set_place(_place_of(group))
 
-    def _on_plan_agreed(self, plan: ResumePlan) -> None:
+    def _on_plan_requested(self, text: str, changes: dict[str, object], name: str) -> None:
+        group = self._window.new_run.machines.groups.get(name)
+        self._launching.plan(text, changes, self._table.devices, None if group is None else group.machine)
+
+    def _on_plan_agreed(self, plan: ResumePlan | MovePlan) -> None:
+        from core.resume.plan import ResumePlan  # here: the window opens without it
+
         dialog = self.dialog
         try:
-            request = self._nodes.request_for(plan)
+            request = self._nodes.request_for(plan) if isinstance(plan, ResumePlan) else None
         except ConfigError as error:
             if dialog is not None:
                 dialog.show_error(error)
             return
-        if request is not None and dialog is not None:
+        if isinstance(plan, ResumePlan) and request is not None and dialog is not None:
             _, changes = dialog.asked()
             dialog.accept()
             self._nodes.resume(plan, request, changes)
@@ -314,4 +329,14 @@ class RunControl(QObject):
         self._launching.resume(plan)
 
     def _on_dialog_finished(self, _result: int) -> None:
+        self._window.new_run.machines.looked.disconnect(self._on_machine_looked)
         self.dialog = None
+
+
+def _place_of(group: MachineGroup) -> TrainingPlace:
+    """A machine of New run, for the Resume dialog."""
+    from app.state.resume_choices import TrainingPlace
+    from core.machine.devices import device_texts
+
+    devices = () if group.look is None else group.look.devices
+    return TrainingPlace(group.machine.name, devices, device_texts(group.selected()))

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from core.launch.resolved import ResolvedRun
     from core.machine.devices import Device
     from core.machines.machine import Machine
+    from core.machines.planning import MovePlan
+    from core.machines.send import Report
     from core.resume.plan import ResumePlan
 
 
@@ -37,7 +39,7 @@ class Launching(QObject):
         start_failed: Why nothing was started.
         stop_asked: The folder of a run whose host took note.
         stop_failed: Why the host could not be told.
-        planned: A `ResumePlan`.
+        planned: A `ResumePlan`, or a `MovePlan` where another machine has part in it.
         plan_failed: Why it cannot be resumed so.
         progressed: What is sent to another machine, or fetched from it, as a sentence.
     """
@@ -86,12 +88,11 @@ class Launching(QObject):
 
         def work() -> tuple[Path, tuple[str, ...]]:
             from core.launch.command_line import TrainRequest
-            from core.machines.send import Report
             from core.machines.starting import start_there
 
             absolute = _with_absolute_options(run)
-            report = Report(self.progressed.emit, self.progressed.emit)
-            started = start_there(machine, TrainRequest(absolute.config, absolute.recipe), runs_dir, report, name)
+            request = TrainRequest(absolute.config, absolute.recipe)
+            started = start_there(machine, request, runs_dir, self._report(), name)
             return started.store.dir, started.notes
 
         self._begin(f"starting a run on {machine.name}", work, self.start_failed.emit)
@@ -115,37 +116,62 @@ class Launching(QObject):
 
         self._runner.run(Operation(work, lambda _: self.stop_asked.emit(run_dir), self.stop_failed.emit))
 
-    def plan(self, text: str, changes: Mapping[str, Any], available: Sequence[Device]) -> None:
+    def plan(
+        self,
+        text: str,
+        changes: Mapping[str, Any],
+        available: Sequence[Device],
+        machine: Machine | None = None,
+    ) -> None:
         """Finds out what resuming would do; a newer request makes an older one's answer void.
 
         Args:
             text: A run, or a state file.
             changes: As `plan_resume` takes them; `accept_code` among them says that the person trusts the run's code.
             available: This machine's devices.
+            machine: Where it will train; None: on this computer.
         """
         runs_dir, devices, given = self.runs_dir, tuple(available), dict(changes)
 
-        def work() -> ResumePlan:
+        def work() -> ResumePlan | MovePlan:
+            from core.machines.planning import plan_move
             from core.resume.planner import plan_resume
 
             accepted = bool(given.pop("accept_code", False))
-            changed = self._brought_here(text, given)
-            return plan_resume(text, runs_dir, changed, available=devices or None, accept_code=accepted)
+            store = _moving(text, runs_dir, machine)
+            if store is not None:
+                return plan_move(store, machine, given, devices or None, accept_code=accepted)
+            return plan_resume(text, runs_dir, given, available=devices or None, accept_code=accepted)
 
         self._runner.run(Operation(work, self.planned.emit, self.plan_failed.emit, topic="plan"))
 
-    def resume(self, plan: ResumePlan) -> None:
+    def resume(self, plan: ResumePlan | MovePlan) -> None:
         """Does what the plan says."""
 
         def work() -> tuple[Path, tuple[str, ...]]:
-            from core import client
-            from core.machines.moving import now_here
+            from core.machines.planning import MovePlan
 
-            store = client.resume_run(plan)
-            now_here(store)
+            store = self._moved(plan) if isinstance(plan, MovePlan) else _resumed_here(plan)
             return store.dir, ()
 
         self._begin("resuming a run", work, self.plan_failed.emit)
+
+    def _moved(self, plan: MovePlan) -> RunStore:
+        from core.machines.moving import resume_there
+        from core.recipes.outside_code import outside_code
+        from core.resume.planner import plan_resume
+
+        store = RunStore(plan.run_dir)
+        if plan.machine is None:
+            changed = self._brought_here(str(store.dir), plan.changes)
+            return _resumed_here(
+                plan_resume(str(store.dir), self.runs_dir, changed, accept_code=plan.shown.code_accepted)
+            )
+        resume_there(plan.machine, store, plan.changes, self._report())
+        config = store.config()
+        if (code := outside_code(config.recipe, config.options)) is not None:
+            code.remember()  # the person has agreed to it
+        return store
 
     def resume_with(
         self,
@@ -158,16 +184,19 @@ class Launching(QObject):
         runs_dir, devices, given = self.runs_dir, tuple(available), dict(changes)
 
         def work() -> tuple[Path, tuple[str, ...]]:
-            from core import client
-            from core.machines.moving import now_here
+            from core.machines.moving import machine_of, resume_there
             from core.resume.planner import plan_resume
+            from core.run_folder.store import find_run
 
+            store = find_run(runs_dir, text)
             deadline = time.monotonic() + HOST_ENDS_WITHIN_S
             while True:
                 try:
-                    changed = self._brought_here(text, given)
-                    store = client.resume_run(plan_resume(text, runs_dir, changed, available=devices or None))
-                    now_here(store)
+                    machine = machine_of(store)
+                    if machine is None:
+                        _resumed_here(plan_resume(text, runs_dir, given, available=devices or None))
+                    else:  # it stays where it is
+                        resume_there(machine, store, given, self._report())
                     return store.dir, ()
                 except RunBusyError:  # its host has said that the run is over, and is still ending
                     if time.monotonic() >= deadline:
@@ -179,9 +208,13 @@ class Launching(QObject):
     def _brought_here(self, text: str, changes: Mapping[str, Any]) -> dict[str, Any]:
         """Fetches what a resume needs from the machine that the run is on, if it is on another one."""
         from core.machines.moving import brought_here
+
+        return brought_here(text, self.runs_dir, changes, self._report())
+
+    def _report(self) -> Report:
         from core.machines.send import Report
 
-        return brought_here(text, self.runs_dir, changes, Report(self.progressed.emit, self.progressed.emit))
+        return Report(self.progressed.emit, self.progressed.emit)
 
     def _begin(
         self, busy: str, work: Callable[[], tuple[Path, tuple[str, ...]]], say: Callable[[RankdeckError], None]
@@ -204,6 +237,30 @@ class Launching(QObject):
     def _set_busy(self, what: str) -> None:
         self.busy = what
         self.busy_changed.emit(what)
+
+
+def _moving(text: str, runs_dir: Path, machine: Machine | None) -> RunStore | None:
+    """The run that `text` names, where it or its devices are another machine's."""
+    from core.errors import RunNotFoundError
+    from core.machines.moving import machine_of
+    from core.run_folder.store import find_run
+
+    try:
+        store = find_run(runs_dir, text)
+    except RunNotFoundError:
+        if machine is not None:
+            raise
+        return None  # a state file; or the planner says what is missing
+    return store if machine is not None or machine_of(store) is not None else None
+
+
+def _resumed_here(plan: ResumePlan) -> RunStore:
+    from core import client
+    from core.machines.moving import now_here
+
+    store = client.resume_run(plan)
+    now_here(store)
+    return store
 
 
 def _with_absolute_options(run: ResolvedRun) -> ResolvedRun:

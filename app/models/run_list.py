@@ -72,6 +72,10 @@ class RunListModel(QAbstractListModel):
         """What each run is called, by its folder."""
         return {row.record.path: row.record.label for row in self._all}
 
+    def machines(self) -> dict[Path, str]:
+        """The machine of each run that is on another one, by its folder."""
+        return {row.path: row.record.machine for row in self._all if row.record.machine}
+
     def name_of(self, run_dir: Path) -> str:
         """What the run in a folder is called; before it was listed, as the folder."""
         record = self.record(run_dir)

@@ -110,7 +110,7 @@ def detail_text(record: RunRecord, now: float | None = None) -> str:
     if state is None or why:
         return why
     lasted = lasted_s(state, now)
-    parts = [devices_text(state), _stage(record.entry), "" if lasted is None else _short(lasted)]
+    parts = [devices_text(state), record.machine, _stage(record.entry), "" if lasted is None else _short(lasted)]
     if not state.is_live:
         parts.append(day_text(state.created, now))
     return SEPARATOR.join(part for part in parts if part)
@@ -135,6 +135,8 @@ def sentence(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
     record, entry = row.record, row.entry
     done = progress(entry)
     parts = [record.label, entry.word]
+    if record.machine:
+        parts.append(f"on {record.machine}")
     if done is not None:
         parts.append(percent(done))
     if entry.state is not None and (values := row.metric.text(entry.state.loss, curve)):
@@ -155,6 +157,7 @@ def tooltip(row: RunRow, curve: MetricCurve = NO_CURVE, size: int | None = None)
         values = row.metric.text(state.loss, curve)
         lines.append(values[:1].upper() + values[1:])
         lines.append(f"Started {begun_text(state.created)}" if state.created else "")
+    lines += [_where(record)]
     lines += [f"Tags: {', '.join(notes.tags)}" if notes.tags else "", _shortened(notes.note)]
     lines.append(record.path.name + ("" if size is None else f"{SEPARATOR}{byte_size(size)}"))
     return "\n".join(line for line in lines if line)
@@ -179,6 +182,13 @@ def _headline(record: RunRecord) -> str:
         lasted = lasted_s(entry.state)
         parts += [devices_text(entry.state), "" if lasted is None else duration(lasted)]
     return SEPARATOR.join(part for part in parts if part) + (f": {why}" if why else "")
+
+
+def _where(record: RunRecord) -> str:
+    """The other machine that it is or was on."""
+    if record.remote is None:
+        return ""
+    return f"On {record.machine}" if record.machine else f"Was on {record.remote.machine} before"
 
 
 def _shortened(note: str) -> str:

@@ -6,7 +6,7 @@ import operator
 import os
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ from core.files.stamp import Stamp, stamp_of
 from core.recipes.main_metric import MainMetrics
 from core.run_folder.bin import BIN
 from core.run_folder.notes import NOTES, RunNotes
-from core.run_folder.record import RunRecord, notes_of, settings_of
+from core.run_folder.record import RunRecord, notes_of, remote_of, settings_of
+from core.run_folder.remote_run import FILE_NAME, RemoteRun
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore
 
@@ -45,6 +46,7 @@ class _Folder:
     state: tuple[Stamp | None, RunState | None, str] = (None, None, "")
     notes: tuple[Stamp | None, RunNotes] = field(default_factory=lambda: (None, RunNotes()))
     settings: tuple[Stamp | None, Mapping[str, Any]] | None = None
+    remote: tuple[Stamp | None, RemoteRun | None] = (None, None)
 
 
 class RunScanner:
@@ -111,7 +113,8 @@ class RunScanner:
             return
         if known.settings is not None and known.settings[0] != stamp_of(RunStore(entry.path).run_toml):
             known.settings = None  # replaced, as when a run is resumed with another setting
-        record = RunRecord(entry, self._notes(folder, known), known.settings[1] if known.settings else {})
+        settings = known.settings[1] if known.settings else {}
+        record = RunRecord(entry, self._notes(folder, known), settings, self._remote(folder, known))
         if known.row is None or known.row.record != record:
             known.row = self._row(record)
 
@@ -142,6 +145,12 @@ class RunScanner:
             known.notes = (stamp, notes_of(Path(folder)))
         return known.notes[1]
 
+    def _remote(self, folder: str, known: _Folder) -> RemoteRun | None:
+        stamp = stamp_of(Path(folder, FILE_NAME))
+        if known.remote[0] != stamp:
+            known.remote = (stamp, None if stamp is None else remote_of(Path(folder)))
+        return known.remote[1]
+
     def _read_settings(self) -> None:
         """Reads settings that are not known yet, for a while."""
         end = time.monotonic() + SETTINGS_BUDGET_S
@@ -152,5 +161,5 @@ class RunScanner:
             if time.monotonic() > end:
                 return
             known.settings = (stamp_of(RunStore(Path(folder)).run_toml), settings_of(Path(folder)))
-            known.row = self._row(RunRecord(known.row.entry, known.row.record.notes, known.settings[1]))
+            known.row = self._row(replace(known.row.record, settings=known.settings[1]))
         self.has_settings = True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -13,13 +14,14 @@ from core.formatting import count
 from core.machine.devices import Device, device_texts
 from core.machine.devices.names import SEPARATOR, device_label, label_by_uuid
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.resume.plan import ResumePlan
+from core.resume.plan import PlanSummary
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry
 
 UNCHANGED: Final = "unchanged"
+THIS_COMPUTER: Final = "This computer"
 NEWEST: Final = "Newest checkpoint"
 BALANCED: Final[Mapping[str, str]] = {"mode": Mode.DDP, "balance": "measured"}
 """What an alert about a slow device advises."""
@@ -31,6 +33,26 @@ MODES: Final[Sequence[Mapping[str, str]]] = (
     *({"mode": Mode.ZERO, "zero_stage": stage} for stage in ("1", "2", "3")),
     {"mode": Mode.FSDP},
 )
+
+
+@dataclass(frozen=True, slots=True)
+class TrainingPlace:
+    """Where a run can be resumed.
+
+    Attributes:
+        machine: The name of another machine; empty: this computer.
+        devices: Its devices; none where they are not known yet.
+        ticked: Those that are selected in New run, as a run's config names them.
+    """
+
+    machine: str = ""
+    devices: Sequence[Device] = ()
+    ticked: Sequence[str] = ()
+
+    @property
+    def title(self) -> str:
+        """What the dialog calls it."""
+        return self.machine or THIS_COMPUTER
 
 
 def run_choices(entries: Sequence[RunEntry], names: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
@@ -88,8 +110,9 @@ def machine_choices(then: str | None, asked: str) -> Iterator[tuple[str, str]]:
             yield f"{wanted} machines, {whose}", nodes
 
 
-def device_choices(ticked: Sequence[str], available: Sequence[Device]) -> Iterator[tuple[str, list[str] | None]]:
-    """Sets of devices, as text and as a run's config names them; None leaves them as they are."""
+def device_choices(place: TrainingPlace) -> Iterator[tuple[str, list[str] | None]]:
+    """Sets of devices of a place, as text and as a run's config names them; None leaves them as they are."""
+    ticked, available = place.ticked, place.devices
     labels = {device.uuid: device_label(device) for device in available}
     yield UNCHANGED, None
     if ticked:
@@ -110,19 +133,18 @@ def mode_choices(mode: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str] 
         yield _mode_text(changes), dict(changes)
 
 
-def unchanged_steps(plan: ResumePlan) -> str:
+def unchanged_steps(plan: PlanSummary) -> str:
     """How far the run trains where nothing else is asked for: "1,000 (unchanged)"."""
-    steps = plan.config.steps
-    return UNCHANGED if steps is None else f"{count(steps)} ({UNCHANGED})"
+    return UNCHANGED if plan.steps is None else f"{count(plan.steps)} ({UNCHANGED})"
 
 
-def unchanged_devices(plan: ResumePlan) -> str:
+def unchanged_devices(plan: PlanSummary) -> str:
     """The devices that the run had: "CPU 0, CPU 1 (unchanged)"."""
-    names = ", ".join(label_by_uuid(uuid, plan.device_labels) for uuid in plan.devices_then)
+    names = ", ".join(plan.devices_then)
     return f"{names} ({UNCHANGED})" if names else UNCHANGED
 
 
-def unchanged_mode(plan: ResumePlan) -> str:
+def unchanged_mode(plan: PlanSummary) -> str:
     """The mode that the run had: "DDP (unchanged)"."""
     name = mode_label(plan.mode_then, plan.mode_then)
     return f"{name} ({UNCHANGED})" if name else UNCHANGED

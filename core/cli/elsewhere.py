@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from core.cli.terminal import Terminal
-from core.errors import UsageError
+from core.errors import RunNotFoundError, UsageError
 from core.files.atomic import parse_path
 from core.formatting import listed
 from core.launch.command_line import TrainRequest
 from core.machines.machine_list import find_machine
-from core.machines.moving import brought_here, now_here, resume_there
+from core.machines.moving import brought_here, machine_of, now_here, resume_there
+from core.machines.planning import plan_move
 from core.machines.send import Report
 from core.machines.starting import start_there
 from core.metrics.metrics_file import whole_bytes
@@ -21,7 +22,7 @@ from core.paths import default_runs_dir
 from core.recipes.outside_code import outside_code
 from core.run_folder.store import RunStore, find_run
 
-__all__ = ["fetched", "now_here", "resume_on_machine", "start_on_machine"]
+__all__ = ["fetched", "now_here", "resume_on_machine", "shows_move", "start_on_machine"]
 
 
 def terminal_report(terminal: Terminal) -> Report:
@@ -38,7 +39,8 @@ def start_on_machine(arguments: argparse.Namespace, request: TrainRequest, termi
         terminal.warn(note)
     if not arguments.detach:
         terminal.say(f"Run {started.store.dir.name} on {machine.name}; its copy is in {started.store.dir}")
-        terminal.say(f"{request.recipe.title}: {started.mode} on {listed(started.devices)} of {machine.name}")
+        if started.devices:
+            terminal.say(f"{request.recipe.title}: {started.mode} on {listed(started.devices)} of {machine.name}")
     return started.store
 
 
@@ -53,6 +55,10 @@ def resume_on_machine(
     machine = find_machine(arguments.machine)
     path = parse_path(arguments.path)
     store = find_run(runs_dir, str(path.parent) if path is not None and path.is_file() else arguments.path)
+    if arguments.dry_run:
+        plan = plan_move(store, machine, changes, accept_code=arguments.trust_recipe)
+        _say_lines(plan.summary().lines, arguments, terminal)
+        return None
     config = store.config()
     code = outside_code(config.recipe, config.options)
     if code is not None and not code.is_known and not (arguments.yes or arguments.trust_recipe):
@@ -62,11 +68,28 @@ def resume_on_machine(
             option="--yes",
         )
     offset = whole_bytes(store.metrics)
-    lines = resume_there(machine, store, changes, terminal_report(terminal), dry_run=arguments.dry_run)
+    lines = resume_there(machine, store, changes, terminal_report(terminal))
     terminal.end_progress()
-    for line in [*lines, f"On: {machine.name}."]:
+    _say_lines([*lines, f"On: {machine.name}."], arguments, terminal)
+    return store, offset
+
+
+def shows_move(arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[str, Any], terminal: Terminal) -> bool:
+    """Shows what resuming here would do, if the run is on another machine; nothing is fetched for that."""
+    try:
+        store = find_run(runs_dir, arguments.path)
+    except RunNotFoundError:
+        return False  # a state file; or the planner says what is missing
+    if machine_of(store) is None:
+        return False
+    plan = plan_move(store, None, changes, accept_code=arguments.trust_recipe)
+    _say_lines(plan.summary().lines, arguments, terminal)
+    return True
+
+
+def _say_lines(lines: Sequence[str], arguments: argparse.Namespace, terminal: Terminal) -> None:
+    for line in lines:
         (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
-    return None if arguments.dry_run else (store, offset)
 
 
 def fetched(

@@ -17,10 +17,11 @@ def add_machines_flags(machines: argparse.ArgumentParser) -> None:
     machines.add_argument(
         "action",
         nargs="?",
-        choices=("list", "add", "remove", "check", "setup"),
+        choices=("list", "add", "remove", "check", "setup", "clean"),
         default="list",
         metavar="ACTION",
-        help="list, add, remove, check (runs the doctor there) or setup (makes the environment there). Default: list.",
+        help="list, add, remove, check (runs the doctor there), setup (makes the environment there) or clean (removes "
+        "what was sent there and no run needs). Default: list.",
     )
     machines.add_argument("name", metavar="NAME", nargs="?", help="The machine.")
     machines.add_argument("address", metavar="ADDRESS", nargs="?", help="add: user@host, or a host of ~/.ssh/config.")
@@ -29,7 +30,11 @@ def add_machines_flags(machines: argparse.ArgumentParser) -> None:
         "--identity", metavar="FILE", help="add: the private key. Default: ssh-agent's, and ssh's own."
     )
     machines.add_argument("--fingerprint", metavar="SHA256:…", help="add: the host key that it must have.")
-    machines.add_argument("--yes", action="store_true", help="add: take the host key that it shows, without asking.")
+    machines.add_argument(
+        "--yes", action="store_true",
+        help="add: take the host key that it shows, without asking. remove: also if runs train there.",
+    )  # fmt: skip
+    machines.add_argument("--dry-run", action="store_true", help="clean: only say what would be removed.")
     machines.add_argument(
         "--python", metavar="PATH", help="add: a Python there with PyTorch. Default: setup makes one."
     )

@@ -1,4 +1,7 @@
-"""`rankdeck machines`: lists, adds, removes, checks and sets up other machines; `rankdeck fetch`: their checkpoints."""
+"""`rankdeck machines`: lists, adds, removes, checks, sets up and cleans other machines.
+
+And `rankdeck fetch`: brings their checkpoints here.
+"""
 
 from __future__ import annotations
 
@@ -16,10 +19,12 @@ from core.machines.fetch import fetch_checkpoint, fetch_model
 from core.machines.host_key import read_host_key
 from core.machines.machine import Machine
 from core.machines.machine_list import find_machine, list_machines, remove_machine
+from core.machines.removing import clean_up, plan_removal
 from core.machines.run_copy import catch_up
 from core.machines.send import machine_text
 from core.machines.session import serving
 from core.machines.setup import set_up
+from core.paths import default_runs_dir
 from core.run_folder.remote_run import read_remote
 from core.run_folder.store import find_run
 
@@ -34,8 +39,10 @@ def machines(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _list(arguments, terminal)
     machine = find_machine(_given(arguments.name, "machine", "rankdeck machines lists them."))
     if arguments.action == "remove":
-        remove_machine(machine)
-        terminal.say(f"Removed: {machine.name}. Nothing was changed there.")
+        return _remove(machine, arguments, terminal)
+    if arguments.action == "clean":
+        done = clean_up(machine, remove=not arguments.dry_run)
+        terminal.say(done.text(machine.name, removed=not arguments.dry_run))
         return 0
     if arguments.action == "setup":
         return _set_up(machine, arguments, terminal)
@@ -78,6 +85,23 @@ def _confirm(fingerprint: str, arguments: argparse.Namespace, terminal: Terminal
             f"Compare it with what the machine says (ssh-keygen -lf), then add: --fingerprint {fingerprint}",
             title="The host key is not confirmed",
         )
+
+
+def _remove(machine: Machine, arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Forgets a machine; asks first where runs train there."""
+    removal = plan_removal(machine, default_runs_dir())
+    if removal.live and not arguments.yes:
+        terminal.say(removal.live_text)
+        if not terminal.ask(f"Remove {machine.name} from the machines? [y/N] "):
+            raise UsageError(
+                f"{removal.live_text} {machine.name} was not removed.",
+                "Stop them first, or confirm that.",
+                option="--yes",
+                title="Runs train there",
+            )
+    remove_machine(machine)
+    terminal.say(f"Removed: {machine.name}. {removal.stays_text}")
+    return 0
 
 
 def _list(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -141,7 +141,7 @@ def find(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     unknown = unknown_names(records, terms) if not found else []
     if found:
-        list_table([(record.entry, record.label) for record in found], terminal)
+        list_table(found, terminal)
     elif unknown:
         terminal.say(f"No run in {runs_dir} has a value named {', '.join(unknown)}.")
     else:

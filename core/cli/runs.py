@@ -24,11 +24,12 @@ from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.bin import folder_bytes
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
-from core.run_folder.record import RunRecord, notes_of
+from core.run_folder.record import RunRecord, notes_of, remote_of
 from core.run_folder.remote_run import read_remote
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore, find_run, list_runs
 
+_MACHINE_COLUMN: Final = 3
 STOP_WAIT_EXTRA_S: Final = 15.0
 """Beyond the run's own stop limit: for its host to end the ranks and write its last words."""
 
@@ -48,17 +49,21 @@ def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
     elif not entries:
         terminal.say(f"There are no runs yet in {runs_dir}. Start one: rankdeck train")
     else:
-        list_table([(entry, RunRecord(entry, notes[entry.path]).label) for entry in entries], terminal)
+        list_table([RunRecord(entry, notes[entry.path], remote=remote_of(entry.path)) for entry in entries], terminal)
         for folder, pids in left.items():
             terminal.say(f"{folder.name} left {leftover_text(pids)} running. End: rankdeck stop {folder.name}")
     return 0
 
 
-def list_table(rows: Sequence[tuple[RunEntry, str]], terminal: Terminal) -> None:
-    """Prints runs and their names as a table."""
-    headings = ("RUN", "NAME", "STATE", "STEP", "VALUE", "STARTED", "WHY")
-    metrics = MainMetrics()
-    terminal.table(headings, [_row(entry, label, metrics) for entry, label in rows])
+def list_table(records: Sequence[RunRecord], terminal: Terminal) -> None:
+    """Prints runs as a table; which machine each is on, where one is on another."""
+    headings, metrics = ["RUN", "NAME", "STATE", "STEP", "VALUE", "STARTED", "WHY"], MainMetrics()
+    rows = [_row(record.entry, record.label, metrics) for record in records]
+    if any(record.machine for record in records):
+        headings.insert(_MACHINE_COLUMN, "MACHINE")
+        for row, record in zip(rows, records, strict=True):
+            row.insert(_MACHINE_COLUMN, record.machine or UNKNOWN)
+    terminal.table(headings, rows)
 
 
 def leftover_text(pids: Sequence[int]) -> str:
@@ -240,20 +245,21 @@ def _figures(store: RunStore, state: RunState) -> dict[str, str]:
     return {metric.title.capitalize(): f"{number(metric.last(state.loss, curve), 4)}, {evaluated}"}
 
 
-def _row(entry: RunEntry, label: str, metrics: MainMetrics) -> tuple[str, ...]:
+def _row(entry: RunEntry, label: str, metrics: MainMetrics) -> list[str]:
     state, name = entry.state, "" if label == entry.path.name else label
     if state is None:
-        return (entry.path.name, name, entry.word, UNKNOWN, UNKNOWN, UNKNOWN, entry.problem or "")
+        return [entry.path.name, name, entry.word, UNKNOWN, UNKNOWN, UNKNOWN, entry.problem or ""]
     why = state.error.get("cause", "") if state.error else state.phase
     metric, store = metrics.of(state.recipe), RunStore(entry.path)
     value = metric.last(state.loss, metric.read(state.loss, store.columns, store.metrics))
     figure = UNKNOWN if value is None else f"{metric.title} {number(value, 4)}"
-    return (entry.path.name, name, entry.word, _steps(state), figure, moment(state.created), why)
+    return [entry.path.name, name, entry.word, _steps(state), figure, moment(state.created), why]
 
 
 def entry_values(entry: RunEntry, leftovers: list[int], notes: RunNotes) -> dict[str, Any]:
     """A listed run as JSON."""
-    own = {"path": str(entry.path), "label": RunRecord(entry, notes).label, "notes": asdict(notes)}
+    record = RunRecord(entry, notes, remote=remote_of(entry.path))
+    own = {"path": str(entry.path), "label": record.label, "notes": asdict(notes), "machine": record.machine or None}
     if entry.state is None:
         return {**own, "run_id": entry.path.name, "state": entry.word, "problem": entry.problem}
     left = {"leftover_pids": leftovers} if leftovers else {}

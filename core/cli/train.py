@@ -167,7 +167,7 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
-    from core.cli.elsewhere import fetched, now_here  # here: to start a run needs none of it
+    from core.cli.elsewhere import fetched, now_here, shows_move  # here: to start a run needs none of it
 
     place = launched_place()
     if arguments.machine is not None:
@@ -193,6 +193,8 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
         named = Path(arguments.path).absolute()
         shared = named.parent if named.is_dir() else runs_dir
         return _on_nodes(request, terminal, shared, device_texts(changes.get("devices", "auto")), arguments.json)
+    if arguments.dry_run and shows_move(arguments, runs_dir, changes, terminal):
+        return 0
     plan = _plan(fetched(arguments, runs_dir, changes, terminal), runs_dir, arguments, terminal)
     if arguments.dry_run:
         return 0

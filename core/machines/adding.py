@@ -39,7 +39,9 @@ def new_machine(
     """
     name, address = check_name(name), check_address(address)
     if any(other.name.lower() == name.lower() for other in list_machines()):
-        raise UsageError(f"There is a machine {name} already.", f"Remove it first: rankdeck machines remove {name}")
+        raise UsageError(
+            f"There is a machine {name} already.", "Remove it first.", option=f"rankdeck machines remove {name}"
+        )
     port, python, runs_dir, starter = (text.strip() for text in (port, python, runs_dir, starter))
     return Machine(
         name, address, _port(port), _identity(identity.strip()), starter=starter, python=python, runs_dir=runs_dir

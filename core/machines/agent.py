@@ -10,6 +10,7 @@ Both sides speak in frames: one JSON object a line; ``"bytes": N`` says that N r
 from __future__ import annotations
 
 import contextlib
+import errno
 import hashlib
 import json
 import os
@@ -72,20 +73,24 @@ class FileStore:
 
     Args:
         root: Where they are kept.
+
+    Attributes:
+        files: The folder of the files.
+        trees: The folder of the folders.
     """
 
     def __init__(self, root: Path) -> None:
-        self._blobs = root / "files"
-        self._trees = root / "trees"
+        self.files = root / "files"
+        self.trees = root / "trees"
 
     def need(self, files: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """Those of ``[[sha256, size], ...]`` that are not here, each with how many of its bytes are."""
-        self._blobs.mkdir(parents=True, exist_ok=True)
+        self.files.mkdir(parents=True, exist_ok=True)
         missing = []
         for digest, size in files:
             if _size(self._blob(digest)) != size:
                 missing.append([digest, min(max(_size(self._part(digest)), 0), size)])
-        return {"missing": missing, "free_bytes": shutil.disk_usage(self._blobs).free}
+        return {"missing": missing, "free_bytes": shutil.disk_usage(self.files).free}
 
     def put(self, digest: str, size: int, offset: int, blocks: Iterable[bytes]) -> dict[str, Any]:
         """Takes the bytes of a file from `offset` on. What a broken connection leaves is continued the next time.
@@ -125,11 +130,12 @@ class FileStore:
     def tree(self, name: str, files: Sequence[Sequence[Any]]) -> str:
         """A folder of ``[[path, sha256, size], ...]``, all of which are here; returns where it is."""
         key = hashlib.sha256(json.dumps(files).encode("ascii")).hexdigest()[:16]
-        target = self._trees / key
+        target = self.trees / key
         folder = target.joinpath(*checked_path(name))
         if folder.is_dir():
+            os.utime(str(target))  # wanted again: clean-up takes it for new
             return str(folder)
-        making = self._trees / f"{key}.making-{os.getpid()}-{time.time_ns()}"
+        making = self.trees / f"{key}.making-{os.getpid()}-{time.time_ns()}"
         making.joinpath(name).mkdir(parents=True)
         for path, digest, size in files:
             self.place(digest, size, making.joinpath(name, *checked_path(path)))
@@ -161,7 +167,7 @@ class FileStore:
     def _blob(self, digest: str) -> Path:
         if len(digest) != 64 or not all(letter in "0123456789abcdef" for letter in digest):
             raise Refusal("Invalid request", "That is not a SHA-256.", "Use the same version on both sides.")
-        return self._blobs / digest
+        return self.files / digest
 
 
 def checked_path(path: str) -> list[str]:
@@ -224,6 +230,63 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
+def refused_by_disk(error: OSError) -> dict[str, str]:
+    """What the system says of a file, for the other side."""
+    if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
+        return {
+            "title": "The disk there is full",
+            "cause": f"{error.filename or 'What was sent'} could not be written, since the disk is full.",
+            "next_step": "Free some space there, then try again: what has arrived is not sent again.",
+        }
+    return {
+        "title": "The other machine refused",
+        "cause": f"{error.filename or 'A file'}: {error.strerror or error}.",
+        "next_step": "Check the disk and the permissions there.",
+    }
+
+
+def hold_connection(root: Path) -> BinaryIO:
+    """Says to other connections that this one is there, for as long as the file that is returned is open."""
+    folder = root / "connections"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = (folder / str(os.getpid())).open("ab")
+    _try_lock(file)
+    return file
+
+
+def others_connected(root: Path) -> bool:
+    """Whether another connection is there. What one that was killed has left is removed."""
+    own = {str(os.getpid()), str(os.getppid())}  # on Windows the agent stays as the server's parent
+    found = False
+    folder = root / "connections"
+    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
+        if path.name not in own:
+            with path.open("ab") as file:
+                if not _try_lock(file):
+                    found = True
+                    continue
+            with contextlib.suppress(OSError):
+                path.unlink()
+    return found
+
+
+def _try_lock(file: BinaryIO) -> bool:
+    """Takes a file's lock, which the system frees when the file is closed; whether it was free."""
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            file.seek(0)
+            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True
+
+
 def _linked(source: Path, target: Path) -> bool:
     try:
         os.link(str(source), str(target))
@@ -244,6 +307,7 @@ class Agent:
         self.frames = frames
         self.root = root
         self.store = FileStore(root)
+        self._held: BinaryIO | None = None
 
     def hello(self) -> dict[str, Any]:
         """The first frame: what is here."""
@@ -264,6 +328,9 @@ class Agent:
             frame = self.frames.receive()
             if frame is None:
                 return 0
+            if self._held is None:
+                with contextlib.suppress(OSError):  # a full disk is told by what needs room
+                    self._held = hold_connection(self.root)
             rest = self.frames.blocks(int(frame.get("bytes", 0)))
             answer = self._answered(frame, rest)
             for _ in rest:
@@ -276,9 +343,7 @@ class Agent:
         except Refusal as refusal:
             return {"error": refusal.error}
         except OSError as error:
-            cause = f"{error.filename or 'A file'}: {error.strerror or error}."
-            step = "Check the disk and the permissions there."
-            return {"error": {"title": "The other machine refused", "cause": cause, "next_step": step}}
+            return {"error": refused_by_disk(error)}
 
     def answer(self, frame: dict[str, Any], rest: Iterator[bytes]) -> dict[str, Any]:
         """The answer to one request."""

@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
-from core.errors import RankdeckError, UsageError
-from core.machines.machine import Machine
+from core.errors import RankdeckError, RunNotFoundError, UsageError
+from core.machines.machine import Machine, MachineError
 from core.machines.machine_list import find_machine
 from core.machines.run_copy import QUIET_LIMIT_S, RunCopy
 from core.machines.session import serving
@@ -70,6 +70,9 @@ class Follower:
             raise  # a file of a newer version: to try again changes nothing
         except RankdeckError as error:
             self._store.remove_host_json()
+            if isinstance(error, MachineError) and error.title == RunNotFoundError.title:
+                self._say_gone(error)
+                return True
             _log.warning("%s", error)
             self._say_cut(error)
         time.sleep(self._wait_s)
@@ -107,6 +110,17 @@ class Follower:
             self._port = int(port)
             return False
         return True
+
+    def _say_gone(self, error: MachineError) -> None:
+        """Says that there is nothing to follow: it was never started, or was removed there."""
+        name = self._remote.machine
+        failure = {
+            "title": f"The run is not on {name}",
+            "cause": error.cause,
+            "next_step": f"It was not started before the connection broke, or was removed on {name}. Start it again.",
+        }
+        ended = self._state.replace(state="failed", error=failure, trouble=None, exit_code=error.exit_code)
+        self._copy.write_state(ended, live=False)
 
     def _say_cut(self, error: RankdeckError) -> None:
         """Says in the state that there is no connection, in place of what else is wrong."""

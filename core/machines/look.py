@@ -8,7 +8,7 @@ from core.errors import ProtocolError
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.machines.machine import Machine
-from core.machines.session import serving
+from core.machines.session import Session, serving
 from core.records import RecordError, read_record
 
 
@@ -38,10 +38,15 @@ def look_at(machine: Machine) -> Look:
         ProtocolError: Its answer cannot be read.
     """
     with serving(machine) as session:
-        answer = session.ask({"op": "devices"})
+        return look_through(session)
+
+
+def look_through(session: Session) -> Look:
+    """As `look_at`, over a connection that serves."""
+    answer = session.ask({"op": "devices"})
     try:
         devices = tuple(read_record(Device, item) for item in answer["devices"])
         platform = read_record(Platform, answer["platform"])
     except (KeyError, RecordError) as error:
-        raise ProtocolError(f"{machine.name} answered in another form ({error}).") from None
-    return Look(machine, devices, platform, str(answer.get("problem") or ""))
+        raise ProtocolError(f"{session.machine.name} answered in another form ({error}).") from None
+    return Look(session.machine, devices, platform, str(answer.get("problem") or ""))

@@ -61,8 +61,10 @@ class MachineError(RankdeckError):
 
     title = "The machine refused"
 
-    def __init__(self, cause: str, next_step: str, *, title: str | None = None, code: int = 1) -> None:
-        super().__init__(cause, next_step, title=title)
+    def __init__(
+        self, cause: str, next_step: str, *, title: str | None = None, code: int = 1, option: str = ""
+    ) -> None:
+        super().__init__(cause, next_step, title=title, option=option)
         self.exit_code = code  # type: ignore[misc]
 
 
@@ -72,12 +74,12 @@ class NotSetUpError(MachineError):
     Args:
         machine: Which.
         cause: What is missing.
-        otherwise: What else would help, as a sentence.
+        step: What helps, as a sentence.
     """
 
-    def __init__(self, machine: Machine, cause: str, otherwise: str = "") -> None:
-        step = f"Set it up: rankdeck machines setup {machine.name}"
-        super().__init__(cause, f"{otherwise} {step}".lstrip(), title="The machine is not set up", code=3)
+    def __init__(self, machine: Machine, cause: str, step: str = "Set it up.") -> None:
+        option = f"rankdeck machines setup {machine.name}"
+        super().__init__(cause, step, title="The machine is not set up", code=3, option=option)
 
 
 def check_name(name: str) -> str:

@@ -1,4 +1,8 @@
-"""The list of machines: one file in the folder of runs, and a second one with the host keys that were confirmed."""
+"""The list of machines: a file in the person's data folder, and a second one with the host keys that were confirmed.
+
+They belong to the person, not to a folder of runs: a window on another folder has the same machines. Up to 0.1 they lay
+in the folder of runs, and are read there until the list is written the next time.
+"""
 
 from __future__ import annotations
 
@@ -12,22 +16,25 @@ from core.errors import StateFileError, UsageError
 from core.files.atomic import explained, read_json, require_format, write_atomic
 from core.held_files import read_utf8
 from core.machines.machine import Machine
-from core.paths import default_runs_dir
+from core.paths import data_folder, default_runs_dir
 from core.records import RecordError, read_record
 
 FORMAT: Final = "rankdeck-machines"
 VERSION: Final = 1
 _MAX_BYTES: Final = 1 << 20
+_FOLDER: Final = "machines"
+_LIST: Final = "machines.json"
+_KEYS: Final = "known_hosts"
 
 
 def machines_folder() -> Path:
-    """The folder of both files, in the folder of runs."""
-    return default_runs_dir() / "machines"
+    """The folder of both files."""
+    return data_folder() / _FOLDER
 
 
 def known_hosts_file() -> Path:
     """The host keys, as ssh reads them."""
-    return machines_folder() / "known_hosts"
+    return _folder() / _KEYS
 
 
 def list_machines() -> list[Machine]:
@@ -36,7 +43,7 @@ def list_machines() -> list[Machine]:
     Raises:
         StateFileError: The file is damaged, or from a newer version.
     """
-    path = _file()
+    path = _folder() / _LIST
     if not path.exists():
         return []
     values = require_format(read_json(path, limit_bytes=_MAX_BYTES), path, FORMAT, VERSION)
@@ -90,26 +97,42 @@ def keep_host_key(machine: Machine, host_keys: str) -> None:
     Raises:
         PreflightError: The folder cannot be written.
     """
-    _make_folder()
-    lines: list[str] = []
-    with contextlib.suppress(FileNotFoundError):
-        lines = read_utf8(known_hosts_file(), errors="replace").splitlines()
+    _take_over()
+    lines = _host_keys(machines_folder())
     kept = [line for line in lines if line.split(" ", 1)[0] != machine.host_key_name]
     text = "\n".join([*kept, *host_keys.splitlines()])
     write_atomic(known_hosts_file(), f"{text}\n" if text else "", mode=0o600)
 
 
-def _file() -> Path:
-    return machines_folder() / "machines.json"
+def _folder() -> Path:
+    """Where the files are: the person's own, or those of 0.1."""
+    own, before = machines_folder(), default_runs_dir() / _FOLDER
+    return before if not (own / _LIST).exists() and (before / _LIST).exists() else own
+
+
+def _host_keys(folder: Path) -> list[str]:
+    with contextlib.suppress(FileNotFoundError):
+        return read_utf8(folder / _KEYS, errors="replace").splitlines()
+    return []
 
 
 def _write(machines: list[Machine]) -> None:
-    _make_folder()
-    ordered = sorted(machines, key=lambda machine: machine.name.lower())
-    values = {"format": FORMAT, "version": VERSION, "machines": [dataclasses.asdict(one) for one in ordered]}
-    write_atomic(_file(), json.dumps(values, ensure_ascii=False, indent=1) + "\n", mode=0o600)
+    _take_over()
+    _write_list(machines)
 
 
-def _make_folder() -> None:
+def _take_over() -> None:
+    """Makes the person's own folder, with what is in that of 0.1. Keys first: the list says which folder counts."""
+    before = _folder()
     with explained(f"{machines_folder()} could not be made"):
         machines_folder().mkdir(parents=True, exist_ok=True)
+    if before != machines_folder():
+        keys = "".join(f"{line}\n" for line in _host_keys(before))
+        write_atomic(machines_folder() / _KEYS, keys, mode=0o600)
+        _write_list(list_machines())
+
+
+def _write_list(machines: list[Machine]) -> None:
+    ordered = sorted(machines, key=lambda machine: machine.name.lower())
+    values = {"format": FORMAT, "version": VERSION, "machines": [dataclasses.asdict(one) for one in ordered]}
+    write_atomic(machines_folder() / _LIST, json.dumps(values, ensure_ascii=False, indent=1) + "\n", mode=0o600)

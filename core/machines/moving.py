@@ -33,6 +33,18 @@ from core.run_folder.store import RunStore, find_run
 _BLOCK: Final = 1 << 20
 
 
+def machine_of(store: RunStore) -> Machine | None:
+    """The machine that the newest state of a run is on; None: this computer, or it was removed from the list.
+
+    Raises:
+        StateFileError: A file is damaged.
+    """
+    remote = read_remote(store.dir)
+    if remote is None or not remote.is_there:
+        return None
+    return next((one for one in list_machines() if one.name.lower() == remote.machine.lower()), None)
+
+
 def bring_here(store: RunStore, asked: str | None, report: Report) -> RemoteRun | None:
     """Brings what a resume here needs, where the run is on another machine: its lines, its state, a checkpoint.
 
@@ -53,7 +65,7 @@ def bring_here(store: RunStore, asked: str | None, report: Report) -> RemoteRun 
     remote = read_remote(store.dir)
     if remote is None or not remote.is_there:
         return None
-    if all(machine.name.lower() != remote.machine.lower() for machine in list_machines()):
+    if machine_of(store) is None:
         report.say(f"{remote.machine} was removed from the machines. What is here of the run is used.")
         return remote
     with store.lock(), serving(find_machine(remote.machine)) as session:
@@ -82,6 +94,11 @@ def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: 
         return dict(changes)  # a state file; or the planner says what is missing
     if bring_here(store, _asked(changes), report) is None:
         return dict(changes)
+    return moved_changes(store, changes)
+
+
+def moved_changes(store: RunStore, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes of a run that is resumed on another machine than before: GPUs of one are none of the other."""
     if "devices" in changes or all(name.startswith("cpu") for name in store.config().devices):
         return dict(changes)
     return {**changes, "devices": "auto"}
@@ -94,9 +111,7 @@ def now_here(store: RunStore) -> None:
         write_remote(store.dir, remote.replace(is_there=False))
 
 
-def resume_there(
-    machine: Machine, store: RunStore, changes: Mapping[str, Any], report: Report, *, dry_run: bool
-) -> list[str]:
+def resume_there(machine: Machine, store: RunStore, changes: Mapping[str, Any], report: Report) -> list[str]:
     """Resumes a run on another machine; what it lacks there is sent first, checkpoints by their manifests' hashes.
 
     Args:
@@ -104,7 +119,6 @@ def resume_there(
         store: The run here.
         changes: As `core.resume.planner.plan_resume` takes them.
         report: Hears of what is sent.
-        dry_run: Only say what would happen; files are sent for that, and nothing is started.
 
     Returns:
         What happens, one sentence a line.
@@ -127,11 +141,10 @@ def resume_there(
                 state = store.stored_state()
                 sent = remote
             else:
+                changes = moved_changes(store, changes)
                 sent = _send_run(session, store, changes, report)
-            question = {"op": "resume", "run_dir": sent.run_dir, "changes": changes, "dry_run": dry_run}
+            question = {"op": "resume", "run_dir": sent.run_dir, "changes": changes}
             lines = [str(line) for line in session.ask(question, START_LIMIT_S)["lines"]]
-        if dry_run:
-            return lines
         write_remote(store.dir, sent.replace(is_there=True))
         with explained(f"{store.model} could not be removed"):  # it is that of an earlier end
             store.model.unlink(missing_ok=True)
@@ -151,7 +164,7 @@ def _send_run(session: Session, store: RunStore, changes: dict[str, Any], report
     before = store.config()
     if "dataset_file" in changes:
         before = before.replace(dataset_file=str(changes.pop("dataset_file")))
-    _check_not_continued(session, store)
+    check_not_continued(session, store)
     checkpoint = _checkpoint(store, _asked(changes))
     sender = Sender(session, report)
     config = sender.send(before)
@@ -191,7 +204,7 @@ def _checkpoint(store: RunStore, asked: str | None) -> Checkpoint | None:
     return CheckpointStore(store.checkpoints).newest_valid()[0]
 
 
-def _check_not_continued(session: Session, store: RunStore) -> None:
+def check_not_continued(session: Session, store: RunStore) -> None:
     """Refuses a run whose folder there has lines that are not here: both would be its newest state.
 
     Raises:

@@ -88,9 +88,9 @@ class Sender:
         options["working_directory"] = there
         if options.get("script"):
             if folder in script.parents:
-                options["script"] = _below(there, script.relative_to(folder))
+                options["script"] = below(there, script.relative_to(folder))
             else:
-                options["script"] = _below(self._code(script.parent), Path(script.name))
+                options["script"] = below(self._code(script.parent), Path(script.name))
         return options
 
     def _own_paths(self, options: Options, recipe: Recipe) -> Options:
@@ -151,7 +151,7 @@ class Sender:
         there = self.session.send_tree(tree, count)
         if total >= SHOWN_FROM_BYTES:
             self.report.say(f"Sent {byte_size(total)}.")
-        there = _below(there, Path(source.name)) if source.is_file() else there
+        there = below(there, Path(source.name)) if source.is_file() else there
         self.paths[there] = str(source)
         return there
 
@@ -166,7 +166,8 @@ class Sender:
         )
 
 
-def _below(folder: str, path: Path) -> str:
+def below(folder: str, path: Path) -> str:
+    """A path below a folder of the other machine, as its system writes it."""
     slash = "\\" if "\\" in folder and "/" not in folder else "/"
     return slash.join([folder, *path.parts])
 

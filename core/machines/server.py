@@ -5,6 +5,7 @@ It is a program of that connection and ends with it; it listens nowhere. What it
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import os
@@ -26,12 +27,15 @@ from core.errors import RankdeckError, RunNotFoundError, UsageError
 from core.files.atomic import explained, read_bytes
 from core.held_files import open_binary
 from core.launch.mode import why_no_cuda
+from core.machine.devices import Device
 from core.machine.devices.monitor import DeviceMonitor
-from core.machine.platform import this_platform
+from core.machine.platform import Platform, this_platform
 from core.machine.torch_builds import ENV_TORCH_INDEX, has_nvidia_driver, read_driver
 from core.machines.agent import READY, Agent, Frames, checked_path, root_folder
+from core.machines.clean_up import find_unneeded, note_runs_folder, remove
 from core.machines.run_stream import MODEL, RunStream
 from core.paths import default_runs_dir
+from core.records import read_record
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
 from core.training_python import training_python
@@ -60,13 +64,17 @@ class Server(Agent):
             "checkpoints": self._checkpoints,
             "get": self._get,
             "place": self._place,
+            "plan": self._plan,
+            "clean_up": self._clean_up,
             "resume": self._resume,
             **more,
         }
 
     def serve(self) -> int:
         """Says that it is there, then answers until the stream ends."""
-        self.frames.send({"ready": READY})
+        self.frames.send({"ready": READY, "runs_dir": str(default_runs_dir().absolute())})
+        with contextlib.suppress(RankdeckError):  # a full disk is told by what needs room
+            note_runs_folder(self.root, default_runs_dir().absolute())
         return super().serve()
 
     def answer(self, frame: dict[str, Any], rest: Iterator[bytes]) -> Answer:
@@ -115,6 +123,14 @@ class Server(Agent):
 
         choose(make(wanted, report, lambda: False))
         return {"done": True, "python": str(training_python().executable)}
+
+    def _clean_up(self, frame: Mapping[str, Any]) -> Answer:
+        """Removes what was sent and no run needs, or only says what that is."""
+        found = find_unneeded(self.root, default_runs_dir().absolute())
+        if frame["remove"]:
+            remove(found)
+        counts = {"trees": len(found.trees), "files": len(found.files)}
+        return {**counts, "freed_bytes": found.freed_bytes, "kept_bytes": found.kept_bytes}
 
     # runs
 
@@ -196,10 +212,20 @@ class Server(Agent):
                 self.store.place(digest, size, folder.joinpath(*checked_path(path)))
         return {"run_dir": str(folder)}
 
+    def _plan(self, frame: Mapping[str, Any]) -> Answer:
+        """What resuming a run would do, here or with the devices of another machine."""
+        there: dict[str, Any] = {}
+        if "devices" in frame:
+            devices = tuple(read_record(Device, item) for item in frame["devices"])
+            there = {"available": devices, "platform": read_record(Platform, frame["platform"]), "elsewhere": True}
+        accepted = bool(frame["accept_code"])
+        folder = str(_run(frame).dir)
+        plan = plan_resume(folder, default_runs_dir(), frame["changes"], accept_code=accepted, **there)
+        return {"plan": dataclasses.asdict(plan.summary())}
+
     def _resume(self, frame: Mapping[str, Any]) -> Answer:
         plan = plan_resume(str(_run(frame).dir), default_runs_dir(), frame["changes"], accept_code=True)
-        if not frame.get("dry_run"):
-            resume_run(dataclasses.replace(plan, code_accepted=True))
+        resume_run(dataclasses.replace(plan, code_accepted=True))
         return {"lines": plan.lines()}
 
 

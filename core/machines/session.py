@@ -36,6 +36,8 @@ OLDEST_PYTHON: Final = (3, 11)
 _NOISE_BYTES: Final = 1 << 16
 _END_LIMIT_S: Final = 5.0
 _KEPT_OUTPUT: Final = 1 << 14
+_NO_CONNECTION: Final = 255
+"""What ssh ends with when the connection breaks; otherwise with what the program there does."""
 NO_PYTORCH: Final = "PyTorch is missing"
 """The title of `core.launch.preflight.check_torch`."""
 SERVER: Final = "core.cli.machine_server"
@@ -65,6 +67,9 @@ class Session:
         machine: Where.
         forward: A port of this computer's loopback, and the one there that it leads to.
 
+    Attributes:
+        runs_dir: The folder of runs there, once Rankdeck's own program answers.
+
     Raises:
         PreflightError: This computer has no ssh.
         UnreachableError: There is no connection; says why.
@@ -84,6 +89,7 @@ class Session:
             raise PreflightError(f"ssh could not be started: {error}.", "Check that it may be executed.") from None
         _open.add(self)
         self.hello: dict[str, Any] = {}
+        self.runs_dir = ""
         self._printed = b""
         self._timed_out = False
         self._reader = threading.Thread(target=self._read_errors, daemon=True)
@@ -194,13 +200,16 @@ class Session:
         with self._within(HELLO_LIMIT_S):
             self._send({"op": "become", "argv": [python, "-m", SERVER], "folder": folder, "env": env})
             try:
-                self._checked(self._receive())
+                ready = self._checked(self._receive())
             except UnreachableError:
+                if self._ssh.returncode in (None, _NO_CONNECTION):
+                    raise
                 printed = self._errors() or "nothing"
-                cause = f"{python} there cannot run Rankdeck: {printed.splitlines()[-1]}."
+                cause = f"{python} there cannot run Rankdeck: {printed.splitlines()[-1].rstrip('.')}."
                 raise NotSetUpError(
-                    self.machine, cause, "Name a Python with PyTorch and Rankdeck's packages, or:"
+                    self.machine, cause, "Name a Python with PyTorch and Rankdeck's packages, or set it up."
                 ) from None
+        self.runs_dir = str(ready.get("runs_dir", ""))
 
     def send_tree(self, tree: Tree, sent: Sent = lambda _: None) -> str:
         """Sends a folder, by hash and only what is not there; returns its path there. Raises as `ask`."""
@@ -252,9 +261,10 @@ class Session:
             text = ".".join(map(str, version))
             raise MachineError(
                 f"{self.machine.name} has Python {text} ({self.hello['executable']}).",
-                "Install Python 3.11 or newer there, and name it: rankdeck machines add … --starter python3.11",
+                "Install Python 3.11 or newer there, then add the machine again.",
                 title="Python is too old there",
                 code=3,
+                option=f"rankdeck machines add {self.machine.name} … --starter python3.11",
             )
 
     def _send(self, request: Mapping[str, Any]) -> None:
@@ -284,7 +294,9 @@ class Session:
             cause = f"{self.machine.name}: {parts[0]}"  # which says "this machine" of itself
             if parts[2] == NO_PYTORCH:
                 raise NotSetUpError(self.machine, cause)
-            raise MachineError(cause, parts[1], title=parts[2] or None, code=int(error.get("exit_code", 1)))
+            refused = MachineError(cause, parts[1], title=parts[2] or None, code=int(error.get("exit_code", 1)))
+            refused.window_step = str(error.get("window_step") or refused.window_step)
+            raise refused
         return frame
 
     def _broken(self) -> RankdeckError:

@@ -1,7 +1,8 @@
 """Command lines of `ssh`: every option that Rankdeck gives it, in one place.
 
 The system's own OpenSSH does the work; Windows 10 and 11 have it too. ``~/.ssh/config`` counts: hosts, users, jump
-hosts and keys are found there. What would ask, forward more than we name or share a connection is turned off.
+hosts and keys are found there. What would ask, forward more than we name or share a connection is turned off. Windows'
+OpenSSH has no shared connections, and fails where a person's settings ask for one.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ def ssh_command(
         argv += ["-o", option]
     argv += ["-p", str(machine.port)] if machine.port is not None else []
     if machine.identity:
-        argv += ["-o", "IdentitiesOnly=yes", "-i", machine.identity]
+        argv += ["-o", "IdentitiesOnly=yes", "-o", f"IdentityFile={_quoted(Path(machine.identity))}"]
     if forward is not None:
         argv += ["-L", f"127.0.0.1:{forward[0]}:127.0.0.1:{forward[1]}"]
     return [*argv, "--", machine.address, *remote]
@@ -82,6 +83,7 @@ def agent_command(starter: str, source_bytes: int) -> list[str]:
 
 
 def _quoted(path: Path) -> str:
-    """A path as the value of an option: ssh splits at blanks, and replaces ``%`` and variables."""
+    """A path as the value of an option, where ssh splits at blanks, and replaces ``%``. With slashes on Windows too: a
+    backslash before another one, as a share's name has it, would be taken for one."""
     text = path.as_posix().replace("%", "%%")
     return f'"{text}"' if '"' not in text else text.replace(" ", "\\ ")

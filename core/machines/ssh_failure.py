@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+import base64
 import re
+from pathlib import Path
 from typing import Final
 
 from core.errors import RankdeckError
+from core.held_files import open_binary
 from core.machines.machine import Machine, UnreachableError
 
 PYTHON_MISSING: Final = "Python is missing on the machine"
 _INSTALL_PYTHON: Final = "Install Python 3.11 or newer there, then add the machine again."
+REFUSED: Final = "The machine does not accept your key"
+_OPENSSH_KEY: Final = re.compile(rb"-----BEGIN OPENSSH PRIVATE KEY-----(.+?)-----END", re.DOTALL)
+_CIPHER_NONE: Final = b"openssh-key-v1\0\0\0\0\x04none"
+_MAX_KEY_BYTES: Final = 1 << 16
 _KINDS: Final = (
     (
         r"REMOTE HOST IDENTIFICATION HAS CHANGED|Host key verification failed|host key .* has changed",
         "The host key is not the one that was confirmed",
         "{name} shows another host key than the one that was confirmed. It was installed again, or another computer "
         "answers in its place.",
-        "Ask its administrator. If the new key is right: rankdeck machines remove {name}, then add it again.",
+        "Ask its administrator. If the new key is right, remove the machine from the list and add it again.",
     ),
     (
         r"Load key|Identity file .* not accessible|UNPROTECTED PRIVATE KEY",
@@ -26,9 +33,9 @@ _KINDS: Final = (
     ),
     (
         r"Permission denied|Too many authentication failures|No supported authentication",
-        "The machine does not accept your key",
+        REFUSED,
         "{address} refused every key. Rankdeck never asks for passwords.",
-        "Load the key into ssh-agent, or name its file with --identity; try it with: ssh {address}",
+        "Load the key into ssh-agent, or add the machine with its key file. Try it in a terminal: ssh {address}",
     ),
     (
         r"Could not resolve hostname|Name or service not known|No such host is known",
@@ -53,6 +60,12 @@ _KINDS: Final = (
         "ssh does not accept its settings",
         "ssh says: {last}.",
         "Correct your ~/.ssh/config.",
+    ),
+    (
+        r"closed by remote host|connection reset|broken pipe",
+        "The machine cannot be reached",
+        "The connection to {name} broke.",
+        "Try again: what has arrived is kept.",
     ),
     (
         r"python\S*: (command )?not found|is not recognized|No such file or directory|cannot find the path",
@@ -87,6 +100,13 @@ def explain_ssh(machine: Machine, printed: str, code: int | None, *, started: bo
     }
     for pattern, title, cause, step in _KINDS:
         if re.search(pattern, printed, re.IGNORECASE):
+            if title == REFUSED and has_passphrase(machine.identity):
+                return UnreachableError(
+                    f"The key file {machine.identity} has a passphrase, and ssh-agent does not hold the key. Rankdeck "
+                    "never asks for one.",
+                    f'Load it into ssh-agent: ssh-add "{machine.identity}"',
+                    title="The key has a passphrase",
+                )
             return UnreachableError(cause.format(**values), step.format(**values), title=title)
     if not started and code not in (None, _OWN_CODE):
         cause = f"{machine.name} cannot start {machine.starter}: {last}."
@@ -95,3 +115,18 @@ def explain_ssh(machine: Machine, printed: str, code: int | None, *, started: bo
     return UnreachableError(
         f"The connection to {machine.name} {ended}; ssh says: {last}.", f"Try it in a terminal: ssh {machine.address}"
     )
+
+
+def has_passphrase(identity: str) -> bool:
+    """Whether a private key is encrypted, as far as its file says so."""
+    try:
+        with open_binary(Path(identity)) as file:
+            data = file.read(_MAX_KEY_BYTES)
+    except OSError:
+        return False
+    if (found := _OPENSSH_KEY.search(data)) is None:
+        return b"ENCRYPTED" in data
+    try:
+        return not base64.b64decode(found[1]).startswith(_CIPHER_NONE)
+    except ValueError:
+        return False

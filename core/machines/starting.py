@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import tempfile
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from core.launch.preflight import check_folder
 from core.machines.following import start_following
 from core.machines.machine import Machine, UnreachableError
 from core.machines.reference import check_sendable
-from core.machines.send import Report, Sender
+from core.machines.send import Report, Sender, below
 from core.machines.session import serving
 from core.recipes.outside_code import outside_code
 from core.run_folder.naming import first_name
@@ -27,6 +28,11 @@ from core.run_folder.store import RunStore, check_new_run_dir, new_run_id
 START_LIMIT_S: Final = 300.0
 """A check there reads a whole dataset."""
 _TRIES: Final = 3
+_AGAIN_AFTER_S: Final = 1.0
+UNANSWERED: Final = (
+    "The connection to {name} broke before it answered. The run is followed as soon as {name} can be reached; if it "
+    "was not started, that is said then."
+)
 _COPY_BYTES: Final = 50_000_000
 
 
@@ -70,35 +76,59 @@ def start_there(
     check_folder(request.run_dir or runs_dir, _COPY_BYTES)
     run_id = request.run_dir.name if request.run_dir is not None else new_run_id(request.config.recipe)
     count = None if request.count is None else [request.count.number, request.count.flag]
-    question: dict[str, Any] = {"op": "start", "run_id": run_id, "count": count}
-    for tries_left in reversed(range(_TRIES)):
-        try:
-            answer, paths = _asked(machine, request.config, question, report)
-            break
-        except UnreachableError:
-            if not tries_left or "config" not in question:  # before it was sent nothing can have been started
-                raise
-    config = with_paths(read_text(answer["config"]), paths)
+    start = _Start(machine, request.config, run_id, count)
+    answer = start.ask(report)
+    config = with_paths(read_text(answer["config"]), start.paths)
     first = str(answer.get("name") or "") or first_name(request.recipe.title)
     store = RunStore.create(runs_dir, config, request.run_dir or runs_dir / run_id, first)
-    write_remote(store.dir, RemoteRun(machine.name, str(answer["run_dir"]), paths=paths))
+    write_remote(store.dir, RemoteRun(machine.name, str(answer["run_dir"]), paths=start.paths))
     if notes.name:
         write_notes(store.dir, notes)
-    code = outside_code(request.config.recipe, request.config.options)
-    if code is not None:  # named by the person who starts it, so that resuming need not ask
-        code.remember()
+    for named in (request.config, config):  # by the person who starts it, and as the copy has it: resuming need not ask
+        if (code := outside_code(named.recipe, named.options)) is not None:
+            code.remember()
     start_following(store)
     return StartedThere(store, tuple(answer.get("devices", ())), str(answer.get("mode", "")), tuple(answer["notes"]))
 
 
-def _asked(
-    machine: Machine, config: RunConfig, question: dict[str, Any], report: Report
-) -> tuple[dict[str, Any], dict[str, str]]:
-    with serving(machine) as session:
-        sender = Sender(session, report)
-        question["config"] = to_toml(sender.send(config))
-        report.progress(f"Starting on {machine.name}")
-        return session.ask(question, START_LIMIT_S), dict(sender.paths)
+@dataclass(slots=True)
+class _Start:
+    """A start that is asked for until it is answered: who asks again gets the answer that was lost.
+
+    Attributes:
+        paths: What was sent: its path there, and here.
+    """
+
+    machine: Machine
+    config: RunConfig
+    run_id: str
+    count: list[Any] | None
+    paths: dict[str, str] = field(default_factory=dict)
+    _sent: str = ""
+    _run_dir: str = ""
+
+    def ask(self, report: Report) -> dict[str, Any]:
+        """The answer. Where none comes after all was sent, the run may have been started: then an answer that says so,
+        and what follows the run finds out."""
+        for tries_left in reversed(range(_TRIES)):
+            try:
+                return self._ask_once(report)
+            except UnreachableError:
+                if not self._sent:  # nothing can have been started
+                    raise
+                if tries_left:
+                    time.sleep(_AGAIN_AFTER_S)
+        return {"run_dir": self._run_dir, "config": self._sent, "notes": [UNANSWERED.format(name=self.machine.name)]}
+
+    def _ask_once(self, report: Report) -> dict[str, Any]:
+        with serving(self.machine) as session:
+            sender = Sender(session, report, self.paths)
+            config = to_toml(sender.send(self.config))
+            report.progress(f"Starting on {self.machine.name}")
+            self._run_dir = below(session.runs_dir, Path(self.run_id))
+            self._sent = config
+            question = {"op": "start", "run_id": self.run_id, "count": self.count, "config": config}
+            return session.ask(question, START_LIMIT_S)
 
 
 def read_text(text: str) -> RunConfig:

@@ -85,6 +85,7 @@ def plan_own(
     platform: Platform,
     *,
     accept_code: bool,
+    elsewhere: bool = False,
 ) -> ResumePlan:
     """What resuming a run of ours from checkpoint `asked` would do; see `core.resume.planner.plan_resume`."""
     state = _idle_state(store)
@@ -96,10 +97,10 @@ def plan_own(
     _check_data(config, folder.ledger)
     recipe = get_recipe(config.recipe)
     run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in BATCH))
-    _check_run(run, folder, asked)
+    _check_run(run, folder, asked, elsewhere=elsewhere)
     code = outside_code(run.config.recipe, run.config.options)
     accepted = code is None or accept_code or code.is_known
-    if accepted:
+    if accepted and not elsewhere:
         check_by_recipe(run.config, recipe, global_batch=run.batch.global_, resumes=True)
     checkpoints, checkpoint = list_checkpoints(store.checkpoints), folder.checkpoint
     labels = {device.uuid: device_label(device) for device in available}
@@ -127,6 +128,7 @@ def plan_own(
         goes_back=asked is not None,
         name=_name(store, state),
         nodes_then=before.nodes,
+        checkpoint_bytes=0 if checkpoint is None else checkpoint.size_bytes,
     )
 
 
@@ -171,10 +173,11 @@ def _read_folder(store: RunStore, state: RunState, config: RunConfig, asked: str
     return _Folder(store, state, config, checkpoint, damaged, ledger)
 
 
-def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None) -> None:
+def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None, *, elsewhere: bool) -> None:
     """Refuses what these weights, the recipe or this machine cannot be resumed with."""
     config, recipe = run.config, run.recipe
-    check_packages(recipe.requires, f"The recipe {recipe.title}")
+    if not elsewhere:
+        check_packages(recipe.requires, f"The recipe {recipe.title}")
     if folder.checkpoint is not None:
         check_optimizer(folder.checkpoint, config, run.mode)
     check_engine(run)

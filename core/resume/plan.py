@@ -13,6 +13,32 @@ from core.ledger.ledger import LedgerFile, LedgerProgress
 from core.machine.devices.names import label_by_uuid
 from core.recipes.outside_code import OutsideCode
 from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.records import Text, Whole
+
+
+@dataclass(frozen=True, slots=True)
+class PlanSummary:
+    """A plan as a person reads it. It travels as JSON, where another machine makes it.
+
+    Attributes:
+        lines: What happens, one sentence a line.
+        checkpoint, checkpoint_bytes: The one that it continues from, and its size; None: fresh weights.
+        checkpoints, best: As in `ResumePlan`.
+        steps: How far it trains; None where epochs limit it.
+        mode_then: As in `ResumePlan`.
+        devices_then: The devices that it had, by their names.
+        code_accepted: As in `ResumePlan`.
+    """
+
+    lines: tuple[Text, ...]
+    checkpoint: Whole | None
+    checkpoint_bytes: Whole
+    checkpoints: tuple[CheckpointEntry, ...]
+    best: Whole | None
+    steps: Whole | None
+    mode_then: Text
+    devices_then: tuple[Text, ...]
+    code_accepted: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +65,7 @@ class ResumePlan:
         code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
         name: What the list calls the run; empty: as its folder.
         nodes_then: With how many machines it has trained, as `RunConfig.nodes` has it; None: one alone.
+        checkpoint_bytes: The size of the checkpoint.
     """
 
     run_dir: Path | None
@@ -65,6 +92,7 @@ class ResumePlan:
     code_accepted: bool = True
     name: str = ""
     nodes_then: str | None = None
+    checkpoint_bytes: int = 0
 
     def lines(self) -> list[str]:
         """The plan in plain words, one sentence a line."""
@@ -80,6 +108,20 @@ class ResumePlan:
         lines += [self.code.text] if self.code is not None else []
         lines += [f"A copy of the metrics is appended to {self.config.log_file}."] if self.config.log_file else []
         return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
+
+    def summary(self) -> PlanSummary:
+        """What a person reads of it."""
+        return PlanSummary(
+            lines=tuple(self.lines()),
+            checkpoint=self.checkpoint,
+            checkpoint_bytes=self.checkpoint_bytes,
+            checkpoints=self.checkpoints,
+            best=self.best,
+            steps=self.config.steps,
+            mode_then=self.mode_then,
+            devices_then=tuple(label_by_uuid(uuid, self.device_labels) for uuid in self.devices_then),
+            code_accepted=self.code_accepted,
+        )
 
     def _from_where(self) -> str:
         if self.checkpoint is None or self.config.recipe == USER_SCRIPT:

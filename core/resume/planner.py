@@ -38,6 +38,7 @@ def plan_resume(
     available: Sequence[Device] | None = None,
     platform: Platform | None = None,
     accept_code: bool = False,
+    elsewhere: bool = False,
 ) -> ResumePlan:
     """What resuming `text` would do; reads only.
 
@@ -49,6 +50,7 @@ def plan_resume(
         platform: This machine; None looks.
         accept_code: The person agrees to run the code that the run names (`ResumePlan.code`). Before that none of it
             is executed, not even its check of the settings.
+        elsewhere: Devices and platform are another machine's, which looks for packages itself and asks the recipe.
 
     Raises:
         RunNotFoundError: Nothing goes by that name.
@@ -76,7 +78,7 @@ def plan_resume(
     else:
         store = find_run(runs_dir, text)
     number = None if checkpoint is None else str(checkpoint)
-    return plan_own(store, runs_dir, changes, number, available, platform, accept_code=accept_code)
+    return plan_own(store, runs_dir, changes, number, available, platform, accept_code=accept_code, elsewhere=elsewhere)
 
 
 def _find_state_file(text: str) -> Path | None:

@@ -10,10 +10,11 @@ from typing import Any, Final
 from core.errors import RankdeckError
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes, read_notes
+from core.run_folder.remote_run import RemoteRun, read_remote
 from core.run_folder.store import RunEntry, RunStore
 
 _STATE_FIELDS: Final = ("step", "total_steps", "epoch", "loss", "val_loss", "tokens_per_s", "attempt", "recipe", "mode")
-OF_STATE: Final = frozenset((*_STATE_FIELDS, "state", "name", "note", "tag", "pinned", "id", "devices"))
+OF_STATE: Final = frozenset((*_STATE_FIELDS, "state", "name", "note", "tag", "pinned", "id", "devices", "machine"))
 """Names of values that need no settings."""
 
 
@@ -25,11 +26,13 @@ class RunRecord:
         entry: Its folder and its state.
         notes: The user's; empty where they cannot be read.
         settings: By name, options of the recipe among them; empty where `run.toml` cannot be read.
+        remote: The other machine that it is, or was, on.
     """
 
     entry: RunEntry
     notes: RunNotes = field(default_factory=RunNotes)
     settings: Mapping[str, Any] = field(default_factory=dict)
+    remote: RemoteRun | None = None
 
     @property
     def path(self) -> Path:
@@ -41,6 +44,11 @@ class RunRecord:
         """What a list calls it."""
         state = self.entry.state
         return self.notes.name or self.path.name if state is None else label(state, self.notes)
+
+    @property
+    def machine(self) -> str:
+        """The other machine that has its newest state; empty: it is on this computer."""
+        return self.remote.machine if self.remote is not None and self.remote.is_there else ""
 
     def value(self, name: str) -> Any:
         """What it has under a name: of its state, its notes or its settings; None where it has nothing."""
@@ -55,6 +63,8 @@ class RunRecord:
                 "pinned": self.notes.pinned,
                 "id": self.path.name,
             }[name]
+        if name == "machine":
+            return self.machine or None
         if name == "devices":
             return state.world_size if state is not None else None
         if name in _STATE_FIELDS and state is not None:
@@ -70,7 +80,7 @@ class RunRecord:
 
 def read_record(entry: RunEntry) -> RunRecord:
     """The record of a listed run. What cannot be read is empty: a damaged note must not hide a run."""
-    return RunRecord(entry, notes_of(entry.path), settings_of(entry.path))
+    return RunRecord(entry, notes_of(entry.path), settings_of(entry.path), remote_of(entry.path))
 
 
 def notes_of(folder: Path) -> RunNotes:
@@ -79,6 +89,14 @@ def notes_of(folder: Path) -> RunNotes:
         return read_notes(folder)
     except RankdeckError:
         return RunNotes()
+
+
+def remote_of(folder: Path) -> RemoteRun | None:
+    """Where a run is if not only here, or None where that cannot be read."""
+    try:
+        return read_remote(folder)
+    except RankdeckError:
+        return None
 
 
 def settings_of(folder: Path) -> dict[str, Any]:

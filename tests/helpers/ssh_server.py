@@ -106,7 +106,18 @@ class SshServer:
             (self._folder / name).unlink()
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", self._folder / "host_key"], check=True)
 
-    def _write_settings(self) -> None:
+    def use_shell(self, command: str) -> None:
+        """Runs every command by this one from now on, as another login shell would: it is in `SSH_ORIGINAL_COMMAND`."""
+        self.stop()
+        self._write_settings(f"ForceCommand {command}")
+        self.start()
+
+    def accept(self, key: Path) -> None:
+        """Lets a further key in."""
+        with (self._folder / "authorized_keys").open("a", encoding="utf-8") as file:
+            file.write(Path(f"{key}.pub").read_text(encoding="utf-8"))
+
+    def _write_settings(self, *more: str) -> None:
         lines = [
             f"Port {self.port}",
             "ListenAddress 127.0.0.1",
@@ -121,6 +132,7 @@ class SshServer:
             "MaxStartups 100",
             f'SetEnv "XDG_DATA_HOME={self.data}" "RANKDECK_HOME={self.runs}" OMP_NUM_THREADS=1 '
             f"PIP_CONFIG_FILE={os.devnull}",
+            *more,
         ]
         (self._folder / "sshd_config").write_text("\n".join(lines) + "\n", encoding="utf-8")
 

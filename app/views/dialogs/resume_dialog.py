@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QTextOption
@@ -25,6 +25,7 @@ from PySide6.QtWidgets import (
 
 from app.state.resume_choices import (
     UNCHANGED,
+    TrainingPlace,
     checkpoint_choices,
     device_choices,
     finished_at,
@@ -57,9 +58,11 @@ from core.config.device_names import count_devices
 from core.config.mode import Mode
 from core.errors import ChunkSizeError, DatasetError, RankdeckError
 from core.formatting import count
-from core.machine.devices import Device
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
+
+if TYPE_CHECKING:
+    from core.machines.planning import MovePlan
 
 PLAN_AFTER_MS: Final = 250
 LOOKING: Final = "Reading the run's checkpoints…"
@@ -70,6 +73,7 @@ ROWS: Final = (
     ("R&un", ""),
     ("Fr&om", "Resume from an older checkpoint. Newer ones are set aside, not removed."),
     ("Train &to step", "Total number of optimizer steps"),
+    ("&Where", "A run can be resumed on any machine. Its checkpoint, and there its code and data, are sent first."),
     ("&Mode", "A run can be resumed in any mode, whichever mode it was trained in."),
     ("Mach&ines", "Whether other machines take part again; their interface is chosen in New run"),
     ("D&evices", "A run can be resumed on any combination of devices. Select others in New run to have them here."),
@@ -107,29 +111,30 @@ class ResumeDialog(QDialog):
 
     Args:
         entries: The runs there are.
-        ticked: Devices that are selected in New run, as a run's config names them.
         mode: Mode and settings that are chosen in New run, as changes of a run (`app.state.draft.mode_changes`).
-        available: This machine's devices.
+        places: Where it can be resumed; this computer comes first.
+        machines: The machine of each run that is on another one, by folder.
         names: What the list calls the runs, by folder.
         folder: Where *Open state file…* begins; empty: the current folder.
         nodes: With how many machines New run would train; empty: one alone.
 
     Signals:
         folder_chosen: The folder of the state file that was opened.
-        plan_requested: ``(text, changes)`` for `core.resume.planner.plan_resume`.
-        resume_requested: The `ResumePlan` that is shown.
+        plan_requested: ``(text, changes, machine)``: as `core.resume.planner.plan_resume` takes them, and where to
+            train; empty: on this computer.
+        resume_requested: The `ResumePlan` or `MovePlan` that is shown.
     """
 
     folder_chosen = Signal(str)
-    plan_requested = Signal(str, object)
+    plan_requested = Signal(str, object, str)
     resume_requested = Signal(object)
 
     def __init__(
         self,
         entries: Sequence[RunEntry],
-        ticked: Sequence[str],
         mode: Mapping[str, str],
-        available: Sequence[Device] = (),
+        places: Sequence[TrainingPlace] = (TrainingPlace(),),
+        machines: Mapping[Path, str] | None = None,
         folder: str = "",
         names: Mapping[Path, str] | None = None,
         parent: QWidget | None = None,
@@ -139,7 +144,9 @@ class ResumeDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Resume a run")
         self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self._plan: ResumePlan | None = None
+        self._plan: ResumePlan | MovePlan | None = None
+        self._places = {place.machine: place for place in places}
+        self._machines = {str(path): machine for path, machine in (machines or {}).items()}
         self._folder = folder
         self._nodes = nodes
         self._finished = {str(entry.path): finished_at(entry.state) for entry in entries}
@@ -155,7 +162,8 @@ class ResumeDialog(QDialog):
             line.setPlaceholderText("a run, its folder, or a state file")
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
-        self.devices, self.mode, self.checkpoint, self.machines = QComboBox(), QComboBox(), QComboBox(), QComboBox()
+        self.devices, self.mode, self.checkpoint = QComboBox(), QComboBox(), QComboBox()
+        self.where, self.machines = QComboBox(), QComboBox()
         self.trust = QCheckBox("&I trust this code")
         self.trust.setToolTip(
             "The code runs with your permissions: it can read, change and send any file that you can."
@@ -174,8 +182,9 @@ class ResumeDialog(QDialog):
         for text, folder in run_choices(entries, names or {}):
             self.run.addItem(text, folder)
         self.run.setCurrentIndex(-1)
-        for text, devices in device_choices(ticked, available):
-            self.devices.addItem(text, devices)
+        for place in places:
+            self.where.addItem(place.title, place.machine)
+        self._offer_devices()
         for text, changes in mode_choices(mode):
             self.mode.addItem(text, changes)
         self._lay_out()
@@ -187,7 +196,7 @@ class ResumeDialog(QDialog):
         grid = label_grid(None, LABELS_PX, line_spacing=8)
         self._labels: dict[QWidget, QLabel] = {}
         fields = (
-            *(self.run, self.checkpoint, self.steps, self.mode, self.machines, self.devices),
+            *(self.run, self.checkpoint, self.steps, self.where, self.mode, self.machines, self.devices),
             *(self.data, self.chunk_size),
         )
         for row, ((text, tip), field) in enumerate(zip(ROWS, fields, strict=True)):
@@ -198,8 +207,10 @@ class ResumeDialog(QDialog):
             grid.addWidget(field, 2 * row, 1)
             if field is self.steps:
                 grid.addWidget(self.steps_hint, 2 * row + 1, 1)
-        for box in (self.checkpoint, self.devices, self.mode, self.machines):
+        for box in (self.checkpoint, self.devices, self.mode, self.machines, self.where):
             narrow(box, 36)
+        for part in (self._labels[self.where], self.where):
+            part.setVisible(len(self._places) > 1)
         for field in (self.data, self.chunk_size):
             self._show_field(field, False)
         self._offer_checkpoints(())
@@ -237,7 +248,8 @@ class ResumeDialog(QDialog):
         self.run.activated.connect(self._show_beginning)
         self.run.editTextChanged.connect(self._on_edited)
         self.run.editTextChanged.connect(self._on_run_changed)
-        for box in (self.checkpoint, self.devices, self.mode, self.machines):
+        self.where.activated.connect(self._offer_devices)
+        for box in (self.checkpoint, self.devices, self.mode, self.machines, self.where):
             box.activated.connect(self._on_edited)
         for field in (self.steps, self.data, self.chunk_size):
             field.textEdited.connect(self._on_edited)
@@ -292,6 +304,33 @@ class ResumeDialog(QDialog):
             changes["accept_code"] = True
         return text, changes
 
+    @property
+    def machine(self) -> str:
+        """The machine that is chosen; empty: this computer."""
+        return str(self.where.currentData() or "")
+
+    def set_place(self, place: TrainingPlace) -> None:
+        """Takes over what is known by now of a machine's devices; what is chosen stays."""
+        if place.machine in self._places:
+            self._places[place.machine] = place
+            if place.machine == self.machine:
+                self._offer_devices()
+
+    def _offer_devices(self, *_: object) -> None:
+        """Fills the choice with the devices of the place that is chosen."""
+        chosen, unchanged = self.devices.currentData(), self.devices.itemText(0)
+        self.devices.clear()
+        for text, devices in device_choices(self._places.get(self.machine, TrainingPlace())):
+            self.devices.addItem(text, devices)
+        if unchanged:
+            self.devices.setItemText(0, unchanged)
+        self.devices.setCurrentIndex(max(0, self.devices.findData(chosen)) if chosen is not None else 0)
+
+    def _stay_there(self) -> None:
+        """A run stays on its machine unless another place is chosen."""
+        self.where.setCurrentIndex(max(0, self.where.findData(self._machines.get(self._named(), ""))))
+        self._offer_devices()
+
     def _named(self) -> str:
         """The folder of the run that is chosen, or what is typed."""
         row, typed = self.run.currentIndex(), self.run.currentText()
@@ -305,27 +344,30 @@ class ResumeDialog(QDialog):
             self._say(CHOOSE)
             return
         self._say(LOOKING)
-        self.plan_requested.emit(text, changes)
+        self.plan_requested.emit(text, changes, self.machine)
 
     # --- what is answered --------------------------------------------------------------------------------
 
-    def show_plan(self, plan: ResumePlan) -> None:
+    def show_plan(self, plan: ResumePlan | MovePlan) -> None:
         """Shows what will happen; the Resume button does it."""
+        shown = plan.summary()
+        state_file = plan.state_file if isinstance(plan, ResumePlan) else None
         self.notice.clear()
-        if plan.state_file is not None and plan.state_file.chunk_size is None:
+        if state_file is not None and state_file.chunk_size is None:
             self._show_field(self.chunk_size, True)
-        if plan.state_file is not None:
+        if state_file is not None:
             self._show_field(self.data, True)
-        self._offer_checkpoints(plan.checkpoints, plan.best)
+        self._offer_checkpoints(shown.checkpoints, shown.best)
         asked_machines = self.machines.currentData()
-        self._offer_machines(plan.nodes_then)
-        self._show_unchanged(unchanged_steps(plan), unchanged_mode(plan), unchanged_devices(plan))
-        self._say("\n".join([OTHERS] * (plan.config.nodes is not None) + plan.lines()))
+        self._offer_machines(plan.nodes_then if isinstance(plan, ResumePlan) else None, isinstance(plan, ResumePlan))
+        self._show_unchanged(unchanged_steps(shown), unchanged_mode(shown), unchanged_devices(shown))
+        others = [OTHERS] if isinstance(plan, ResumePlan) and plan.config.nodes is not None else []
+        self._say("\n".join([*others, *shown.lines]))
         self._set_plan(plan)
         if self.machines.currentData() != asked_machines:  # the least number was not known before
             self._on_edited()
             return
-        if not plan.code_accepted:
+        if not shown.code_accepted:
             self.trust.show()
             self.go.setEnabled(False)
             self.go.setToolTip("Read this run's code first, then confirm that you trust it.")
@@ -342,6 +384,11 @@ class ResumeDialog(QDialog):
         self._say("Nothing was changed.")
         self._set_plan(None)
 
+    def show_progress(self, text: str) -> None:
+        """What is sent to another machine or fetched from it, once the run is being resumed."""
+        if self._plan is None:
+            self._say(text)
+
     def show_busy(self) -> None:
         """The run is being resumed; it was asked once."""
         self._set_plan(None)
@@ -357,9 +404,10 @@ class ResumeDialog(QDialog):
         self.checkpoint.setCurrentIndex(max(0, self.checkpoint.findData(chosen) if chosen is not None else 0))
         self.checkpoint.setEnabled(self.checkpoint.count() > 1)
 
-    def _offer_machines(self, then: str | None) -> None:
-        """Fills the choice, and keeps what is chosen; out of sight where there is none."""
-        chosen, offered = self.machines.currentData(), tuple(machine_choices(then, self._nodes))
+    def _offer_machines(self, then: str | None, can_be_several: bool = True) -> None:
+        """Fills the choice, and keeps what is chosen; out of sight where there is none, as for a run that moves."""
+        asked = self._nodes if can_be_several else ""
+        chosen, offered = self.machines.currentData(), tuple(machine_choices(then, asked))
         self.machines.clear()
         for text, nodes in offered:
             self.machines.addItem(text, nodes)
@@ -391,6 +439,7 @@ class ResumeDialog(QDialog):
         self._show_unchanged(UNCHANGED, UNCHANGED, UNCHANGED)
         self._forget_trust()
         self._suggest_steps()
+        self._stay_there()
 
     def _suggest_steps(self) -> None:
         """A finished run trains further only to a larger step: twice as many stand there to begin with."""
@@ -412,7 +461,7 @@ class ResumeDialog(QDialog):
     def _say(self, text: str) -> None:
         self.message.setPlainText(text)
 
-    def _set_plan(self, plan: ResumePlan | None) -> None:
+    def _set_plan(self, plan: ResumePlan | MovePlan | None) -> None:
         self._plan = plan
         self.go.setEnabled(plan is not None)
         self.go.setToolTip(

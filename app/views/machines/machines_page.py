@@ -52,11 +52,12 @@ class MachineCard(Card):
     """One machine.
 
     Signals:
-        check_requested, setup_requested, remove_requested: A button was pressed.
+        check_requested, setup_requested, clean_up_requested, remove_requested: A button was pressed.
     """
 
     check_requested = Signal()
     setup_requested = Signal()
+    clean_up_requested = Signal()
     remove_requested = Signal()
 
     def __init__(self, machine: Machine, parent: QWidget | None = None) -> None:
@@ -68,7 +69,10 @@ class MachineCard(Card):
         self.setup = self._button(
             "Set up", f"Make the environment for training on {machine.name}", self.setup_requested
         )
-        self.remove = self._button("Remove", f"Forget {machine.name}; nothing is changed there", self.remove_requested)
+        self.clean_up = self._button(
+            "Clean up", f"Find what was sent to {machine.name} and no run needs, to remove it", self.clean_up_requested
+        )
+        self.remove = self._button("Remove", f"Forget {machine.name}; nothing changes there", self.remove_requested)
         self.key = muted_label(f"Host key {machine.fingerprint}")
         self.key.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.doing = ElidedLabel()
@@ -76,13 +80,13 @@ class MachineCard(Card):
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.notice = NoticeBar()
         names = lay_row(None, bold_label(machine.name), muted_label(address, wraps=False), None, spacing=8)
-        buttons = lay_row(None, self.check, self.setup, self.remove, self.doing, spacing=8, grow=self.doing)
+        buttons = lay_row(None, *self._buttons(), self.doing, spacing=8, grow=self.doing)
         lay_column(self, names, self.key, buttons, self.notice, self.text, spacing=6, margins=(16, 10, 12, 10))
         self.show_text("")
 
     def show_doing(self, text: str) -> None:
         """What is being done; empty: nothing, and the buttons can be pressed."""
-        for button in (self.check, self.setup, self.remove):
+        for button in self._buttons():
             button.setEnabled(not text)
         self.doing.set_full_text(text)
         if text:
@@ -98,6 +102,15 @@ class MachineCard(Card):
         self.show_doing("")
         self.show_text("")
         self.notice.show_error(error, step)
+
+    def ask(self, title: str, text: str, step: Step) -> None:
+        """Asks before something is done that cannot be undone."""
+        self.show_doing("")
+        self.show_text("")
+        self.notice.say("warning", title, text, step)
+
+    def _buttons(self) -> tuple[OutlinedButton, ...]:
+        return (self.check, self.setup, self.clean_up, self.remove)
 
     def _button(self, text: str, tip: str, signal: object) -> OutlinedButton:
         button = named(OutlinedButton(text), f"{text} {self.machine.name}", tip)
@@ -175,6 +188,10 @@ class MachinesPage(Page):
         self.notice.say("info", f"{machine.name} was added", "Set it up, or check it if it has PyTorch already.")
         for line in (self.name, self.address, self.port, self.identity, self.python, self.runs_dir):
             line.clear()
+
+    def show_removed(self, name: str, text: str) -> None:
+        """It is not in the list any more; what stays there."""
+        self.notice.say("info", f"{name} was removed", text)
 
     def show_error(self, error: RankdeckError) -> None:
         """Why a machine could not be added."""

@@ -31,9 +31,11 @@ class MachineGroup(Card):
 
     Signals:
         toggled: The user ticked a device or not; which machine's group it is.
+        looked: Its devices are known; which machine's group it is.
     """
 
     toggled = Signal(object)
+    looked = Signal(object)
 
     def __init__(self, machine: Machine, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,6 +64,7 @@ class MachineGroup(Card):
             self.boxes[device.uuid] = box
             self._grid.addWidget(box, place // COLUMNS, place % COLUMNS)
         self._say(look.problem if not any(device.kind == "cuda" for device in look.devices) else "")
+        self.looked.emit(self)
 
     def show_error(self, error: RankdeckError) -> None:
         """Says why its devices are not known."""
@@ -101,10 +104,12 @@ class MachineGroups(QWidget):
     Signals:
         selection_changed: Other devices are ticked.
         picked: The user ticked a device of a machine.
+        looked: The devices of a machine are known; its group.
     """
 
     selection_changed = Signal()
     picked = Signal()
+    looked = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -127,6 +132,7 @@ class MachineGroups(QWidget):
             if machine.name not in self.groups:
                 group = MachineGroup(machine, self)
                 group.toggled.connect(self._on_toggled)
+                group.looked.connect(self.looked)
                 self.groups[machine.name] = group
             self._cards.insertWidget(place, self.groups[machine.name])
         self.setVisible(bool(self.groups))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,11 +12,17 @@ from pathlib import Path
 import psutil
 import pytest
 
+from core.config.run_config import RunConfig
+from core.machines.fetch import fetch_checkpoint
+from core.machines.machine import UnreachableError
 from core.machines.machine_list import find_machine
-from core.machines.session import serving
+from core.machines.send import Report, Sender
+from core.machines.session import Session, serving
 from core.machines.tree import MAX_CODE_FILES, tree_of
 from core.processes.lock import lock_holder
+from core.run_folder.remote_run import RemoteRun, write_remote
 from core.run_folder.store import RunStore, find_run
+from tests.helpers.made_runs import TEXT, make_run
 from tests.helpers.ssh_server import SshServer
 from tests.runs.machines.conftest import Command
 
@@ -141,7 +148,7 @@ def test_what_cannot_be_sent_is_refused(
     assert "The folder of the code is too large" in command(
         "run", "--machine", "box", "count.py", "3", "0", "-", code=2
     )
-    assert sorted(path.name for path in runs_dir.iterdir()) == ["machines"] and not machine.runs.exists()
+    assert list(runs_dir.iterdir()) == [] and not machine.runs.exists()
 
 
 def test_data_is_uploaded_once_and_continued(machine: SshServer, tmp_path: Path) -> None:
@@ -164,3 +171,108 @@ def test_data_is_uploaded_once_and_continued(machine: SshServer, tmp_path: Path)
         assert (there / path.name).read_bytes() == path.read_bytes()
         assert session.missing(tree)[0] == {}
     assert machine.data.is_dir()
+
+
+def test_data_there_is_named_and_not_sent(machine: SshServer, command: Command, tmp_path: Path) -> None:
+    folder = tmp_path / "Daten dort ö"
+    folder.mkdir()
+    (folder / "a.txt").write_text("there " * 100, encoding="utf-8")
+    with serving(find_machine("box")) as session:
+        files = machine.data / "rankdeck" / "machine" / "files"
+        before = set(files.iterdir())
+        sender = Sender(session, Report(lambda _: None, lambda _: None))
+        for text, named in ((f"there://{folder}", str(folder)), ("hf://owner/name:en", "hf://owner/name:en")):
+            config = sender.send(RunConfig(recipe="minigpt", dataset_file=text))
+            assert config.dataset_file == named
+        assert set(files.iterdir()) == before and sender.paths == {}
+    refused = command("train", "--machine", "box", "--dataset-file", "hf://owner/name", code=None)
+    assert "box: " in refused and ("datasets" in refused or "download" in refused), "it is looked for there"
+    assert not machine.runs.exists()
+
+
+def test_a_start_whose_answer_is_lost(
+    machine: SshServer, command: Command, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The connection breaks after the run was started there, each time that it is asked for; then before it is."""
+    script = make_project(tmp_path / "Projekt ö")
+    monkeypatch.chdir(script.parent)
+    ask, starts = Session.ask, True
+
+    def cut(session: Session, request: dict[str, object], limit_s: float = 60.0) -> dict[str, object]:
+        if request["op"] == "start":
+            if starts:
+                session._send(request)
+                wait_for((machine.runs / str(request["run_id"]) / "state.json").exists)
+            session.end()
+        return ask(session, request, limit_s)
+
+    monkeypatch.setattr(Session, "ask", cut)
+    printed = command("run", "--machine", "box", "--detach", "count.py", "5", "0", "-")
+    assert "broke before it answered" in printed
+    (copy,) = [RunStore(path.parent) for path in runs_dir.glob("*/remote.json")]
+    wait_for(lambda: copy.state().state == "finished" and not copy.is_locked())
+    assert [path.parent.name for path in machine.runs.glob("*/state.json")] == [copy.dir.name], "it was started once"
+    assert copy.metrics.read_bytes() == there(machine, copy).metrics.read_bytes()
+    assert copy.config().options["script"] == str(script)
+
+    starts = False
+    command("run", "--machine", "box", "--detach", "count.py", "5", "0", "-")
+    (lost,) = [RunStore(path.parent) for path in runs_dir.glob("*/remote.json") if path.parent != copy.dir]
+    wait_for(lambda: lost.state().state == "failed" and not lost.is_locked())
+    assert (lost.state().error or {})["title"] == "The run is not on box"
+
+
+def test_what_no_run_needs_is_removed_there(
+    machine: SshServer, command: Command, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = make_project(tmp_path / "Projekt ö")
+    monkeypatch.chdir(script.parent)
+    end = tmp_path / "genug"
+    name = command("run", "--machine", "box", "--detach", "count.py", "9000", "0.1", str(end)).split()[-1]
+    copy = find_run(runs_dir, name)
+    wait_for(lambda: copy.state().step > 1)
+    assert f"box: {name} is training" in command("machines", "clean", "box", code=2)
+    listed = command("runs")
+    assert "MACHINE" in listed and " box " in listed
+    assert "Runs train there" in command("machines", "remove", "box", code=2)
+    assert json.loads(command("runs", "--json"))[0]["machine"] == "box"
+    end.touch()
+    wait_for(lambda: copy.state().state == "finished" and not copy.is_locked())
+
+    root = machine.data / "rankdeck" / "machine"
+    then = time.time() - 2 * 3600
+    for path in (*(root / "files").iterdir(), *(root / "trees").iterdir()):
+        os.utime(path, (then, then))
+    trees = set((root / "trees").iterdir())
+    assert "nothing of what was sent can be removed" in command("machines", "clean", "box", "--dry-run")
+    shutil.rmtree(there(machine, copy).dir)
+    assert "can be removed" in command("machines", "clean", "box", "--dry-run")
+    assert set((root / "trees").iterdir()) == trees
+    assert "was removed (1 folder, " in command("machines", "clean", "box")
+    assert len(set((root / "trees").iterdir())) == len(trees) - 1, "Rankdeck itself stays"
+    assert "The copies of 1 run here stay" in command("machines", "remove", "box")
+
+
+def test_a_checkpoint_is_fetched_through_a_cut(machine: SshServer, runs_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    machine.runs.mkdir()
+    origin = make_run(tmp_path, runs_dir=machine.runs)
+    copy = RunStore(runs_dir / origin.dir.name)
+    shutil.copytree(origin.dir, copy.dir, ignore=shutil.ignore_patterns("checkpoints"))
+    remote = RemoteRun("box", str(origin.dir))
+    write_remote(copy.dir, remote)
+    said: list[str] = []
+
+    def cut(text: str) -> None:
+        said.append(text)
+        if len(said) == 2:
+            machine.cut()
+
+    with serving(find_machine("box")) as session, pytest.raises(UnreachableError) as broke:
+        fetch_checkpoint(session, copy, remote, None, Report(said.append, cut))
+    assert "what has arrived is kept" in broke.value.next_step
+    assert not (copy.checkpoints / "2" / "manifest.json").exists(), "half a checkpoint is none"
+    with serving(find_machine("box")) as session:
+        assert fetch_checkpoint(session, copy, remote, None, Report(said.append, said.append)) == 2
+    names = {path.name for path in (origin.checkpoints / "2").iterdir()}
+    assert {path.name for path in (copy.checkpoints / "2").iterdir()} == names

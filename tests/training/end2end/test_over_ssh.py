@@ -46,7 +46,10 @@ def steps(path: Path, attempt: int) -> list[int]:
     return [line["step"] for line in lines if (line["event"], line["rank"], line["attempt"]) == ("step", 0, attempt)]
 
 
-def test_a_run_goes_there_and_back(server: SshServer, runs_dir: Path, tmp_path: Path) -> None:
+def test_a_run_goes_there_and_back(
+    server: SshServer, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "Eigenes"))
     corpus = tmp_path / "korpus ü.txt"
     corpus.write_text("alpha beta gamma delta epsilon zeta. " * 4000, encoding="utf-8")
     run("machines", "add", "box", *server.add, "--yes")
@@ -67,6 +70,8 @@ def test_a_run_goes_there_and_back(server: SshServer, runs_dir: Path, tmp_path: 
     assert not copy.checkpoints.exists()
 
     name = copy.dir.name
+    run("resume", name, "--steps", "180", "--dry-run")
+    assert not copy.checkpoints.exists(), "nothing is fetched to say what would happen"
     run("resume", name, "--steps", "180", "--mode", "single", "--devices", "cpu:0")  # here
     assert steps(copy.metrics, 2) == list(range(161, 181))
     assert copy.config().dataset_file == str(corpus)
@@ -74,6 +79,10 @@ def test_a_run_goes_there_and_back(server: SshServer, runs_dir: Path, tmp_path: 
     assert origin.state().step == 160
 
     there = ["--machine", "box", "--steps", "190", "--mode", "independent", "--devices", "cpux2"]
+    files = server.data / "rankdeck" / "machine" / "files"
+    before = {path.name for path in files.iterdir()}
+    run("resume", name, *there, "--dry-run")
+    assert {path.name for path in files.iterdir()} == before, "nothing is sent to say what would happen"
     run("resume", name, *there)
     assert copy.metrics.read_bytes() == origin.metrics.read_bytes()
     assert steps(copy.metrics, 3) == list(range(181, 191))

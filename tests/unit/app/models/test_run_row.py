@@ -26,6 +26,7 @@ from core.recipes.heroes import Hero
 from core.recipes.main_metric import metric_of
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
+from core.run_folder.remote_run import RemoteRun
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry
 
@@ -120,6 +121,16 @@ def test_the_tooltip_has_tags_note_and_folder() -> None:
     assert lines[3:] == ["Tags: lr, v2", "Half the rate.", "r · 1.5 MB"]
     long = dataclasses.replace(noted, notes=RunNotes(note="x" * 5000))
     assert len(tooltip(RunRow(long))) < 600
+
+
+def test_a_run_on_another_machine_is_marked() -> None:
+    there = dataclasses.replace(record(state="finished", **DDP), remote=RemoteRun("gpubox", "/runs/r"))
+    assert detail_text(there).startswith("DDP × 2 · gpubox · 4 m")
+    assert "On gpubox" in tooltip(RunRow(there)).splitlines() and ", on gpubox" in sentence(RunRow(there))
+    back = dataclasses.replace(there, remote=RemoteRun("gpubox", "/runs/r", is_there=False))
+    assert "gpubox" not in detail_text(back) + sentence(RunRow(back))
+    assert "Was on gpubox before" in tooltip(RunRow(back)).splitlines()
+    assert (there.value("machine"), back.value("machine")) == ("gpubox", None)
 
 
 def _time(unix_s: float) -> str:

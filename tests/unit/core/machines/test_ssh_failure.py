@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
 
 from core.machines.machine import Machine
-from core.machines.ssh_failure import PYTHON_MISSING, explain_ssh
+from core.machines.ssh_failure import PYTHON_MISSING, REFUSED, explain_ssh
 
+pytestmark = [pytest.mark.windows]
 MACHINE = Machine("box", "me@host", 2222)
 
 
@@ -27,6 +32,7 @@ MACHINE = Machine("box", "me@host", 2222)
         ("'python3' is not recognized as an internal or external command,", "Python is missing"),
         ("/home/me/.ssh/config: terminating, 1 bad configuration options", "ssh does not accept its settings"),
         ("client_loop: send disconnect: Broken pipe", "The machine cannot be reached"),
+        ("Connection to 127.0.0.1 closed by remote host.", "The machine cannot be reached"),
         ("", "The machine cannot be reached"),
     ],
 )
@@ -35,6 +41,26 @@ def test_a_failure_is_explained(printed: str, title: str) -> None:
     assert error.title.startswith(title)
     assert "{" not in error.cause + error.next_step
     assert error.cause.endswith(".") and error.next_step
+
+
+def test_a_key_with_a_passphrase_is_named(tmp_path: Path) -> None:
+    def key(name: str, cipher: bytes) -> str:
+        path = tmp_path / name
+        body = base64.encodebytes(b"openssh-key-v1\0" + len(cipher).to_bytes(4, "big") + cipher + b"\0" * 60)
+        path.write_bytes(b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + body + b"-----END OPENSSH PRIVATE KEY-----\n")
+        return str(path)
+
+    old = tmp_path / "old"
+    old.write_bytes(b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n")
+    for identity, title in (
+        (key("closed", b"aes256-ctr"), "The key has a passphrase"),
+        (str(old), "The key has a passphrase"),
+        (key("open", b"none"), REFUSED),
+        (str(tmp_path / "gone"), REFUSED),
+        ("", REFUSED),
+    ):
+        machine = replace(MACHINE, identity=identity)
+        assert explain_ssh(machine, "me@host: Permission denied (publickey).", 255).title == title
 
 
 def test_one_that_took_too_long() -> None:

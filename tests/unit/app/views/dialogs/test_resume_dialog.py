@@ -10,6 +10,7 @@ from PySide6.QtWidgets import QApplication, QComboBox, QFileDialog, QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.state.draft import Draft, mode_changes
+from app.state.resume_choices import TrainingPlace
 from app.views.dialogs import resume_dialog
 from app.views.dialogs.resume_dialog import ResumeDialog
 from core.errors import DatasetError, RankdeckError
@@ -30,7 +31,7 @@ DDP = {"mode": "ddp"}
 def answered(dialog: ResumeDialog, runs_dir: Path) -> None:
     """Stands for the controller: answers each request at once."""
 
-    def answer(text: str, changes: dict[str, object]) -> None:
+    def answer(text: str, changes: dict[str, object], _machine: str) -> None:
         try:
             with DeviceMonitor() as monitor:
                 accepted = bool(changes.pop("accept_code", False))
@@ -58,7 +59,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     store = make_run(place, runs_dir=runs_dir)
     live = make_run(place, "training", runs_dir=runs_dir)
     live.write_state(live.stored_state().replace(host=identity.own()))
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], DDP)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:1"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.show()
@@ -80,7 +81,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
 
 def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, checkpoints=3, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], DDP)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:1"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     assert not dialog.checkpoint.isEnabled()
@@ -100,7 +101,7 @@ def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: Q
 
 def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"], DDP)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:2"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
@@ -113,7 +114,7 @@ def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtb
 
 def test_what_cannot_be_resumed_says_why_inline(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"], DDP)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:2"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     store.ledger.write_text("{", encoding="utf-8")
@@ -129,7 +130,7 @@ def test_what_cannot_be_resumed_says_why_inline(place: Path, runs_dir: Path, qtb
 
 def test_a_state_file_can_be_named(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog([], ["cpu:2"], DDP)
+    dialog = ResumeDialog([], DDP, [TrainingPlace("", (), ["cpu:2"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.ledger))
@@ -142,7 +143,7 @@ def test_the_mode_of_new_run_can_be_chosen_and_the_plan_follows(place: Path, run
     store = make_run(place, runs_dir=runs_dir)
     texts = {"zero_stage": "2", "zero_engine": "torch", "offload_optimizer": "false"}
     chosen = mode_changes(Draft(mode="zero", mode_fields=texts))
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"], chosen)
+    dialog = ResumeDialog(list_runs(runs_dir), chosen, [TrainingPlace("", (), ["cpu:2"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
@@ -162,7 +163,7 @@ def test_how_and_how_often_ranks_meet_comes_from_new_run_too(place: Path, runs_d
     draft = Draft(
         mode="independent", mode_fields={"sync_every": "50"}, fields={"sync_method": "diloco", "outer_lr": "0.5"}
     )
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:2"], mode_changes(draft))
+    dialog = ResumeDialog(list_runs(runs_dir), mode_changes(draft), [TrainingPlace("", (), ["cpu:2"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
@@ -180,7 +181,7 @@ def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, 
     store = make_run(place, runs_dir=runs_dir)
     available = [Device(f"cpu:{n}", "cpu", n, "Xeon") for n in range(2)]
     available.append(Device("GPU-a", "cuda", 0, "NVIDIA GeForce RTX 4090"))
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpux2"], DDP, available)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", available, ["cpux2"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
@@ -205,7 +206,7 @@ def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, 
 
 def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, mode="independent")
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], mode_changes(Draft(mode="zero")))
+    dialog = ResumeDialog(list_runs(runs_dir), mode_changes(Draft(mode="zero")), [TrainingPlace("", (), ["cpu:1"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     pick(dialog.mode, 1)
@@ -225,7 +226,7 @@ def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, pla
     (recipe / "train.py").write_text("raise SystemExit\n", encoding="utf-8")
     theirs = make_run(place, recipe=str(recipe), options={})
     ours = make_run(place)
-    dialog = ResumeDialog(list_runs(place), [], DDP)
+    dialog = ResumeDialog(list_runs(place), DDP)
     qtbot.addWidget(dialog)
     answered(dialog, place)
     dialog.show()
@@ -247,7 +248,7 @@ def test_a_finished_run_asks_for_a_larger_step_and_suggests_one(place: Path, run
     done = make_run(place, "finished", runs_dir=runs_dir)
     done.write_state(done.stored_state().replace(total_steps=20))
     stopped = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), [], DDP)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.show()
@@ -265,7 +266,7 @@ def test_a_finished_run_asks_for_a_larger_step_and_suggests_one(place: Path, run
 
 def test_tab_goes_from_the_run_down_to_the_button(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, checkpoints=2)
-    dialog = ResumeDialog(list_runs(runs_dir), [], DDP)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.show()
@@ -282,7 +283,7 @@ def test_tab_goes_from_the_run_down_to_the_button(place: Path, runs_dir: Path, q
 
 def test_the_dataset_is_asked_for_only_where_it_is_needed(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), [], DDP)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.show()
@@ -306,7 +307,7 @@ def test_a_state_file_is_looked_for_where_the_last_one_was(
         return str(place / "there" / "chunk_tracker_state.json"), ""
 
     monkeypatch.setattr(QFileDialog, "getOpenFileName", choose)
-    dialog = ResumeDialog([], [], DDP, folder=str(place))
+    dialog = ResumeDialog([], DDP, folder=str(place))
     qtbot.addWidget(dialog)
     with qtbot.waitSignal(dialog.folder_chosen) as chosen:
         dialog.open_file.click()
@@ -315,7 +316,7 @@ def test_a_state_file_is_looked_for_where_the_last_one_was(
 
 
 def test_a_long_name_wraps(qtbot: QtBot) -> None:
-    dialog = ResumeDialog([], [], DDP)
+    dialog = ResumeDialog([], DDP)
     qtbot.addWidget(dialog)
     dialog.show()
     dialog.message.setPlainText("Continues " + "a" * 300)
@@ -328,7 +329,7 @@ def test_on_a_small_screen_the_form_scrolls_and_what_must_be_confirmed_stays(
 ) -> None:
     room = QSize(560, 508)
     monkeypatch.setattr(resume_dialog, "room_for", lambda _: room)
-    dialog = ResumeDialog([], [], DDP)
+    dialog = ResumeDialog([], DDP)
     qtbot.addWidget(dialog)
     dialog.show()
     QApplication.processEvents()
@@ -346,7 +347,7 @@ def test_on_a_small_screen_the_form_scrolls_and_what_must_be_confirmed_stays(
 def test_other_machines_take_part_again_only_if_that_is_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, nodes="2")
     other = make_run(place, runs_dir=runs_dir)
-    dialog = ResumeDialog(list_runs(runs_dir), ["cpu:1"], DDP)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:1"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.show()
@@ -369,7 +370,7 @@ def test_other_machines_take_part_again_only_if_that_is_chosen(place: Path, runs
 def test_machines_are_offered_although_their_devices_are_not_here(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, nodes="1:2", devices=("GPU-of-another-machine",))
     store.write_state(store.stored_state().replace(nodes=("a", "b")))
-    dialog = ResumeDialog(list_runs(runs_dir), [], DDP)
+    dialog = ResumeDialog(list_runs(runs_dir), DDP)
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.show()
@@ -382,3 +383,31 @@ def test_machines_are_offered_although_their_devices_are_not_here(place: Path, r
     with qtbot.waitSignal(dialog.resume_requested) as together:
         dialog.go.click()
     assert together.args[0].config.nodes == "1:2"
+
+
+def test_it_offers_other_machines(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    here, there = make_run(place, runs_dir=runs_dir), make_run(place, runs_dir=runs_dir)
+    gpus = [Device("GPU-1", "cuda", 0, "A100"), Device("GPU-2", "cuda", 1, "A100")]
+    places = [TrainingPlace("", (), ["cpu:1"]), TrainingPlace("box"), TrainingPlace("other")]
+    dialog = ResumeDialog(list_runs(runs_dir), DDP, places, {there.dir: "box"})
+    qtbot.addWidget(dialog)
+    dialog.show()
+    asked: list[tuple[object, ...]] = []
+    dialog.plan_requested.connect(lambda *question: asked.append(question))
+    dialog.choose(str(here.dir))
+    assert dialog.where.isVisible() and dialog.where.currentText() == "This computer"
+    dialog.choose(str(there.dir))
+    assert dialog.where.currentText() == "box" and asked[-1] == (str(there.dir), {}, "box"), "it stays where it is"
+    assert dialog.devices.count() == 1
+    dialog.set_place(TrainingPlace("box", gpus, ["GPU-2"]))
+    offered = [dialog.devices.itemText(row) for row in range(dialog.devices.count())]
+    assert "all 2 GPUs" in offered and any(text.startswith("selected in New run") for text in offered)
+    pick(dialog.devices, offered.index("all 2 GPUs"))
+    qtbot.waitUntil(lambda: asked[-1][1] == {"devices": "GPU-1,GPU-2"})
+    pick(dialog.where, 2)
+    assert dialog.devices.count() == 1 and dialog.devices.currentData() is None, "its devices are others"
+    qtbot.waitUntil(lambda: asked[-1] == (str(there.dir), {}, "other"))
+    alone = ResumeDialog(list_runs(runs_dir), DDP)
+    qtbot.addWidget(alone)
+    alone.show()
+    assert not alone.where.isVisible()
