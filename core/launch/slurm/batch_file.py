@@ -168,7 +168,7 @@ def _nodes(job: BatchJob) -> list[str]:
     least = '"$SLURM_JOB_NUM_NODES"' if asked.min_nodes == asked.max_nodes else f"{asked.min_nodes}"
     if asked.nic == AUTO_NIC:
         address = [
-            '  address=$(scontrol getaddrs "$SLURMD_NODENAME" | sed "s/^[^:]*: *//; s/:[0-9]*$//")',
+            r"""  address=$(scontrol -o show node "$SLURMD_NODENAME" | sed -n "s/.*NodeAddr=\([^ ]*\).*/\1/p")""",
             "  address=${address:-$SLURMD_NODENAME}",
         ]
     else:

@@ -36,9 +36,7 @@ def test_several_nodes() -> None:
     assert '--nodes "$SLURM_JOB_NUM_NODES":"$SLURM_JOB_NUM_NODES" --nic ib0' in text
     fewer = dataclasses.replace(JOB, slurm=SlurmRequest(1, 4))
     assert {"--nodes=1-4", "--no-kill"} <= set(directives(fewer))
-    assert "scontrol getaddrs" in batch_file(fewer) and '--nodes 1:"$SLURM_JOB_NUM_NODES" --nic auto' in batch_file(
-        fewer
-    )
+    assert "NodeAddr=" in batch_file(fewer) and '--nodes 1:"$SLURM_JOB_NUM_NODES" --nic auto' in batch_file(fewer)
 
 
 def test_one_node() -> None:
