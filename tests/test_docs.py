@@ -98,6 +98,10 @@ OF_RANKDECK = {
 OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", "--stop-signal", "--stop-deadline-s"}
 OF_RUNS = {"--remove", "--live"}
 OF_NODES = {"--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s"}
+OF_SLURM = {
+    "--distributed", "--slurm", "--gpus-per-node",
+    "--time", "--account", "--sbatch", "--mem", "--cpus-per-task", "--oneliner",
+}  # fmt: skip
 OF_EXPORT = {"--to", "--out", "--overwrite", "--checkpoint", "--allow-diverged", "--samples", "--step", "--folder"}
 OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}
@@ -119,7 +123,7 @@ def test_flags_in_the_text_exist() -> None:
     known |= (
         OF_RANKDECK | OF_RUN | OF_NODES | OF_RESUME | OF_EXPORT | OF_RUNS | OF_PREVIEW | OF_OTHERS | OF_SETUP | OF_AIOS
     )
-    known |= OF_MACHINES
+    known |= OF_MACHINES | OF_SLURM
     wrong = []
     for page in PAGES:
         for code in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):

@@ -5,14 +5,16 @@ from __future__ import annotations
 import functools
 import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog, QWidget
 
 from app.controllers.background import Operation, OperationRunner
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.open_outside import open_path
+from core.config.launch_kinds import LAUNCH_KINDS, SUFFIXES
 from core.export import KINDS
 from core.run_folder.store import RunStore
 
@@ -21,6 +23,18 @@ if TYPE_CHECKING:
     from app.views.window.main_window import MainWindow
     from core.errors import RankdeckError
     from core.export.export import Exported
+
+
+_TITLES: Final = {**KINDS, **LAUNCH_KINDS}
+
+
+def asked_place(parent: QWidget, run_dir: Path, kind: str) -> Path | None:
+    """Where the user wants a launch file; None where the dialog is cancelled."""
+    title = LAUNCH_KINDS[kind]
+    offered = str(Path.home() / f"{run_dir.name}{SUFFIXES[kind]}")
+    filters = f"{title[0].upper()}{title[1:]} (*{SUFFIXES[kind]})"
+    chosen, _ = QFileDialog.getSaveFileName(parent, f"Save {title}", offered, filters)
+    return Path(chosen) if chosen else None
 
 
 class RunFiles(QObject):
@@ -61,14 +75,23 @@ class RunFiles(QObject):
             self.export(self._showing.run_dir, kind)
 
     def export(self, run_dir: Path, kind: str) -> None:
-        """Exports a run; does nothing while just this export of it is under way."""
+        """Exports a run; does nothing while just this export of it is under way. For a launch file it asks where."""
         key = (run_dir, kind)
         if key in self._going:
             return
+        place = None
+        if kind in LAUNCH_KINDS:
+            place = asked_place(self._window, run_dir, kind)
+            if place is None:
+                return
 
         def work() -> Exported:
-            from core.export.export import export_run  # here: the window opens without it
+            from core.export.export import Exported, export_run  # here: the window opens without it
+            from core.launch.launch_file_export import export_launch_file
 
+            if place is not None:  # the dialog has asked before it replaces a file
+                path, details = export_launch_file(RunStore.open(run_dir), kind, place, overwrite=True)
+                return Exported(kind, path, (details,))
             return export_run(RunStore.open(run_dir), kind, cancelled=self._closing.is_set)
 
         def done(made: Exported) -> None:
@@ -76,7 +99,7 @@ class RunFiles(QObject):
             folder = made.path if made.path.is_dir() else made.path.parent
             text = "\n".join((str(made.path), *made.details))
             step = Step("Open &folder", lambda: open_path(folder, self._window.notice))
-            self._window.notice.say("success", f"Exported {run_dir.name}: {KINDS[made.kind]}", text, step)
+            self._window.notice.say("success", f"Exported {run_dir.name}: {_TITLES[made.kind]}", text, step)
 
         def failed(error: RankdeckError) -> None:
             from core.export.lines import ExportCancelledError
@@ -86,7 +109,7 @@ class RunFiles(QObject):
                 self._window.notice.show_error(error)
 
         self._going.add(key)
-        self._window.notice.say("info", f"Exporting {run_dir.name}", f"{KINDS[kind]} …")
+        self._window.notice.say("info", f"Exporting {run_dir.name}", f"{_TITLES[kind]} …")
         self._runner.run(Operation(work, done, failed))
 
     def close(self) -> None:

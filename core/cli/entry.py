@@ -45,6 +45,7 @@ _COMMANDS: Final = {
     "environment": "core.cli.environment",
     "machines": "core.cli.machines",
     "fetch": "core.cli.machines",
+    "slurm": "core.cli.slurm",
     "measure": "core.cli.measure",
     "estimate": "core.cli.estimate",
     "tune": "core.cli.tune",

@@ -7,18 +7,16 @@ from pathlib import Path
 
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
-from core.config.distributed import DistributedConfig
+from core.config.launch_kinds import LAUNCH_KINDS
+from core.config.node_count import NodeCount
 from core.export import KINDS
-from core.export.destination import check_file_place, refused
 from core.export.export import Exported, export_run
-from core.files.atomic import explained, write_atomic
+from core.files.destination import refused
 from core.formatting import percent
-from core.launch.command_line import to_command_line
-from core.launch.environment import cards_by_uuid
-from core.launch.launch_files import LAUNCH_KINDS, SUFFIXES, LaunchCommand, launch_file
-from core.paths import SDK_FOLDER
+from core.launch.launch_file_export import export_launch_file
+from core.launch.nodes.request import AUTO_NIC
+from core.launch.slurm.batch_file import SlurmRequest
 from core.run_folder.store import RunStore, find_run
-from core.training_python import training_python
 
 
 def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -59,29 +57,14 @@ def _launch_file(store: RunStore, arguments: argparse.Namespace) -> Exported:
     kind: str = arguments.to
     if arguments.checkpoint is not None:
         raise refused(f"A checkpoint holds weights, and a {LAUNCH_KINDS[kind]} holds none.", "Leave --checkpoint out.")
-    place = store.dir / "exports" / f"{kind}{SUFFIXES[kind]}" if arguments.out is None else Path(arguments.out)
-    place = place.expanduser().absolute()
-    check_file_place(place, overwrite=arguments.overwrite or arguments.out is None)
-    with explained(f"{place.parent} could not be made"):
-        place.parent.mkdir(parents=True, exist_ok=True)
-    command = _launch_command(store)
-    write_atomic(place, launch_file(kind, command), mode=None if kind in ("env", "powershell") else 0o755)
-    return Exported(kind, place, (f"{command.place.world_size} × {', '.join(command.devices)}",))
-
-
-def _launch_command(store: RunStore) -> LaunchCommand:
-    config, state = store.config(), store.stored_state()
-    devices = state.devices
-    if not devices or not all(device.startswith(("cpu:", "GPU-", "MIG-", "AMD-")) for device in devices):
-        raise refused(f"{store.dir.name} never started, so its devices are not known.", "Start it once.")
-    world = len(devices)
-    place = DistributedConfig(world, devices_per_node=world).with_settings(config)
-    return LaunchCommand(
-        name=store.dir.name,
-        python=str(training_python().executable),
-        python_path=str(SDK_FOLDER) if (SDK_FOLDER / "rankdeck").is_dir() else "",
-        train=to_command_line(config.replace(devices=("auto",), nodes=None))[2:],
-        devices=devices,
-        variables=cards_by_uuid([device for device in devices if not device.startswith("cpu:")]),
-        place=place,
-    )
+    slurm = None
+    if arguments.nodes is not None:
+        if kind != "sbatch":
+            raise refused(f"A {LAUNCH_KINDS[kind]} is for one machine.", "Leave --nodes out, or choose --to sbatch.")
+        count = NodeCount.read(arguments.nodes)
+        slurm = SlurmRequest(count.least, count.most, nic=arguments.nic or AUTO_NIC)
+    elif arguments.nic is not None:
+        raise refused("--nic is given without --nodes.", "Say for how many nodes the file is: --nodes 2")
+    out = Path(arguments.out) if arguments.out else None
+    path, details = export_launch_file(store, kind, out, overwrite=arguments.overwrite, slurm=slurm)
+    return Exported(kind, path, (details,))

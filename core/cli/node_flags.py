@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 
+from core.config.distributed import DistributedConfig
 from core.config.layers import MEETING_KEYS
 from core.errors import PreflightError, UsageError
 from core.launch.nodes.request import WAIT_S
@@ -22,6 +23,19 @@ def add_nodes_flags(parser: argparse.ArgumentParser) -> None:
     nodes.add_argument("--master-addr", metavar="HOST", help="The same, in two flags.")
     nodes.add_argument("--master-port", metavar="PORT", help=argparse.SUPPRESS)
     nodes.add_argument("--nodes-wait-s", metavar="S", help=f"How long to wait for them. Default: {WAIT_S:g}.")
+
+
+def check_one_on_each_node(place: DistributedConfig) -> None:
+    """Refuses several processes of srun on one node with `--nodes`: Rankdeck starts a node's ranks itself.
+
+    Raises:
+        UsageError: Says how many there are.
+    """
+    if place.devices_per_node > 1:
+        raise UsageError(
+            f"--nodes is given, but srun started {place.devices_per_node} processes on this node.",
+            "Start one on each: srun --ntasks-per-node=1",
+        )
 
 
 def check_recipe_on_nodes(recipe: Recipe) -> None:

@@ -124,8 +124,9 @@ class Node:
         desk = Desk(self._facts(), self._runs_dir, self._job.min_nodes, self._job.max_nodes, self._terminal.say, show)
         try:
             desk.open(self._job.address, self._job.desk_port, key)
-            self._terminal.say(f"On each other machine: cd {shlex.quote(str(Path.cwd()))} && {command_text(line)}")
-            self._terminal.say(f"The key that they need is in {key_file()}.")
+            if "SLURM_STEP_ID" not in os.environ:  # srun has started the others
+                self._terminal.say(f"On each other machine: cd {shlex.quote(str(Path.cwd()))} && {command_text(line)}")
+                self._terminal.say(f"The key that they need is in {key_file()}.")
             show()
             if not self._wait(interrupts, lambda: (desk.is_complete, desk.missing())):
                 return _INTERRUPTED

@@ -12,11 +12,12 @@ from core.bench.kinds import Kind
 from core.cli.aliases import translate_aliases, with_dashes
 from core.cli.machine_flags import add_machine_flag, add_machines_flags
 from core.cli.node_flags import add_nodes_flags
+from core.cli.slurm_flags import add_slurm_flags
+from core.config.launch_kinds import LAUNCH_KINDS
 from core.errors import UsageError
 from core.export import KINDS
 from core.formatting import listed
 from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
-from core.launch.launch_files import LAUNCH_KINDS
 from core.resume.changes import CHANGES, STOPS
 
 VERSION_FLAG: Final = "--version"
@@ -29,6 +30,7 @@ _SENTENCES: Final = (
     (r"argument (--[\w-]+): invalid choice: '([^']*)'", "{} cannot be {!r}."),
 )
 """argparse's messages, and ours."""
+_SLURM_HELP: Final = "list; follow: state, place in the queue, log; cancel; submit: again, to continue the run."
 _RUN_HELP: Final = "A run's id, the start of one, its name, or its folder."
 
 
@@ -93,6 +95,10 @@ def _add_train(train: Parser) -> None:
     add_machine_flag(train)
     _add_local_rank(train)
     add_nodes_flags(train)
+    train.add_argument(
+        "--distributed", metavar="FILE", help="World size, nodes and DDP settings in a .toml, .yaml or .json file."
+    )
+    add_slurm_flags(train)
     _add_output(train)
 
 
@@ -154,6 +160,8 @@ def _add_export(export: Parser) -> None:
         action="store_true",
         help="Run the recipe's code even if it was never started on this machine.",
     )
+    export.add_argument("--nodes", metavar="N|MIN:MAX", help="How many nodes a batch file asks Slurm for.")
+    export.add_argument("--nic", metavar="NAME", help="The nodes' network interface. Default: auto.")
     _add_json(export)
 
 
@@ -253,6 +261,13 @@ def _add_environment(environment: Parser) -> None:
 def _add_machines(machines: Parser) -> None:
     add_machines_flags(machines)
     _add_json(machines)
+
+
+def _add_slurm(slurm: Parser) -> None:
+    slurm.add_argument("action", metavar="ACTION", choices=("list", "follow", "cancel", "submit"), help=_SLURM_HELP)
+    slurm.add_argument("run", metavar="RUN", nargs="?", help="A submitted run's name, the start of one, or its job.")
+    _add_runs_dir(slurm)
+    _add_json(slurm)
 
 
 def _add_fetch(fetch: Parser) -> None:
@@ -463,6 +478,7 @@ _COMMANDS: Final[tuple[tuple[str, str, Callable[[Parser], None]], ...]] = (
         "List, add, check or set up other machines to train on over SSH.",
         _add_machines,
     ),
+    ("slurm", "List, follow, cancel or submit again runs that train --slurm has submitted.", _add_slurm),
     ("fetch", "Bring a checkpoint of a run on another machine here.", _add_fetch),
     ("measure", "Measure the link between devices and estimate the cost of synchronising.", _add_measure),
     (

@@ -14,9 +14,10 @@ from core.cli.ending import exit_code, report_ending
 from core.cli.follow import Follower, StopLadder
 from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
-from core.cli.node_flags import check_nodes_arguments, check_recipe_on_nodes
+from core.cli.node_flags import check_nodes_arguments, check_one_on_each_node, check_recipe_on_nodes
 from core.cli.node_worker import NodeRun
 from core.cli.nodes import Started, run_nodes
+from core.cli.slurm_flags import check_slurm_arguments
 from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
 from core.config.distributed import DistributedConfig
@@ -24,6 +25,7 @@ from core.config.layers import device_texts
 from core.config.run_config import RunConfig
 from core.errors import DatasetError, UsageError
 from core.launch.command_line import TrainRequest, request_from_arguments
+from core.launch.distributed_file import flags_of, laid_under
 from core.launch.mode import usable_devices
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.request import NodesRequest
@@ -48,7 +50,16 @@ from core.run_folder.waiting_host import WaitingHost
 
 def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Starts a new run; in the foreground unless it is to be detached, or by the processes of a launcher."""
-    place = launched_place()
+    check_slurm_arguments(arguments)
+    if arguments.slurm is not None:
+        from core.cli.slurm import submit_train  # here: a run on this computer needs none of it
+
+        return submit_train(arguments, terminal)
+    place = _given_place(arguments)
+    if arguments.distributed is not None:
+        file = Path(arguments.distributed)
+        for name, value in laid_under(flags_of(file, place), vars(arguments), file).items():
+            setattr(arguments, name, value)
     request = request_from_arguments(arguments)
     nodes = None
     if place is None:
@@ -84,6 +95,15 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.say(f"Run {store.dir.name} in {store.dir}")
     terminal.say(_headline(checked))
     return _foreground(store, terminal, arguments.json)
+
+
+def _given_place(arguments: argparse.Namespace) -> DistributedConfig | None:
+    """The rank that a launcher gives this process; None where it gives none, or starts one process on each node."""
+    place = launched_place()
+    if place is None or place.launch_method != "srun" or arguments.nodes is None:
+        return place
+    check_one_on_each_node(place)
+    return None
 
 
 def _check_not_launched(place: DistributedConfig | None) -> None:
@@ -169,7 +189,7 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()
     from core.cli.elsewhere import fetched, now_here, shows_move  # here: to start a run needs none of it
 
-    place = launched_place()
+    place = _given_place(arguments)
     if arguments.machine is not None:
         check_nodes_arguments(arguments, nodes)
         _check_not_launched(place)

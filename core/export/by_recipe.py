@@ -8,8 +8,8 @@ from typing import Final
 
 from core.errors import RankdeckError
 from core.export import KINDS
-from core.export.destination import refused
 from core.export.lines import ExportCancelledError
+from core.files.destination import refused
 from core.processes.ask import ask_program
 from core.recipes.check import error_in
 from core.recipes.manifest import Recipe

@@ -10,12 +10,12 @@ from typing import Final
 from core.errors import ConfigError
 from core.export import KINDS
 from core.export.by_recipe import check_recipe, run_export
-from core.export.destination import check_file_place, check_folder_place, refused, staged_folder
 from core.export.lines import MetricsLines, Progress
 from core.export.tables import write_tables
 from core.export.tensorboard import write_event_files
 from core.export.weights import write_weights
 from core.files.atomic import replace_with_retry
+from core.files.destination import check_file_place, check_folder_place, refused, staged_folder
 from core.files.links import refuse_links_below
 from core.held_files import remove_file
 from core.recipes.catalog import get_recipe

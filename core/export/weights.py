@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 from core.checkpoints.full_weights import export_weights
 from core.checkpoints.store import Checkpoint, CheckpointStore, other_checkpoints
 from core.errors import NewerVersionError, RankdeckError, StateFileError, UsageError
-from core.export.destination import refused
 from core.export.lines import MetricsLines
 from core.files.atomic import explained
+from core.files.destination import refused
 from core.recipes.manifest import Recipe
 from core.run_folder.store import RunStore
 

@@ -6,26 +6,18 @@ interpreter, whose path they name.
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Final
 
 from core.config.distributed import DistributedConfig
 from core.launch.environment import CARDS
-
-LAUNCH_KINDS: Final = {
-    "torchrun": "torchrun script",
-    "launch": "torch.distributed.launch script",
-    "sbatch": "Slurm batch script",
-    "env": "environment file",
-    "powershell": "PowerShell script",
-}
-"""Each kind, and what people call it."""
-
-SUFFIXES: Final = {"torchrun": ".sh", "launch": ".sh", "sbatch": ".sbatch", "env": ".env", "powershell": ".ps1"}
+from core.launch.slurm.batch_file import BatchJob, SlurmRequest, batch_file
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +32,8 @@ class LaunchCommand:
         devices: Those of ``--devices``, for Rankdeck's own launch and for CPU devices.
         variables: Further variables, such as the GPUs that are to be visible.
         place: The first process's.
+        runs_dir: The folder of runs, for a batch file.
+        slurm: What a batch file asks for.
     """
 
     name: str
@@ -49,6 +43,8 @@ class LaunchCommand:
     devices: Sequence[str]
     variables: Mapping[str, str]
     place: DistributedConfig
+    runs_dir: str = ""
+    slurm: SlurmRequest = field(default_factory=SlurmRequest)
 
 
 def launch_file(kind: str, command: LaunchCommand) -> str:
@@ -72,20 +68,29 @@ def _script(command: LaunchCommand, launcher: Sequence[str]) -> str:
 
 
 def _sbatch(command: LaunchCommand) -> str:
-    ranks = command.place.devices_per_node
-    gpus = [f"#SBATCH --gres=gpu:{ranks}"] if not _on_cpu(command) else []
+    on_cpu = _on_cpu(command)
     # The job's GPUs are Slurm's to choose: those of this machine may be other ones there.
-    variables = {name: value for name, value in _variables(command).items() if name not in CARDS}
-    srun = ["srun", f"--ntasks={ranks}", command.python, "-m", "rankdeck", "train", *_given_by_launcher(command)]
-    return _lines(
-        "#!/bin/sh",
-        f"#SBATCH --job-name={shlex.quote(command.name)}",
-        "#SBATCH --nodes=1",
-        f"#SBATCH --ntasks={ranks}",
-        *gpus,
-        *_head(command),
-        *_exports(variables),
-        f'exec {_sh(srun)} "$@"',
+    variables = {name: value for name, value in command.variables.items() if name not in CARDS}
+    ranks = command.place.devices_per_node
+    several = command.slurm.max_nodes > 1
+    asked = dataclasses.replace(
+        command.slurm,
+        gpus_per_node=0 if on_cpu else ranks,
+        cpus_per_task=ranks if on_cpu and several else 0,
+    )
+    return batch_file(
+        BatchJob(
+            name=command.name,
+            python=command.python,
+            python_path=command.python_path,
+            train=command.train,
+            devices=command.devices if on_cpu else (),
+            run_dir=str(Path(command.runs_dir) / command.name),
+            slurm=asked.check(),
+            ranks=0 if several else ranks,
+            folder_per_job=True,
+            variables=variables,
+        )
     )
 
 
@@ -124,6 +129,7 @@ _WRITERS: Final[Mapping[str, Callable[[LaunchCommand], str]]] = {
     "sbatch": _sbatch,
     "env": _env,
     "powershell": _powershell,
+    "distributed": lambda command: command.place.to_text(".toml"),
 }
 
 

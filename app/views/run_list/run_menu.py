@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QMenu, QWidget
 
 from app.models.run_row import RunRow, is_live
 from app.views.style.icons import icon
+from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import KINDS
 
 MIN_COMPARED: Final = 2
@@ -101,6 +102,10 @@ def _add_exports(menu: QMenu, path: Path, intents: RunIntents) -> None:
     exports = QMenu("E&xport", menu, toolTipsVisible=True)
     for kind, title in KINDS.items():
         _entry(exports, f"{title[0].upper()}{title[1:]}", functools.partial(intents.export, path, kind))
+    launchers = QMenu("&Launch file", exports, toolTipsVisible=True)
+    for kind, title in LAUNCH_KINDS.items():
+        _entry(launchers, f"{title[0].upper()}{title[1:]}", functools.partial(intents.export, path, kind))
+    exports.addMenu(launchers)
     menu.addMenu(exports)
 
 

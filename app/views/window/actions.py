@@ -6,6 +6,7 @@ from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
 from app.views.style.icons import icon
+from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import KINDS
 
 
@@ -29,7 +30,7 @@ class Actions(QObject):
         self.bin = self._action("&Bin…", "bin", "", "Show removed runs, to restore them or delete them for good")
         self.exports = {
             kind: self._action(f"{title[0].upper()}{title[1:]}", "", "", f"Export this run: {title}")
-            for kind, title in KINDS.items()
+            for kind, title in {**KINDS, **LAUNCH_KINDS}.items()
         }
         self.log = self._action("&Log", "file", "Ctrl+L", "Show the output of all processes")
         self.new_run = self._action("New r&un", "plus", "Ctrl+N", "Show or hide New run")

@@ -28,6 +28,8 @@ from app.views.window.run_header import RunHeader
 from app.views.window.run_page import RunPage
 from app.views.window.top_bar import TopBar
 from app.views.window.welcome import Welcome
+from core.config.launch_kinds import LAUNCH_KINDS
+from core.export import KINDS
 from core.machine.devices.names import RankNames
 
 if TYPE_CHECKING:
@@ -122,7 +124,10 @@ class MainWindow(QMainWindow):
     def _make_parts(self, log: RankLog) -> None:
         actions = self.actions_
         exports = QMenu("E&xport", self, toolTipsVisible=True)
-        exports.addActions(list(actions.exports.values()))
+        exports.addActions([actions.exports[kind] for kind in KINDS])
+        launchers = exports.addMenu("&Launch file")
+        launchers.setToolTipsVisible(True)
+        launchers.addActions([actions.exports[kind] for kind in LAUNCH_KINDS])
         more = self._menu(actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path)
         more.addSeparator()
         more.addActions([actions.compare, actions.doctor, actions.bench, actions.machines, actions.about])

@@ -1,4 +1,4 @@
-"""Runs under Open MPI's mpirun, and under processes that are started by hand."""
+"""Runs under Open MPI's mpirun, MPICH's mpiexec, and under processes that are started by hand."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from tests.helpers.launched import MPI_VARIABLES, Job, has, meetings, train
 
 pytestmark = [pytest.mark.timeout(300)]
 needs_mpirun = pytest.mark.skipif(not has("mpirun"), reason="needs Open MPI's mpirun")
+MPICH = "mpiexec.mpich"
+"""Debian's name beside Open MPI; its Hydra is the process manager of Intel's mpiexec too."""
+needs_mpich = pytest.mark.skipif(not has(MPICH), reason="needs MPICH's mpiexec")
 Start = Callable[..., Job]
 
 
@@ -25,6 +28,27 @@ def test_a_run_under_mpirun(make_run: MakeRun, start: Start) -> None:
     assert job.end() == 0, job.output
     assert run.end().state == FINISHED
     assert run.events("launch")[0]["launcher"] == "mpirun" and meetings() == []
+
+
+@needs_mpich
+def test_a_run_under_mpich(make_run: MakeRun, start: Start) -> None:
+    run = make_run()
+    job = start([MPICH, "-n", "2", sys.executable, *train(run)])
+    assert job.end() == 0, job.output
+    assert (run.end().state, run.store.state().world_size) == (FINISHED, 2)
+    assert run.events("launch")[0]["launcher"] == "mpiexec" and meetings() == []
+
+
+@needs_mpich
+def test_ctrl_c_at_mpich_stops_the_run(make_run: MakeRun, start: Start) -> None:
+    run = make_run()
+    run.behave(steps=5000, step_s=0.02, commit_every=5)
+    job = start([MPICH, "-n", "2", sys.executable, *train(run)])
+    run.wait_for_step(10)
+    job.note().interrupt()
+    job.end()
+    assert run.end().state in (STOPPED, FAILED), job.output
+    assert run.checkpoints() and job.leftovers() == []
 
 
 @needs_mpirun

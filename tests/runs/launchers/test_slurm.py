@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from tests.helpers.host_fixture import FINISHED, STOPPED, MakeRun
-from tests.helpers.launched import Job, meetings, train
+from tests.helpers.launched import ROOT, Job, meetings, train
+from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
 from tests.helpers.slurm import cluster, why_not
 
 pytestmark = [pytest.mark.timeout(300), pytest.mark.skipif(bool(why_not()), reason=why_not() or "Slurm is here")]
@@ -58,3 +61,38 @@ def test_one_task_is_no_launcher(make_run: MakeRun, start: Start, slurm: dict[st
     job = start(["srun", "--ntasks=1", sys.executable, *train(run, "--devices", "cpux2")], slurm)
     assert job.end() == 0, job.output
     assert run.end().world_size == 2 and run.events("launch")[0]["launcher"] is None
+
+
+WHICH = """
+import os
+from core.cli.launched import launched_place, own_device
+place = launched_place()
+device = own_device(place, ("auto",), None, None)
+print(place.local_rank, os.environ.get("CUDA_VISIBLE_DEVICES"), device.uuid, flush=True)
+"""
+
+
+@pytest.fixture
+def slurm_with_gpus() -> Iterator[dict[str, str]]:
+    with cluster(gpus=2) as variables:
+        yield variables
+
+
+@pytest.mark.parametrize(
+    ("asked", "visible"), [(["--gres=gpu:2"], ["0,1", "0,1"]), (["--gpus-per-task=1"], ["0", "1"])]
+)
+@NEEDS_SIMULATOR[1]
+@NEEDS_SIMULATOR[2]
+def test_each_process_takes_the_gpu_that_slurm_gives_it(
+    slurm_with_gpus: dict[str, str], tmp_path: Path, asked: list[str], visible: list[str]
+) -> None:
+    """Slurm's word is real, the GPUs answer as NVML's do; torch only looks like a build for GPUs."""
+    torch = pretend_cuda_torch(tmp_path)
+    script = [shutil.which("srun", path=slurm_with_gpus["PATH"]), "--ntasks=2", *asked, sys.executable, "-c", WHICH]
+    run = f"import subprocess, sys; sys.exit(subprocess.run({script!r}).returncode)"
+    env = {**slurm_with_gpus, "PYTHONPATH": f"{torch['PYTHONPATH']}:{ROOT}", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
+    done = with_gpus("two_workstation", ["-c", run], env=env)
+    assert done.returncode == 0, done.stderr
+    found = sorted(line.split() for line in done.stdout.splitlines())
+    assert [words[:2] for words in found] == [[str(rank), shown] for rank, shown in enumerate(visible)], done.stdout
+    assert len({words[2] for words in found}) == 2 and all(words[2].startswith("GPU-") for words in found)

@@ -1,0 +1,238 @@
+"""`rankdeck train --slurm` and `rankdeck slurm`: a run that is submitted, and its job."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Final
+
+from core.cli.interrupts import Interrupts, counted_interrupts
+from core.cli.runs import chosen_runs_dir
+from core.cli.slurm_flags import slurm_request
+from core.cli.terminal import Terminal
+from core.errors import PreflightError, RankdeckError, UsageError, with_option
+from core.launch.command_line import TrainRequest, request_from_arguments
+from core.launch.slurm.commands import cancel, has_slurm, look
+from core.launch.slurm.job_log import JobLog
+from core.launch.slurm.job_state import JobState
+from core.launch.slurm.run_job import submit_new_run
+from core.launch.slurm.submission import (
+    Submission,
+    batch_file_of,
+    log_of,
+    read_submission,
+    submissions,
+    submit_again,
+)
+from core.machine.devices.monitor import DeviceMonitor
+from core.machine.devices.resolve import resolve_devices
+from core.paths import default_runs_dir
+
+_READ_S: Final = 0.25
+_LOOK_S: Final = 3.0
+"""Between two questions to the controller, which many users share."""
+_SETTLE_S: Final = 4.0
+"""A job that Slurm queues again has ended for a moment."""
+_ANSWER_S: Final = 300.0
+"""So long a controller may be silent while a job is followed."""
+
+
+def submit_train(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Submits a new run and follows its job.
+
+    Raises:
+        RankdeckError: The run cannot be submitted; nothing is left of it.
+    """
+    if not has_slurm():
+        raise PreflightError(
+            "There is no sbatch on this machine.",
+            "Start the command on a machine of the cluster from which jobs are submitted.",
+            title="Slurm is not installed here",
+        )
+    request = request_from_arguments(arguments)
+    gpus, cpus = _devices_of_node(arguments, request)
+    asked = slurm_request(arguments, request.config.nodes, gpus, len(cpus))
+    runs_dir = request.runs_dir or default_runs_dir()
+    run_dir, made = submit_new_run(request.config, request.recipe, runs_dir, asked, cpus)
+    if arguments.detach:
+        terminal.data(made.name)
+        return 0
+    terminal.say(f"Submitted as job {made.number}: {batch_file_of(run_dir)}")
+    terminal.say(f"The run's folder will be {run_dir}")
+    return _follow(run_dir, made, terminal)
+
+
+def _devices_of_node(arguments: argparse.Namespace, request: TrainRequest) -> tuple[int, tuple[str, ...]]:
+    """How many GPUs each node is to have, or which CPU devices."""
+    asked = request.config.devices
+    gpus = arguments.gpus_per_node
+    named: tuple[str, ...] = ()
+    if asked != ("auto",):
+        with DeviceMonitor() as monitor:
+            devices = resolve_devices(asked, monitor.devices())
+        if any(device.kind == "cuda" for device in devices):
+            raise UsageError(
+                f"--slurm and --devices {','.join(asked)} are both given, but Slurm chooses the GPUs.",
+                "Say how many it is to give: --gpus-per-node N",
+            )
+        named = tuple(device.uuid for device in devices)
+    elif gpus is None and request.count is not None:
+        gpus = request.count.number
+    if gpus is None and not named:
+        raise UsageError(
+            "--slurm needs to know what each node trains on.",
+            "Give --gpus-per-node N, or --devices cpux2 for CPU devices.",
+        )
+    if gpus is not None and (named or gpus < 1):
+        raise UsageError(
+            f"--gpus-per-node is {gpus}, and --devices is {','.join(asked)}.",
+            "Give a number of GPUs from 1, or CPU devices, and not both.",
+        )
+    return gpus or 0, named
+
+
+def slurm(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """`rankdeck slurm list | follow | cancel | submit`."""
+    runs_dir = chosen_runs_dir(arguments)
+    if arguments.action == "list":
+        return _list(runs_dir, arguments.json, terminal)
+    if arguments.run is None:
+        raise UsageError(
+            f"rankdeck slurm {arguments.action} needs a run.",
+            f"Name one of rankdeck slurm list: rankdeck slurm {arguments.action} RUN",
+        )
+    run_dir, made = find_submission(runs_dir, arguments.run)
+    if arguments.action == "cancel":
+        cancel(made.number)
+        terminal.say(f"Asked Slurm to cancel job {made.number}.")
+        return 0
+    if arguments.action == "submit":
+        job = look(made.number)
+        if job is not None and not job.has_ended:
+            raise UsageError(f"The run is submitted already. {job.text}", f"rankdeck slurm follow {made.name}")
+        made = submit_again(run_dir)
+        terminal.say(f"Submitted as job {made.number}.")
+    return _follow(run_dir, made, terminal)
+
+
+def find_submission(runs_dir: Path, text: str) -> tuple[Path, Submission]:
+    """The submitted run that a name, the start of one, a folder or a job's number means.
+
+    Raises:
+        UsageError: None does, or several do.
+    """
+    folder = Path(text).absolute()
+    made = read_submission(folder) if folder.is_dir() else None
+    if made is not None:
+        return folder, made
+    everything = submissions(runs_dir)
+    found = [item for item in everything if text in (item[1].name, item[1].number)]
+    found = found or [item for item in everything if item[1].name.startswith(text)]
+    if len(found) == 1:
+        return found[0]
+    what = "No submitted run" if not found else f"{len(found)} submitted runs"
+    raise UsageError(
+        f"{what} in {runs_dir} match{'es' if not found else ''} {text!r:.100}.",
+        "List them: rankdeck slurm list",
+        title="That run was not submitted" if not found else "Several runs match that name",
+    )
+
+
+def _list(runs_dir: Path, as_json: bool, terminal: Terminal) -> int:
+    rows = [(made, look(made.number)) for _, made in submissions(runs_dir)]
+    if as_json:
+        terminal.json(
+            [{"run": made.name, "job": made.number, "state": job.state if job else None} for made, job in rows]
+        )
+    elif not rows:
+        terminal.say(f"No run in {runs_dir} was submitted to Slurm.")
+    else:
+        terminal.table(
+            ("run", "job", "state"),
+            [(made.name, made.number, job.text if job else "no longer known to Slurm") for made, job in rows],
+        )
+    return 0
+
+
+def _follow(run_dir: Path, made: Submission, terminal: Terminal) -> int:
+    """Shows a job's states and log until it has ended; Ctrl+C leaves it."""
+    follower = JobFollower(run_dir, made, terminal)
+    with counted_interrupts() as interrupts:
+        job = follower.until_end(interrupts)
+    if job is None:
+        terminal.say(f"Job {made.number} continues. Follow it again: rankdeck slurm follow {made.name}")
+        terminal.say(f"Cancel it: rankdeck slurm cancel {made.name}")
+        return 0
+    if job.state == "COMPLETED":
+        return 0
+    step = with_option(job.next_step, f"rankdeck slurm submit {made.name}") if job.state != "FAILED" else job.next_step
+    terminal.error(RankdeckError(f"{job.text} Its log: {log_of(run_dir)}", step, title="The job did not complete"))
+    return job.exit_code or RankdeckError.exit_code
+
+
+class JobFollower:
+    """Shows one job as it goes.
+
+    Args:
+        run_dir: The run's folder.
+        made: What was submitted.
+    """
+
+    def __init__(self, run_dir: Path, made: Submission, terminal: Terminal) -> None:
+        self._made = made
+        self._terminal = terminal
+        self._log = JobLog(log_of(run_dir))
+        self._shown = ""
+
+    def until_end(self, interrupts: Interrupts) -> JobState | None:
+        """The job's end; None where the user has left it.
+
+        Raises:
+            PreflightError: Slurm does not answer, for minutes, or no longer knows the job.
+        """
+        ended_s: float | None = None
+        while not interrupts.count:
+            job = self._job()
+            for line in self._log.read():
+                self._terminal.say(line)
+            if job.text != self._shown:
+                self._shown = job.text
+                self._terminal.say(job.text)
+            if not job.has_ended:
+                ended_s = None
+            elif job.state == "COMPLETED":
+                return job
+            else:
+                ended_s = ended_s or time.monotonic()
+                if time.monotonic() - ended_s > _SETTLE_S:
+                    return job
+            self._rest(interrupts)
+        return None
+
+    def _job(self) -> JobState:
+        deadline = time.monotonic() + _ANSWER_S
+        while True:
+            try:
+                job = look(self._made.number)
+                break
+            except PreflightError as error:
+                if time.monotonic() > deadline:
+                    raise
+                self._terminal.progress(error.cause)
+                time.sleep(_LOOK_S)
+        if job is None:
+            raise PreflightError(
+                f"Slurm no longer knows job {self._made.number}, and keeps no accounts here.",
+                f"Look at the run itself: rankdeck show {self._made.name}",
+                title="The job is gone",
+            )
+        return job
+
+    def _rest(self, interrupts: Interrupts) -> None:
+        """Shows lines of the log until it is time to ask the controller again."""
+        until = time.monotonic() + _LOOK_S
+        while time.monotonic() < until and not interrupts.count:
+            for line in self._log.read():
+                self._terminal.say(line)
+            time.sleep(_READ_S)

@@ -1,0 +1,24 @@
+"""Kinds of launch files, by the names that flags and menus have for them."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LAUNCH_KINDS: Final = {
+    "torchrun": "torchrun script",
+    "launch": "torch.distributed.launch script",
+    "sbatch": "Slurm batch script",
+    "env": "environment file",
+    "powershell": "PowerShell script",
+    "distributed": "distributed settings",
+}
+"""Each kind, and what people call it."""
+
+SUFFIXES: Final = {
+    "torchrun": ".sh",
+    "launch": ".sh",
+    "sbatch": ".sbatch",
+    "env": ".env",
+    "powershell": ".ps1",
+    "distributed": ".toml",
+}

@@ -1,0 +1,1 @@
+"""Slurm: batch files, jobs that were submitted, and what Slurm says of them."""

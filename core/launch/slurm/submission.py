@@ -1,0 +1,103 @@
+"""Submitted runs: the batch file, the job's log and its number, in a folder of the run's folder."""
+
+from __future__ import annotations
+
+import json
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.errors import StateFileError
+from core.files.atomic import explained, write_atomic
+from core.held_files import read_utf8
+from core.launch.slurm.batch_file import FOLDER, BatchJob, batch_file
+from core.launch.slurm.commands import submit
+from core.parsing import ParseError, parse_json
+from core.records import RecordError, read_record
+
+_FILE: Final = "job.json"
+BATCH_FILE: Final = "job.sbatch"
+LOG: Final = "job.log"
+
+
+@dataclass(frozen=True, slots=True)
+class Submission:
+    """A run's job.
+
+    Attributes:
+        number: The job's, in Slurm.
+        name: The run's.
+        submitted: When, in seconds since 1970.
+    """
+
+    number: str
+    name: str
+    submitted: float
+
+
+def log_of(run_dir: Path) -> Path:
+    """Where a submitted run's job writes what it prints."""
+    return run_dir / FOLDER / LOG
+
+
+def batch_file_of(run_dir: Path) -> Path:
+    """A submitted run's batch file."""
+    return run_dir / FOLDER / BATCH_FILE
+
+
+def submit_run(job: BatchJob, run_dir: Path) -> Submission:
+    """Writes a run's batch file and submits it; leaves nothing where Slurm refuses it.
+
+    Raises:
+        PreflightError: Slurm refuses it, or the folder cannot be written.
+    """
+    folder = run_dir / FOLDER
+    file = folder / BATCH_FILE
+    with explained(f"{folder} could not be made"):
+        folder.mkdir(parents=True)
+    try:
+        write_atomic(file, batch_file(job), mode=0o755)
+        return submit_again(run_dir)
+    except Exception:
+        file.unlink(missing_ok=True)
+        folder.rmdir()
+        if not any(run_dir.iterdir()):
+            run_dir.rmdir()
+        raise
+
+
+def submit_again(run_dir: Path) -> Submission:
+    """Submits a run's batch file, which continues the run where there is one; raises as `submit_run`."""
+    made = Submission(submit(batch_file_of(run_dir)), run_dir.name, time.time())
+    write_atomic(run_dir / FOLDER / _FILE, json.dumps(asdict(made)) + "\n")
+    return made
+
+
+def read_submission(run_dir: Path) -> Submission | None:
+    """A run's job; None where it was not submitted.
+
+    Raises:
+        StateFileError: The file is damaged.
+    """
+    path = run_dir / FOLDER / _FILE
+    try:
+        values: Any = parse_json(read_utf8(path))
+        return read_record(Submission, values)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError, ParseError, RecordError) as error:
+        raise StateFileError(f"{path} cannot be read: {error}.", "squeue lists your jobs.") from None
+
+
+def submissions(runs_dir: Path) -> list[tuple[Path, Submission]]:
+    """The submitted runs in a folder, newest first; damaged ones are passed over."""
+    found = []
+    for path in runs_dir.glob(f"*/{FOLDER}/{_FILE}"):
+        try:
+            made = read_submission(path.parent.parent)
+        except StateFileError:
+            continue
+        if made is not None:
+            found.append((path.parent.parent, made))
+    return sorted(found, key=lambda item: item[1].submitted, reverse=True)
