@@ -17,7 +17,9 @@ _NEED_NODES: Final = ("nic", "rdzv_endpoint", "master_addr", "master_port", "nod
 def add_nodes_flags(parser: argparse.ArgumentParser) -> None:
     """Adds the flags of a run on several machines."""
     nodes = parser.add_argument_group("several machines (Linux; start the command on each)")
-    nodes.add_argument("--nodes", metavar="N|MIN:MAX", help="How many machines; MIN:MAX continues with what is left.")
+    nodes.add_argument(
+        "--nodes", metavar="N|MIN:MAX", help="How many machines; MIN:MAX never trains with fewer than MIN."
+    )
     nodes.add_argument("--nic", metavar="NAME", help="The network interface that the run uses on this machine.")
     nodes.add_argument("--rdzv-endpoint", metavar="HOST:PORT", help="The machine with the run's host. Port: 29400.")
     nodes.add_argument("--master-addr", metavar="HOST", help="The same, in two flags.")

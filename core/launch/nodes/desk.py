@@ -1,7 +1,8 @@
 """The desk at which machines check in, on the machine with the run's host: before the start, and when one returns.
 
 It compares what must be the same on all of them, has each read and write a file in the folder of runs, and counts.
-Agents of torchrun, which would wait in silence, are started only when enough machines are there.
+Agents of torchrun, which would wait in silence, are started only when enough machines are there. Machines stay at the
+desk until their part is over: so both sides know within `SILENT_S` when the network or the other one is gone.
 """
 
 from __future__ import annotations
@@ -79,12 +80,22 @@ class Desk:
         folder: The folder of runs.
         least, most: With how many machines the run starts.
         report: Told in a sentence whatever happens.
+        on_loss: Told which machine is gone without a word while the run trains, and how many are left.
     """
 
-    def __init__(self, facts: NodeFacts, folder: Path, least: int, most: int, report: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        facts: NodeFacts,
+        folder: Path,
+        least: int,
+        most: int,
+        report: Callable[[str], None],
+        on_loss: Callable[[str, int], None] = lambda _name, _left: None,
+    ) -> None:
         self.facts = facts
         self.least, self.most = least, most
         self.report = report
+        self._on_loss = on_loss
         self.folder = folder
         self.job = secrets.token_hex(8)
         self._lock = threading.Lock()
@@ -92,6 +103,7 @@ class Desk:
         self._enough_since: float | None = None
         self._server: Server | None = None
         self._started = False
+        self._closing = False
         self._refused: dict[str, str] = {}
         self.probe = f"{_PROBE}{secrets.token_hex(8)}"
         self.secret = secrets.token_hex(8)
@@ -109,6 +121,7 @@ class Desk:
 
     def close(self) -> None:
         """Ends; machines that wait see it."""
+        self._closing = True
         if self._server is not None:
             self._server.close()
         for path in self.folder.glob(f"{self.probe}*"):
@@ -143,13 +156,15 @@ class Desk:
             self._refused.pop(peer, None)
         self.report(f"{name} ({peer}) is here. {self.missing()}")
 
-    def left(self, name: str) -> None:
-        """A machine that waited is gone."""
+    def left(self, name: str, *, is_over: bool) -> None:
+        """A machine is gone; `is_over`: its part in the run had ended."""
         with self._lock:
             self._here -= 1
-            started = self._started
+            started, here = self._started, self._here + 1
         if not started:
             self.report(f"{name} has left. {self.missing()}")
+        elif not is_over and not self._closing:
+            self._on_loss(name, here)
 
     def refuse(self, peer: str, reason: str) -> None:
         """A machine may not take part."""
@@ -171,19 +186,21 @@ class _Visitor:
         self._peer = peer
         self._name = ""
         self._is_in = False
+        self._is_over = False
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if "facts" in request:
             return self._greet(request["facts"])
         if "seen" in request:
             return self._check_folder(request["seen"])
+        self._is_over = "over" in request
         if not self._is_in:
             return {"refused": RankdeckError("The machine has not checked in.", "Start the run again.").as_dict()}
         return {"start": self._desk.is_complete, "missing": self._desk.missing(), "job": self._desk.job}
 
     def closed(self) -> None:
         if self._is_in:
-            self._desk.left(self._name)
+            self._desk.left(self._name, is_over=self._is_over)
 
     def _greet(self, value: Mapping[str, Any]) -> dict[str, Any]:
         node = NodeFacts(str(value.get("name")), dict(value.get("values", {})), float(value.get("clock", 0.0)))
@@ -252,6 +269,11 @@ class CheckIn:
         """Whether the run starts, and who is missing; raises `ChannelError`."""
         answer = self._channel.ask({})
         return bool(answer.get("start")), str(answer.get("missing", ""))
+
+    def leave(self) -> None:
+        """Says that this machine's part is over."""
+        with contextlib.suppress(ChannelError):
+            self._channel.ask({"over": True})
 
     def close(self) -> None:
         """Leaves the desk."""

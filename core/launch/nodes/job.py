@@ -27,7 +27,7 @@ class NodeJob:
     """One machine's part in a run of several.
 
     Attributes:
-        min_nodes, max_nodes: With how many machines the run trains.
+        min_nodes, max_nodes: With how many machines the run starts.
         host: The machine that the run's host is on, as the others reach it.
         port: The first of the five ports that are used there (see the properties).
         nic: The network interface of this machine.
@@ -36,6 +36,7 @@ class NodeJob:
         result: A file in which a worker leaves the command's exit code.
         name: What this machine is called.
         session: Names this command, whose run all its workers continue.
+        fewest_nodes: With how many machines it continues when others are lost.
     """
 
     min_nodes: Annotated[int, Limits(1, 65_536)]
@@ -48,11 +49,18 @@ class NodeJob:
     result: str = ""
     name: str = ""
     session: str = ""
+    fewest_nodes: Annotated[int, Limits(1, 65_536)] = 1
 
     @property
     def endpoint(self) -> str:
         """Where torchrun's agents meet; torch opens this port itself."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def nodes(self) -> str:
+        """``--nodes`` as it was asked for."""
+        fixed = self.min_nodes == self.max_nodes and self.fewest_nodes == 1
+        return str(self.max_nodes) if fixed else f"{self.min_nodes}:{self.max_nodes}"
 
     @property
     def desk_port(self) -> int:
@@ -102,7 +110,8 @@ def asked_job(nodes: str, endpoint: str | None, address: str | None, port: str |
     """What the flags ask for.
 
     Args:
-        nodes: ``--nodes``: ``2``, or ``1:2``.
+        nodes: ``--nodes``: ``2``, which starts with two and continues with what is left, or ``1:2`` or ``2:2``, which
+            never trains with fewer than the first number.
         endpoint: ``--rdzv-endpoint``: ``HOST:PORT`` or ``HOST``.
         address: ``--master-addr``, which says the same.
         port: ``--master-port``.
@@ -131,4 +140,5 @@ def asked_job(nodes: str, endpoint: str | None, address: str | None, port: str |
         raise UsageError(
             f"{text!r} is not an address of a machine.", "Write HOST or HOST:PORT: --rdzv-endpoint node1:29400"
         )
-    return NodeJob(least, most, where["host"].strip("[]"), number)
+    fewest = 1 if found is None or found[2] is None else least
+    return NodeJob(least, most, where["host"].strip("[]"), number, fewest_nodes=fewest)

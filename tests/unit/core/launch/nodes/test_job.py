@@ -45,6 +45,12 @@ def test_what_cannot_be_is_refused_with_its_value(
         asked_job(nodes, endpoint, address, None)
 
 
+@pytest.mark.parametrize(("nodes", "fewest"), [("2", 1), ("1:4", 1), ("2:4", 2), ("3:3", 3)])
+def test_a_number_alone_continues_with_what_is_left(nodes: str, fewest: int) -> None:
+    job = asked_job(nodes, "node1", None, None)
+    assert (job.fewest_nodes, job.nodes) == (fewest, nodes)
+
+
 def test_workers_read_what_their_agent_was_started_with() -> None:
     job = NodeJob(1, 2, "node1", 29_400, nic="eth0", address="10.0.0.1", is_host=True, session="abc")
     assert NodeJob.from_env(job.to_env()) == job
