@@ -6,6 +6,7 @@ only says when to look again, and carries wishes.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
 import time
@@ -16,7 +17,14 @@ from typing import Any, Final
 from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
 from core.config.config_file import to_toml
-from core.errors import ConfigError, ConnectionRefusedByHostError, ProtocolError, RankdeckError, RunBusyError
+from core.errors import (
+    ConfigError,
+    ConnectionRefusedByHostError,
+    ProtocolError,
+    RankdeckError,
+    RunBusyError,
+    StateFileError,
+)
 from core.files.atomic import copy_atomic, write_atomic
 from core.paths import PACKAGE_FOLDER, default_runs_dir
 from core.processes import end_marked, find_marked, folder_mark, spawn_detached
@@ -71,8 +79,12 @@ def start_run(
     return store
 
 
-def resume_run(plan: ResumePlan) -> RunStore:
+def resume_run(plan: ResumePlan, host: WaitingHost | None = None) -> RunStore:
     """Does what a resume plan says: starts a host on the run's folder, or on a new one for AI-OS's state file.
+
+    Args:
+        plan: From `core.resume.planner`.
+        host: As for `start_run`.
 
     Raises:
         RunBusyError: A live host has the run.
@@ -95,7 +107,7 @@ def resume_run(plan: ResumePlan) -> RunStore:
             if store.config() != plan.config:
                 write_atomic(store.run_toml, to_toml(plan.config))
             _say_starting(store)
-    _spawn_host(store)
+    _spawn_host(store, host)
     return store
 
 
@@ -120,6 +132,8 @@ def connect(store: RunStore, timeout_s: float = CONNECT_TIMEOUT_S) -> HostConnec
     while True:
         state = store.state()
         if not state.is_live:
+            with contextlib.suppress(StateFileError):
+                store.read_host_json()  # a host on another machine looks dead from here
             raise _unreachable(store, f"it isn't running (state: {state.state})", "Resume the run.")
         info = store.read_host_json()
         if info is not None and (state.host is None or state.host.pid == info.pid):

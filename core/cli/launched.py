@@ -24,10 +24,11 @@ from core.cli.interrupts import counted_interrupts
 from core.cli.rank_starter import RankStarter
 from core.cli.terminal import Terminal
 from core.client import resume_run, stop_run, wait_for_end
+from core.config.batch import nearest_batch
 from core.config.distributed import DistributedConfig
 from core.config.launcher_variables import TITLES
 from core.config.layers import DeviceCount
-from core.errors import RankdeckError, UsageError
+from core.errors import ConfigError, RankdeckError, UsageError
 from core.launch.launched import check_devices, check_one_machine, given_device
 from core.launch.meeting import POLL_S, Meeting, folder_of
 from core.launch.mode import recipe_platform, usable_devices
@@ -42,8 +43,10 @@ from core.metrics.metrics_file import whole_bytes
 from core.processes.identity import ProcessId, identify, is_alive, own
 from core.protocol.rank_context import ENV_MEETING, ENV_RANK
 from core.recipes.manifest import Recipe
+from core.resume.plan import ResumePlan
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
+from core.run_folder.waiting_host import WaitingHost
 
 MEET_LIMIT_S: Final = 60.0
 """For all processes to arrive: a launcher starts them within a moment, and each has to import Rankdeck."""
@@ -153,7 +156,7 @@ class LaunchedRun:
             if any(device.kind == "cuda" for device in devices):
                 os.environ.pop(VARIABLE, None)  # it may show this process its own GPU only; UUIDs name all
             store, offset = self._open(meeting, devices, keep_run)
-            meeting.remember_run(store.dir)
+            meeting.remember_run(store.dir, store.config().global_batch_size)
             meeting.write("open.json", {"run_dir": str(store.dir)})
             self.terminal.say(f"Run {store.dir.name} in {store.dir}")
             code = self.watch(store, starter, offset)
@@ -205,14 +208,32 @@ class LaunchedRun:
         if earlier is None:
             return self.begin(devices)
         store = RunStore.open(earlier)
-        wait_for_end(store, _END_LIMIT_S)
-        changes = {"devices": ",".join(device_texts(devices)), "nodes": store.config().nodes or ""}
-        available = with_others(devices)
-        plan = plan_resume(str(earlier), earlier.parent, changes, available=available, accept_code=True)
-        for line in plan.lines():
-            self.terminal.warn(line)
-        offset = whole_bytes(store.metrics)
-        return resume_run(plan), offset
+        with WaitingHost() as host:  # importing what it needs takes as long as planning
+            wait_for_end(store, _END_LIMIT_S)
+            plan = self._plan(store, devices, meeting.remembered_batch())
+            for line in plan.lines():
+                self.terminal.warn(line)
+            offset = whole_bytes(store.metrics)
+            return resume_run(plan, host), offset
+
+    def _plan(self, store: RunStore, devices: Sequence[Device], batch: int | None) -> ResumePlan:
+        """How the run continues on these devices: with the global batch that it began with, or the nearest possible."""
+        changes: dict[str, Any] = {"devices": ",".join(device_texts(devices)), "nodes": store.config().nodes or ""}
+        if batch != store.config().global_batch_size:
+            changes["global_batch_size"] = batch
+
+        def plan() -> ResumePlan:
+            return plan_resume(
+                str(store.dir), store.dir.parent, changes, available=with_others(devices), accept_code=True
+            )
+
+        try:
+            return plan()
+        except ConfigError as error:
+            if error.field != "global_batch_size" or batch is None:
+                raise
+            changes["global_batch_size"] = nearest_batch(batch, len(devices))
+            return plan()
 
     def watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
         """Shows the run until its end; returns the exit code."""

@@ -15,7 +15,9 @@ from core.recipes.manifest import Recipe
 def add_nodes_flags(parser: argparse.ArgumentParser) -> None:
     """Adds the flags of a run on several machines."""
     nodes = parser.add_argument_group("several machines (Linux; start the command on each)")
-    nodes.add_argument("--nodes", metavar="N|MIN:MAX", help="How many machines; MIN:MAX continues with what is left.")
+    nodes.add_argument(
+        "--nodes", metavar="N|MIN:MAX", help="How many machines; MIN:MAX never trains with fewer than MIN."
+    )
     nodes.add_argument(
         "--nic", metavar="NAME", help="This machine's network interface; auto: by which it reaches the host."
     )

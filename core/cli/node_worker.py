@@ -88,6 +88,9 @@ class NodeRun(LaunchedRun):
         here = dataclasses.replace(self, place=self.place.replace(rank=self.place.local_rank))
         named = self.place.replace(job=self.job.session, restart_count=0)
         meeting = Meeting(folder_of(named, parent))
+        if meeting.remembered_run() is None and self.place.num_nodes < self.job.min_nodes:
+            self._await_agents()  # what is left may continue a run; a run is begun by as many as were asked for
+            return None
         starter = RankStarter(meeting, here.place, parent)
         if here.place.rank > 0:
             code = here.follow(meeting, starter)
@@ -98,6 +101,13 @@ class NodeRun(LaunchedRun):
             if self.led.link is not None:
                 self.led.link.close()
         return None if self._is_to_continue(starter) else code
+
+    def _await_agents(self) -> None:
+        """Waits for agents that have checked in and are not here yet: theirs starts this process again then."""
+        deadline = time.monotonic() + MEET_LIMIT_S
+        with counted_interrupts(alike=True) as interrupts:
+            while not interrupts.count and time.monotonic() < deadline:
+                time.sleep(POLL_S)
 
     def gather(self, meeting: Meeting, secret: str) -> list[Device]:
         """The devices of all machines; on each, CPU devices are counted from 0, so here they are numbered by rank."""

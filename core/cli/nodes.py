@@ -2,6 +2,9 @@
 
 On the machine that `--rdzv-endpoint` names it opens the desk; on the others it checks in there. When enough are there,
 each starts torchrun's elastic agent, whose workers are this command again (`core.cli.launched`).
+
+An agent whose network is cut waits in torch's store for as long as TCP does, a quarter of an hour, whatever its
+time-outs say: the call is one of C++ that no signal ends. So this command, which stays at the desk, ends it.
 """
 
 from __future__ import annotations
@@ -29,7 +32,13 @@ from core.cli.node_worker import LEAVE
 from core.cli.terminal import Terminal
 from core.errors import PreflightError, RankdeckError
 from core.launch.command_line import command_text
-from core.launch.nodes.agent import agent_command, compared, line_elsewhere, without_own_flags
+from core.launch.nodes.agent import (
+    RETURN_LIMIT_S,
+    agent_command,
+    compared,
+    line_elsewhere,
+    without_own_flags,
+)
 from core.launch.nodes.channel import Channel, ChannelError
 from core.launch.nodes.desk import CheckIn, Desk, NodeFacts
 from core.launch.nodes.job import NodeJob
@@ -45,7 +54,9 @@ from core.paths import PACKAGE_FOLDER, RUNS_VARIABLE
 from core.training_python import training_python
 
 _RETURN_S: Final = 15.0
-"""A machine whose agent has ended looks so long for the host's before it gives up."""
+"""A machine that has lost the host's looks so long for it before it gives up."""
+_LET_END_S: Final = 2.0
+"""At the end of a run the desk closes as soon as the agent beside it has ended; the others do in the same moment."""
 _POLL_S: Final = 0.5
 _AGENT_STARTS: Final = 5
 """An agent ends by itself if another one dies just as all of them meet."""
@@ -121,7 +132,8 @@ class Node:
                 status = dataclasses.replace(desk.status(), folder=str(Path.cwd()), line=tuple(line))
                 self._terminal.json(dataclasses.replace(status, key_file=str(key_file()), phase=phase).to_event())
 
-        desk = Desk(self._facts(), self._runs_dir, self._job.min_nodes, self._job.max_nodes, self._terminal.say, show)
+        least, most = self._job.min_nodes, self._job.max_nodes
+        desk = Desk(self._facts(), self._runs_dir, least, most, self._terminal.say, show, self._say_lost)
         try:
             desk.open(self._job.address, self._job.desk_port, key)
             if "SLURM_STEP_ID" not in os.environ:  # srun has started the others
@@ -155,13 +167,26 @@ class Node:
             try:
                 if not self._wait(interrupts, visit.poll):
                     return _INTERRUPTED
+                code = self._stay(visit, interrupts)
             finally:
                 visit.close()
-            code = self._agent(visit.job, interrupts)
             if code is not None:
                 return code
             limit_s, why = _RETURN_S, "The run's host, or the network to it, is gone. "
             self._terminal.warn(f"{why}Looking for it for {limit_s:.0f} s.")
+
+    def _stay(self, visit: CheckIn, interrupts: Interrupts) -> int | None:
+        """Runs agents while the host's machine is there; returns the exit code, None where that is gone."""
+        while True:
+            code = self._agent(visit.job, interrupts, visit)
+            if code is not None:
+                visit.leave()
+                return code
+            try:
+                visit.poll()
+            except ChannelError:
+                return None
+            self._terminal.warn("torchrun has ended before the run. It is started again.")
 
     def _check_in(self, key: str, interrupts: Interrupts, limit_s: float, why: str) -> CheckIn | None:
         deadline, shown = time.monotonic() + limit_s, ""
@@ -200,7 +225,20 @@ class Node:
             time.sleep(_POLL_S)
         return False
 
-    def _agent(self, name: str, interrupts: Interrupts) -> int | None:
+    def _say_lost(self, name: str, left: int) -> None:
+        """Says on the host's machine what follows from the loss of another one."""
+        job = self._job
+        again = f"To take {name} back, start its line there again: {command_text(line_elsewhere(self._argv, job))}"
+        if left >= job.fewest_nodes:
+            cause = f"{name}, or the network to it, is gone. The run continues from its last checkpoint with what is "
+            cause += f"left: {left} of {job.max_nodes} nodes."
+        else:
+            cause = f"{name}, or the network to it, is gone, and with --nodes {job.nodes} the run does not continue "
+            cause += f"with {left}. It waits up to {RETURN_LIMIT_S // 60} minutes."
+            again += f". To continue with what is left, stop this with Ctrl+C and resume with --nodes {job.max_nodes}."
+        self._terminal.error(RankdeckError(cause, again, title="A node is lost"))
+
+    def _agent(self, name: str, interrupts: Interrupts, visit: CheckIn | None = None) -> int | None:
         """Runs torchrun; returns the command's exit code, None where the agent ended before the run."""
         with tempfile.TemporaryDirectory(prefix="rankdeck-node-") as folder:
             result = Path(folder) / "exit-code"
@@ -210,20 +248,30 @@ class Node:
             env = {**os.environ, **self._job.replace(result=str(result)).to_env(), **self._environment()}
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, start_new_session=True) as process:
                 try:
-                    self._follow(process, interrupts, Path(folder) / LEAVE)
+                    self._follow(process, interrupts, Path(folder) / LEAVE, visit)
                 finally:
                     _end(process)
             with contextlib.suppress(OSError, ValueError):
                 return int(result.read_text(encoding="utf-8"))
         return _INTERRUPTED if interrupts.count else None
 
-    def _follow(self, agent: subprocess.Popen[bytes], interrupts: Interrupts, leave: Path) -> None:
+    def _follow(
+        self, agent: subprocess.Popen[bytes], interrupts: Interrupts, leave: Path, visit: CheckIn | None
+    ) -> None:
         handled = 0
         while agent.poll() is None:
             if handled < interrupts.count:
                 handled += 1
                 leave.touch()
                 agent.send_signal(signal.SIGTERM)
+            if visit is not None and not handled:
+                try:
+                    visit.poll()
+                except ChannelError:
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        agent.wait(_LET_END_S)
+                    agent.kill()  # its workers see that, and end their ranks
+                    return
             time.sleep(_POLL_S)
 
     def _environment(self) -> dict[str, str]:
@@ -249,7 +297,7 @@ class Node:
                 "interpreter": str(training_python().executable),
                 "package": str(PACKAGE_FOLDER),
                 "flags": hashlib.sha256("\0".join(arguments).encode("utf-8", "surrogatepass")).hexdigest(),
-                "nodes": f"{self._job.min_nodes}:{self._job.max_nodes}",
+                "nodes": self._job.nodes,
             },
             devices=tuple(device_label(device) for device in self._devices),
         )

@@ -77,7 +77,8 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         def begin(devices: Sequence[Device]) -> tuple[RunStore, int]:
             config = request.config.replace(devices=texts_of(devices), nodes=_nodes_of_worker())
             named = replace(request, config=config, count=None)
-            store, checked = _start(named, runs_dir, arguments, terminal, with_others(devices))
+            keeps = NodeJob.from_env(os.environ) is not None
+            store, checked = _start(named, runs_dir, arguments, terminal, with_others(devices), keeps_batch=keeps)
             terminal.say(_headline(checked))
             return store, 0
 
@@ -132,8 +133,10 @@ def _start(
     arguments: argparse.Namespace,
     terminal: Terminal,
     available: Sequence[Device] | None = None,
+    *,
+    keeps_batch: bool = False,
 ) -> tuple[RunStore, Checked]:
-    """Checks a request and starts its run's host."""
+    """Checks a request and starts its run's host; `keeps_batch`: the global batch stays when machines are lost."""
     with WaitingHost() as host:
         try:
             checked = check_request(request, runs_dir, available)
@@ -141,7 +144,10 @@ def _start(
             raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
         for note in checked.notes:
             terminal.warn(note)
-        return start_run(checked.run.config, runs_dir, request.run_dir, host), checked
+        config = checked.run.config
+        if keeps_batch and config.global_batch_size is None and not checked.run.names_its_own_batch:
+            config = config.replace(global_batch_size=checked.run.batch.global_)
+        return start_run(config, runs_dir, request.run_dir, host), checked
 
 
 def _headline(checked: Checked) -> str:

@@ -66,6 +66,11 @@ def resolve_batch(config: RunConfig, ranks: int, *, keep_global: bool = False) -
     raise AssertionError
 
 
+def nearest_batch(wanted: int, ranks: int) -> int:
+    """The global batch nearest to `wanted` that these ranks can share evenly."""
+    return max(1, (wanted + ranks // 2) // ranks) * ranks
+
+
 def _resolved(micro: int | None, accumulation: int | None, wanted: int | None, ranks: int) -> Batch:
     if wanted is None:
         micro, accumulation = micro or DEFAULT_MICRO_BATCH, accumulation or 1

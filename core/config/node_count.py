@@ -15,7 +15,12 @@ _FORM: Final = re.compile(r"\s*(\d{1,5})(?:\s*:\s*(\d{1,5}))?\s*")
 
 @dataclass(frozen=True, slots=True)
 class NodeCount:
-    """The least and the most machines.
+    """With how many machines a run starts, and with how many it continues when some are lost.
+
+    Attributes:
+        least, most: With how many it starts.
+        can_lose: It starts with all of them, and continues with what is left of them, whatever that is. Otherwise it
+            never trains with fewer than `least`.
 
     Raises:
         ConfigError: It is not a number of machines.
@@ -23,14 +28,15 @@ class NodeCount:
 
     least: int
     most: int
+    can_lose: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.least <= self.most <= MOST:
+        if not 1 <= self.least <= self.most <= MOST or (self.can_lose and self.least < self.most):
             raise _not_a_count(self.text)
 
     @classmethod
     def read(cls, text: str) -> NodeCount:
-        """``2``, or ``1:2``.
+        """``2``, or ``1:2`` or ``2:2``, which never trains with fewer than the first number.
 
         Raises:
             ConfigError: It is neither.
@@ -38,12 +44,17 @@ class NodeCount:
         found = _FORM.fullmatch(text)
         if found is None:
             raise _not_a_count(text)
-        return cls(int(found[1]), int(found[2] or found[1]))
+        return cls(int(found[1]), int(found[2] or found[1]), can_lose=found[2] is None)
 
     @property
     def text(self) -> str:
         """As `read` takes it."""
-        return str(self.most) if self.least == self.most else f"{self.least}:{self.most}"
+        return str(self.most) if self.can_lose else f"{self.least}:{self.most}"
+
+    @property
+    def fewest(self) -> int:
+        """With how many machines the run continues when others are lost."""
+        return 1 if self.can_lose else self.least
 
     @property
     def is_several(self) -> bool:

@@ -51,6 +51,7 @@ from core.protocol.messages import (
     Phase,
     RankDone,
     RankFailed,
+    RankStart,
     Stacks,
     Stop,
 )
@@ -62,6 +63,9 @@ log = logging.getLogger(__name__)
 POLL_S: Final = 0.025
 CALM_POLL_S: Final = 0.5
 """While all ranks train, each look takes a core from one of them. Messages are handled at once all the same."""
+_LOOK_SHARE: Final = 9.0
+_LONGEST_REST_S: Final = 1.0
+"""A look at a thousand ranks takes tens of milliseconds, in which none is heard: looks take a tenth of the time."""
 
 _COMPILING: Final = 10
 """Compiling a model may last this many times as long as another part of the start."""
@@ -98,6 +102,8 @@ class Attempt:
         self._start_timeout_s = launch.run.config.start_timeout_s
         self._processes = services.rank_processes(new_mark(folder_mark(services.store.dir)))
         self._ranks = Ranks(launch.run, launch.commands)
+        for rank in self._ranks:
+            rank.is_remote = services.launcher is not None and services.launcher.is_remote(rank.number)
         self._stop_watch = stop_watch
         config, checkpoint = launch.run.config, launch.context.checkpoint
         keep = config.keep_checkpoints
@@ -118,6 +124,8 @@ class Attempt:
         own_program = launch.run.recipe.self_contained
         self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if own_program else None
         self._data: DataReady | None = None
+        self._starts: list[RankStart] = []
+        self._has_progress = False
         self._preparing: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
         self._handlers: dict[type[Message], Callable[[Rank, Any], None]] = {
@@ -143,8 +151,9 @@ class Attempt:
             await self._log_watch.note()
             await self._spawn()
             while self._end.outcome is None:
-                self._tick(time.monotonic())
-                await self._rest()
+                began = time.monotonic()
+                self._tick(began)
+                await self._rest(min(_LONGEST_REST_S, _LOOK_SHARE * (time.monotonic() - began)))
             outcome = self._end.outcome
         except RankdeckError as error:
             outcome = Outcome("not_started", error.as_dict(), usage=isinstance(error, UsageError))
@@ -152,25 +161,26 @@ class Attempt:
             unkillable = await self._end_processes()
         return replace(outcome, unkillable=tuple(unkillable))
 
-    async def _rest(self) -> None:
+    async def _rest(self, least_s: float) -> None:
         """Waits until it is time to look again: soon while anything changes, else after 0.5 s or the next message."""
         if not self._is_calm:
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(max(POLL_S, least_s))
             return
         self._news.clear()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(CALM_POLL_S):
                 await self._news.wait()
+                await asyncio.sleep(least_s)
 
     # what the host passes on
 
     def connected(self, connection: Connection, number: int) -> None:
         """A rank's connection."""
         rank = self._ranks[number]
-        rank.connection = connection
+        rank.connection, rank.lost_at = connection, None
         self._status.change_phase(f"{rank.device} connected")
         if self._data is not None:
-            rank.send(self._data)
+            self._send_data(rank, self._data)
         if self._ladder.is_asked:
             rank.send(Stop())
 
@@ -198,11 +208,15 @@ class Attempt:
                 if rank.note_step(value):
                     log.info("rank %d has made step %s", number, rank.first_step)
                     self._begin_if_started()
+                self._has_progress = True
                 break
-        else:
-            return
-        step, epoch, loss, tokens_per_s = self._ranks.figures()
-        self._status.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
+
+    def _report_progress(self) -> None:
+        """The ranks' figures together: once for all lines since the last look, since all ranks are gone through."""
+        if self._has_progress:
+            self._has_progress = False
+            step, epoch, loss, tokens_per_s = self._ranks.figures()
+            self._status.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
 
     def sampled(self, rows: list[dict[str, Any]]) -> None:
         """Readings of the run's devices."""
@@ -239,16 +253,22 @@ class Attempt:
     async def _spawn(self) -> None:
         loop = asyncio.get_running_loop()
         self._status.change_phase("spawning")
+        commands = [rank.command for rank in self._ranks]
+        together = self._processes.start_together
+        started = await loop.run_in_executor(None, together, commands, lambda: self._ladder.is_asked)
+        for rank, child in zip(self._ranks, started, strict=False):
+            rank.child = child
         for rank in self._ranks:
             if self._ladder.is_asked:
                 return
-            rank.child = await loop.run_in_executor(None, self._processes.start, rank.command)
+            if rank.child is None:
+                rank.child = await loop.run_in_executor(None, self._processes.start, rank.command)
             log.info("rank %d is process %d on %s", rank.number, rank.child.pid, rank.command.device.uuid)
         self._end.start_by = time.monotonic() + self._start_timeout_s
 
     def _watch_processes(self) -> None:
         """Lets the monitor tell which of a device's memory is its rank's."""
-        pids = {rank.command.device.uuid: rank.child.pid for rank in self._ranks if rank.child is not None}
+        pids = {rank.command.device.uuid: rank.pid for rank in self._ranks if rank.pid is not None}
         self._launch.context.monitor.watch(pids)
 
     def _on_phase(self, rank: Rank, message: Phase) -> None:
@@ -281,13 +301,17 @@ class Attempt:
             self._end.end(Outcome("failed", error.as_dict(), usage=isinstance(error, UsageError)))
             return
         assert keeper.ledger is not None
-        starts = rank_starts(run, keeper.ledger, checkpoint, launch.restore_plan)
-        self._data = replace(data, starts=starts)
+        self._starts = rank_starts(run, keeper.ledger, checkpoint, launch.restore_plan)
+        self._data = data
         if not run.recipe.self_contained:  # a script decides itself how many steps it makes
             total = total_steps(run, keeper.ledger, dict(enumerate(launch.restore_plan.steps)))
             self._status.change(total_steps=total)
             self._watch_processes()
-        self._ranks.broadcast(self._data)
+        for rank in self._ranks:
+            self._send_data(rank, data)
+
+    def _send_data(self, rank: Rank, data: DataReady) -> None:
+        rank.send(replace(data, start=self._starts[rank.number]))
 
     def _begin_if_started(self) -> None:
         if self._ranks.started and not self._end.has_begun:
@@ -349,6 +373,7 @@ class Attempt:
     def _tick(self, now: float) -> None:
         if self._preparing is not None and self._preparing.done():
             self._preparing.result()  # a defect in it must not pass for a slow start
+        self._report_progress()
         self._ranks.poll(now, finishing=self._end.phase is AttemptPhase.FINISHING)
         self._commits.tick(now)
         self._log_watch.look(now)
@@ -379,5 +404,6 @@ class Attempt:
         if self._preparing is not None:
             await asyncio.wait([self._preparing], timeout=DRAIN_LIMIT_S)
         unkillable = await self._end.end_processes(self._processes)
+        self._report_progress()
         await self._log_watch.note()
         return unkillable

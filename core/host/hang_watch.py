@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from core.host.pace import AwakeClock
+from core.host.pace import SHORTEST_S, AwakeClock
 from core.host.ranks import Rank, Ranks
 from core.processes import process_state
 
@@ -70,16 +70,22 @@ class HangWatch:
         """
         if self._is_overdue(rank, is_busy=False) and rank.pid is not None and self._is_stopped(rank.pid):
             return True
-        together = [other for other in self._ranks if other.trains] if self._ranks.connected else [rank]
-        return all(self._is_overdue(other, is_busy=other.takes_its_time) for other in together) and rank in together
+        if not self._ranks.connected:
+            return self._is_overdue(rank, is_busy=rank.takes_its_time)
+        return rank.trains and all(
+            self._is_overdue(other, is_busy=other.takes_its_time) for other in self._ranks if other.trains
+        )
 
     def silent_s(self, rank: Rank) -> float:
         """How long a rank has said nothing."""
         return rank.pace.silent_s(self._clock.now)
 
     def _is_overdue(self, rank: Rank, *, is_busy: bool) -> bool:
+        silent_s = self.silent_s(rank)
+        if not rank.trains or (self._limit_s is None and silent_s <= SHORTEST_S):  # its own pace allows no less
+            return False
         limit_s = rank.pace.limit_s(self._limit_s, is_busy=is_busy)
-        return rank.trains and limit_s is not None and self.silent_s(rank) > limit_s
+        return limit_s is not None and silent_s > limit_s
 
     def _read_clock(self, now: float) -> float:
         return self._clock.read(now, counts=not self._is_held())

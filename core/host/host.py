@@ -83,7 +83,8 @@ class RunHost:
             self._reserved = await self._services.on_disk(ReservedSpace, self._store.dir)
             port = await self._listener.start()
             await self._listen_to_nodes()
-            await self._services.on_disk(self._store.write_host_json, port, self._client_token, os.getpid())
+            machine = "" if self._services.launcher is None else self._services.launcher.machine
+            await self._services.on_disk(self._store.write_host_json, port, self._client_token, os.getpid(), machine)
             publishing = asyncio.create_task(self._status.run())
             watching = asyncio.create_task(until_gone(self._store.run_toml))
             watching.add_done_callback(self._on_folder_gone)

@@ -17,6 +17,7 @@ from core.host.context import RunContext, damaged_alert, gather_context
 from core.host.device_samples import DeviceSampler, sampled
 from core.host.early_stop import StopReason
 from core.host.fallback import NextAttempt, StartFallbacks
+from core.host.fewer_devices import fewer_devices_alert
 from core.host.hang_policy import restart_limit
 from core.host.launch_event import ScriptSteps, launch_fields
 from core.host.memory_record import MemoryRecord
@@ -250,6 +251,9 @@ class RunLifecycle:
         self._emit("launch", **fields, **predicted)
         for event, what in node_changes(nodes_before, nodes):
             self._emit(event, **what)
+        alert = fewer_devices_alert(run, self._first.world_size)
+        if launcher is not None and launcher.seats is not None and alert is not None:
+            self._emit("alert", **alert)
 
     async def _with_best_model(self, outcome: Outcome) -> Outcome:
         """The outcome with the best weights for the export, where a rule has ended the run."""

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 import secrets
+import socket
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -27,6 +28,7 @@ from core.protocol.rank_context import ENV_MEETING
 
 _START_LIMIT_S: Final = 30.0
 _KILLED: Final = -9
+_ALIVE_S: Final = 0.02
 _LAST_NEWS_S: Final = 2.0
 """A process whose rank has ended says within this time how."""
 
@@ -45,6 +47,9 @@ class RankProcess(Protocol):
 class RankProcesses(Protocol):
     """The ranks' processes of one attempt; the methods wait, and are called from one thread at a time."""
 
+    def start_together(self, _commands: Sequence[RankCommand], _is_stopped: Callable[[], bool]) -> list[RankProcess]:
+        """Starts ranks side by side, as many of the first as it can, until it is stopped; raises as `start`."""
+
     def start(self, command: RankCommand) -> RankProcess:
         """Starts a rank; raises `RankdeckError`."""
 
@@ -60,6 +65,9 @@ class SpawnedRanks:
 
     def __init__(self, tree: ProcessTree) -> None:
         self._tree = tree
+
+    def start_together(self, _commands: Sequence[RankCommand], _is_stopped: Callable[[], bool]) -> list[RankProcess]:
+        return []  # one process cannot start several at once
 
     def start(self, command: RankCommand) -> RankProcess:
         return self._tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log)
@@ -85,6 +93,9 @@ class Launcher:
 
     def __init__(self, folder: Path) -> None:
         self._meeting = Meeting(folder)
+        self._read: dict[str, tuple[tuple[int, int], dict[str, Any] | None]] = {}
+        self._arrived: dict[int, tuple[dict[str, Any] | None, ProcessId | None]] = {}
+        self._alive: dict[ProcessId, tuple[float, bool]] = {}
         self._asked = 0
         opened = self._meeting.read("leader.json") or {}
         self.method: LaunchMethod = DistributedConfig.from_mapping(
@@ -94,6 +105,11 @@ class Launcher:
         self.seats = None if seats is None else NodeSeats.from_dict(seats)
         self.salt = "" if self.seats is None else secrets.token_hex(16)
         self._meeting.write("host.json", {"pid": own().pid, "started": own().started})
+
+    @property
+    def machine(self) -> str:
+        """What this machine is called, where there are several; empty elsewhere."""
+        return "" if self.seats is None else f"{socket.gethostname()} ({self.seats.address})"
 
     @property
     def title(self) -> str:
@@ -108,13 +124,37 @@ class Launcher:
 
     def answer(self, rank: int, number: int) -> dict[str, Any] | None:
         """What a process says of the request of this number; None while it has not."""
-        value = self._meeting.read(f"rank-{rank}.json")
+        value = self._newest(f"rank-{rank}.json")
         return value if value is not None and value.get("number") == number else None
 
     def lives(self, rank: int) -> bool:
         """Whether the process that the launcher started for a rank is alive."""
-        process = ProcessId.from_json(self._meeting.read(f"arrived-{rank}.json"))
-        return process is not None and is_alive(process)
+        arrived = self._newest(f"arrived-{rank}.json")
+        known = self._arrived.get(rank)
+        if known is None or known[0] is not arrived:
+            known = self._arrived[rank] = arrived, ProcessId.from_json(arrived)
+        process = known[1]
+        if process is None:
+            return False
+        now = time.monotonic()
+        looked_at, lives = self._alive.get(process, (-_ALIVE_S, False))
+        if now - looked_at >= _ALIVE_S:  # all ranks of other machines name one process, the one that serves them
+            lives = is_alive(process)
+            self._alive[process] = now, lives
+        return lives
+
+    def _newest(self, name: str) -> dict[str, Any] | None:
+        """What a file holds; opened only when it was replaced: a thousand ranks are looked at many times a second."""
+        try:
+            status = os.stat(self._meeting.folder / name)  # noqa: PTH116, half the time of Path.stat
+        except OSError:
+            self._read.pop(name, None)
+            return None
+        version = status.st_ino, status.st_mtime_ns
+        known = self._read.get(name)
+        if known is None or known[0] != version:
+            known = self._read[name] = version, self._meeting.read(name)
+        return known[1]
 
     def is_whole(self, world_size: int) -> bool:
         """Whether all of its processes live. It alone can start one again, and starts all of them then."""
@@ -178,14 +218,21 @@ class LaunchedRanks:
         self._launcher = launcher
         self._mark = mark
         self._ranks: list[LaunchedRank] = []
+        self._asked: dict[int, int] = {}
 
-    def start(self, command: RankCommand) -> RankProcess:
-        """Has a rank started; waits until it is.
+    def start_together(self, _commands: Sequence[RankCommand], _is_stopped: Callable[[], bool]) -> list[RankProcess]:
+        """Asks all processes, and then waits for one after another."""
+        for command in _commands:
+            self._asked[command.rank] = self._ask(command)
+        started: list[RankProcess] = []
+        for command in _commands:
+            if _is_stopped():
+                break
+            started.append(self.start(command))
+        return started
 
-        Raises:
-            RankdeckError: Its process is gone, does not answer, or could not start it.
-        """
-        number = self._launcher.ask(
+    def _ask(self, command: RankCommand) -> int:
+        return self._launcher.ask(
             command.rank,
             {
                 "start": {
@@ -200,7 +247,16 @@ class LaunchedRanks:
                 }
             },
         )
+
+    def start(self, command: RankCommand) -> RankProcess:
+        """Has a rank started, if it was not announced; waits until it is.
+
+        Raises:
+            RankdeckError: Its process is gone, does not answer, or could not start it.
+        """
+        number = self._asked[command.rank] if command.rank in self._asked else self._ask(command)
         answer = self._wait(command.rank, number, _START_LIMIT_S)
+        self._asked.pop(command.rank, None)
         if answer is None:
             raise RankdeckError(
                 f"The process that {self._launcher.title} started for rank {command.rank} is gone or does not answer.",
@@ -218,8 +274,13 @@ class LaunchedRanks:
         """Has all of them ended, side by side; a process that does not answer is named by its rank's pid."""
         running = [rank for rank in self._ranks if rank.poll() is None]
         numbers = [self._launcher.ask(rank.rank, {"stop": limit_s}) for rank in running]
+        announced = {rank: self._launcher.ask(rank, {"stop": limit_s}) for rank in self._asked}
         deadline = time.monotonic() + limit_s + 1.0
         left: list[int] = []
+        for unstarted, number in announced.items():
+            answer = self._wait(unstarted, number, max(0.0, deadline - time.monotonic()))
+            left += [] if answer is None else [pid for pid in answer.get("left", []) if isinstance(pid, int)]
+        self._asked.clear()
         for rank, number in zip(running, numbers, strict=True):
             answer = self._wait(rank.rank, number, max(0.0, deadline - time.monotonic()))
             left += [] if answer is None else [pid for pid in answer.get("left", []) if isinstance(pid, int)]

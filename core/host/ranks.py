@@ -7,12 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from core.host.failures import RankFailure, last_lines
+from core.host.failures import SETTLE_S, RankFailure, last_lines
 from core.host.pace import Pace
 from core.host.rank_processes import RankProcess
 from core.launch.plan import RankCommand
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
+from core.protocol.codec import encode
 from core.protocol.messages import Bye, MergeReady, Message, RankDone, RankFailed
 from core.protocol.server import Connection
 
@@ -38,6 +39,7 @@ class Rank:
         lost_at: When its connection was closed.
         exited_at: When its process was seen to have ended.
         pace: How often it reports.
+        is_remote: It is on another machine.
     """
 
     command: RankCommand
@@ -55,6 +57,7 @@ class Rank:
     lost_at: float | None = None
     exited_at: float | None = None
     pace: Pace = field(default_factory=Pace)
+    is_remote: bool = False
 
     @property
     def number(self) -> int:
@@ -88,7 +91,7 @@ class Rank:
 
         None also for one on another machine: here that pid is free, or another process's.
         """
-        if self.child is not None and getattr(self.child, "is_remote", False):
+        if self.is_remote:
             return None
         hello = None if self.connection is None else self.connection.hello
         if hello is not None and hello.pid:
@@ -177,8 +180,10 @@ class Ranks:
 
     def broadcast(self, message: Message) -> None:
         """Sends to every rank."""
+        line = encode(message)
         for rank in self:
-            rank.send(message)
+            if rank.connection is not None:
+                rank.connection.send_line(line)
 
     def poll(self, now: float, *, finishing: bool) -> None:
         """Looks for ranks that ended, or went silent, when they should not have.
@@ -224,6 +229,9 @@ class Ranks:
         failure.returncode = code
         failure.tail = last_lines(rank.command.log)
         if getattr(rank.child, "was_lost", False):
+            failure.at = min(failure.at, now - SETTLE_S)  # silent for longer: what led to it would have come by now
+            if rank.connection is not None:
+                rank.connection.abort()  # of a network that is cut: nothing else would ever close it
             failure.finding = "was lost, because its machine or the network to it is gone"
         if code == 0 and not failure.finding:
             failure.finding = "exited without reporting an error"

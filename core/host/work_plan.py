@@ -64,7 +64,10 @@ def _steps_left(run: ResolvedRun, ledger: Ledger) -> list[int] | None:
         return None
     batch = run.batch.global_
     whole = _steps_of_whole_epochs(ledger, batch, epochs)
-    begun = [sum(-(-left // batch) for left in ledger.samples_left(group)) for group in range(ledger.setup.groups)]
+    begun = [0] * ledger.setup.groups
+    for epoch in ledger.samples_left():
+        for group, left in enumerate(epoch):
+            begun[group] += -(-left // batch)
     return [sum(both) for both in zip(whole, begun, strict=True)]
 
 

@@ -92,5 +92,6 @@ def launch_command(store: RunStore, slurm: SlurmRequest | None = None) -> Launch
 def _details(kind: str, command: LaunchCommand) -> str:
     each = f"{len(command.devices)} × {', '.join(command.devices)}"
     if kind == "sbatch" and command.slurm.max_nodes > 1:
-        return f"{LAUNCH_KINDS[kind]}: {NodeCount(command.slurm.min_nodes, command.slurm.max_nodes).text} nodes, {each}"
+        least, most = command.slurm.min_nodes, command.slurm.max_nodes
+        return f"{LAUNCH_KINDS[kind]}: {most if least == most else f'{least} to {most}'} nodes, {each}"
     return each

@@ -86,14 +86,20 @@ class Meeting:
         leader = None if value is None else ProcessId.from_json(value)
         return (leader, str(value["secret"])) if value and leader is not None and is_alive(leader) else None
 
-    def remember_run(self, run_dir: Path) -> None:
-        """Keeps the run for the processes that the launcher starts next, when it restarts these."""
-        _write(self.folder.parent / "run.json", {"run_dir": str(run_dir)})
+    def remember_run(self, run_dir: Path, batch: int | None) -> None:
+        """Keeps the run, and the global batch that it began with, for the processes that the launcher starts next."""
+        if self.remembered_run() != run_dir:
+            _write(self.folder.parent / "run.json", {"run_dir": str(run_dir), "global_batch_size": batch})
 
     def remembered_run(self) -> Path | None:
         """The run that an earlier start of this job has made."""
         value = _read(self.folder.parent / "run.json")
         return Path(value["run_dir"]) if value and isinstance(value.get("run_dir"), str) else None
+
+    def remembered_batch(self) -> int | None:
+        """The global batch that the run began with; None where none was set."""
+        value = (_read(self.folder.parent / "run.json") or {}).get("global_batch_size")
+        return value if isinstance(value, int) else None
 
     def remove(self, *, forget_run: bool) -> None:
         """Removes the folder; `forget_run`: this job will not continue its run."""

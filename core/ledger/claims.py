@@ -41,8 +41,8 @@ class EpochPool:
         own = self._queues[group]
         if own:
             return own.popleft()
-        fullest = max(self._queues, key=len)
-        return fullest.pop() if stealing and fullest else None
+        fullest = max(self._queues, key=len) if stealing else own
+        return fullest.pop() if fullest else None
 
 
 @dataclass(slots=True)
@@ -80,6 +80,7 @@ class Claims:
         self._committed = committed
         self._passed_before = committed.samples_passed
         self._clock = clock
+        self._samples = 0
         self._orders: dict[int, list[int]] = {}
         self._pools: dict[int, EpochPool] = {}
         self._groups = [_Group(self._chunks_for(group), committed.epoch) for group in range(setup.groups)]
@@ -141,6 +142,7 @@ class Claims:
             offset=partial.samples_done if partial else 0,
         )
         state.samples += grant.count - grant.offset
+        self._samples += grant.count - grant.offset
         return replace(grant, expected=self._expected(state))
 
     def _expected(self, state: _Group) -> int:
@@ -148,7 +150,7 @@ class Claims:
         setup = self._setup
         if not setup.stealing or setup.epochs is None:
             return -1
-        claimed = sum(group.samples for group in self._groups)
+        claimed = self._samples
         left = setup.epochs * setup.grid.samples - self._passed_before - claimed
         prior = _PRIOR_CHUNKS * setup.grid.chunk_size
         # Additive smoothing: equal parts at first, each group's own speed once it has claimed more than the prior.
@@ -176,8 +178,9 @@ class Claims:
                     (begun if (epoch, index) in self._committed.partial else rest)[group].append(index)
             # Partly trained chunks come first, else many of them could be open at a later commit.
             self._pools[epoch] = EpochPool(first + then for first, then in zip(begun, rest, strict=True))
-        for old in [number for number in self._pools if number < min(group.epoch for group in self._groups)]:
-            del self._pools[old]
+            oldest = min(group.epoch for group in self._groups)
+            for old in [number for number in self._pools if number < oldest]:
+                del self._pools[old]
         return self._pools[epoch]
 
     def _order(self, epoch: int) -> list[int]:

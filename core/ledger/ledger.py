@@ -195,19 +195,20 @@ class Ledger:
         begun = [*self._committed.done, *(epoch for epoch, _ in self._committed.partial)]
         return max(self._committed.epoch, *(epoch + 1 for epoch in begun), 0)
 
-    def samples_left(self, group: int) -> list[int]:
-        """Samples that a replica group still has to train in each epoch that is begun and not finished."""
+    def samples_left(self) -> list[list[int]]:
+        """Samples that each replica group still has to train in each epoch that is begun and not finished, by epoch."""
         setup, left = self.setup, []
         for epoch in range(self._committed.epoch, self.first_untouched_epoch):
             if setup.epochs is not None and epoch >= setup.epochs:
                 break
             done = self._committed.done.get(epoch, {})
-            count = 0
+            counts = [0] * setup.groups
             for index in range(setup.grid.chunks):
-                if index not in done and setup.group_for(setup.owner(index, epoch)) == group:
+                if index not in done:
                     partial = self._committed.partial.get((epoch, index))
-                    count += setup.grid.count(index) - (partial.samples_done if partial else 0)
-            left.append(count)
+                    group = setup.group_for(setup.owner(index, epoch))
+                    counts[group] += setup.grid.count(index) - (partial.samples_done if partial else 0)
+            left.append(counts)
         return left
 
     def check_same(

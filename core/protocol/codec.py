@@ -27,13 +27,16 @@ MAX_LINE_BYTES: Final = 1 << 20
 HELLO_TIMEOUT_S: Final = 5.0
 
 
+_NAMES: Final = {cls: name for name, cls in MESSAGE_TYPES.items()}
+
+
 def encode(message: Message) -> bytes:
     """One line of UTF-8 JSON, newline included.
 
     Raises:
         ProtocolError: The line is longer than `MAX_LINE_BYTES`.
     """
-    name = next(name for name, cls in MESSAGE_TYPES.items() if cls is type(message))
+    name = _NAMES[type(message)]
     line = json.dumps({"type": name, **dataclasses.asdict(message)}, ensure_ascii=False, separators=(",", ":"))
     data = line.encode("utf-8", errors="surrogatepass") + b"\n"
     if len(data) > MAX_LINE_BYTES:

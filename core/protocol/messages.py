@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 CLIENT_PROTOCOL: Final = 1
-RANK_PROTOCOL: Final = 2
+RANK_PROTOCOL: Final = 3
 """Version 1, of 0.1, calls the checkpoint a generation. Clients do not name it, so theirs is unchanged."""
 
 Role = Literal["rank", "client"]
@@ -117,21 +117,21 @@ class RankStart:
 
 @_message("data_ready")
 class DataReady(Message):
-    """Rank 0 has prepared the run's `data/` folder. The host keeps it, adds `starts` and passes it on to every rank.
+    """Rank 0 has prepared the run's `data/` folder. The host keeps it, adds `start` and passes it on to every rank.
 
     Attributes:
         samples: Training samples in the dataset; the ledger counts these.
         val_samples: Samples held out for validation.
         info: What the recipe wants its ranks and the window to know (vocabulary size, tokens, …).
         chunk_size: Samples in a chunk, where a program with data of its own says so; None: as the config says.
-        starts: Where each rank begins; the host's word.
+        start: Where the rank that gets it begins; the host's word.
     """
 
     samples: int
     val_samples: int
     info: dict[str, Any] = field(default_factory=dict)
     chunk_size: int | None = None
-    starts: list[RankStart] = field(default_factory=list)
+    start: RankStart | None = None
 
 
 @_message("claim")

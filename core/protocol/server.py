@@ -28,9 +28,12 @@ log = logging.getLogger(__name__)
 MAX_HELLO_BYTES: Final = 64 << 10
 """A stranger may make the host hold this much; with a token the limit is a line's, 1 MiB."""
 MAX_STRANGERS: Final = 256
-"""Connections that have not said hello; one more closes the oldest, so that a flood cannot use up the descriptors."""
+"""Connections that have not said hello, or twice as many as there are ranks; one more closes the oldest, so that a
+flood cannot use up the descriptors."""
 MAX_UNREAD_BYTES: Final = 4 << 20
 """A peer that leaves so much unread is gone or stuck; its connection is closed rather than filling our memory."""
+_PATIENCE: Final = 3.0
+"""Times as long a rank of another machine may take: it waits for the challenge first."""
 REFUSAL_LINGER_S: Final = 0.2
 """How long a refused peer has to read why: closing with data unread would reset away the refusal itself."""
 REFUSAL_DRAIN_BYTES: Final = codec.MAX_LINE_BYTES
@@ -79,7 +82,8 @@ class Connection(asyncio.Protocol):
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         loop = asyncio.get_running_loop()
-        self._deadline = loop.call_later(self._listener.hello_timeout_s, self._hello_overdue)
+        limit_s = self._listener.hello_timeout_s * (_PATIENCE if self.nonce else 1.0)
+        self._deadline = loop.call_later(limit_s, self._hello_overdue)
         self._listener.on_stranger(self)
         if self.nonce:
             transport.write(codec.encode(Challenge(self.nonce)))
@@ -119,6 +123,10 @@ class Connection(asyncio.Protocol):
 
     def send(self, message: Message) -> None:
         """Queues one line; does nothing for a peer that is gone, which `closed` reports."""
+        self.send_line(codec.encode(message))
+
+    def send_line(self, line: bytes) -> None:
+        """As `send`, of a message that is encoded already."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -126,7 +134,7 @@ class Connection(asyncio.Protocol):
             log.warning("%s reads nothing; its connection is closed", self)
             transport.abort()
             return
-        transport.write(codec.encode(message))
+        transport.write(line)
 
     @property
     def unread_bytes(self) -> int:
@@ -294,6 +302,7 @@ class Listener:
         self._strangers: dict[Connection, None] = {}
         self._clients: dict[Connection, None] = {}
         self._ranks: dict[Connection, None] = {}
+        self._present: dict[int, Connection] = {}
         self._paused = False
 
     async def start(self) -> int:
@@ -316,6 +325,7 @@ class Listener:
     def expect_ranks(self, attempt: int, world_size: int, token: str) -> None:
         """From now on only ranks of this attempt are welcomed; those before keep their connections."""
         self._attempt, self._world_size, self._rank_token = attempt, world_size, token
+        self._present.clear()
 
     @property
     def clients(self) -> list[Connection]:
@@ -359,12 +369,12 @@ class Listener:
             return "The token is wrong."
         if hello.attempt != self._attempt or not 0 <= hello.rank < self._world_size:
             return f"No rank {hello.rank} of attempt {hello.attempt} is expected."
-        if any(c.hello is not None and c.hello.rank == hello.rank for c in self._ranks if self._is_current(c)):
+        if hello.rank in self._present:
             return f"Rank {hello.rank} is connected already."
         return None
 
     def on_stranger(self, connection: Connection) -> None:
-        if len(self._strangers) >= MAX_STRANGERS:
+        if len(self._strangers) >= max(MAX_STRANGERS, 2 * self._world_size):  # all ranks may come at once
             next(iter(self._strangers)).abort()
         self._strangers[connection] = None
 
@@ -373,6 +383,7 @@ class Listener:
         self._strangers.pop(connection, None)
         if connection.hello.role == "rank":
             self._ranks[connection] = None
+            self._present[connection.hello.rank] = connection
             if self._paused:
                 connection.pause()
         else:
@@ -384,10 +395,9 @@ class Listener:
         known = self._ranks if connection in self._ranks else self._clients
         if connection in known:
             del known[connection]
+            if connection.hello is not None and self._present.get(connection.hello.rank) is connection:
+                del self._present[connection.hello.rank]
             self.events.closed(connection)
-
-    def _is_current(self, connection: Connection) -> bool:
-        return connection.hello is not None and connection.hello.attempt == self._attempt
 
 
 def _same(given: str, wanted: str) -> bool:

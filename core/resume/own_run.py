@@ -32,7 +32,7 @@ from core.recipes.check import check_by_recipe
 from core.recipes.outside_code import outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
-from core.resume.changes import BATCH, change_lines, check_optimizer, device_count_notes, other_chunk_size
+from core.resume.changes import change_lines, check_optimizer, device_count_notes, other_chunk_size
 from core.resume.plan import ResumePlan
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes, read_notes
@@ -40,6 +40,8 @@ from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
 HOST_LEAVES_S: Final = 5.0
+_SHARES: Final = ("batch_size", "grad_accum_steps")
+"""Who gives one of these wants it kept; otherwise it gives way to the global batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +98,7 @@ def plan_own(
     _check_limits(state, config)
     _check_data(config, folder.ledger)
     recipe = get_recipe(config.recipe)
-    run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in BATCH))
+    run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in _SHARES))
     _check_run(run, folder, asked, elsewhere=elsewhere)
     code = outside_code(run.config.recipe, run.config.options)
     accepted = code is None or accept_code or code.is_known

@@ -13,12 +13,19 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.config import RunConfig
-from core.errors import RankdeckError, RunNotFoundError, StateFileError, UsageError
+from core.errors import (
+    ConnectionRefusedByHostError,
+    RankdeckError,
+    RunNotFoundError,
+    StateFileError,
+    UsageError,
+)
 from core.files.atomic import explained, parse_path, read_json, remove_temporaries, write_atomic
 from core.files.links import refuse_link, refuse_links_below
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 from core.processes.identity import ProcessId, is_alive
 from core.processes.lock import RunLock, is_held
+from core.run_folder.host_secret import read_secret, remove_secret, write_secret
 from core.run_folder.notes import NOTES, read_notes
 from core.run_folder.remote_run import read_remote
 from core.run_folder.state import INTERRUPTED, MAX_STATE_BYTES, RunState
@@ -235,21 +242,41 @@ class RunStore:
             return None
         return ProcessId.from_json(value) if isinstance(value, dict) and value.get("attempt") == attempt else None
 
-    def write_host_json(self, port: int, token: str, pid: int) -> None:
-        """Says where the host listens; only its owner can read it."""
-        write_atomic(self.host_json, _json({"port": port, "token": token, "pid": pid}), mode=0o600)
+    def write_host_json(self, port: int, token: str, pid: int, machine: str = "") -> None:
+        """Says where the host listens; only its owner can read it.
+
+        Args:
+            port: On loopback.
+            token: What clients must know.
+            pid: The host's.
+            machine: The one that it is on, where several share the folder: then the token is kept elsewhere.
+        """
+        about: dict[str, Any] = {"port": port, "pid": pid}
+        if machine:
+            write_secret(self.dir, token)
+            about["machine"] = machine
+        else:
+            about["token"] = token
+        write_atomic(self.host_json, _json(about), mode=0o600)
 
     def read_host_json(self) -> HostInfo | None:
         """Where the host listens, or None when there is no `host.json`.
 
         Raises:
             StateFileError: It is damaged, or another user's.
+            ConnectionRefusedByHostError: The host is on another machine; says which.
         """
         if not self.host_json.exists():
             return None
         value = read_json(self.host_json, limit_bytes=MAX_STATE_BYTES)
         if isinstance(value, dict):
             port, token, pid = value.get("port"), value.get("token"), value.get("pid")
+            if (machine := value.get("machine")) and (token := read_secret(self.dir)) is None:
+                raise ConnectionRefusedByHostError(
+                    f"The host of run {self.dir.name} is on {machine}, and listens to commands of that machine alone.",
+                    f"Run the command on {machine}.",
+                    title="The run's host is on another machine",
+                )
             if isinstance(port, int) and isinstance(token, str) and isinstance(pid, int) and 0 < port < 65536:
                 return HostInfo(port, token, pid)
         raise StateFileError(f"{self.host_json} does not say port, token and pid.", "Stop the run's host and resume.")
@@ -258,6 +285,7 @@ class RunStore:
         """The host does not listen any more."""
         with contextlib.suppress(OSError):  # a scanner holds it; readers judge by the process, not by this file
             self.host_json.unlink(missing_ok=True)
+        remove_secret(self.dir)
 
     def lock(self) -> RunLock:
         """Takes the folder for this process and clears away what a killed host left half written.

@@ -229,8 +229,8 @@ class FakeRank:
         folder = self.context.checkpoint
         if folder is None:
             return
-        assert data.starts is not None
-        start = data.starts[self.rank]
+        start = data.start
+        assert start is not None
         own = folder / f"rank{start.copy if start.copy.isdigit() else self.rank}.json"
         state = json.loads((own if own.exists() else folder / "rank0.json").read_text(encoding="utf-8"))
         self.step, self.group.samples_seen, self.group.weights = state["step"], state["samples_seen"], state["weights"]

@@ -1,10 +1,11 @@
-"""Two machines in tests: network namespaces that a cable joins, each with an address, a key and a home of its own."""
+"""Machines in tests: network namespaces that a switch joins, each with an address, a key and a home of its own."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
 import os
+import shlex
 import shutil
 import socket
 import subprocess
@@ -18,7 +19,8 @@ import psutil
 from core.launch.nodes.key import KEY_FILE
 from tests.helpers.launched import Job
 
-ADDRESSES: Final = ("10.77.0.1", "10.77.0.2")
+ADDRESSES: Final = ("10.77.0.1", "10.77.0.2", "10.77.0.3")
+STRANGER: Final = "10.78.0.9"
 PORT: Final = 29_400
 NO_NODES: Final = (
     "network namespaces are Linux's"
@@ -31,30 +33,68 @@ NO_NODES: Final = (
 )
 """Why there can be no two machines here; empty: there can."""
 _LISTENS: Final = "0A"
+_CONNECT: Final = """
+import select, socket, sys, time
+wires = {}
+for port in sys.argv[2:]:
+    wire = socket.socket()
+    wire.setblocking(False)
+    wire.connect_ex((sys.argv[1], int(port)))
+    wires[wire] = port
+time.sleep(1)
+done = select.select([], wires, [], 0)[1]
+print(*(wires[wire] for wire in done if wire.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) == 0))
+"""
 
 
 class NetNodes:
-    """Two machines with one disk.
+    """Machines with one disk.
 
     Args:
         folder: Their homes, and their output.
+        count: How many.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, count: int = 2) -> None:
         self._folder = folder
-        self._names = [f"rd{os.getpid()}{letter}" for letter in "ab"]
-        self.nics = [f"rv{os.getpid()}{letter}" for letter in "ab"]
+        self._names = [f"rd{os.getpid()}{letter}" for letter in "abc"[:count]]
+        self._switch, self._stranger = f"rd{os.getpid()}s", f"rd{os.getpid()}x"
+        self.nics = [f"rv{os.getpid()}{letter}" for letter in "abc"[:count]]
         self.jobs: list[Job] = []
-        for name in self._names:
-            _ip("netns", "add", name)
-        _ip("link", "add", self.nics[0], "type", "veth", "peer", "name", self.nics[1])
-        for name, nic, address in zip(self._names, self.nics, ADDRESSES, strict=True):
-            _ip("link", "set", nic, "netns", name)
-            _ip("-n", name, "addr", "add", f"{address}/24", "dev", nic)
-            _ip("-n", name, "link", "set", "lo", "up")
-            _ip("-n", name, "link", "set", nic, "up")
-        for number in range(2):
+        _ip("netns", "add", self._switch)
+        _ip("-n", self._switch, "link", "add", "switch", "type", "bridge")
+        _ip("-n", self._switch, "link", "set", "switch", "up")
+        for name, nic, address in zip(self._names, self.nics, ADDRESSES, strict=False):
+            self._join(name, nic, address)
+        self._join(self._stranger, f"rv{os.getpid()}x", STRANGER)
+        _ip("-n", self._stranger, "route", "add", "10.77.0.0/24", "dev", f"rv{os.getpid()}x")
+        for name, nic in zip(self._names, self.nics, strict=True):
+            _ip("-n", name, "route", "add", "10.78.0.0/24", "dev", nic)
+        for number in range(count):
             self.key(number, "1" * 64)
+
+    def _join(self, name: str, nic: str, address: str) -> None:
+        """Adds a machine to the switch."""
+        _ip("netns", "add", name)
+        _ip("link", "add", nic, "netns", name, "type", "veth", "peer", "name", nic, "netns", self._switch)
+        _ip("-n", self._switch, "link", "set", nic, "master", "switch", "up")
+        _ip("-n", name, "addr", "add", f"{address}/24", "dev", nic)
+        _ip("-n", name, "link", "set", "lo", "up")
+        _ip("-n", name, "link", "set", nic, "up")
+
+    def protect(self, lines: Sequence[str]) -> None:
+        """Runs firewall commands on each machine."""
+        for name in self._names:
+            for line in lines:
+                command = ["ip", "netns", "exec", name, *shlex.split(line)]
+                subprocess.run(command, timeout=30, check=True)
+
+    def reachable(self, ports: Sequence[int], number: int | None = None) -> list[int]:
+        """The first machine's ports that another one, or one that is no part of it, can connect to within 1 s."""
+        name = self._stranger if number is None else self._names[number]
+        command = ["ip", "netns", "exec", name, sys.executable, "-S", "-c", _CONNECT, ADDRESSES[0], *map(str, ports)]
+        done = subprocess.run(command, timeout=30, check=True, capture_output=True, encoding="utf-8")
+        return [int(word) for word in done.stdout.split()]
 
     def key(self, number: int, key: str) -> None:
         """Gives a machine a key."""
@@ -96,8 +136,19 @@ class NetNodes:
 
     def run(self, number: int, *command: str) -> int:
         """Runs `python -m core …` on a machine, to its end."""
-        enter = ["ip", "netns", "exec", self._names[number], sys.executable, "-m", "core", *command]
+        home = f"XDG_DATA_HOME={self._home(number)}"
+        enter = ["ip", "netns", "exec", self._names[number], "env", home, sys.executable, "-m", "core", *command]
         return subprocess.run(enter, timeout=60, check=False, stdout=subprocess.DEVNULL).returncode
+
+    @contextlib.contextmanager
+    def paused(self, number: int) -> Iterator[None]:
+        """A machine that stands still, as one whose lid is shut for a moment, or whose disk does not answer."""
+        processes = self.processes(number)
+        for process in processes:
+            process.suspend()
+        yield
+        for process in processes:
+            process.resume()
 
     def plug(self, *, is_in: bool) -> None:
         """Joins the machines, or cuts the network between them."""
@@ -146,6 +197,8 @@ class NetNodes:
             job.close()
         for number, name in enumerate(self._names):
             self.kill(number)
+            _ip("netns", "del", name)
+        for name in (self._stranger, self._switch):
             _ip("netns", "del", name)
 
     def _home(self, number: int) -> Path:

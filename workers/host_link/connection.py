@@ -21,13 +21,15 @@ from typing import Final
 
 from core.errors import ConnectionRefusedByHostError, ProtocolError, RankdeckError
 from core.protocol.challenge import rank_proof
-from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
+from core.protocol.codec import MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import RANK_PROTOCOL, Challenge, Hello, Message, Refused, StacksPlease, Welcome
 from core.protocol.rank_context import LOOPBACK, RankContext
 from workers.host_link.stacks import own_stacks
 
 HOST_GONE_EXIT_CODE: Final = 70
 _PR_SET_PDEATHSIG: Final = 1
+_HOST_LIMIT_S: Final = 30.0
+"""For the host to answer: a thousand ranks may come at once, on a machine that they keep busy."""
 _GRACE_S: Final = 1.5
 
 
@@ -152,7 +154,7 @@ class HostConnection:
 
 def _connect(context: RankContext) -> socket.socket:
     try:
-        connection = socket.create_connection((context.host_address, context.port), timeout=HELLO_TIMEOUT_S)
+        connection = socket.create_connection((context.host_address, context.port), timeout=_HOST_LIMIT_S)
     except OSError as error:
         where = "this machine" if context.host_address == LOOPBACK else context.host_address
         raise _refused(f"Nothing answers on port {context.port} of {where} ({error}).") from None

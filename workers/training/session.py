@@ -58,8 +58,7 @@ class Session:
     @property
     def start(self) -> RankStart | None:
         """Where this rank begins, once the data is ready; None where the host has not said it."""
-        starts, rank = self.data.starts, self.strategy.place.rank
-        return starts[rank] if rank < len(starts) else None
+        return self.data.start
 
     def phase(self, name: str, detail: str = "") -> None:
         """Tells where a starting rank is."""

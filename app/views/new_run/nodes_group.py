@@ -17,6 +17,7 @@ from core.launch.nodes.job import DEFAULT_PORT, PORTS
 
 MOST_MACHINES: Final = 1024
 ALONE: Final = "1: this one alone"
+ALL: Final = "all at the start, then what is left"
 _INDENT: Final = 16
 _LABELS_PX: Final = 116
 
@@ -54,8 +55,9 @@ class NodesGroup(QWidget):
         self.machines = self._spin("Machines", 1, MOST_MACHINES, "How many machines train, this one counted")
         self.machines.setSpecialValueText(ALONE)
         self.least = self._spin(
-            "At least", 1, 1, "The run starts with that many, continues with them if others are lost"
+            "At least", 0, 1, "With how many the run may start. It never trains with fewer, and waits for lost ones."
         )
+        self.least.setSpecialValueText(ALL)
         self.nic = named(QComboBox(), "Network interface", "The interface of this computer that the others reach")
         narrow(self.nic, 12)
         self.port = self._spin(
@@ -112,7 +114,8 @@ class NodesGroup(QWidget):
         """How many, as `RunConfig.nodes` has it; empty: this machine alone."""
         if self._reason() or self.machines.value() == 1:
             return ""
-        return NodeCount(min(self.least.value(), self.machines.value()), self.machines.value()).text
+        most, least = self.machines.value(), self.least.value()
+        return NodeCount(least or most, most, can_lose=not least).text
 
     def endpoint(self) -> str:
         """This computer's address on the chosen interface, and the port."""
@@ -125,12 +128,12 @@ class NodesGroup(QWidget):
 
     def set_values(self, nodes: str, nic: str, endpoint: str) -> None:
         """Shows these, without telling anything; an interface that is not there leaves the one that is chosen."""
-        number = NodeCount.read(nodes) if nodes else NodeCount(1, 1)
+        number = NodeCount.read(nodes or "1")
         port = endpoint.rpartition(":")[2]
         with QSignalBlocker(self.machines), QSignalBlocker(self.least), QSignalBlocker(self.port):
             self.machines.setValue(number.most)
-            self.least.setMaximum(max(1, number.most))
-            self.least.setValue(number.least)
+            self.least.setMaximum(number.most)
+            self.least.setValue(0 if number.can_lose else number.least)
             if port.isdecimal():
                 self.port.setValue(int(port))
         self._wanted_nic = nic
@@ -147,11 +150,8 @@ class NodesGroup(QWidget):
         return self._why_not or (NO_INTERFACE if self._is_known and not self.nic.count() else "")
 
     def _on_machines_changed(self, number: int) -> None:
-        was_all = self.least.value() == self.least.maximum()
         with QSignalBlocker(self.least):
             self.least.setMaximum(number)
-            if was_all:
-                self.least.setValue(number)
         self._on_changed()
 
     def _on_nic_chosen(self, _row: int) -> None:

@@ -8,14 +8,16 @@ from typing import Final
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.request import AUTO_NIC
 
+RETURN_LIMIT_S: Final = 600
+"""How long a run that lacks machines waits for them, where it may not continue with what is left."""
 MAX_RESTARTS: Final = 100
 """How often agents start their workers again. Each time follows a checkpoint, and only a lost process leads to one."""
 RENDEZVOUS: Final = {
     "last_call_timeout": "3",  # s until agents start with those that are there; torchrun's own: 30
     "keep_alive_interval": "1",  # s; with the next: a dead machine is known as such after 3 s, not after 15
     "keep_alive_max_attempt": "3",
-    "read_timeout": "10",  # s until an agent whose network is cut knows; torchrun's own: 60
-    "join_timeout": "600",
+    "read_timeout": "10",  # s; torchrun's own: 60. It bounds no call whose network is cut: see `core.cli.nodes`
+    "join_timeout": str(RETURN_LIMIT_S),
 }
 _OWN: Final = ("--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s")
 _DEVICES: Final = ("--devices", "--cuda-ids", "--world-size")
@@ -36,7 +38,7 @@ def agent_command(job: NodeJob, name: str, devices: int, python: str, arguments:
     settings = ",".join(f"{key}={value}" for key, value in {"is_host": int(job.is_host), **RENDEZVOUS}.items())
     return [
         python, "-m", "torch.distributed.run",
-        f"--nnodes={job.min_nodes}:{job.max_nodes}",
+        f"--nnodes={job.fewest_nodes}:{job.max_nodes}",
         f"--nproc-per-node={devices}",
         "--rdzv-backend=c10d",
         f"--rdzv-endpoint={job.endpoint}",

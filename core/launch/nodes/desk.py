@@ -1,7 +1,8 @@
 """The desk at which machines check in, on the machine with the run's host: before the start, and when one returns.
 
 It compares what must be the same on all of them, has each read and write a file in the folder of runs, and counts.
-Agents of torchrun, which would wait in silence, are started only when enough machines are there.
+Agents of torchrun, which would wait in silence, are started only when enough machines are there. Machines stay at the
+desk until their part is over: so both sides know within `SILENT_S` when the network or the other one is gone.
 """
 
 from __future__ import annotations
@@ -85,6 +86,7 @@ class Desk:
         least, most: With how many machines the run starts.
         report: Told in a sentence whatever happens.
         changed: Told that `status` is another one.
+        on_loss: Told which machine is gone without a word while the run trains, and how many are left.
     """
 
     def __init__(
@@ -95,11 +97,13 @@ class Desk:
         most: int,
         report: Callable[[str], None],
         changed: Callable[[], None] = lambda: None,
+        on_loss: Callable[[str, int], None] = lambda _name, _left: None,
     ) -> None:
         self.facts = facts
         self.least, self.most = least, most
         self.report = report
         self._changed = changed
+        self._on_loss = on_loss
         self.folder = folder
         self.job = secrets.token_hex(8)
         self._lock = threading.Lock()
@@ -109,6 +113,7 @@ class Desk:
         self._enough_since: float | None = None
         self._server: Server | None = None
         self._started = False
+        self._closing = False
         self.probe = f"{_PROBE}{secrets.token_hex(8)}"
         self.secret = secrets.token_hex(8)
 
@@ -126,6 +131,7 @@ class Desk:
 
     def close(self) -> None:
         """Ends; machines that wait see it."""
+        self._closing = True
         if self._server is not None:
             self._server.close()
         for path in self.folder.glob(f"{self.probe}*"):
@@ -165,16 +171,18 @@ class Desk:
         self.report(f"{node.name} ({node.address}) is here. {self.missing()}")
         self._changed()
 
-    def left(self, visitor: object) -> None:
-        """A machine that waited is gone."""
+    def left(self, visitor: object, *, is_over: bool) -> None:
+        """A machine is gone; `is_over`: its part in the run had ended."""
         with self._lock:
             node = self._joined.pop(visitor)
-            started = self._started
+            started, here = self._started, len(self._joined) + 1
             if not started:
                 self._away[node.address] = dataclasses.replace(node, state="left")
         if not started:
             self.report(f"{node.name} has left. {self.missing()}")
             self._changed()
+        elif not is_over and not self._closing:
+            self._on_loss(node.name, here)
 
     def refuse(self, name: str, peer: str, error: RankdeckError) -> None:
         """A machine may not take part."""
@@ -200,19 +208,21 @@ class _Visitor:
         self._name = ""
         self._devices: tuple[str, ...] = ()
         self._is_in = False
+        self._is_over = False
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
         if "facts" in request:
             return self._greet(request["facts"])
         if "seen" in request:
             return self._check_folder(request["seen"])
+        self._is_over = "over" in request
         if not self._is_in:
             return {"refused": RankdeckError("The machine has not checked in.", "Start the run again.").as_dict()}
         return {"start": self._desk.is_complete, "missing": self._desk.missing(), "job": self._desk.job}
 
     def closed(self) -> None:
         if self._is_in:
-            self._desk.left(self)
+            self._desk.left(self, is_over=self._is_over)
 
     def _greet(self, value: Mapping[str, Any]) -> dict[str, Any]:
         node = NodeFacts(str(value.get("name")), dict(value.get("values", {})), float(value.get("clock", 0.0)))
@@ -284,6 +294,11 @@ class CheckIn:
         """Whether the run starts, and who is missing; raises `ChannelError`."""
         answer = self._channel.ask({})
         return bool(answer.get("start")), str(answer.get("missing", ""))
+
+    def leave(self) -> None:
+        """Says that this machine's part is over."""
+        with contextlib.suppress(ChannelError):
+            self._channel.ask({"over": True})
 
     def close(self) -> None:
         """Leaves the desk."""

@@ -26,7 +26,7 @@ class NodeJob:
     """One machine's part in a run of several.
 
     Attributes:
-        min_nodes, max_nodes: With how many machines the run trains.
+        min_nodes, max_nodes: With how many machines the run starts.
         host: The machine that the run's host is on, as the others reach it.
         port: The first of the five ports that are used there (see the properties).
         nic: The network interface of this machine.
@@ -35,6 +35,7 @@ class NodeJob:
         result: A file in which a worker leaves the command's exit code.
         name: What this machine is called.
         session: Names this command, whose run all its workers continue.
+        fewest_nodes: With how many machines it continues when others are lost.
     """
 
     min_nodes: Annotated[int, Limits(1, 65_536)]
@@ -47,16 +48,17 @@ class NodeJob:
     result: str = ""
     name: str = ""
     session: str = ""
-
-    @property
-    def nodes(self) -> str:
-        """With how many machines the run trains, as text."""
-        return NodeCount(self.min_nodes, self.max_nodes).text
+    fewest_nodes: Annotated[int, Limits(1, 65_536)] = 1
 
     @property
     def endpoint(self) -> str:
         """Where torchrun's agents meet; torch opens this port itself."""
         return f"{self.host}:{self.port}"
+
+    @property
+    def nodes(self) -> str:
+        """``--nodes`` as it was asked for."""
+        return NodeCount(self.min_nodes, self.max_nodes, can_lose=self.fewest_nodes < self.min_nodes).text
 
     @property
     def desk_port(self) -> int:

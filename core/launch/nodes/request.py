@@ -87,7 +87,8 @@ class NodesRequest:
 
     def job(self, **here: Any) -> NodeJob:
         """One machine's part in it; `here`: the fields of `NodeJob` that are of that machine."""
-        return NodeJob(self.count.least, self.count.most, self.host.strip("[]"), self.port, **here)
+        count, host = self.count, self.host.strip("[]")
+        return NodeJob(count.least, count.most, host, self.port, fewest_nodes=count.fewest, **here)
 
 
 def _endpoint(texts: Mapping[str, str]) -> tuple[str, int]:

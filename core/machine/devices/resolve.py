@@ -34,17 +34,16 @@ def resolve_devices(texts: Sequence[str], available: Sequence[Device]) -> list[D
         check_clear(available)
     if len(wanted) == 1 and wanted[0].lower() == "auto":
         return gpus or cpu_slots(1)
+    numbers = {text: cpu_numbers(text) for text in wanted if is_cpu(text)}
+    slots = cpu_slots(1 + max(map(max, numbers.values()))) if numbers else []
     chosen: list[Device] = []
     for text in wanted:
-        if is_cpu(text):
-            numbers = cpu_numbers(text)
-            slots = cpu_slots(max(numbers) + 1)
-            chosen += [slots[number] for number in numbers]
-        else:
-            chosen.append(_gpu(text, gpus, available))
+        chosen += [slots[number] for number in numbers[text]] if is_cpu(text) else [_gpu(text, gpus, available)]
+    seen: set[str] = set()
     for device in chosen:
-        if chosen.count(device) > 1:
+        if device.uuid in seen:
             raise _wrong(f"{device.uuid} ({device.name}) is named twice.", available)
+        seen.add(device.uuid)
     return chosen
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,11 +12,12 @@ import pytest
 
 from core.cli.entry import main
 from tests.helpers.host_fixture import FINISHED, FakeRun, MakeRun
-from tests.helpers.launched import train, wait
+from tests.helpers.launched import ROOT, train, wait
 from tests.helpers.net_nodes import ADDRESSES, NO_NODES, PORT, NetNodes
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(bool(NO_NODES), reason=NO_NODES)]
 RECOVERY_S = 30.0
+PAUSE_S = 4.5
 
 
 @pytest.fixture
@@ -32,10 +34,16 @@ def test_two_machines_train_one_run_and_listen_on_the_named_interface_alone(
     make_run: MakeRun, nodes: NetNodes, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = make_run()
-    run.behave(steps=60, step_s=0.05)
+    run.behave(steps=100, step_s=0.05)
     command = train(run)
+    is_protected = shutil.which("nft") is not None
+    if is_protected:
+        nodes.protect(_firewall_lines())
     jobs = [nodes.start(0, command, "--devices", "cpux2"), nodes.start(1, command)]
     run.wait_for_step(3)
+    ports = [PORT, PORT + 1, PORT + 2, PORT + 3]
+    assert nodes.reachable(ports, 1) == ports
+    assert nodes.reachable(ports) == ([] if is_protected else ports), "closed to others by the lines in docs/nodes.md"
     listening = nodes.listening(0)
     ours = {(address, port) for address, port in listening if port != PORT}
     assert {address for address, _ in ours} <= {"127.0.0.1", ADDRESSES[0]}, "only torchrun's store listens elsewhere"
@@ -47,7 +55,7 @@ def test_two_machines_train_one_run_and_listen_on_the_named_interface_alone(
     assert [job.end() for job in jobs] == [0, 0], jobs[0].output + jobs[1].output
     state = run.end()
     assert (state.state, state.world_size, state.devices) == (FINISHED, 3, ("cpu:0", "cpu:1", "cpu:2"))
-    assert run.steps(0)[-1] == run.steps(1)[-1] == run.steps(2)[-1] == 60
+    assert run.steps(0)[-1] == run.steps(1)[-1] == run.steps(2)[-1] == 100
     environment = json.loads(run.store.environment.read_text(encoding="utf-8"))
     assert environment["distributed"]["num_nodes"] == 2
     assert "&& rankdeck train" in jobs[0].output
@@ -56,12 +64,19 @@ def test_two_machines_train_one_run_and_listen_on_the_named_interface_alone(
     assert json.loads(capsys.readouterr().out)["state"] == "finished"
 
 
-def _start_both(make_run: MakeRun, nodes: NetNodes) -> FakeRun:
+def _firewall_lines() -> list[str]:
+    text = (ROOT / "docs" / "nodes.md").read_text(encoding="utf-8")
+    lines = [line.replace("10.0.0.0/24", "10.77.0.0/24") for line in text.splitlines() if line.startswith("nft add")]
+    assert len(lines) == 7
+    return lines
+
+
+def _start_both(make_run: MakeRun, nodes: NetNodes, asked: str = "1:2") -> FakeRun:
     run = make_run()
     run.behave(steps=100_000, step_s=0.05, commit_every=5)
     command = train(run)
     for number in range(2):
-        nodes.start(number, command, nodes="1:2")
+        nodes.start(number, command, nodes=asked)
     run.wait_for_step(3)
     wait(run.checkpoints, "a checkpoint")
     return run
@@ -85,7 +100,9 @@ def _check_continues(run: FakeRun) -> None:
 
 def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run: MakeRun, nodes: NetNodes) -> None:
     """kill -9 of a worker, of an agent, of a whole machine, and its return; one run, so that it costs one start."""
-    run = _start_both(make_run, nodes)
+    run = _start_both(make_run, nodes, "2")
+    assert "token" not in run.store.host_json.read_text(encoding="utf-8"), "other machines read this folder"
+    assert nodes.run(1, "stop", str(run.run_dir)) == 1 and not run.events("stop_requested")
     nodes.kill(1, nodes.workers)
     began = time.monotonic()
     _wait_for_attempt(run, 2)
@@ -99,8 +116,11 @@ def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run
     assert run.store.state().world_size == 1
     [alert] = [line for line in run.events("alert") if line["kind"] == "node_lost"]
     assert alert["title"] == "A machine was lost" and "does not answer any more" in alert["cause"]
+    alerts = [line for line in run.events("alert") if line["kind"] == "fewer_devices"]
+    assert len(alerts) == 1 and "The global batch is 4 samples" in alerts[0]["cause"], "2 × 2 × 1 before"
+    assert "A node is lost" in nodes.jobs[0].output
 
-    nodes.start(1, train(run), nodes="1:2")
+    nodes.start(1, train(run), nodes="2")
     _wait_for_attempt(run, 4)
     assert run.store.state().world_size == 2
     assert len(run.store.state().nodes) == 2 and run.events("node_returned")[0]["title"] == "A machine has joined"
@@ -115,6 +135,10 @@ def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run
 
 def test_a_cut_network_takes_a_machine_out_and_it_comes_back_by_itself(make_run: MakeRun, nodes: NetNodes) -> None:
     run = _start_both(make_run, nodes)
+    with nodes.paused(1):
+        time.sleep(PAUSE_S)
+    run.wait_for_step(run.store.state().step + 20)
+    assert len(run.events("launch")) == 1, "a short pause is no loss"
     nodes.plug(is_in=False)
     began = time.monotonic()
     _wait_for_attempt(run, 2)
@@ -130,12 +154,14 @@ def test_without_the_hosts_machine_the_others_end_and_the_run_can_be_resumed(
     make_run: MakeRun, nodes: NetNodes
 ) -> None:
     run = _start_both(make_run, nodes)
+    nodes.plug(is_in=False)  # first: a machine without power sends nothing that ends a connection
     nodes.kill(0)
     began = time.monotonic()
     assert nodes.jobs[1].end() == 1
     assert time.monotonic() - began < RECOVERY_S
     assert "The machine with the run's host is missing" in nodes.jobs[1].output
     assert nodes.processes(1) == []
+    nodes.plug(is_in=True)
     run.behave(steps=run.steps(0)[-1] + 20)
     again = ["-m", "core", "resume", str(run.run_dir), "--yes"]
     jobs = [nodes.start(number, again) for number in range(2)]

@@ -44,7 +44,7 @@ def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: Ne
     text = write_text(tmp_path / "text.txt", 100_000)
     store = RunStore(tmp_path / "runs" / "run")
     command = ["-m", "core", "train", "--dataset-file", str(text), "--run-dir", str(store.dir), *SMALL]
-    jobs = [nodes.start(number, command, nodes="1:2") for number in range(2)]
+    jobs = [nodes.start(number, command, nodes="2") for number in range(2)]
     wait(lambda: _steps(store, 1) > 30, "a checkpoint")
     assert any(port not in range(PORT, PORT + 5) and address == ADDRESSES[1] for address, port in nodes.listening(1)), (
         "gloo listens on the named interface"

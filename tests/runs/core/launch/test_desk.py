@@ -6,8 +6,9 @@ import dataclasses
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -28,12 +29,20 @@ class Open:
 
     def __init__(self, folder: Path) -> None:
         self.said: list[str] = []
+        self.lost: list[tuple[str, int]] = []
         self.port = free_port()
-        self.desk = Desk(HERE, folder, 2, 2, self.said.append)
+        self.desk = Desk(HERE, folder, 2, 2, self.said.append, lambda name, left: self.lost.append((name, left)))
         self.desk.open(HOST, self.port, KEY)
 
     def check_in(self, facts: NodeFacts = THERE, key: str = KEY) -> CheckIn:
         return CheckIn(Channel(HOST, self.port, key), facts)
+
+
+def _wait(reached: Callable[[], Any]) -> None:
+    deadline = time.monotonic() + 10
+    while not reached():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
 
 
 @pytest.fixture
@@ -50,8 +59,15 @@ def test_machines_are_counted_in_and_start_together(opened: Open) -> None:
     assert visit.poll() == (True, "2 of 2 nodes are here.")
     assert opened.desk.is_complete and visit.job == opened.desk.job
     visit.close()
-    assert opened.said == ["node2 (127.0.0.1) is here. 2 of 2 nodes are here."]
-    assert opened.desk.is_complete, "a machine that starts its agent leaves the desk"
+    _wait(lambda: opened.lost)
+    assert opened.lost == [("node2", 1)], "it was lost while the run trained"
+    again = opened.check_in()
+    assert again.poll()[0], "it is taken back at once"
+    again.leave()
+    again.close()
+    _wait(lambda: opened.desk.missing().startswith("1 of 2"))
+    assert opened.lost == [("node2", 1)], "its part was over"
+    assert opened.said == ["node2 (127.0.0.1) is here. 2 of 2 nodes are here."] * 2
 
 
 @pytest.mark.parametrize(
@@ -88,10 +104,7 @@ def test_another_key_is_refused_on_both_sides(opened: Open) -> None:
     with pytest.raises(ChannelError) as raised:
         opened.check_in(key="2" * 64)
     assert raised.value.why == "key"
-    deadline = time.monotonic() + 10
-    while "another key" not in opened.desk.missing():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
+    _wait(lambda: "another key" in opened.desk.missing())
 
 
 def test_a_port_that_is_closed_is_named() -> None:

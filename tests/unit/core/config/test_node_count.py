@@ -15,11 +15,15 @@ from core.errors import ConfigError
 pytestmark = pytest.mark.windows
 
 
-@pytest.mark.parametrize(("text", "count"), [("2", (2, 2)), (" 1 : 4 ", (1, 4)), ("3:3", (3, 3)), ("1", (1, 1))])
-def test_counts(text: str, count: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("2", (2, 2, 1)), (" 1 : 4 ", (1, 4, 1)), ("2:4", (2, 4, 2)), ("3:3", (3, 3, 3)), ("1", (1, 1, 1))],
+)
+def test_counts(text: str, count: tuple[int, int, int]) -> None:
     read = NodeCount.read(text)
-    assert (read.least, read.most) == count
+    assert (read.least, read.most, read.fewest) == count
     assert NodeCount.read(read.text) == read
+    assert read.text == text.replace(" ", "")
 
 
 @pytest.mark.parametrize("text", ["0", "2:1", "-1", "1:2:3", "two", "", "1.5", "99999"])

@@ -142,7 +142,7 @@ REFUSED = [
     (Hello("rank", RANK, RANK_PROTOCOL, rank=-1, attempt=1), "No rank -1"),
     (Hello("rank", RANK, RANK_PROTOCOL, rank=0, attempt=2), "attempt 2"),
     (Hello("client", CLIENT, protocol=7), "Protocol mismatch: client 7, host 1."),
-    (Hello("rank", RANK, 1, rank=0, attempt=1), "Protocol mismatch: rank 1, host 2."),
+    (Hello("rank", RANK, 1, rank=0, attempt=1), "Protocol mismatch: rank 1, host 3."),
 ]
 
 

@@ -16,6 +16,7 @@ from core.cli import main
 from core.config import RunConfig
 from core.errors import (
     ConfigError,
+    ConnectionRefusedByHostError,
     NewerVersionError,
     PreflightError,
     RunBusyError,
@@ -173,6 +174,27 @@ def test_the_hosts_address_comes_and_goes(store: RunStore) -> None:
     store.remove_host_json()
     store.remove_host_json()
     assert store.read_host_json() is None
+
+
+def test_a_token_stays_on_the_hosts_machine_where_several_share_the_folder(
+    store: RunStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for machine in ("node1", "node2"):
+        monkeypatch.setattr("core.run_folder.host_secret.data_folder", lambda machine=machine: tmp_path / machine)
+        if machine == "node1":
+            store.write_host_json(4711, "t" * 43, 99, "node1 (10.0.0.1)")
+            assert store.read_host_json() == HostInfo(4711, "t" * 43, 99)
+            assert not any(b"ttt" in path.read_bytes() for path in store.dir.rglob("*") if path.is_file())
+            secrets = list((tmp_path / "node1").rglob("*.json"))
+            if sys.platform != "win32":
+                assert [path.stat().st_mode & 0o777 for path in secrets] == [0o600]
+            continue
+        with pytest.raises(ConnectionRefusedByHostError, match=r"Run the command on node1 \(10.0.0.1\)") as raised:
+            store.read_host_json()
+        assert raised.value.title == "The run's host is on another machine"
+        monkeypatch.setattr("core.run_folder.host_secret.data_folder", lambda: tmp_path / "node1")
+    store.remove_host_json()
+    assert store.read_host_json() is None and not list((tmp_path / "node1").rglob("*.json"))
 
 
 @pytest.mark.parametrize("content", ["{}", "[]", '{"port": 0, "token": "x", "pid": 1}', '{"port": 1', ""])

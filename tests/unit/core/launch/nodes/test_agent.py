@@ -6,6 +6,7 @@ from core.launch.nodes.agent import agent_command, compared, line_elsewhere, wit
 from core.launch.nodes.job import NodeJob
 
 JOB = NodeJob(1, 2, "node1", 29_400, nic="eth0", address="10.0.0.1", is_host=True)
+FIXED = JOB.replace(min_nodes=2)
 TYPED = [
     "train", "--dataset-file", "books", "--nodes=1:2", "--nic", "eth0", "--rdzv-endpoint", "node1",
     "--devices", "cpux2", "--json",
@@ -19,6 +20,12 @@ def test_workers_are_this_command_without_machines_and_devices() -> None:
     assert {"--nnodes=1:2", "--nproc-per-node=2", "--rdzv-endpoint=node1:29400", "--rdzv-id=name"} <= set(command)
     conf = next(word for word in command if word.startswith("--rdzv-conf="))
     assert "is_host=1" in conf and "keep_alive_interval=1" in conf
+
+
+def test_agents_continue_with_fewer_machines_than_they_start_with() -> None:
+    assert "--nnodes=1:2" in agent_command(FIXED, "name", 2, "/python", [])
+    assert "--nnodes=2:2" in agent_command(FIXED.replace(fewest_nodes=2), "name", 2, "/python", [])
+    assert line_elsewhere(["train", "--nodes", "2"], FIXED)[2:4] == ["--nodes", "2"]
 
 
 def test_other_machines_get_the_line_that_they_need() -> None:

@@ -1,0 +1,27 @@
+"""What a run says when a machine is missing: what happens to the global batch, and how the machine comes back."""
+
+from __future__ import annotations
+
+import pytest
+
+from core.config import RunConfig
+from core.host.fewer_devices import fewer_devices_alert
+from tests.helpers.resolved_run import resolved_run
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"global_batch_size": 24}, "micro-batch 4 × 2 devices × accumulation 3: a step takes longer"),
+        ({}, "is now 8 samples, with the same learning rate"),
+        ({}, "its own global batch of 4, as before"),
+    ],
+)
+def test_the_alert_says_what_happens_to_the_batch(settings: dict[str, int], words: str) -> None:
+    mode = "independent" if "its own" in words else "ddp"
+    run = resolved_run(RunConfig(batch_size=4, **settings), mode, 2)
+    alert = fewer_devices_alert(run, 3)
+    assert alert is not None and words in alert["cause"]
+    assert alert["cause"].startswith("A machine is missing: 2 of 3 devices train.")
+    assert ("global batch" in alert["next_step"]) == ("is now" in words)
+    assert fewer_devices_alert(run, 2) is None
