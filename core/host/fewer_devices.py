@@ -1,4 +1,4 @@
-"""What a run says when it continues on fewer devices, because a machine is missing. Pure."""
+"""Alert of a run that continues on fewer devices, because a machine is missing. Pure."""
 
 from __future__ import annotations
 

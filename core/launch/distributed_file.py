@@ -32,22 +32,22 @@ def flags_of(path: Path, place: DistributedConfig | None) -> dict[str, Any]:
         ConfigError: The file cannot be read, or its fields contradict each other.
         UsageError: It contradicts the launcher; with both values.
     """
-    said = read_config(path)
-    value = DistributedConfig.from_mapping(said).validate()
+    values = read_config(path)
+    value = DistributedConfig.from_mapping(values).validate()
     if place is not None:
         for name in _OF_LAUNCHER:
             there, here = getattr(value, name), getattr(place, name)
-            if name in said and there != here:
+            if name in values and there != here:
                 raise _contradiction(path, name, there, f"{TITLES[place.launch_method]} says {here}")
     elif value.launch_method not in ("spawn", "torchrun" if value.num_nodes > 1 else "spawn"):
         raise _contradiction(path, "launch_method", value.launch_method, "no launcher has started this process")
-    flags = {flag: getattr(value, name) for name, flag in _SETTINGS.items() if name in said}
+    flags = {flag: getattr(value, name) for name, flag in _SETTINGS.items() if name in values}
     if place is not None:
         return flags
     if value.num_nodes > 1:
         endpoint = f"{value.master_addr}:{value.master_port}"
         return {**flags, "nodes": str(value.num_nodes), "nic": value.nic or None, "rdzv_endpoint": endpoint}
-    return {**flags, "world_size": str(value.world_size)} if "world_size" in said else flags
+    return {**flags, "world_size": str(value.world_size)} if "world_size" in values else flags
 
 
 def laid_under(flags: Mapping[str, Any], given: Mapping[str, Any], path: Path) -> dict[str, Any]:
