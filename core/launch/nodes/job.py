@@ -57,7 +57,7 @@ class NodeJob:
 
     @property
     def nodes(self) -> str:
-        """``--nodes`` as it was asked for."""
+        """``--nodes`` of the command."""
         return NodeCount(self.min_nodes, self.max_nodes, can_lose=self.fewest_nodes < self.min_nodes).text
 
     @property
