@@ -28,9 +28,10 @@ from core.config.batch import nearest_batch
 from core.config.distributed import DistributedConfig
 from core.config.launcher_variables import TITLES
 from core.config.layers import DeviceCount
+from core.config.mode import Mode
 from core.errors import ConfigError, RankdeckError, UsageError
 from core.launch.launched import check_devices, check_one_machine, given_device
-from core.launch.meeting import POLL_S, Meeting, folder_of
+from core.launch.meeting import POLL_S, Meeting, RememberedRun, folder_of
 from core.launch.mode import recipe_platform, usable_devices
 from core.launch.nodes.agent import OUTPUT_FLAGS
 from core.launch.nodes.job import ENV_NODE
@@ -156,7 +157,8 @@ class LaunchedRun:
             if any(device.kind == "cuda" for device in devices):
                 os.environ.pop(VARIABLE, None)  # it may show this process its own GPU only; UUIDs name all
             store, offset = self._open(meeting, devices, keep_run)
-            meeting.remember_run(store.dir, store.config().global_batch_size)
+            config = store.config()
+            meeting.remember_run(RememberedRun(store.dir, config.global_batch_size, config.mode))
             meeting.write("open.json", {"run_dir": str(store.dir)})
             self.terminal.say(f"Run {store.dir.name} in {store.dir}")
             code = self.watch(store, starter, offset)
@@ -207,20 +209,28 @@ class LaunchedRun:
         earlier = meeting.remembered_run() if keep_run else None
         if earlier is None:
             return self.begin(devices)
-        store = RunStore.open(earlier)
+        store = RunStore.open(earlier.run_dir)
         with WaitingHost() as host:  # importing what it needs takes as long as planning
             wait_for_end(store, _END_LIMIT_S)
-            plan = self._plan(store, devices, meeting.remembered_batch())
+            plan = self._plan(store, devices, earlier)
             for line in plan.lines():
                 self.terminal.warn(line)
             offset = whole_bytes(store.metrics)
             return resume_run(plan, host), offset
 
-    def _plan(self, store: RunStore, devices: Sequence[Device], batch: int | None) -> ResumePlan:
-        """How the run continues on these devices: with the global batch that it began with, or the nearest possible."""
-        changes: dict[str, Any] = {"devices": ",".join(device_texts(devices)), "nodes": store.config().nodes or ""}
-        if batch != store.config().global_batch_size:
+    def _plan(self, store: RunStore, devices: Sequence[Device], began: RememberedRun) -> ResumePlan:
+        """How the run continues on these devices: as it began, as far as they can.
+
+        One device that is left cannot share the model's state, so it holds all of it. Where the global
+        batch cannot be divided, the nearest that can is taken.
+        """
+        config, batch = store.config(), began.global_batch
+        mode = Mode.SINGLE if began.mode.is_sharded and len(devices) == 1 else began.mode
+        changes: dict[str, Any] = {"devices": ",".join(device_texts(devices)), "nodes": config.nodes or ""}
+        if batch != config.global_batch_size:
             changes["global_batch_size"] = batch
+        if mode != config.mode:
+            changes["mode"] = mode
 
         def plan() -> ResumePlan:
             return plan_resume(

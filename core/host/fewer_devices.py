@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from core.config.mode import Mode
 from core.launch.resolved import ResolvedRun
 
 
@@ -16,6 +17,8 @@ def fewer_devices_alert(run: ResolvedRun, before: int) -> dict[str, str] | None:
     if now >= before:
         return None
     learning, keep = _learning(run)
+    if run.config.mode is Mode.SINGLE:  # resuming has set it: a run on several machines never begins so
+        learning = f"One device cannot share the model's state, so it now holds all of it. {learning}"
     return {
         "kind": "fewer_devices",
         "title": "The run continues on fewer devices",
@@ -27,7 +30,7 @@ def fewer_devices_alert(run: ResolvedRun, before: int) -> dict[str, str] | None:
 def _learning(run: ResolvedRun) -> tuple[str, str]:
     """What that means for the batch, and what to do about it."""
     batch = run.batch
-    if run.replica_groups > 1:
+    if run.config.mode is Mode.INDEPENDENT:
         return f"Each device trains with its own global batch of {batch.global_}, as before.", ""
     if run.config.global_batch_size is not None:
         ranks = f"{batch.ranks} device{'s' if batch.ranks > 1 else ''}"

@@ -23,8 +23,8 @@ def check_one_machine(place: DistributedConfig) -> None:
         return
     raise UsageError(
         f"{TITLES[place.launch_method]} started {place.world_size} processes on {place.num_nodes} machines, "
-        f"{place.devices_per_node} of them on this one. A run of several machines is not supported yet.",
-        "Start all processes on one machine.",
+        f"{place.devices_per_node} of them on this one. A run on several machines starts its own processes on each.",
+        "Start rankdeck once on each machine, with --nodes, or submit the run with --slurm.",
         title="The processes are on several machines",
     )
 

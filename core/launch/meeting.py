@@ -22,10 +22,12 @@ import secrets
 import shutil
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from core.config.distributed import DistributedConfig
+from core.config.mode import Mode
 from core.errors import RankdeckError, RunBusyError, StateFileError
 from core.files.atomic import explained, read_json, write_atomic
 from core.files.private import make_private
@@ -36,6 +38,21 @@ POLL_S: Final = 0.05
 _FOLDER: Final = "launched"
 _OLD_S: Final = 7 * 86_400.0
 _MAX_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class RememberedRun:
+    """The run of a job, as it began; starts after that may have fewer devices.
+
+    Attributes:
+        run_dir: Its folder.
+        global_batch: Samples of a step; None where the settings said none.
+        mode: As the settings said.
+    """
+
+    run_dir: Path
+    global_batch: int | None
+    mode: Mode
 
 
 class Meeting:
@@ -86,20 +103,24 @@ class Meeting:
         leader = None if value is None else ProcessId.from_json(value)
         return (leader, str(value["secret"])) if value and leader is not None and is_alive(leader) else None
 
-    def remember_run(self, run_dir: Path, batch: int | None) -> None:
-        """Keeps the run, and the global batch that it began with, for the processes that the launcher starts next."""
-        if self.remembered_run() != run_dir:
-            _write(self.folder.parent / "run.json", {"run_dir": str(run_dir), "global_batch_size": batch})
+    def remember_run(self, run: RememberedRun) -> None:
+        """Keeps how the run began, for the processes that the launcher starts next."""
+        before = self.remembered_run()
+        if before is None or before.run_dir != run.run_dir:
+            _write(
+                self.folder.parent / "run.json",
+                {"run_dir": str(run.run_dir), "global_batch_size": run.global_batch, "mode": run.mode},
+            )
 
-    def remembered_run(self) -> Path | None:
+    def remembered_run(self) -> RememberedRun | None:
         """The run that an earlier start of this job has made."""
-        value = _read(self.folder.parent / "run.json")
-        return Path(value["run_dir"]) if value and isinstance(value.get("run_dir"), str) else None
-
-    def remembered_batch(self) -> int | None:
-        """The global batch that the run began with; None where none was set."""
-        value = (_read(self.folder.parent / "run.json") or {}).get("global_batch_size")
-        return value if isinstance(value, int) else None
+        value = _read(self.folder.parent / "run.json") or {}
+        run_dir, batch = value.get("run_dir"), value.get("global_batch_size")
+        if not isinstance(run_dir, str):
+            return None
+        return RememberedRun(
+            Path(run_dir), batch if isinstance(batch, int) else None, Mode.read(str(value.get("mode")))
+        )
 
     def remove(self, *, forget_run: bool) -> None:
         """Removes the folder; `forget_run`: this job will not continue its run."""

@@ -25,3 +25,12 @@ def test_the_alert_says_what_happens_to_the_batch(settings: dict[str, int], word
     assert alert["cause"].startswith("A machine is missing: 2 of 3 devices train.")
     assert ("global batch" in alert["next_step"]) == ("is now" in words)
     assert fewer_devices_alert(run, 2) is None
+
+
+@pytest.mark.parametrize(
+    ("mode", "words"),
+    [("single", "now holds all of it. The global batch is 24 samples"), ("independent", "its own global batch of 24")],
+)
+def test_what_one_device_that_is_left_does(mode: str, words: str) -> None:
+    alert = fewer_devices_alert(resolved_run(RunConfig(batch_size=4, global_batch_size=24), mode, 1), 2)
+    assert alert is not None and words in alert["cause"]
