@@ -31,7 +31,9 @@ class Open:
         self.said: list[str] = []
         self.lost: list[tuple[str, int]] = []
         self.port = free_port()
-        self.desk = Desk(HERE, folder, 2, 2, self.said.append, lambda name, left: self.lost.append((name, left)))
+        self.desk = Desk(
+            HERE, folder, 2, 2, self.said.append, on_loss=lambda name, left: self.lost.append((name, left))
+        )
         self.desk.open(HOST, self.port, KEY)
 
     def check_in(self, facts: NodeFacts = THERE, key: str = KEY) -> CheckIn:
@@ -76,7 +78,7 @@ def test_machines_are_counted_in_and_start_together(opened: Open) -> None:
         ("torch", "2.12.0", "PyTorch differs: 2.12.0 on node2, 2.13.0 on node1"),
         ("rankdeck", "0.2.0", "Rankdeck differs: 0.2.0 on node2, 0.1.0 on node1"),
         ("flags", "b", "The command and its folder differs"),
-        ("nodes", "1:2", "--nodes differs: 1:2 on node2, 2:2 on node1"),
+        ("nodes", "1:2", "The number of machines differs: 1:2 on node2, 2:2 on node1"),
     ],
 )
 def test_what_must_be_the_same_is_compared(opened: Open, name: str, value: str, words: str) -> None:
