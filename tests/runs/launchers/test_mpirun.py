@@ -14,7 +14,9 @@ from tests.helpers.host_fixture import FAILED, FINISHED, STOPPED, MakeRun
 from tests.helpers.launched import MPI_VARIABLES, Job, has, meetings, train
 
 pytestmark = [pytest.mark.timeout(300)]
-needs_mpirun = pytest.mark.skipif(not has("mpirun"), reason="needs Open MPI's mpirun")
+MPIRUN = "mpirun.openmpi" if has("mpirun.openmpi") else "mpirun"
+"""Debian's name beside MPICH, whose own is mpirun too."""
+needs_mpirun = pytest.mark.skipif(not has("ompi_info"), reason="needs Open MPI's mpirun")
 MPICH = "mpiexec.mpich"
 """Debian's name beside Open MPI; its Hydra is the process manager of Intel's mpiexec too."""
 needs_mpich = pytest.mark.skipif(not has(MPICH), reason="needs MPICH's mpiexec")
@@ -24,7 +26,7 @@ Start = Callable[..., Job]
 @needs_mpirun
 def test_a_run_under_mpirun(make_run: MakeRun, start: Start) -> None:
     run = make_run()
-    job = start(["mpirun", "-n", "2", sys.executable, *train(run)], MPI_VARIABLES)
+    job = start([MPIRUN, "-n", "2", sys.executable, *train(run)], MPI_VARIABLES)
     assert job.end() == 0, job.output
     assert run.end().state == FINISHED
     assert run.events("launch")[0]["launcher"] == "mpirun" and meetings() == []
@@ -55,7 +57,7 @@ def test_ctrl_c_at_mpich_stops_the_run(make_run: MakeRun, start: Start) -> None:
 def test_ctrl_c_at_mpirun_stops_the_run_in_order(make_run: MakeRun, start: Start) -> None:
     run = make_run()
     run.behave(steps=5000, step_s=0.02)
-    job = start(["mpirun", "-n", "2", sys.executable, *train(run)], MPI_VARIABLES)
+    job = start([MPIRUN, "-n", "2", sys.executable, *train(run)], MPI_VARIABLES)
     run.wait_for_step(3)
     job.note().interrupt()
     job.end()
@@ -68,7 +70,7 @@ def test_ctrl_c_at_mpirun_stops_the_run_in_order(make_run: MakeRun, start: Start
 def test_a_killed_mpirun_leaves_no_host_and_no_rank(make_run: MakeRun, start: Start) -> None:
     run = make_run()
     run.behave(steps=5000, step_s=0.02)
-    job = start(["mpirun", "-n", "2", sys.executable, *train(run)], MPI_VARIABLES)
+    job = start([MPIRUN, "-n", "2", sys.executable, *train(run)], MPI_VARIABLES)
     run.wait_for_step(3)
     host = run.host
     job.note().process.kill()

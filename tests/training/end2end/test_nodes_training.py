@@ -1,4 +1,4 @@
-"""MiniGPT on two machines, over the network between them: a worker and then a whole machine is killed on the way."""
+"""MiniGPT, sharded on two machines, of which a worker and then a whole machine is killed on the way."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ pytestmark = [
     pytest.mark.skipif(bool(NO_NODES), reason=NO_NODES),
 ]
 SMALL = shlex.split(
-    "--mode ddp --seq-len 16 --batch-size 4 --global-batch-size 8 --dataset-chunk-size 32 --samples-per-block 640 "
+    "--mode fsdp --seq-len 16 --batch-size 4 --global-batch-size 8 --dataset-chunk-size 32 --samples-per-block 640 "
     "--eval-every 1000 --lr 5e-3 --epochs 1 --checkpoint-every-steps 25 --set n_layer=1 --set n_head=2 --set n_embd=16 "
     "--set sample_tokens=0 --set val_batches=2"
 )
@@ -59,7 +59,7 @@ def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: Ne
     state = store.state()
     assert (state.state, state.world_size) == ("finished", 1)
     launches = [line for line in _kept(store) if line["event"] == "launch"]
-    assert [launch["world_size"] for launch in launches] == [2, 2, 1]
+    assert [(launch["world_size"], launch["mode"]) for launch in launches] == [(2, "fsdp"), (2, "fsdp"), (1, "single")]
     ledger = Ledger.from_file(read_state_file(store.ledger))
     assert ledger.progress().finished
     trained = Counter(
