@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from core.cli.entry import main
@@ -53,7 +54,7 @@ def settings(run: FakeRun, **changes: object) -> str:
 
 
 def only_run(runs_dir: Path) -> RunStore:
-    wait(lambda: list_runs(runs_dir), "the run")
+    wait(lambda: any(entry.state is not None for entry in list_runs(runs_dir)), "the run")
     (entry,) = list_runs(runs_dir)
     return RunStore(entry.path)
 
@@ -111,11 +112,18 @@ def test_a_job_that_is_to_end_saves_a_checkpoint_waits_again_and_continues(
     state = store.state()
     assert state.state == STOPPED and "waits in the queue again" in log_of(run_dir).read_text(encoding="utf-8")
     behave(run_dir, steps=state.step + 20)
+    wait(lambda: not _steps_of(made.number), "the end of the first start, which Slurm's two minutes are for")
     slurm_says("scontrol", "update", f"JobId={made.number}", "StartTime=now")
     again = start([sys.executable, "-m", "core", "slurm", "follow", made.name])
     assert again.end() == 0, again.output + _log(runs_dir)
     assert (store.state().state, store.state().step) == (FINISHED, state.step + 20)
     assert f"Finished at step {state.step + 20}" in again.output
+
+
+def _steps_of(number: str) -> list[str]:
+    """Slurm's processes that watch a part of a job."""
+    lines = (" ".join(process.info["cmdline"] or ()) for process in psutil.process_iter(["cmdline"]))
+    return [line for line in lines if line.startswith(f"slurmstepd: [{number}.")]
 
 
 def _restarts(number: str) -> int:
