@@ -8,15 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from core.errors import StateFileError
+from core.errors import PreflightError, StateFileError
 from core.files.atomic import explained, write_atomic
 from core.held_files import read_utf8
 from core.launch.slurm.batch_file import FOLDER, BatchJob, batch_file
-from core.launch.slurm.commands import submit
+from core.launch.slurm.commands import cancel, submit
 from core.parsing import ParseError, parse_json
 from core.records import RecordError, read_record
 
-_FILE: Final = "job.json"
+NUMBER_FILE: Final = "job.json"
 BATCH_FILE: Final = "job.sbatch"
 LOG: Final = "job.log"
 
@@ -70,7 +70,11 @@ def submit_run(job: BatchJob, run_dir: Path) -> Submission:
 def submit_again(run_dir: Path) -> Submission:
     """Submits a run's batch file, which continues the run where there is one; raises as `submit_run`."""
     made = Submission(submit(batch_file_of(run_dir)), run_dir.name, time.time())
-    write_atomic(run_dir / FOLDER / _FILE, json.dumps(asdict(made)) + "\n")
+    try:
+        write_atomic(run_dir / FOLDER / NUMBER_FILE, json.dumps(asdict(made)) + "\n")
+    except PreflightError:
+        cancel(made.number)  # nothing would name the job, and it would train unseen
+        raise
     return made
 
 
@@ -80,7 +84,7 @@ def read_submission(run_dir: Path) -> Submission | None:
     Raises:
         StateFileError: The file is damaged.
     """
-    path = run_dir / FOLDER / _FILE
+    path = run_dir / FOLDER / NUMBER_FILE
     try:
         values: Any = parse_json(read_utf8(path))
         return read_record(Submission, values)
@@ -93,7 +97,7 @@ def read_submission(run_dir: Path) -> Submission | None:
 def submissions(runs_dir: Path) -> list[tuple[Path, Submission]]:
     """The submitted runs in a folder, newest first; damaged ones are passed over."""
     found = []
-    for path in runs_dir.glob(f"*/{FOLDER}/{_FILE}"):
+    for path in runs_dir.glob(f"*/{FOLDER}/{NUMBER_FILE}"):
         try:
             made = read_submission(path.parent.parent)
         except StateFileError:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import PreflightError
-from core.launch.slurm import commands
+from core.launch.slurm import commands, submission
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="scripts of sh")
 Play = Callable[[str, str], None]
@@ -63,3 +63,13 @@ def test_a_controller_that_is_away(play: Play) -> None:
     play("scancel", "echo 'scancel: error: Access denied' >&2; exit 1")
     with pytest.raises(PreflightError, match="Access denied"):
         commands.cancel("7")
+
+
+def test_a_job_whose_number_cannot_be_kept_is_cancelled(play: Play, tmp_path: Path) -> None:
+    play("sbatch", "echo 12")
+    play("scancel", f'echo "$1" > "{tmp_path}/cancelled"')
+    folder = tmp_path / "run" / submission.FOLDER
+    (folder / submission.NUMBER_FILE).mkdir(parents=True)  # no file can take its place
+    with pytest.raises(PreflightError):
+        submission.submit_again(tmp_path / "run")
+    assert (tmp_path / "cancelled").read_text(encoding="utf-8") == "12\n"
