@@ -23,6 +23,7 @@ from app.views.widgets.build import (
 from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
+from app.views.widgets.machine_widgets import keep_machine_widgets
 from app.views.widgets.notice_bar import NoticeBar, Step
 from app.views.widgets.page import Page
 from core.errors import RankdeckError
@@ -152,17 +153,13 @@ class MachinesPage(Page):
 
     def set_machines(self, machines: Sequence[Machine]) -> None:
         """Shows these machines; the card of one that is the same stays."""
-        kept = {machine.name: machine for machine in machines}
-        for name in [name for name, card in self.cards.items() if kept.get(name) != card.machine]:
-            card = self.cards.pop(name)
-            self._column.removeWidget(card)
-            card.deleteLater()
-        for place, machine in enumerate(machines):
-            if machine.name not in self.cards:
-                self.cards[machine.name] = MachineCard(machine)
-                self.card_made.emit(self.cards[machine.name])
-            self._column.insertWidget(place, self.cards[machine.name])
+        keep_machine_widgets(self._column, self.cards, machines, self._made)
         self._none.setVisible(not self.cards)
+
+    def _made(self, machine: Machine) -> MachineCard:
+        card = MachineCard(machine)
+        self.card_made.emit(card)
+        return card
 
     def show_doing(self, text: str) -> None:
         """What is being done to add a machine; empty: nothing."""

@@ -13,6 +13,7 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QWidget
 
 from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
+from app.views.widgets.machine_widgets import keep_machine_widgets
 from core.errors import RankdeckError
 from core.machine.devices import Device
 from core.machine.devices.names import device_label
@@ -123,21 +124,16 @@ class MachineGroups(QWidget):
     def set_machines(self, machines: Sequence[Machine]) -> None:
         """Shows these machines; what is known of one that is the same stays."""
         before = self.chosen()
-        kept = {machine.name: machine for machine in machines}
-        for name in [name for name, group in self.groups.items() if kept.get(name) != group.machine]:
-            group = self.groups.pop(name)
-            self._cards.removeWidget(group)
-            group.deleteLater()
-        for place, machine in enumerate(machines):
-            if machine.name not in self.groups:
-                group = MachineGroup(machine, self)
-                group.toggled.connect(self._on_toggled)
-                group.looked.connect(self.looked)
-                self.groups[machine.name] = group
-            self._cards.insertWidget(place, self.groups[machine.name])
+        keep_machine_widgets(self._cards, self.groups, machines, self._made)
         self.setVisible(bool(self.groups))
         if before is not None and self.chosen() is None:
             self.selection_changed.emit()
+
+    def _made(self, machine: Machine) -> MachineGroup:
+        group = MachineGroup(machine, self)
+        group.toggled.connect(self._on_toggled)
+        group.looked.connect(self.looked)
+        return group
 
     def chosen(self) -> MachineGroup | None:
         """The machine whose devices are ticked; None where the run is on this computer."""

@@ -24,6 +24,7 @@ from app.views.widgets.build import (
     scrolled,
 )
 from app.views.widgets.card import Badge, Card
+from app.views.widgets.machine_widgets import keep_machine_widgets
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.page import Page
 from core.errors import RankdeckError
@@ -144,17 +145,13 @@ class NodesPage(Page):
 
     def set_machines(self, machines: Sequence[Machine]) -> None:
         """A button for each machine that is reached over SSH."""
-        kept = {machine.name: machine for machine in machines}
-        for name in [name for name, start in self.starts.items() if kept.get(name) != start.machine]:
-            start = self.starts.pop(name)
-            self._buttons.removeWidget(start)
-            start.deleteLater()
-        for place, machine in enumerate(machines):
-            if machine.name not in self.starts:
-                start = self.starts[machine.name] = MachineStart(machine)
-                start.start_requested.connect(lambda start=start: self.start_requested.emit(start))
-            self._buttons.insertWidget(place, self.starts[machine.name])
+        keep_machine_widgets(self._buttons, self.starts, machines, self._made)
         self.over_ssh.setVisible(bool(self.starts))
+
+    def _made(self, machine: Machine) -> MachineStart:
+        start = MachineStart(machine)
+        start.start_requested.connect(lambda: self.start_requested.emit(start))
+        return start
 
     def show_error(self, error: RankdeckError) -> None:
         """What has gone wrong while the ranks are started, which is tried again."""
