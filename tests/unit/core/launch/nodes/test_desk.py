@@ -12,6 +12,7 @@ import pytest
 from core.errors import RankdeckError
 from core.launch.nodes.channel import Channel, ChannelError
 from core.launch.nodes.desk import CheckIn, Desk, NodeFacts, difference
+from tests.helpers.launched import wait
 
 KEY = "1" * 64
 VALUES = {"rankdeck": "0.9", "torch": "2.7", "python": "3.11", "interpreter": "/p", "package": "/r", "flags": "f"}
@@ -88,5 +89,6 @@ def test_a_refused_one_stays_in_sight_with_the_reason(desk: Desk, port: int, cha
 def test_another_key_is_refused_with_the_file_to_copy(desk: Desk, port: int) -> None:
     with pytest.raises(ChannelError):
         CheckIn(Channel("127.0.0.1", port, "2" * 64), HOST)
+    wait(lambda: len(desk.status().nodes) == 2, "the desk, which finds out after its caller")
     [_, refused] = desk.status().nodes
     assert refused.error is not None and "nodes.key" in refused.error["next_step"]
