@@ -36,8 +36,8 @@ def page_of(bench: Bench, environment: Mapping[str, Any], charts: Sequence[Bench
         *pictures,
         "## How it was measured",
         method(bench),
-        "## Machine",
-        _machine(environment),
+        "## Machines" if "machines" in environment else "## Machine",
+        _machines(environment),
     ]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -85,16 +85,28 @@ def _table(bench: Bench) -> str:
     return "\n".join(f"| {' | '.join(cell.replace('|', '/') for cell in line)} |" for line in lines)
 
 
-def _machine(environment: Mapping[str, Any]) -> str:
-    devices = listed(list(dict.fromkeys(device["name"] for device in environment["devices"])))
-    facts = {
-        "Devices": devices,
-        "Processor": f"{environment['cpu']}, {environment['cores']} cores",
-        "Memory": f"{gibibytes(environment['memory_bytes'])} GiB",
-        "System": environment["os"],
+def _machines(environment: Mapping[str, Any]) -> str:
+    software = {
         "PyTorch": environment["torch"] or UNKNOWN,
         "Rankdeck": environment["rankdeck"],
-        "Busy before it began": f"{100 * environment['busy_before']:.0f} % of the processor",
         "Date": environment["written"],
     }
+    several = environment.get("machines")
+    if not several:
+        return _facts({**_machine(environment), **software})
+    parts = [f"{machine['name'].capitalize()}:\n\n{_facts(_machine(machine))}" for machine in several]
+    return "\n\n".join([*parts, f"All of them:\n\n{_facts(software)}"])
+
+
+def _machine(facts: Mapping[str, Any]) -> dict[str, str]:
+    return {
+        "Devices": listed(list(dict.fromkeys(device["name"] for device in facts["devices"]))),
+        "Processor": f"{facts['cpu']}, {facts['cores']} cores",
+        "Memory": f"{gibibytes(facts['memory_bytes'])} GiB",
+        "System": facts["os"],
+        "Busy before it began": f"{100 * facts['busy_before']:.0f} % of the processor",
+    }
+
+
+def _facts(facts: Mapping[str, str]) -> str:
     return "\n".join(f"* {name}: {value}" for name, value in facts.items())

@@ -26,12 +26,14 @@ class Column:
         title: Over it; empty: it is in the CSV file only.
         text: A row's cell, for a person.
         is_text: It is aligned to the left.
+        is_optional: A person sees it only where a row has a value.
     """
 
     key: str
     title: str = ""
     text: Callable[[Row], str] = lambda _: ""
     is_text: bool = False
+    is_optional: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +51,10 @@ class Table:
     @property
     def shown(self) -> list[Column]:
         """Columns for a person."""
-        return [column for column in self.columns if column.title]
+        return [column for column in self.columns if column.title and self._has(column)]
+
+    def _has(self, column: Column) -> bool:
+        return not column.is_optional or any(row.get(column.key) is not None for row in self.rows)
 
     @property
     def cells(self) -> list[list[str]]:
@@ -126,7 +131,10 @@ def _spread_columns(key: str, title: str, text: Callable[[float], str]) -> tuple
 
 
 _KIND: Final = Column("kind")
-_DEVICES: Final = Column("devices", "Devices", _plain("devices"))
+_DEVICES: Final = (
+    Column("devices", "Devices", _plain("devices")),
+    Column("machines", "Machines", _word("machines"), is_text=True, is_optional=True),
+)
 _BATCH: Final = (
     Column("micro_batch", "Micro-batch", _plain("micro_batch")),
     Column("accumulation", "Accumulation", _plain("accumulation")),
@@ -139,7 +147,7 @@ _SPEED: Final = _spread_columns("samples_per_s", "Samples/s", _speed_text)
 _STEP: Final = _spread_columns("step_s", "Step", short_duration)
 _SCALING: Final = (
     _KIND,
-    _DEVICES,
+    *_DEVICES,
     _MODE,
     Column("exchange"),
     *_BATCH,
@@ -158,7 +166,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
     Kind.STRONG: _SCALING,
     Kind.COMM: (
         _KIND,
-        _DEVICES,
+        *_DEVICES,
         Column("transport", "Transport", lambda row: transport_title(row.get("transport") or UNKNOWN), is_text=True),
         Column(
             "size_bytes",
@@ -178,7 +186,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
     ),
     Kind.MEMORY: (
         _KIND,
-        _DEVICES,
+        *_DEVICES,
         Column("rank", "Device", _plain("rank")),
         _MODE,
         *_BATCH[:2],
@@ -201,7 +209,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
     ),
     Kind.ACCUMULATION: (
         _KIND,
-        _DEVICES,
+        *_DEVICES,
         _MODE,
         *_BATCH,
         *_STEP,

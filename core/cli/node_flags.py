@@ -76,11 +76,12 @@ def check_nodes_arguments(arguments: argparse.Namespace, nodes: str | None) -> N
             "Start it on Linux machines. On this machine, leave out --nodes.",
             title="This machine cannot be a node",
         )
-    if arguments.machine is not None:
+    if getattr(arguments, "machine", None) is not None:
         raise UsageError(
             "--nodes and --machine are both given.",
             "With --nodes the command is started on each machine, by you or over ssh; leave out --machine.",
         )
-    if arguments.detach or getattr(arguments, "dry_run", False):
-        flag = "--detach" if arguments.detach else "--dry-run"
+    detach = getattr(arguments, "detach", False)
+    if detach or getattr(arguments, "dry_run", False):
+        flag = "--detach" if detach else "--dry-run"
         raise UsageError(f"{flag} is given, but the command stays while its machine takes part.", f"Leave out {flag}.")

@@ -83,21 +83,25 @@ class Started:
     as_json: bool = False
 
 
-def run_nodes(started: Started) -> int:
+def run_nodes(started: Started, make: Callable[[Started, NodeJob], Node] | None = None) -> int:
     """Takes part in the run until its end; returns the exit code.
+
+    Args:
+        started: The command on this machine.
+        make: What this machine does; None: it trains.
 
     Raises:
         RankdeckError: This machine cannot take part.
     """
     try:
-        return _take_part(started)
+        return _take_part(started, make or Node)
     except RankdeckError as error:
         if started.as_json:
             started.terminal.json({"event": ERROR_EVENT, **error.as_dict()})
         raise
 
 
-def _take_part(started: Started) -> int:
+def _take_part(started: Started, make: Callable[[Started, NodeJob], Node]) -> int:
     request = started.request
     host = resolve_host(request.host.strip("[]"))
     nic, address = address_of(request.nic, addresses(), host)
@@ -105,13 +109,13 @@ def _take_part(started: Started) -> int:
     job = request.job(
         nic=nic, address=address, is_host=is_host, name=socket.gethostname(), session=secrets.token_hex(8)
     )
-    node = Node(started, job)
+    node = make(started, job)
     with counted_interrupts() as interrupts:
         return node.host(interrupts) if is_host else node.join(interrupts)
 
 
 class Node:
-    """This machine, from its check-in to the end of its agent."""
+    """This machine, from its check-in to the end of its agent, or of what a subclass does in place of that."""
 
     def __init__(self, started: Started, job: NodeJob) -> None:
         self._terminal = started.terminal
@@ -121,6 +125,8 @@ class Node:
         self._wait_s = started.request.wait_s
         self._argv = sys.argv[1:]
         self._as_json = started.as_json
+        self.others = 0
+        """Machines beside this one at the start, on the one with the run's host."""
 
     def host(self, interrupts: Interrupts) -> int:
         """As the machine with the run's host."""
@@ -133,7 +139,7 @@ class Node:
                 self._terminal.json(dataclasses.replace(status, key_file=str(key_file()), phase=phase).to_event())
 
         least, most = self._job.min_nodes, self._job.max_nodes
-        desk = Desk(self._facts(), self._runs_dir, least, most, self._terminal.say, show, self._say_lost)
+        desk = Desk(self._facts(), self._runs_dir, least, most, self._terminal.say, show, self.say_lost)
         try:
             desk.open(self._job.address, self._job.desk_port, key)
             if "SLURM_STEP_ID" not in os.environ:  # srun has started the others
@@ -142,9 +148,10 @@ class Node:
             show()
             if not self._wait(interrupts, lambda: (desk.is_complete, desk.missing())):
                 return _INTERRUPTED
+            self.others = desk.status().here - 1
             show("starting")
             for _ in range(_AGENT_STARTS):
-                code = self._agent(desk.job, interrupts)
+                code = self.take_part(desk.job, interrupts)
                 if code is not None:
                     return code
                 self._terminal.warn("torchrun has ended before the run. It is started again.")
@@ -178,7 +185,7 @@ class Node:
     def _stay(self, visit: CheckIn, interrupts: Interrupts) -> int | None:
         """Runs agents while the host's machine is there; returns the exit code, None where that is gone."""
         while True:
-            code = self._agent(visit.job, interrupts, visit)
+            code = self.take_part(visit.job, interrupts, visit)
             if code is not None:
                 visit.leave()
                 return code
@@ -225,7 +232,7 @@ class Node:
             time.sleep(_POLL_S)
         return False
 
-    def _say_lost(self, name: str, left: int) -> None:
+    def say_lost(self, name: str, left: int) -> None:
         """Says on the host's machine what follows from the loss of another one."""
         job = self._job
         again = f"To take {name} back, start its line there again: {command_text(line_elsewhere(self._argv, job))}"
@@ -238,7 +245,7 @@ class Node:
             again += f". To continue with what is left, stop this with Ctrl+C and resume with --nodes {job.max_nodes}."
         self._terminal.error(RankdeckError(cause, again, title="A node is lost"))
 
-    def _agent(self, name: str, interrupts: Interrupts, visit: CheckIn | None = None) -> int | None:
+    def take_part(self, name: str, interrupts: Interrupts, visit: CheckIn | None = None) -> int | None:
         """Runs torchrun; returns the command's exit code, None where the agent ended before the run."""
         with tempfile.TemporaryDirectory(prefix="rankdeck-node-") as folder:
             result = Path(folder) / "exit-code"

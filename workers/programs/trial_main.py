@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from core.config.batch import Batch
 from core.config.config_file import without_version
+from core.config.distributed import DistributedConfig
 from core.config.layers import config_from_mapping
 from core.config.mode import Mode
 from core.errors import PeerLostError
@@ -72,9 +73,16 @@ def _trial(asked: dict[str, Any], context: RankContext, folder: Path) -> Trial:
     if context.device != "cpu":
         torch.backends.cudnn.benchmark = config.cudnn_benchmark
     config = config.replace(zero_engine=asked["engine"] or config.zero_engine, torch_compile=asked["compiles"])
-    device = torch.device(context.device)
+    distributed = DistributedConfig.from_env(os.environ)
     place = RankPlace(
-        context.rank, context.world_size, device, asked["backend"], asked["rendezvous"], config.collective_timeout_s
+        context.rank,
+        context.world_size,
+        torch.device(context.device),
+        asked["backend"],
+        asked["rendezvous"],
+        config.collective_timeout_s,
+        distributed.num_nodes,
+        distributed.nic,
     )
     group = Mode.read(asked["mode"]).group_size(context.world_size)
     batch = Batch.of(asked["micro_batch"], group, asked["accumulation"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from core.bench.charts import charts_of
 from core.bench.kinds import Kind
 from core.bench.page import heading, method, page_of
@@ -30,6 +32,17 @@ def test_it_holds_sentences_table_pictures_method_and_machine() -> None:
     assert "![Weak scaling](weak-efficiency.svg)" in page and "missing" not in page
     assert "3 of each, in alternating order" in page and "4 processor threads whatever" in page
     assert "* Devices: CPU 0 (Some) and CPU 1 (Some)" in page and "25 % of the processor" in page
+
+
+def test_each_of_several_machines_is_described() -> None:
+    found = replace(bench(Kind.WEAK, WEAK), shares=(1, 1))
+    machines = [{**ENVIRONMENT, "name": "machine 1"}, {**ENVIRONMENT, "name": "machine 2", "cores": 4}]
+    page = page_of(found, {**ENVIRONMENT, "machines": machines}, charts_of(found), "")
+    assert "| 2 | machine 1 (1), machine 2 (1) | DDP |" in page
+    machines_text = page.partition("## Machines")[2]
+    assert "Machine 1:\n\n* Devices: " in machines_text and "Machine 2:\n\n* Devices: " in machines_text
+    assert "Some, 8 cores" in machines_text and "Some, 4 cores" in machines_text
+    assert machines_text.count("* Rankdeck: 0.1") == 1
 
 
 def test_without_pictures_it_says_why() -> None:

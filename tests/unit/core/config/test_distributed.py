@@ -90,8 +90,9 @@ def test_contradictions_are_named_with_both_values(changes: dict[str, Any], valu
     assert all(value in caught.value.cause for value in values), caught.value.cause
 
 
-def test_agents_of_torchrun_may_have_unequal_numbers_of_processes() -> None:
-    assert FULL.replace(world_size=6).validate().world_size == 6
+@pytest.mark.parametrize("method", ["torchrun", "spawn"])
+def test_machines_may_have_unequal_numbers_of_processes(method: str) -> None:
+    assert FULL.replace(world_size=6, launch_method=method).validate().world_size == 6
 
 
 @pytest.mark.parametrize("text", ["{", '{"world_size": 2}', '{"unknown": 1}', "[]", '{"rank": -1}'])
