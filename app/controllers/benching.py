@@ -198,7 +198,7 @@ def _measure(
     def on_progress(progress: Progress) -> None:
         tell((progress.doing, progress.share))
         folder.keep(progress.bench)
-        if progress.bench.has_figures:
+        if progress.bench.has_figures or progress.bench.has_failures:
             show(bench_news(progress.bench))
 
     bench = run_bench(kind, run, turns=turns, seconds=seconds, on_progress=on_progress, cancelled=cancelled)

@@ -66,6 +66,11 @@ class Bench:
         """Whether anything was measured."""
         return any(one.turns for one in self.measured)
 
+    @property
+    def has_failures(self) -> bool:
+        """Whether a contender has failed, or cannot fit."""
+        return any(one.failure is not None for one in self.measured)
+
     def machines_of(self, devices: int) -> str:
         """Where this number of devices is, on several machines: "machine 1 (2), machine 2 (1)"."""
         return ", ".join(

@@ -9,6 +9,7 @@ from typing import Final
 from core.bench.contenders import Contender, find_contenders, threads_of_device
 from core.bench.kinds import SECONDS, TURNS, Kind
 from core.bench.result import Bench, Measured
+from core.bench.room import find_shortages
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
 from core.trials.answers import Answered
@@ -78,6 +79,9 @@ def run_bench(
         cancelled,
         nodes,
     )
+    if nodes is None:  # what is free on other machines is not known here
+        for place, cause in find_shortages(run, contenders).items():
+            runner.failures[place] = Answered("too_large", cause=cause)
     try:
         runner.take_turns()
     except CancelledError:

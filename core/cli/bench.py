@@ -131,8 +131,7 @@ def _refuse_nothing(measured: Bench) -> None:
     """Raises why nothing was measured, where a failure and not the person is the reason."""
     failures = [one.failure for one in measured.measured if one.failure is not None]
     if failures and not measured.has_figures:
-        raise RankdeckError(
-            failures[0].cause,
-            "Train a few steps with the same flags: rankdeck train … --steps 3",
-            title="Nothing was measured",
-        )
+        step = "Train a few steps with the same flags: rankdeck train … --steps 3"
+        if failures[0].outcome == "too_large":
+            step = "Choose a smaller micro-batch or model; rankdeck estimate with the same flags says what helps."
+        raise RankdeckError(failures[0].cause, step, title="Nothing was measured")

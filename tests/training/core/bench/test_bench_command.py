@@ -16,7 +16,15 @@ import pytest
 
 from core.bench.folder import ENVIRONMENT, PAGE, RESULTS
 from core.cli.entry import main
+from core.cli.parser import parse
 from core.config import RunConfig
+from core.estimate.kept_figures import keep, kept_file
+from core.estimate.probe import _baselines_file, known_figures
+from core.estimate.shape import model_shape
+from core.launch.command_line import request_from_arguments
+from core.launch.resolved import resolve
+from core.machine.devices.cpu import cpu_slots
+from core.machine.platform import this_platform
 from core.processes.identity import own
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
@@ -154,6 +162,22 @@ def test_nothing_measured_is_an_error(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["bench", "weak", *SMALL, *failing, *QUICK]) == 1
     error = capsys.readouterr().err.splitlines()
     assert error[0] == "Nothing was measured" and "this recipe cannot" in error[1] and "--steps 3" in error[2]
+
+
+def test_what_is_known_not_to_fit_is_not_tried(capsys: pytest.CaptureFixture[str]) -> None:
+    request, platform = request_from_arguments(parse(["train", *SMALL])), this_platform()
+    run = resolve(request.config, request.recipe, cpu_slots(2), platform)
+    size = psutil.virtual_memory().total
+    sizes = {"parameters": 1, "trainable": 1, "parameter_bytes": size, "buffer_bytes": 0, "trainable_bytes": size}
+    passes = {"optimizer_ratio": 1.0, "step_lines": [[0, 1]], "added_lines": [[0, 1]]}
+    keep(kept_file(model_shape(run)), {**sizes, "tensor_bytes": [size], **passes})
+    assert known_figures(run) is not None
+    keep(_baselines_file(platform), {"rss_bytes": {}, "extra_commit_bytes": {}})
+    assert main(["bench", "weak", *SMALL, *QUICK]) == 1
+    printed = capsys.readouterr()
+    assert printed.out.count(": not tried. It needs about") == 2, "nothing was started for it"
+    assert printed.err.splitlines()[0] == "Nothing was measured" and "rankdeck estimate" in printed.err
+    assert not rank_processes()
 
 
 def test_without_qt_the_tables_are_complete_and_the_page_says_so(tmp_path: Path) -> None:
