@@ -25,13 +25,13 @@ class BenchNews:
     """What a benchmark shows so far.
 
     Attributes:
-        columns: Titles, and whether they are aligned to the left.
+        columns: Titles, whether they are aligned to the left, and a cell as wide as most will be.
         cells: Of each row.
         charts: In their order.
         text: What was found; empty while it is being measured.
     """
 
-    columns: tuple[tuple[str, bool], ...]
+    columns: tuple[tuple[str, bool, str], ...]
     cells: tuple[tuple[str, ...], ...]
     charts: tuple[BenchChart, ...]
     text: str = ""
@@ -49,7 +49,7 @@ def bench_news(bench: Bench, *, is_over: bool = False, no_pictures: str = "") ->
     found = sentences(bench) if is_over else []
     if no_pictures:
         found.append(f"{NO_PICTURES}: {no_pictures}")
-    columns = tuple((column.title, column.is_text) for column in table.shown)
+    columns = tuple((column.title, column.is_text, column.usual) for column in table.shown)
     spread = [] if bench.kind == Kind.MEMORY else [f"{heading(bench)}: medians, with quartiles in brackets."]
     text = "\n".join([*found, *spread]) if is_over else ""
     return BenchNews(columns, tuple(tuple(row) for row in table.cells), tuple(charts_of(bench)), text)

@@ -27,6 +27,7 @@ class Column:
         text: A row's cell, for a person.
         is_text: It is aligned to the left.
         is_optional: A person sees it only where a row has a value.
+        usual: A cell as wide as most will be once there is a spread; empty: none is wider than the title.
     """
 
     key: str
@@ -34,6 +35,7 @@ class Column:
     text: Callable[[Row], str] = lambda _: ""
     is_text: bool = False
     is_optional: bool = False
+    usual: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,8 +128,8 @@ def _speed_text(value: float) -> str:
     return rate(value, "samples/s").removesuffix(" samples/s")
 
 
-def _spread_columns(key: str, title: str, text: Callable[[float], str]) -> tuple[Column, ...]:
-    return (Column(key, title, _spread(key, text)), Column(f"{key}_low"), Column(f"{key}_high"))
+def _spread_columns(key: str, title: str, text: Callable[[float], str], usual: str) -> tuple[Column, ...]:
+    return (Column(key, title, _spread(key, text), usual=usual), Column(f"{key}_low"), Column(f"{key}_high"))
 
 
 _KIND: Final = Column("kind")
@@ -143,8 +145,8 @@ _BATCH: Final = (
 _MODE: Final = Column("mode", "Mode", lambda row: mode_label(row["mode"], UNKNOWN), is_text=True)
 _TURNS: Final = Column("turns")
 _OUTCOME: Final = Column("outcome", "Result", _word("outcome"), is_text=True)
-_SPEED: Final = _spread_columns("samples_per_s", "Samples/s", _speed_text)
-_STEP: Final = _spread_columns("step_s", "Step", short_duration)
+_SPEED: Final = _spread_columns("samples_per_s", "Samples/s", _speed_text, "8,888 (8,888 to 8,888)")
+_STEP: Final = _spread_columns("step_s", "Step", short_duration, "88.8 ms (88.8 to 88.8)")
 _SCALING: Final = (
     _KIND,
     *_DEVICES,
@@ -155,7 +157,7 @@ _SCALING: Final = (
     *_SPEED,
     Column("speedup", "Speed-up", lambda row: UNKNOWN if row["speedup"] is None else f"{row['speedup']:.2f} ×"),
     *(Column(f"speedup_{end}") for end in ("low", "high")),
-    *_spread_columns("efficiency", "Efficiency", percent),
+    *_spread_columns("efficiency", "Efficiency", percent, "88 % (88 to 88)"),
     Column("target"),
     Column("verdict"),
     _TURNS,
@@ -167,7 +169,13 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
     Kind.COMM: (
         _KIND,
         *_DEVICES,
-        Column("transport", "Transport", lambda row: transport_title(row.get("transport") or UNKNOWN), is_text=True),
+        Column(
+            "transport",
+            "Transport",
+            lambda row: transport_title(row.get("transport") or UNKNOWN),
+            is_text=True,
+            usual="shared memory, bf16",
+        ),
         Column(
             "size_bytes",
             "Size",
@@ -176,11 +184,12 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
                 if row.get("size_bytes") is None
                 else size_text(row["size_bytes"]) + (" (model)" if row["is_model"] else "")
             ),
+            usual="8.88 MiB (model)",
         ),
         Column("is_model"),
-        *_spread_columns("time_s", "Time", short_duration),
-        Column("mb_per_s", "MB/s", lambda row: number(row.get("mb_per_s"))),
-        Column("bus_mb_per_s", "Bus MB/s", lambda row: number(row.get("bus_mb_per_s"))),
+        *_spread_columns("time_s", "Time", short_duration, "0.888 ms (0.888 to 0.888)"),
+        Column("mb_per_s", "MB/s", lambda row: number(row.get("mb_per_s")), usual="88,888"),
+        Column("bus_mb_per_s", "Bus MB/s", lambda row: number(row.get("bus_mb_per_s")), usual="88,888"),
         Column("sums", "Sums", _plain("sums")),
         _OUTCOME,
     ),
@@ -191,7 +200,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
         _MODE,
         *_BATCH[:2],
         Column("global_batch"),
-        Column("peak_bytes", "Peak", lambda row: memory_size(row.get("peak_bytes"))),
+        Column("peak_bytes", "Peak", lambda row: memory_size(row.get("peak_bytes")), usual="88.88 GiB"),
         _TURNS,
         Column("steps", "Steps", _plain("steps")),
         Column(
@@ -202,6 +211,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
                 if row.get("bytes_per_step") is None
                 else f"{row['bytes_per_step']:,.0f} ± {row['bytes_per_step_error']:,.0f}"
             ),
+            usual="888,888 ± 888,888",
         ),
         Column("bytes_per_step_error"),
         Column("verdict"),
@@ -214,8 +224,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
         *_BATCH,
         *_STEP,
         *_SPEED,
-        Column("step_ratio", "Time ÷ fastest", _spread("step_ratio", lambda value: f"{value:.2f}")),
-        *(Column(f"step_ratio_{end}") for end in ("low", "high")),
+        *_spread_columns("step_ratio", "Time ÷ fastest", lambda value: f"{value:.2f}", "8.88 (8.88 to 8.88)"),
         _TURNS,
         _OUTCOME,
     ),

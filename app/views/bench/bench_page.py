@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
+from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import (
     QAbstractItemView,
     QComboBox,
-    QHeaderView,
     QLabel,
     QProgressBar,
     QSizePolicy,
@@ -36,6 +36,7 @@ ROW_HEIGHT: Final = 24
 MOST_ROWS: Final = 7
 """In sight without scrolling; the chart has the rest."""
 _STEPS: Final = 1000
+_CELL_MARGINS: Final = 16
 
 
 class BenchPage(Page):
@@ -59,7 +60,7 @@ class BenchPage(Page):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._is_going = False
         self._charts: tuple[BenchChart, ...] = ()
-        self._columns: tuple[tuple[str, bool], ...] = ()
+        self._columns: tuple[tuple[str, bool, str], ...] = ()
         self._make_head()
         self._make_results()
         self._lay_out()
@@ -190,12 +191,12 @@ class BenchPage(Page):
         if news.columns != self._columns or not self.table.topLevelItemCount():
             self._columns = news.columns
             self.table.setColumnCount(len(news.columns))
-            self.table.setHeaderLabels([title for title, _ in news.columns])
+            self.table.setHeaderLabels([title for title, *_ in news.columns])
             header, item = self.table.header(), self.table.headerItem()
             header.setStretchLastSection(True)
-            for column, (_, is_text) in enumerate(news.columns):
-                header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
+            for column, (_, is_text, usual) in enumerate(news.columns):
                 item.setTextAlignment(column, _side(is_text))
+                self.table.setColumnWidth(column, max(header.sectionSizeHint(column), self._cell_width(usual)))
         while self.table.topLevelItemCount() > len(news.cells):
             self.table.takeTopLevelItem(self.table.topLevelItemCount() - 1)
         for number, cells in enumerate(news.cells):
@@ -205,13 +206,18 @@ class BenchPage(Page):
             assert shown is not None
             for column, cell in enumerate(cells):
                 shown.setText(column, cell)
+                if (width := self._cell_width(cell)) > self.table.columnWidth(column):  # never narrower: it would jump
+                    self.table.setColumnWidth(column, width)
         rows = min(MOST_ROWS, max(1, len(news.cells)))
         self.table.setFixedHeight(self.table.header().sizeHint().height() + rows * ROW_HEIGHT + 16)
+
+    def _cell_width(self, text: str) -> int:
+        return QFontMetrics(tabular(self.table.font())).horizontalAdvance(text) + _CELL_MARGINS
 
     def _made_item(self) -> QTreeWidgetItem:
         item, font = QTreeWidgetItem(), tabular(self.table.font())
         item.setSizeHint(0, QSize(0, ROW_HEIGHT))
-        for column, (_, is_text) in enumerate(self._columns):
+        for column, (_, is_text, _) in enumerate(self._columns):
             item.setTextAlignment(column, _side(is_text))
             item.setFont(column, font)
         return item

@@ -31,7 +31,8 @@ def test_why_not() -> None:
 
 def test_news_has_its_sentences_at_the_end_only() -> None:
     found = bench(Kind.WEAK, WEAK)
-    assert bench_news(found).text == "" and bench_news(found).columns[:2] == (("Devices", False), ("Mode", True))
+    assert bench_news(found).text == ""
+    assert bench_news(found).columns[:2] == (("Devices", False, ""), ("Mode", True, ""))
     news = bench_news(found, is_over=True, no_pictures="this Python has no Qt.")
     assert news.text.splitlines()[1] == "Pictures are missing: this Python has no Qt."
     assert news.cells[1][0] == "2" and news.charts[0].target == 90
