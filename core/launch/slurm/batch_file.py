@@ -104,11 +104,13 @@ def batch_file(job: BatchJob) -> str:
 
 def _directives(job: BatchJob) -> list[str]:
     asked = job.slurm
-    nodes = f"{asked.min_nodes}-{asked.max_nodes}" if asked.min_nodes < asked.max_nodes else str(asked.max_nodes)
+    is_range = asked.min_nodes < asked.max_nodes
+    # Told how many tasks each node has, Slurm 22.05 gives a range's least number of nodes, however many are free.
+    tasks = [f"--ntasks={job.ranks}"] if job.ranks else [] if is_range else ["--ntasks-per-node=1"]
     lines = [
         f"--job-name={job.name}",
-        f"--nodes={nodes}",
-        f"--ntasks={job.ranks}" if job.ranks else "--ntasks-per-node=1",
+        f"--nodes={asked.min_nodes}-{asked.max_nodes}" if is_range else f"--nodes={asked.max_nodes}",
+        *tasks,
         *([f"--gres=gpu:{asked.gpus_per_node}"] if asked.gpus_per_node else []),
         *([f"--cpus-per-task={asked.cpus_per_task}"] if asked.cpus_per_task else []),
         *([f"--partition={asked.partition}"] if asked.partition else []),
@@ -118,7 +120,7 @@ def _directives(job: BatchJob) -> list[str]:
         "--open-mode=append",
         "--requeue",
         f"--signal=TERM@{SIGNAL_AHEAD_S}",
-        *(["--no-kill"] if asked.min_nodes < asked.max_nodes else []),
+        *(["--no-kill"] if is_range else []),
         *asked.options,
     ]
     return ["#!/bin/sh", *(f"#SBATCH {shlex.quote(line)}" for line in lines)]
@@ -192,6 +194,8 @@ def _start(job: BatchJob) -> list[str]:
         f'srun {number} --cpus-per-task="${{SLURM_CPUS_PER_TASK:-1}}" --kill-on-bad-exit=0 --wait=0{spare} \\',
         f'  sh -c {trap} "$again" "$python" -m rankdeck "$@"',
         "code=$?",
+        # The highest of all tasks' codes, also of one that was killed with its node, without which the run went on.
+        """if [ "$code" -gt 128 ] && grep -q '"state": *"finished"' "$run/state.json"; then code=0; fi""",
     ]
 
 
