@@ -116,6 +116,7 @@ def _add_resume(resume: Parser) -> None:
     resume.add_argument(
         "--trust-recipe", action="store_true", help="Run that code even if it is stored in the run's folder."
     )
+    add_slurm_flags(resume)
     _add_output(resume)
 
 

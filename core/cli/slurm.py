@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.runs import chosen_runs_dir
-from core.cli.slurm_flags import slurm_request
+from core.cli.slurm_flags import names_a_job, slurm_request
 from core.cli.terminal import Terminal
+from core.config.layers import device_texts
 from core.errors import PreflightError, RankdeckError, UsageError, with_option
-from core.launch.command_line import TrainRequest, request_from_arguments
+from core.launch.command_line import change_flags, request_from_arguments
 from core.launch.slurm.commands import cancel, has_slurm, look
 from core.launch.slurm.job_log import JobLog
 from core.launch.slurm.job_state import JobState
-from core.launch.slurm.run_job import submit_new_run
+from core.launch.slurm.run_job import submit_new_run, submit_resume
 from core.launch.slurm.submission import (
     Submission,
     batch_file_of,
     log_of,
+    look_at,
     read_submission,
     submissions,
     submit_again,
@@ -28,6 +31,8 @@ from core.launch.slurm.submission import (
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import resolve_devices
 from core.paths import default_runs_dir
+from core.recipes.outside_code import outside_code
+from core.run_folder.store import find_run
 
 _READ_S: Final = 0.25
 _LOOK_S: Final = 3.0
@@ -44,41 +49,94 @@ def submit_train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     Raises:
         RankdeckError: The run cannot be submitted; nothing is left of it.
     """
+    _check_slurm_is_here()
+    request = request_from_arguments(arguments)
+    count = None if request.count is None else request.count.number
+    gpus, cpus = _devices_of_node(arguments.gpus_per_node, request.config.devices, count)
+    asked = slurm_request(arguments, request.config.nodes, gpus, len(cpus))
+    runs_dir = request.runs_dir or default_runs_dir()
+    run_dir, made = submit_new_run(request.config, request.recipe, runs_dir, asked, cpus)
+    if not arguments.detach:
+        terminal.say(f"The run's folder will be {run_dir}")
+    return _submitted(run_dir, made, arguments, terminal)
+
+
+def submit_resumed(
+    arguments: argparse.Namespace, changes: Mapping[str, Any], nodes: str | None, terminal: Terminal
+) -> int:
+    """Submits a run that there is and follows its job; without a word on the job, the one of before again.
+
+    Args:
+        arguments: Those of `rankdeck resume`.
+        changes: What is to change, as `core.resume.planner.plan_resume` takes it.
+        nodes: As `RunConfig.nodes` has it.
+        terminal: Shows the job.
+
+    Raises:
+        RankdeckError: The run cannot be submitted; it is as it was.
+    """
+    _check_slurm_is_here()
+    store = find_run(chosen_runs_dir(arguments), arguments.path)
+    config = store.config()
+    code = outside_code(config.recipe, config.options)
+    if code is not None and not code.is_known and not (arguments.yes or arguments.trust_recipe):
+        raise UsageError(
+            f"{code.text} It was never started on this machine, and would run on the cluster's nodes.",
+            "Read that code first. If you trust it, confirm that.",
+            option="--yes",
+        )
+    if store.state().state == "finished" and not {"steps", "epochs"} & changes.keys():
+        step = f"Say for how long: rankdeck resume {arguments.path} --slurm --steps N"
+        raise UsageError(f"{store.dir.name} has finished.", step, title="Nothing is left to train")
+    flags = change_flags({name: value for name, value in changes.items() if name not in ("devices", "nodes")})
+    if batch_file_of(store.dir).exists() and not flags and not names_a_job(arguments):
+        return _submitted(store.dir, _submit_again(store.dir, read_submission(store.dir)), arguments, terminal)
+    trust = ["--trust-recipe"] if arguments.trust_recipe else []
+    gpus, cpus = _devices_of_node(arguments.gpus_per_node, device_texts(changes.get("devices", "auto")))
+    asked = slurm_request(arguments, nodes, gpus, len(cpus))
+    return _submitted(store.dir, submit_resume(store, [*flags, *trust], asked, cpus), arguments, terminal)
+
+
+def _check_slurm_is_here() -> None:
     if not has_slurm():
         raise PreflightError(
             "There is no sbatch on this machine.",
             "Start the command on a machine of the cluster from which jobs are submitted.",
             title="Slurm is not installed here",
         )
-    request = request_from_arguments(arguments)
-    gpus, cpus = _devices_of_node(arguments, request)
-    asked = slurm_request(arguments, request.config.nodes, gpus, len(cpus))
-    runs_dir = request.runs_dir or default_runs_dir()
-    run_dir, made = submit_new_run(request.config, request.recipe, runs_dir, asked, cpus)
+
+
+def _submitted(run_dir: Path, made: Submission, arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.detach:
         terminal.data(made.name)
         return 0
     terminal.say(f"Submitted as job {made.number}: {batch_file_of(run_dir)}")
-    terminal.say(f"The run's folder will be {run_dir}")
     return _follow(run_dir, made, terminal)
 
 
-def _devices_of_node(arguments: argparse.Namespace, request: TrainRequest) -> tuple[int, tuple[str, ...]]:
+def _submit_again(run_dir: Path, before: Submission | None) -> Submission:
+    job = None if before is None else look(before.number)
+    if job is not None and not job.has_ended:
+        raise UsageError(
+            f"The run is submitted already. {job.text}", f"Follow its job: rankdeck slurm follow {run_dir.name}"
+        )
+    return submit_again(run_dir)
+
+
+def _devices_of_node(gpus: int | None, asked: Sequence[str], count: int | None = None) -> tuple[int, tuple[str, ...]]:
     """How many GPUs each node is to have, or which CPU devices."""
-    asked = request.config.devices
-    gpus = arguments.gpus_per_node
     named: tuple[str, ...] = ()
-    if asked != ("auto",):
+    if tuple(asked) != ("auto",):
         with DeviceMonitor() as monitor:
-            devices = resolve_devices(asked, monitor.devices())
+            devices = resolve_devices(tuple(asked), monitor.devices())
         if any(device.kind == "cuda" for device in devices):
             raise UsageError(
                 f"--slurm and --devices {','.join(asked)} are both given, but Slurm chooses the GPUs.",
                 "Say how many it is to give: --gpus-per-node N",
             )
         named = tuple(device.uuid for device in devices)
-    elif gpus is None and request.count is not None:
-        gpus = request.count.number
+    elif gpus is None:
+        gpus = count
     if gpus is None and not named:
         raise UsageError(
             "--slurm needs to know what each node trains on.",
@@ -108,10 +166,7 @@ def slurm(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say(f"Asked Slurm to cancel job {made.number}.")
         return 0
     if arguments.action == "submit":
-        job = look(made.number)
-        if job is not None and not job.has_ended:
-            raise UsageError(f"The run is submitted already. {job.text}", f"rankdeck slurm follow {made.name}")
-        made = submit_again(run_dir)
+        made = _submit_again(run_dir, made)
         terminal.say(f"Submitted as job {made.number}.")
     return _follow(run_dir, made, terminal)
 
@@ -140,7 +195,7 @@ def find_submission(runs_dir: Path, text: str) -> tuple[Path, Submission]:
 
 
 def _list(runs_dir: Path, as_json: bool, terminal: Terminal) -> int:
-    rows = [(made, look(made.number)) for _, made in submissions(runs_dir)]
+    rows = [(made, look_at(run_dir, made)) for run_dir, made in submissions(runs_dir)]
     if as_json:
         terminal.json(
             [{"run": made.name, "job": made.number, "state": job.state if job else None} for made, job in rows]
@@ -180,7 +235,7 @@ class JobFollower:
     """
 
     def __init__(self, run_dir: Path, made: Submission, terminal: Terminal) -> None:
-        self._made = made
+        self._run_dir, self._made = run_dir, made
         self._terminal = terminal
         self._log = JobLog(log_of(run_dir))
         self._shown = ""
@@ -214,7 +269,7 @@ class JobFollower:
         deadline = time.monotonic() + _ANSWER_S
         while True:
             try:
-                job = look(self._made.number)
+                job = look_at(self._run_dir, self._made)
                 break
             except PreflightError as error:
                 if time.monotonic() > deadline:

@@ -11,7 +11,11 @@ from core.launch.nodes.request import AUTO_NIC
 from core.launch.slurm.batch_file import SlurmRequest
 
 _NEED_SLURM: Final = ("time", "account", "gpus_per_node", "sbatch")
-_FORBIDDEN: Final = ("rdzv_endpoint", "master_addr", "master_port", "machine", "run_dir", "distributed")
+_OF_JOB: Final = ("nodes", "nic", "devices")
+_FORBIDDEN: Final = (
+    "rdzv_endpoint", "master_addr", "master_port", "machine", "run_dir", "distributed",
+    "checkpoint",  # the job would begin at it each time that it continues
+)  # fmt: skip
 
 
 def add_slurm_flags(parser: argparse.ArgumentParser) -> None:
@@ -37,9 +41,16 @@ def check_slurm_arguments(arguments: argparse.Namespace) -> None:
             if getattr(arguments, name) is not None:
                 raise UsageError(f"{_flag(name)} is given without --slurm.", "Add --slurm, or leave it out.")
         return
+    if getattr(arguments, "dry_run", False):
+        raise UsageError("--slurm and --dry-run are both given.", "Leave out --slurm to see what resuming would do.")
     for name in _FORBIDDEN:
-        if getattr(arguments, name) is not None:
+        if getattr(arguments, name, None) is not None:
             raise UsageError(f"--slurm and {_flag(name)} are both given.", f"Leave out {_flag(name)}.")
+
+
+def names_a_job(arguments: argparse.Namespace) -> bool:
+    """Whether any flag says what the job asks for, beside `--slurm` itself."""
+    return bool(arguments.slurm) or any(getattr(arguments, name) is not None for name in (*_NEED_SLURM, *_OF_JOB))
 
 
 def slurm_request(

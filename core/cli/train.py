@@ -188,8 +188,13 @@ def check_request(request: TrainRequest, runs_dir: Path, available: Sequence[Dev
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
     """Shows the resume plan, then resumes."""
+    check_slurm_arguments(arguments)
     changes = {name: getattr(arguments, name) for name in CHANGEABLE if getattr(arguments, name) is not None}
     nodes = RunConfig(nodes=changes.get("nodes")).nodes
+    if arguments.slurm is not None:
+        from core.cli.slurm import submit_resumed  # here: a run on this computer needs none of it
+
+        return submit_resumed(arguments, changes, nodes, terminal)
     if arguments.checkpoint is not None:
         changes["checkpoint"] = arguments.checkpoint
     runs_dir = Path(arguments.runs_dir).absolute() if arguments.runs_dir else default_runs_dir()

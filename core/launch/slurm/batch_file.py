@@ -81,6 +81,7 @@ class BatchJob:
             new run.
         log: The job's log; empty: Slurm's own name for it.
         variables: Further variables.
+        resume: Flags of `rankdeck resume`, whenever the job continues its run.
     """
 
     name: str
@@ -94,6 +95,7 @@ class BatchJob:
     folder_per_job: bool = False
     log: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
+    resume: Sequence[str] = ()
 
 
 def batch_file(job: BatchJob) -> str:
@@ -153,9 +155,10 @@ def _arguments(job: BatchJob) -> list[str]:
     """What every Rankdeck is given: the first time the settings, later the run that it continues."""
     devices = f" --devices {shlex.quote(','.join(job.devices))}" if job.devices else ""
     own = "" if job.ranks else devices  # of a launcher's processes each takes the one that is its own
+    changes = f" {shlex.join(job.resume)}" if job.resume else ""
     return [
         'if [ -e "$run/run.toml" ]; then',
-        f'  set -- resume "$run" --yes{own}',
+        f'  set -- resume "$run" --yes{changes}{own}',
         "else",
         f'  set -- train {shlex.join(job.train)}{devices} --run-dir "$run" "$@"',
         "fi",

@@ -24,6 +24,7 @@ _REASONS: Final = {
     "PartitionDown": "the partition is down",
     "PartitionInactive": "the partition is inactive",
     "ReqNodeNotAvail": "nodes that it needs are not available",
+    "launch_failed_requeued_held": "a node could not start it, so it is held; release it with scontrol release",
 }
 _FIELD: Final = re.compile(r"(?:^|\s)([A-Z][\w/:]*)=(\S*)")
 
@@ -44,6 +45,7 @@ class JobState:
         start: When it starts or has started, as Slurm writes it; empty: unknown.
         time_limit: Its time limit, as Slurm writes it.
         position, waiting: Its place among those that wait in its partition; 0: unknown.
+        again: Why it was queued again, as a clause: "A node failed"; empty: unknown.
     """
 
     number: str
@@ -58,6 +60,7 @@ class JobState:
     time_limit: str = ""
     position: int = 0
     waiting: int = 0
+    again: str = ""
 
     @property
     def is_waiting(self) -> bool:
@@ -74,7 +77,8 @@ class JobState:
         """A line for people."""
         job = f"Job {self.number}"
         if self.is_waiting:
-            return f"{job} is waiting{self._where()}{self._why()}{self._from()}"
+            again = f" again (restart {self.restarts})" if self.restarts else ""
+            return f"{job} is waiting{again}{self._where()}{self._why()}{self._from()}{self._again()}"
         if self.state == "RUNNING":
             again = f" (restart {self.restarts})" if self.restarts else ""
             return f"{job} is running on {self.nodes}{again}."
@@ -92,6 +96,11 @@ class JobState:
         # Some reasons have details after a comma; those of limits are many, and their own names are plain.
         known = _REASONS.get(self.reason.partition(",")[0])
         return f": {known or self.reason.replace('_', ' ')}."
+
+    def _again(self) -> str:
+        if not self.restarts or not self.again:
+            return ""
+        return f" {self.again}, so the job was queued again; the run continues from its last checkpoint."
 
     def _from(self) -> str:
         return f" It is expected to start at {self.start}." if self.start else ""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -12,7 +12,9 @@ from core.errors import PreflightError, StateFileError
 from core.files.atomic import explained, write_atomic
 from core.held_files import read_utf8
 from core.launch.slurm.batch_file import FOLDER, BatchJob, batch_file
-from core.launch.slurm.commands import cancel, submit
+from core.launch.slurm.commands import cancel, look, submit
+from core.launch.slurm.job_log import why_again
+from core.launch.slurm.job_state import JobState
 from core.parsing import ParseError, parse_json
 from core.records import RecordError, read_record
 
@@ -47,23 +49,27 @@ def batch_file_of(run_dir: Path) -> Path:
 
 
 def submit_run(job: BatchJob, run_dir: Path) -> Submission:
-    """Writes a run's batch file and submits it; leaves nothing where Slurm refuses it.
+    """Writes a run's batch file and submits it; where Slurm refuses it, all is as it was before.
 
     Raises:
         PreflightError: Slurm refuses it, or the folder cannot be written.
     """
     folder = run_dir / FOLDER
     file = folder / BATCH_FILE
+    before = read_utf8(file) if file.exists() else None
     with explained(f"{folder} could not be made"):
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
     try:
         write_atomic(file, batch_file(job), mode=0o755)
         return submit_again(run_dir)
     except Exception:
+        if before is not None:
+            write_atomic(file, before, mode=0o755)
+            raise
         file.unlink(missing_ok=True)
-        folder.rmdir()
-        if not any(run_dir.iterdir()):
-            run_dir.rmdir()
+        for made in (folder, run_dir):
+            if not any(made.iterdir()):
+                made.rmdir()
         raise
 
 
@@ -92,6 +98,14 @@ def read_submission(run_dir: Path) -> Submission | None:
         return None
     except (OSError, UnicodeDecodeError, ParseError, RecordError) as error:
         raise StateFileError(f"{path} cannot be read: {error}.", "squeue lists your jobs.") from None
+
+
+def look_at(run_dir: Path, made: Submission) -> JobState | None:
+    """As `look`; also why Slurm has queued the job again, as far as its log says."""
+    job = look(made.number)
+    if job is None or not job.is_waiting or not job.restarts:
+        return job
+    return replace(job, again=why_again(log_of(run_dir)))
 
 
 def submissions(runs_dir: Path) -> list[tuple[Path, Submission]]:

@@ -60,11 +60,13 @@ def test_new_run_is_submitted_shown_and_cancelled(
     rankdeck.showing.show(run_dir)
     qtbot.waitUntil(lambda: RunStore(run_dir).state().step > 0, timeout=LIMIT_MS)
     qtbot.waitUntil(lambda: window.actions_.stop.isEnabled(), timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: f"Job {made.number} is running on" in window.header.job.full_text, timeout=LIMIT_MS)
     (line,) = job_lines(runs_dir)
     assert line.name == made.name and line.is_going and "is running on" in line.text
     dialog.cancel_requested.emit(run_dir)
     qtbot.waitUntil(lambda: not RunStore(run_dir).state().is_live, timeout=LIMIT_MS)
     qtbot.waitUntil(lambda: job_lines(runs_dir)[0].can_continue, timeout=LIMIT_MS)
+    qtbot.waitUntil(lambda: "was cancelled. Submit it again" in window.header.job.full_text, timeout=LIMIT_MS)
     dialog.close()
 
 

@@ -15,7 +15,7 @@ import pytest
 from core.cli.entry import main
 from core.config.config_file import to_toml
 from core.launch.slurm.commands import look
-from core.launch.slurm.submission import log_of, submissions
+from core.launch.slurm.submission import batch_file_of, log_of, submissions
 from core.run_folder.store import RunStore, list_runs
 from tests.helpers.fake_behaviour import BEHAVIOUR_FILE, as_table
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
@@ -150,6 +150,79 @@ def test_a_job_that_was_cancelled_does_not_come_back(
     capsys.readouterr()
     assert main(["slurm", "list", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == [{"run": made.name, "job": made.number, "state": "CANCELLED"}]
+
+
+def test_a_node_that_fails_is_said_and_the_job_continues_the_run(
+    make_run: MakeRun, runs_dir: Path, start: Start
+) -> None:
+    words = ["-m", "core", "train", "--config", settings(make_run()), "--slurm", "--devices", "cpux2"]
+    following = start([sys.executable, *words])
+    wait(lambda: submissions(runs_dir), "the job")
+    ((run_dir, made),) = submissions(runs_dir)
+    behave(run_dir, steps=100_000, step_s=0.02, commit_every=2)
+    store = only_run(runs_dir)
+    wait(lambda: store.state().step >= 5, "step 5")
+    job = look(made.number)
+    assert job is not None
+    slurm_says("scontrol", "update", f"NodeName={job.nodes}", "State=DOWN", "Reason=test")
+    wait(lambda: _restarts(made.number) == 1, "the job in the queue")
+    slurm_says(
+        "scontrol", "update", f"NodeName={job.nodes}", "State=DRAIN", "Reason=test"
+    )  # else it comes back at once
+    wait(lambda: "A node failed, so the job was queued again" in following.output, "the reason")
+    behave(run_dir, steps=store.state().step + 20)
+    wait(lambda: not _steps_of(made.number), "the end of the first start")
+    slurm_says("scontrol", "update", f"JobId={made.number}", "StartTime=now")
+    assert following.end() == 0, following.output + _log(runs_dir)
+    assert store.state().state == FINISHED
+    assert "(restart 1)" in following.output
+    slurm_says("scontrol", "update", f"NodeName={job.nodes}", "State=RESUME")
+
+
+def test_with_a_least_number_of_nodes_the_job_continues_without_one(
+    make_run: MakeRun, runs_dir: Path, start: Start
+) -> None:
+    words = ["-m", "core", "train", "--config", settings(make_run()), "--slurm", "--nodes", "1:2", "--nic", "eth0"]
+    following = start([sys.executable, *words, "--devices", "cpu:0"])
+    wait(lambda: submissions(runs_dir), "the job")
+    ((run_dir, made),) = submissions(runs_dir)
+    behave(run_dir, steps=100_000, step_s=0.02, commit_every=2)
+    store = only_run(runs_dir)
+    wait(lambda: store.state().step >= 5, "step 5")
+    assert store.state().world_size == 2, following.output
+    slurm_says("scontrol", "update", "NodeName=n2", "State=DOWN", "Reason=test")
+    wait(lambda: store.state().world_size == 1, "the run on what is left")
+    behave(run_dir, steps=store.state().step + 50)
+    assert following.end() == 0, following.output + _log(runs_dir)
+    job = look(made.number)
+    assert store.state().state == FINISHED and job is not None and job.restarts == 0
+
+
+def test_a_run_that_was_stopped_here_is_resumed_as_a_job(
+    make_run: MakeRun, runs_dir: Path, start: Start, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_run()
+    run.behave(steps=100_000, step_s=0.02)
+    run.start().wait_for_step(3).stop()
+    steps = run.end().step + 20
+    run.behave(steps=steps)
+    words = ["-m", "core", "resume", str(run.run_dir), "--slurm", "all", "--devices", "cpux2", "--lr", "0.5"]
+    job = start([sys.executable, *words])
+    assert job.end() == 0, job.output + _log(runs_dir)
+    state = run.store.state()
+    assert (state.state, state.step, state.world_size) == (FINISHED, steps, 2)
+    assert run.store.config().lr == 0.5
+    text = batch_file_of(run.run_dir).read_text(encoding="utf-8")
+    assert main(["resume", str(run.run_dir), "--slurm"]) == 2 and "has finished" in capsys.readouterr().err
+    longer = ["resume", str(run.run_dir), "--steps", "100000", "--slurm"]
+    assert main([*longer, "nowhere", "--devices", "cpu:0"]) == 3
+    assert "invalid partition" in capsys.readouterr().err
+    assert batch_file_of(run.run_dir).read_text(encoding="utf-8") == text, "the file of before is there"
+    assert main([*longer, "--devices", "cpu:0", "--detach"]) == 0
+    assert capsys.readouterr().out.strip() == run.run_dir.name
+    assert main([*longer, "--devices", "cpu:0"]) == 2
+    assert "is submitted already" in capsys.readouterr().err
+    assert main(["slurm", "cancel", str(run.run_dir)]) == 0
 
 
 def test_what_slurm_refuses_leaves_nothing(

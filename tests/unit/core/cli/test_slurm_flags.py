@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.cli.parser import parse
-from core.cli.slurm_flags import check_slurm_arguments, slurm_request
+from core.cli.slurm_flags import check_slurm_arguments, names_a_job, slurm_request
 from core.errors import ConfigError, UsageError
 
 pytestmark = pytest.mark.windows
@@ -25,6 +25,20 @@ def test_what_is_asked_for() -> None:
     )
     alone = slurm_request(parse(["train", "--slurm"]), None, gpus_per_node=0, cpu_devices=2)
     assert (alone.max_nodes, alone.nic, alone.partition, alone.cpus_per_task) == (1, "auto", "", 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "names"), [([], False), (["--time", "1"], True), (["--nodes", "2"], True), (["--devices", "cpux2"], True)]
+)
+def test_whether_a_resume_says_anything_of_its_job(words: list[str], names: bool) -> None:
+    assert names_a_job(parse(["resume", "run", "--slurm", *words])) is names
+    assert names_a_job(parse(["resume", "run", "--slurm", "long"]))
+
+
+@pytest.mark.parametrize("words", [["--checkpoint", "3"], ["--machine", "a"], ["--dry-run"], ["--rdzv-endpoint", "a"]])
+def test_what_a_submitted_resume_cannot_do(words: list[str]) -> None:
+    with pytest.raises(UsageError, match="are both given"):
+        check_slurm_arguments(parse(["resume", "run", "--slurm", *words]))
 
 
 @pytest.mark.parametrize("words", [["--time", "1"], ["--account", "a"], ["--gpus-per-node", "1"], ["--sbatch=--mem=1"]])

@@ -36,7 +36,13 @@ def test_several_nodes() -> None:
     assert '--nodes "$SLURM_JOB_NUM_NODES":"$SLURM_JOB_NUM_NODES" --nic ib0' in text
     fewer = dataclasses.replace(JOB, slurm=SlurmRequest(1, 4))
     assert {"--nodes=1-4", "--no-kill"} <= set(directives(fewer))
+    assert not any(line.startswith("--ntasks") for line in directives(fewer)), "Slurm would give the least number"
     assert "NodeAddr=" in batch_file(fewer) and '--nodes 1:"$SLURM_JOB_NUM_NODES" --nic auto' in batch_file(fewer)
+
+
+def test_a_run_that_there_is_continues_with_its_changes() -> None:
+    text = batch_file(dataclasses.replace(JOB, train=(), resume=("--epochs", "3", "--stop-at", "loss<1")))
+    assert """set -- resume "$run" --yes --epochs 3 --stop-at 'loss<1' --devices cpu:0,cpu:1""" in text
 
 
 def test_one_node() -> None:

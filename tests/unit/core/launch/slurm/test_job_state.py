@@ -24,6 +24,11 @@ def test_a_waiting_job() -> None:
     assert (job.number, job.reason, job.restarts, job.partition, job.nodes) == ("2", "BeginTime", 1, "all", "")
     placed = JobState("2", "PENDING", reason="Resources", partition="all", position=2, waiting=5)
     assert placed.text == "Job 2 is waiting in partition all, place 2 of 5: not enough nodes are free."
+    again = JobState("2", "PENDING", reason="BeginTime", restarts=1, again="A node failed")
+    assert again.text == (
+        "Job 2 is waiting again (restart 1): its time to begin has not come. A node failed, so the job was queued "
+        "again; the run continues from its last checkpoint."
+    )
     other = JobState("2", "PENDING", reason="AssocGrpGRES")
     assert other.text == "Job 2 is waiting: AssocGrpGRES."
 
