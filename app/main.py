@@ -34,6 +34,7 @@ from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
 from app.controllers.run_operations import Launching
+from app.controllers.shown_job import ShownJob
 from app.controllers.shown_run import Showing
 from app.controllers.updating import Updating
 from app.garbage import GarbageCollection
@@ -130,6 +131,7 @@ class Rankdeck(QObject):
             window, showing, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
             lambda fix: self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix)), self,
         )  # fmt: skip
+        self.shown_job = ShownJob(window.header, showing, self)
         self.benching = Benching(window, showing, table, self.runs_dir, self._chosen_run, self)
         self.machines = MachinesControl(window, showing, self.runs_dir, self)
         self.machines.failed.connect(window.notice.show_error)
@@ -170,6 +172,7 @@ class Rankdeck(QObject):
             self.window, self.drafting, self.pricing, self.runner, self.table, self.recipes, self.data, self
         )
         self._slurm = SlurmControl(self.window, self._chosen_run, self.runs_dir, self)
+        self._slurm.changed.connect(self.shown_job.look)
         self._draft_saving = DraftSaving(self.window.new_run, self.settings, self)
         self._draft_saving.open()
         self.drafting.checked.connect(self.control.show_actions)
@@ -259,7 +262,7 @@ class Rankdeck(QObject):
         self.settings.sync()
         for part in (
             self.notifications, self.machine_check, self.benching, self.machines, self.nodes, self.environment,
-            self.updating, self.deferred,
+            self.updating, self.deferred, self.shown_job,
             made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip

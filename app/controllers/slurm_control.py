@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QTimer
+from PySide6.QtCore import QObject, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from app.views.widgets.open_outside import open_path
@@ -34,7 +34,12 @@ class SlurmControl(QObject):
 
     Attributes:
         dialog: Once it was opened.
+
+    Signals:
+        changed: A job was submitted or cancelled.
     """
+
+    changed = Signal()
 
     def __init__(
         self,
@@ -111,7 +116,7 @@ class SlurmControl(QObject):
 
         def done(made: tuple[Path, Submission]) -> None:
             dialog.notice.say("success", "Submitted", f"Job {made[1].number}: {made[1].name}")
-            self.look()
+            self._on_changed()
 
         dialog.notice.clear()
         dialog.show_problem("The run is being submitted.")
@@ -126,7 +131,7 @@ class SlurmControl(QObject):
             if made is not None:
                 cancel(made.number)
 
-        self._runner.run(Operation(work, lambda _: self.look(), self._show_error))
+        self._runner.run(Operation(work, lambda _: self._on_changed(), self._show_error))
 
     def _on_again_requested(self, run_dir: Path) -> None:
         def work() -> Submission:
@@ -134,7 +139,11 @@ class SlurmControl(QObject):
 
             return submit_again(run_dir)
 
-        self._runner.run(Operation(work, lambda _: self.look(), self._show_error, topic=f"again {run_dir}"))
+        self._runner.run(Operation(work, lambda _: self._on_changed(), self._show_error, topic=f"again {run_dir}"))
+
+    def _on_changed(self) -> None:
+        self.look()
+        self.changed.emit()
 
     def _on_log_requested(self, run_dir: Path) -> None:
         from core.launch.slurm.submission import log_of
@@ -151,12 +160,11 @@ class SlurmControl(QObject):
 def job_lines(runs_dir: Path) -> list[JobLine]:
     """The newest submitted runs, as Slurm knows their jobs now. Blocks."""
     from app.views.dialogs.slurm_dialog import JobLine
-    from core.launch.slurm.commands import look
-    from core.launch.slurm.submission import submissions
+    from core.launch.slurm.submission import look_at, submissions
 
     lines = []
     for run_dir, made in submissions(runs_dir)[:_SHOWN]:
-        job = look(made.number)
+        job = look_at(run_dir, made)
         text = f"Job {made.number} is no longer known to Slurm." if job is None else job.text
         step = "" if job is None else job.next_step
         is_going = job is not None and not job.has_ended

@@ -16,6 +16,7 @@ from app.views.widgets.build import bold_label, label_grid, lay_column, lay_row,
 from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.notice_bar import NoticeBar
+from core.launch.nodes.request import AUTO_NIC
 from core.launch.slurm.batch_file import SlurmRequest
 
 _MOST_NODES: Final = 1024
@@ -64,25 +65,37 @@ class SlurmDialog(QDialog):
         super().__init__(parent)
         self.setWindowTitle("Slurm")
         self._cpus = 1
+        self._of_several: tuple[QWidget, ...] = ()
         self.notice = NoticeBar()
         self.partition = named(QLineEdit(), "Partition", "Empty: the cluster's own")
         self.partition.setPlaceholderText("the cluster's own")
         self.time_limit = named(QLineEdit(), "Time limit", "Such as 8:00:00, or 2-00:00:00 for two days")
         self.time_limit.setPlaceholderText("the cluster's own")
+        self.account = named(QLineEdit(), "Account", "What the job is charged to")
+        self.account.setPlaceholderText("your own default")
         self.nodes = named(QSpinBox(), "Nodes", "How many machines train")
         self.nodes.setRange(1, _MOST_NODES)
+        self.least = named(
+            QSpinBox(), "At least", "With fewer nodes than above the run starts, and continues if one fails"
+        )
+        self.least.setRange(1, 1)
+        self.nodes.valueChanged.connect(self._show_nodes)
+        self.nic = named(QLineEdit(), "Network interface", "That of the nodes, by its name there, such as ib0")
+        self.nic.setPlaceholderText("the one by which Slurm knows a node")
         self.gpus = named(QSpinBox(), "GPUs per node", "How many GPUs each machine trains on")
         self.gpus.setRange(0, _MOST_GPUS)
         self.gpus.setValue(1)
         self.submit = PrimaryButton("&Submit")
         self.submit.clicked.connect(self._on_submit)
-        fields = (self.partition, self.time_limit, self.nodes, self.gpus)
-        grid = label_grid(None, 110)
+        fields = (self.partition, self.account, self.time_limit, self.nodes, self.least, self.nic, self.gpus)
+        grid = label_grid(None, 130)
         for row, editor in enumerate(fields):
             label = QLabel(editor.accessibleName())
             label.setBuddy(editor)
             grid.addWidget(label, row, 0)
             grid.addWidget(editor, row, 1)
+            if editor in (self.least, self.nic):
+                self._of_several += (label, editor)
         self._cpu_note = muted_label(wraps=True)
         self.gpus.valueChanged.connect(self._show_devices)
         self._about = muted_label(ABOUT)
@@ -94,7 +107,8 @@ class SlurmDialog(QDialog):
         foot = lay_row(None, None, self.submit)
         jobs = (bold_label("Jobs"), self._jobs)
         lay_column(self, *head, foot, *jobs, None, spacing=10, margins=(16, 16, 16, 16))
-        self.resize(580, 440)
+        self.resize(580, 500)
+        self._show_nodes(1)
         self.show_problem("")
         self.show_jobs([])
 
@@ -138,6 +152,15 @@ class SlurmDialog(QDialog):
         row.setStretch(0, 1)
         return line
 
+    def _show_nodes(self, count: int) -> None:
+        """What is said of several nodes; the least number follows while it is all of them."""
+        was_all = self.least.value() == self.least.maximum()
+        self.least.setMaximum(count)
+        if was_all:
+            self.least.setValue(count)
+        for widget in self._of_several:
+            widget.setEnabled(count > 1)
+
     def _show_devices(self) -> None:
         devices = f"{self._cpus} CPU device{'' if self._cpus == 1 else 's'}"
         self._cpu_note.setVisible(self.gpus.value() == 0)
@@ -147,11 +170,13 @@ class SlurmDialog(QDialog):
         gpus = self.gpus.value()
         self.submit_requested.emit(
             SlurmRequest(
+                self.least.value(),
                 self.nodes.value(),
-                self.nodes.value(),
+                nic=self.nic.text().strip() or AUTO_NIC,
                 gpus_per_node=gpus,
                 cpus_per_task=0 if gpus else self._cpus,
                 partition=self.partition.text().strip(),
                 time_limit=self.time_limit.text().strip(),
+                account=self.account.text().strip(),
             )
         )

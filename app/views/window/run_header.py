@@ -70,6 +70,10 @@ class RunHeader(Card):
         self.rest.setFont(tabular(self.rest.font()))
         self.rest.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Preferred)
         self.rest.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.job = ElidedLabel()
+        self.job.setAccessibleName("Slurm job")
+        self.job.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.job.hide()
         self.heroes = HeroTiles()
         self._make_buttons(menu, exports)
         self._lay_out()
@@ -97,7 +101,7 @@ class RunHeader(Card):
         )  # fmt: skip
         self._progress = QWidget()
         lay_row(self._progress, self.bar, self.steps, self.rest, spacing=12, grow=self.bar)
-        lay_column(self, who, self._progress, self.heroes, spacing=8, margins=(16, 12, 12, 12))
+        lay_column(self, who, self._progress, self.job, self.heroes, spacing=8, margins=(16, 12, 12, 12))
 
     def show_name(self, name: str) -> None:
         """Shows what the run is called."""
@@ -142,6 +146,11 @@ class RunHeader(Card):
         metrics, live = self.rest.fontMetrics(), self._summary.is_live
         widest = max(metrics.horizontalAdvance(text) for text in (self.rest.full_text, _REST if live else ""))
         self.rest.setFixedSize(min(widest + 2, self.width() * 2 // 5), metrics.height())
+
+    def show_job(self, text: str) -> None:
+        """Shows the state of the run's Slurm job; empty: the run has none that matters."""
+        self.job.set_full_text(text)
+        self.job.setVisible(bool(text))
 
     def show_figures(self, figures: Sequence[HeroFigure]) -> None:
         """Shows the run's heroes."""
