@@ -26,6 +26,8 @@ MAX_STATE_BYTES: Final = 1 << 20
 MAX_DEVICES: Final = 65_536
 HOST_START_LIMIT_S: Final = 60.0
 """A run that says "starting" and names no host after this long has lost it before it could write its name."""
+CLOCKS_DIFFER_S: Final = 3600.0
+"""A live run's state that is older than this, or newer, has the time of another machine's clock."""
 
 Name = Annotated[str, Limits(0, 255)]
 UnixSeconds = Annotated[float, Limits(0, MAX_UNIX_S)]
@@ -94,6 +96,14 @@ class RunState:
     def is_live(self) -> bool:
         """Whether it says that a host is at work; `seen` checks that the host is there."""
         return self.state in LIVE_STATES
+
+    def now(self, here: float) -> float:
+        """The time by the clock of the machine that trains, from the time here; a live run's state is seldom old.
+
+        Args:
+            here: Unix seconds.
+        """
+        return here if abs(here - self.updated) < CLOCKS_DIFFER_S else self.updated
 
     def seen(self, now: float | None = None) -> RunState:
         """This state as a reader must take it: "interrupted" when it says it is live and its host is dead.
