@@ -1,4 +1,4 @@
-"""The Slurm job of the shown run: a line of its header, current while the job goes on."""
+"""The Slurm job of the shown run: a line of its header, current while the job continues."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ShownJob(QObject):
         showing.shown.connect(self._on_shown)
 
     def look(self) -> None:
-        """Asks, and again in a while if the job goes on."""
+        """Asks, and again in a while if the job continues."""
         run_dir = self._showing.run_dir
         if run_dir is None:
             return

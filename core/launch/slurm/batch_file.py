@@ -197,7 +197,7 @@ def _start(job: BatchJob) -> list[str]:
         f'srun {number} --cpus-per-task="${{SLURM_CPUS_PER_TASK:-1}}" --kill-on-bad-exit=0 --wait=0{spare} \\',
         f'  sh -c {trap} "$again" "$python" -m rankdeck "$@"',
         "code=$?",
-        # The highest of all tasks' codes, also of one that was killed with its node, without which the run went on.
+        # The highest of all tasks' codes, also of one that was killed with its node; the run continued without it.
         """if [ "$code" -gt 128 ] && grep -q '"state": *"finished"' "$run/state.json"; then code=0; fi""",
     ]
 
