@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -169,6 +170,24 @@ def test_without_the_hosts_machine_the_others_end_and_the_run_can_be_resumed(
     state = run.end()
     assert (state.state, state.world_size) == (FINISHED, 2)
     _check_continues(run)
+
+
+def test_a_failure_of_the_program_itself_ends_the_run_on_both_machines(make_run: MakeRun, nodes: NetNodes) -> None:
+    run = make_run().fail_at(1, 3, "raise")
+    run.behave(steps=100_000, step_s=0.05)
+    command = train(run)
+    jobs = [nodes.start(number, command) for number in range(2)]
+    assert [job.end() for job in jobs] == [1, 1], jobs[0].output + jobs[1].output
+    state = run.end()
+    assert state.state == "failed" and state.error is not None
+    assert f"CPU 1 on {socket.gethostname()}: Out of memory" == state.error["title"]
+    [failed] = run.events("failed")
+    assert failed["ranks"] == [1]
+    for job in jobs:
+        for key in ("title", "cause", "next_step"):
+            assert state.error[key] in job.output
+    assert len(run.events("launch")) == 1, "it would fail again"
+    assert nodes.processes(0) == nodes.processes(1) == []
 
 
 def test_a_machine_with_another_key_is_refused_on_both_and_a_missing_one_is_named(
