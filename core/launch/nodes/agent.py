@@ -8,8 +8,8 @@ from typing import Final
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.request import AUTO_NIC
 
-RETURN_LIMIT_S: Final = 600
-"""How long a run that lacks machines waits for them, where it may not continue with what is left."""
+_JOIN_LIMIT_S: Final = 7 * 86_400
+"""The command beside an agent knows how long to wait for machines, and ends it."""
 MAX_RESTARTS: Final = 100
 """How often agents start their workers again. Each time follows a checkpoint, and only a lost process leads to one."""
 RENDEZVOUS: Final = {
@@ -17,7 +17,7 @@ RENDEZVOUS: Final = {
     "keep_alive_interval": "1",  # s; with the next: a dead machine is known as such after 3 s, not after 15
     "keep_alive_max_attempt": "3",
     "read_timeout": "10",  # s; torchrun's own: 60. It bounds no call whose network is cut: see `core.cli.nodes`
-    "join_timeout": str(RETURN_LIMIT_S),
+    "join_timeout": str(_JOIN_LIMIT_S),
 }
 _OWN: Final = ("--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s")
 _DEVICES: Final = ("--devices", "--cuda-ids", "--world-size")
