@@ -204,24 +204,6 @@ def test_a_run_that_needs_all_machines_waits_for_a_lost_one_and_gives_up_in_the_
     assert not any(line["attempt"] == 3 for line in run.lines())
 
 
-def test_a_failure_of_the_program_itself_ends_the_run_on_both_machines(make_run: MakeRun, nodes: NetNodes) -> None:
-    run = make_run().fail_at(1, 3, "raise")
-    run.behave(steps=100_000, step_s=0.05)
-    command = train(run)
-    jobs = [nodes.start(number, command) for number in range(2)]
-    assert [job.end() for job in jobs] == [1, 1], jobs[0].output + jobs[1].output
-    state = run.end()
-    assert state.state == "failed" and state.error is not None
-    assert f"CPU 1 on {socket.gethostname()}: Out of memory" == state.error["title"]
-    [failed] = run.events("failed")
-    assert failed["ranks"] == [1]
-    for job in jobs:
-        for key in ("title", "cause", "next_step"):
-            assert state.error[key] in job.output
-    assert len(run.events("launch")) == 1, "it would fail again"
-    assert nodes.processes(0) == nodes.processes(1) == []
-
-
 def test_a_machine_with_another_key_is_refused_on_both_and_a_missing_one_is_named(
     make_run: MakeRun, nodes: NetNodes
 ) -> None:
