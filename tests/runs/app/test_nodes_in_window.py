@@ -31,15 +31,11 @@ OTHER_VERSION = (
 )
 
 
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[NetNodes]:
-    """Two machines; the window is on the first."""
-    folder = tmp_path / "machines"
-    folder.mkdir()
-    made = NetNodes(folder)
-    with made.entered(0):
-        yield made
-    made.close()
+@pytest.fixture(autouse=True)
+def _on_the_first(nodes: NetNodes) -> Iterator[None]:
+    """The window is on the first machine."""
+    with nodes.entered(0):
+        yield
 
 
 def ask_for_two(rankdeck: Rankdeck, nodes: NetNodes, qtbot: QtBot) -> NodesPage:

@@ -6,8 +6,6 @@ import json
 import shutil
 import socket
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -19,16 +17,6 @@ from tests.helpers.net_nodes import ADDRESSES, NO_NODES, PORT, NetNodes
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(bool(NO_NODES), reason=NO_NODES)]
 RECOVERY_S = 30.0
 PAUSE_S = 4.5
-
-
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[NetNodes]:
-    """Two machines."""
-    folder = tmp_path / "machines"
-    folder.mkdir()
-    made = NetNodes(folder)
-    yield made
-    made.close()
 
 
 def test_two_machines_train_one_run_and_listen_on_the_named_interface_alone(

@@ -7,7 +7,6 @@ import shlex
 import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -36,16 +35,6 @@ UNEQUAL = [
         "--set slow_rank=1 --set times=16 --set n_embd=32 --set fail_batch=12"
     ),
 ]  # fmt: skip
-
-
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[NetNodes]:
-    """Two machines."""
-    folder = tmp_path / "machines"
-    folder.mkdir()
-    made = NetNodes(folder)
-    yield made
-    made.close()
 
 
 def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: NetNodes) -> None:
