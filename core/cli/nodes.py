@@ -63,7 +63,7 @@ _RETURN_S: Final = 15.0
 _LET_END_S: Final = 2.0
 """At the end of a run the desk closes as soon as the agent beside it has ended; the others do in the same moment."""
 _POLL_S: Final = 0.5
-_TOLD_S: Final = 1.5
+_LAST_POLL_S: Final = 1.5
 """In which the other machines ask at the desk, and hear of an error."""
 _AGENT_STARTS: Final = 5
 """An agent ends by itself if another one dies just as all of them meet."""
@@ -166,7 +166,7 @@ class Node:
             )
         except RankdeckError as error:
             desk.end(error)
-            time.sleep(_TOLD_S)
+            time.sleep(_LAST_POLL_S)
             raise
         finally:
             desk.close()

@@ -14,6 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.main import Rankdeck
 from app.views.nodes.nodes_page import NodesPage
 from core.cli import main
+from core.config.mode import Mode
 from core.launch.nodes.key import KEY_FILE, key_file
 from tests.helpers.launched import wait
 from tests.helpers.net_nodes import ADDRESSES, NO_NODES, NetNodes
@@ -72,6 +73,10 @@ def ask_for_two(rankdeck: Rankdeck, nodes: NetNodes, qtbot: QtBot) -> NodesPage:
     group.nic.activated.emit(group.nic.currentIndex())
     qtbot.waitUntil(window.actions_.start.isEnabled, timeout=SOON_MS)
     assert f"--nodes 2 --nic {nodes.nics[0]}" in sheet.summary.command.text()
+    assert sheet.summary.arithmetic.text() == "Global batch 4 = 2 × 2 × 1 on 2 machines"
+    sheet.mode.radios[Mode.FSDP].click()  # which needs two devices, of which one is here
+    qtbot.waitUntil(lambda: "--mode fsdp" in sheet.summary.command.text(), timeout=SOON_MS)
+    assert window.actions_.start.isEnabled()
     window.actions_.start.trigger()
     qtbot.waitUntil(lambda: rankdeck.nodes.status is not None, timeout=SOON_MS)
     page = rankdeck.nodes.page
@@ -113,7 +118,7 @@ def test_a_run_waits_for_another_machine_and_says_why_one_was_refused(
     assert window.pages.currentWidget() is window.run_page
     state = lambda: rankdeck.data.state  # noqa: E731
     qtbot.waitUntil(lambda: state() is not None and state().state == "finished", timeout=LONG_MS)
-    assert len(state().nodes) == 2 and state().world_size == 2
+    assert len(state().nodes) == 2 and (state().world_size, state().mode) == (2, "fsdp")
     assert "2 machines" in window.header.about.full_text
     qtbot.waitUntil(start.start.isEnabled, timeout=SOON_MS)
     assert not start.notice.isVisible()
