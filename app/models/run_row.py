@@ -86,7 +86,7 @@ def lasted_s(state: RunState, now: float | None = None) -> float | None:
     """Seconds from its start to its end, or to now. Unknown for a resumed run: the pauses are not noted."""
     if not state.created or state.attempt > 1:
         return None
-    end = (time.time() if now is None else now) if state.is_live else state.updated
+    end = state.now(time.time() if now is None else now) if state.is_live else state.updated
     return max(0.0, end - state.created) if end else None
 
 

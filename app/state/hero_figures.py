@@ -203,7 +203,7 @@ def _checkpoint(hero: Hero, series: RunSeries, state: RunState, now: float) -> H
     if saved:
         step = int(saved[-1].step)
         tip = f"Saved at step {count(step)}."
-        note = ago(now - saved[-1].ts) if state.is_live else f"step {count(step)}"
+        note = ago(state.now(now) - saved[-1].ts) if state.is_live else f"step {count(step)}"
     return HeroFigure(hero.label, count(state.checkpoint), note, tip=tip)
 
 

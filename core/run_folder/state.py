@@ -28,6 +28,8 @@ WAITS_TITLE: Final = "The run waits for a machine"
 """Of the trouble of a run that has no host until a lost machine is back; `host` is the process that waits."""
 HOST_START_LIMIT_S: Final = 60.0
 """A run that says "starting" and names no host after this long has lost it before it could write its name."""
+CLOCKS_DIFFER_S: Final = 3600.0
+"""A live run's state that is older than this, or newer, has the time of another machine's clock."""
 
 Name = Annotated[str, Limits(0, 255)]
 UnixSeconds = Annotated[float, Limits(0, MAX_UNIX_S)]
@@ -101,6 +103,14 @@ class RunState:
     def waits_for_machine(self) -> bool:
         """Whether no host is at work until a lost machine is back (`rankdeck train --nodes N:N`)."""
         return self.is_live and (self.trouble or {}).get("title") == WAITS_TITLE
+
+    def now(self, here: float) -> float:
+        """The time by the clock of the machine that trains, from the time here; a live run's state is seldom old.
+
+        Args:
+            here: Unix seconds.
+        """
+        return here if abs(here - self.updated) < CLOCKS_DIFFER_S else self.updated
 
     def seen(self, now: float | None = None) -> RunState:
         """This state as a reader must take it: "interrupted" when it says it is live and its host is dead.

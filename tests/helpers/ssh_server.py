@@ -57,6 +57,12 @@ class SshServer:
             subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", path], check=True)
         shutil.copyfile(f"{self.key}.pub", folder / "authorized_keys")
         self.port = _free_port()
+        self._environment = {
+            "XDG_DATA_HOME": str(self.data),
+            "RANKDECK_HOME": str(self.runs),
+            "OMP_NUM_THREADS": "1",
+            "PIP_CONFIG_FILE": os.devnull,
+        }
         self._write_settings()
         self._server: subprocess.Popen[bytes] | None = None
         self.start()
@@ -119,6 +125,19 @@ class SshServer:
         self._write_settings(f"ForceCommand {command}")
         self.start()
 
+    def set_clock(self, ahead_s: int) -> None:
+        """Lets every program there see a clock that is off; files keep this computer's times."""
+        compiler = shutil.which("gcc")
+        if compiler is None:
+            pytest.skip("a clock that is off is compiled with gcc")
+        library = self._folder / "clock.so"
+        source = Path(__file__).with_name("other_clock.c")
+        subprocess.run([compiler, "-shared", "-fPIC", "-o", library, source], check=True)
+        self._environment |= {"LD_PRELOAD": str(library), "OTHER_CLOCK_S": str(ahead_s)}
+        self.stop()
+        self._write_settings()
+        self.start()
+
     def accept(self, key: Path) -> None:
         """Lets a further key in."""
         with (self._folder / "authorized_keys").open("a", encoding="utf-8") as file:
@@ -137,8 +156,7 @@ class SshServer:
             "StrictModes no",
             "PermitRootLogin prohibit-password",
             "MaxStartups 100",
-            f'SetEnv "XDG_DATA_HOME={self.data}" "RANKDECK_HOME={self.runs}" OMP_NUM_THREADS=1 '
-            f"PIP_CONFIG_FILE={os.devnull}",
+            "SetEnv " + " ".join(f'"{name}={value}"' for name, value in self._environment.items()),
             *more,
         ]
         (self._folder / "sshd_config").write_text("\n".join(lines) + "\n", encoding="utf-8")

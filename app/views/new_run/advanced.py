@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QLabel, QToolButton, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
-from app.views.style.icons import icon
 from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label, search_line
+from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.field_row import FieldRow
 
 _INDENT = 16
@@ -37,14 +36,7 @@ class Advanced(QWidget):
         super().__init__(parent)
         self._groups: Sequence[Group] = ()
         self._headings: list[QLabel] = []
-        self.toggle = QToolButton()
-        self.toggle.setCheckable(True)
-        self.toggle.setAutoRaise(True)
-        self.toggle.setText("Ad&vanced")
-        self.toggle.setIcon(icon("chevron-right"))
-        self.toggle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.toggle.setToolTip("Show settings that are rarely changed")
-        self.toggle.toggled.connect(self._on_toggled)
+        self.toggle = Disclosure("Ad&vanced", "Show settings that are rarely changed")
         self.changed = muted_label(wraps=False)
         self.search = search_line("Search settings", "Search settings by name and meaning")
         self.search.textChanged.connect(self.show_found)
@@ -57,6 +49,7 @@ class Advanced(QWidget):
         head = lay_row(None, self.toggle, None, self.changed, spacing=8, margins=(_INDENT - 6, 0, 0, 0))
         lay_column(self, head, self._body, spacing=8)
         self._body.hide()
+        self.toggle.toggled.connect(self._body.setVisible)
 
     def set_groups(self, groups: Sequence[Group]) -> None:
         """Shows other rows; those of before are deleted a moment later."""
@@ -97,7 +90,3 @@ class Advanced(QWidget):
             self.toggle.setChecked(True)
         if any(row.applies and not row.is_shown for row in wrong):
             self.search.clear()
-
-    def _on_toggled(self, on: bool) -> None:
-        self.toggle.setIcon(icon("chevron-down" if on else "chevron-right"))
-        self._body.setVisible(on)

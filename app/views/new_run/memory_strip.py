@@ -6,13 +6,13 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QToolButton, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
 
 from app.state.memory_text import MemoryText, ModeLine, RemedyText
 from app.views.style.fonts import tabular
-from app.views.style.icons import icon
 from app.views.widgets.build import lay_column, lay_row, muted_label, named, scrolled
 from app.views.widgets.buttons import Chip, chip
+from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.tone_label import ToneLabel
 
 _COLUMN_GAP: Final = 16
@@ -42,12 +42,7 @@ class MemoryStrip(QWidget):
         self.time.setFont(tabular(self.time.font()))
         self.advice = QLabel()
         self.advice.setWordWrap(True)
-        self.toggle = named(QToolButton(), "Memory and time in every mode")
-        self.toggle.setCheckable(True)
-        self.toggle.setAutoRaise(True)
-        self.toggle.setIcon(icon("chevron-right"))
-        self.toggle.setToolTip("Show what every mode needs")
-        self.toggle.toggled.connect(self._on_toggled)
+        self.toggle = named(Disclosure("", "Show what every mode needs"), "Memory and time in every mode")
         self.modes = QWidget()
         self._rows: list[_ModeRow] = []
         self._grid = QGridLayout(self.modes)
@@ -68,6 +63,7 @@ class MemoryStrip(QWidget):
             head.setAlignment(part, Qt.AlignmentFlag.AlignTop)
         lay_column(self, head, self.note, self.remedies, self.time, self.advice, self._body, spacing=4)
         self._body.hide()
+        self.toggle.toggled.connect(self._body.setVisible)
         self.show_memory(None)
 
     def show_memory(self, text: MemoryText | None) -> None:
@@ -96,10 +92,6 @@ class MemoryStrip(QWidget):
             self._rows.append(row)
         for number, row in enumerate(self._rows):
             row.show_mode(modes[number] if number < len(modes) else None)
-
-    def _on_toggled(self, on: bool) -> None:
-        self.toggle.setIcon(icon("chevron-down" if on else "chevron-right"))
-        self._body.setVisible(on)
 
 
 class FitChips(QWidget):

@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox, QToolButton, QWidget
+from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox, QWidget
 
 from app.state.nodes_text import ABOUT, NO_INTERFACE, head_text
-from app.views.style.icons import icon
 from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import label_grid, lay_column, lay_row, muted_label, named, narrow
+from app.views.widgets.disclosure import Disclosure
 from core.config.node_count import NodeCount
 from core.launch.nodes.job import DEFAULT_PORT, PORTS
 
@@ -40,13 +40,7 @@ class NodesGroup(QWidget):
         self._why_not = ""
         self._wanted_nic = ""
         self._is_known = False
-        self.toggle = QToolButton()
-        self.toggle.setCheckable(True)
-        self.toggle.setAutoRaise(True)
-        self.toggle.setText("Severa&l machines")
-        self.toggle.setIcon(icon("chevron-right"))
-        self.toggle.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
-        self.toggle.setToolTip("Train on this computer and others at the same time")
+        self.toggle = Disclosure("Severa&l machines", "Train on this computer and others at the same time")
         self.toggle.toggled.connect(self._on_toggled)
         self.summary = muted_label(wraps=False)
         self.waiting = named(OutlinedButton("Show"), "Show the machines", "Show which machines are there")
@@ -173,7 +167,6 @@ class NodesGroup(QWidget):
         self.summary.setText(head_text(self.nodes(), self.interface()))
 
     def _on_toggled(self, on: bool) -> None:
-        self.toggle.setIcon(icon("chevron-down" if on else "chevron-right"))
         self._body.setVisible(on)
         if on:
             self.opened.emit()

@@ -63,6 +63,31 @@ def there(machine: SshServer, store: RunStore) -> RunStore:
     return RunStore(machine.runs / store.dir.name)
 
 
+@pytest.mark.parametrize("ahead_s", [-86_400, 86_400])
+def test_a_clock_that_is_a_day_off_there_changes_nothing(
+    machine: SshServer,
+    command: Command,
+    runs_dir: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    ahead_s: int,
+) -> None:
+    machine.set_clock(ahead_s)
+    script = make_project(tmp_path / "Projekt ö")
+    monkeypatch.chdir(script.parent)
+    name = command("run", "--machine", "box", "--detach", "count.py", "9000", "0.1", "-").split()[-1]
+    copy = find_run(runs_dir, name)
+    wait_for(lambda: len(steps_of(copy.metrics)) > 3)
+    assert copy.state().trouble is None and copy.state().is_live
+    began = float(json.loads(copy.metrics.read_text(encoding="utf-8").splitlines()[0])["ts"])
+    assert abs(began - time.time() - ahead_s) < 3_600, "its lines have the clock there"
+    listed = command("runs")
+    assert "training" in listed
+    command("stop", name)
+    wait_for(lambda: copy.state().state == "stopped" and not copy.is_locked())
+    assert copy.metrics.read_bytes() == there(machine, copy).metrics.read_bytes()
+
+
 def test_a_run_is_followed_through_cuts(
     machine: SshServer, command: Command, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

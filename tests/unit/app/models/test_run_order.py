@@ -27,7 +27,7 @@ def row(name: str, created: float, pinned: bool = False, **fields: object) -> Ru
 ROWS = [
     row("beta", 1.0, loss=0.5, updated=40.0),
     row("Alpha", 2.0, updated=3.0),
-    row("live", 0.5, state="training", loss=2.0, updated=0.5),
+    row("live", 0.5, state="training", loss=2.0, updated=50.0),
     row("gamma", 3.0, loss=0.0, attempt=2),
     row("kept", 0.1, pinned=True, loss=9.0),
     RunRow(RunRecord(RunEntry(Path("/runs/half"), None, "Damaged."))),

@@ -112,6 +112,7 @@ def test_the_time_of_a_resumed_run_is_not_known() -> None:
     assert lasted_s(state) == 60.0
     assert lasted_s(state.replace(attempt=2)) is None
     assert lasted_s(state.replace(state="training"), BEGAN + 90) == 90.0
+    assert lasted_s(state.replace(state="training"), BEGAN + 86_400) == 60.0, "the clocks of two machines differ"
 
 
 def test_the_tooltip_has_tags_note_and_folder() -> None:

@@ -6,12 +6,13 @@ import itertools
 
 import pytest
 from PySide6.QtGui import QColor, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QListView, QWidget
+from PySide6.QtWidgets import QApplication, QListView, QStyle, QStyleOptionToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.views.style.icons import ICON_DIR, app_icon, icon
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark, muted, tone
+from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.field_row import FieldRow
 from app.views.widgets.notice_bar import NoticeBar, Step
@@ -146,3 +147,14 @@ def test_a_label_with_too_little_room_ends_in_an_ellipsis_and_keeps_its_words(qt
     assert label.text() == words == label.toolTip()
     label.resize(60, 20)
     qtbot.waitUntil(lambda: label.text() == "1 GPU")
+
+
+def test_an_open_disclosure_turns_its_chevron_and_is_drawn_as_a_closed_one(qtbot: QtBot) -> None:
+    disclosure = Disclosure("Advanced", "Show more")
+    qtbot.addWidget(disclosure)
+    closed = disclosure.icon().cacheKey()
+    disclosure.click()
+    option = QStyleOptionToolButton()
+    disclosure.initStyleOption(option)
+    assert disclosure.isChecked() and disclosure.icon().cacheKey() != closed
+    assert not option.state & QStyle.StateFlag.State_On, "it is no pressed button"
