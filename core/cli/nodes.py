@@ -275,7 +275,8 @@ class Node:
         with tempfile.TemporaryDirectory(prefix="rankdeck-node-") as folder:
             result = Path(folder) / "exit-code"
             python = str(training_python().executable)
-            agent = agent_command(self._job, name, len(self._devices), python, without_own_flags(self._argv))
+            arguments = without_own_flags(self._argv)
+            agent = agent_command(self._job, name, len(self._devices), python, arguments, self._wait_s)
             command = _ending_with_us(agent)
             env = {**os.environ, **self._job.replace(result=str(result)).to_env(), **self._environment()}
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, start_new_session=True) as process:
