@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 LAUNCH_KINDS: Final = {
-    "torchrun": "torchrun script",
-    "launch": "torch.distributed.launch script",
+    "torchrun": "script for torchrun",
+    "launch": "script for torch.distributed.launch",
     "sbatch": "Slurm batch script",
     "env": "environment file",
     "powershell": "PowerShell script",

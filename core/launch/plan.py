@@ -5,6 +5,7 @@ Nothing here asks the machine anything, so every platform's plan can be tested o
 
 from __future__ import annotations
 
+import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -241,5 +242,6 @@ def file_url(path: PurePath, platform: Platform) -> str:
     Under Windows torch decodes percent signs (``file:///C:/My%20Runs/x``); elsewhere it takes the path as it stands.
     """
     if platform.name == "windows":
-        return PureWindowsPath(path).as_uri()
+        text = PureWindowsPath(path).as_posix()
+        return "file:" + urllib.parse.quote(text if text.startswith("//") else f"///{text}", safe="/:")
     return f"file://{path.as_posix()}"

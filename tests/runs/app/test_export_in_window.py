@@ -58,7 +58,7 @@ def test_a_launch_file_is_saved_where_the_dialog_says(
     assert not rankdeck.window.notice.title.startswith("Export"), "the dialog was cancelled"
     export.trigger()
     qtbot.waitUntil(lambda: rankdeck.window.notice.title.startswith("Exported"), timeout=SOON_MS)
-    assert "torchrun script" in rankdeck.window.notice.title
+    assert "script for torchrun" in rankdeck.window.notice.title
     assert "torch.distributed.run" in (tmp_path / "it is.sh").read_text(encoding="utf-8")
 
 
