@@ -148,7 +148,7 @@ class Rankdeck(QObject):
     def _chosen_run(self) -> ResolvedRun | None:
         """What New run would train here; None while it is not known, or a setting is wrong."""
         latest = self.drafting.latest
-        return None if latest is None or self.drafting.is_elsewhere else latest.run
+        return None if latest is None or self.drafting.is_elsewhere else latest.here
 
     def _import_then(self, modules: Sequence[str], act: Callable[[], object]) -> None:
         """Imports modules in a thread, so that the window answers meanwhile, then does what needs them."""

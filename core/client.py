@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -158,6 +159,11 @@ def stop_run(store: RunStore, now: bool = False) -> None:
     Raises:
         ConnectionRefusedByHostError: As `connect`.
     """
+    state = store.state()
+    if state.waits_for_machine and state.host is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(state.host.pid, signal.SIGINT)  # the command that waits, on this machine; Windows has none
+        return
     connection = connect(store)
     try:
         connection.send(StopRequest(now))

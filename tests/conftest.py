@@ -25,6 +25,8 @@ from tests.helpers.wine import PATIENCE, UNDER_WINE
 if TYPE_CHECKING:
     from pytestqt.qtbot import QtBot
 
+    from tests.helpers.net_nodes import NetNodes
+
 if sys.platform != "win32":
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
@@ -103,6 +105,18 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir()
     monkeypatch.setenv("RANKDECK_HOME", str(folder))
     return folder
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[NetNodes]:
+    """Two machines, as network namespaces (`tests.helpers.net_nodes`)."""
+    from tests.helpers.net_nodes import NetNodes  # here: few tests need it
+
+    folder = tmp_path / "machines"
+    folder.mkdir()
+    made = NetNodes(folder)
+    yield made
+    made.close()
 
 
 @pytest.fixture

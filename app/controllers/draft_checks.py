@@ -176,8 +176,8 @@ class Drafting(QObject):
         if self._platform is None or self._draft is None or self._recipe is None:
             return
         platform = self._platform if self._there is None else self._there.platform
-        self._publish_mode_options(platform, self._recipe)
         checked = check_draft(self._draft, self._recipe, self._devices, platform, looking=self._looking)
+        self._publish_mode_options(platform, self._recipe, self._devices * checked.machines)
         planned = checked.run
         wrong_data = self._dataset_problem(checked)
         usable = self._size.identity if self._size is not None and wrong_data is None else None
@@ -197,7 +197,7 @@ class Drafting(QObject):
         steps = None if size is None else checked.steps_per_epoch(size)
         self.checked.emit(checked, steps)
         # What fits is known of this computer's devices and disks alone.
-        self.memory.update(checked.run if self._there is None else None)
+        self.memory.update(checked.run if self._there is None else None, checked.machines)
         if planned is not None and self._there is None:
             dataset = 0 if self._recipe.self_contained else size or 0
             self.room.update(needed_bytes(planned.config, None, dataset))
@@ -224,15 +224,15 @@ class Drafting(QObject):
         self.set_problems("recipe", problems)
         self.noted.emit(notes)
 
-    def _publish_mode_options(self, platform: Platform, recipe: Recipe) -> None:
+    def _publish_mode_options(self, platform: Platform, recipe: Recipe, devices: Sequence[Device]) -> None:
         recommended = Mode.DDP
-        if len(self._devices) > 1:
+        if len(devices) > 1:
             with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
-                recommended = recommended_mode(self._devices, platform)
-        on_cpu = all(device.kind == "cpu" for device in self._devices)
+                recommended = recommended_mode(devices, platform)
+        on_cpu = all(device.kind == "cpu" for device in devices)
         deepspeed = platform.deepspeed_version is not None
         own = recipe.self_contained
-        options = ModeOptions(recommended, len(self._devices), recipe.modes, on_cpu, deepspeed, own)
+        options = ModeOptions(recommended, len(devices), recipe.modes, on_cpu, deepspeed, own)
         self.mode_options_changed.emit(options)
 
     def _look_at_dataset(self) -> None:

@@ -73,6 +73,7 @@ class Estimating(QObject):
         super().__init__(parent)
         self._runner, self._runs_dir = runner, runs_dir
         self._run: ResolvedRun | None = None
+        self._machines = 1
         self._key = self._count_key = ""
         self._counts: dict[str, ParameterCount] = {}
         self._count_found.connect(self._on_count_found, Qt.ConnectionType.QueuedConnection)  # from a worker thread
@@ -117,8 +118,14 @@ class Estimating(QObject):
         """Takes over what is free on GPUs, and whether a run trains: no step is timed then."""
         self._samples, self._is_training = samples, is_training
 
-    def update(self, run: ResolvedRun | None) -> None:
-        """Takes over a draft; None where a setting is wrong."""
+    def update(self, run: ResolvedRun | None, machines: int = 1) -> None:
+        """Takes over a draft; None where a setting is wrong.
+
+        Args:
+            run: What would be trained, on all machines.
+            machines: How many machines like this one.
+        """
+        self._machines = machines
         if run is None or run.recipe.self_contained:
             self._run, self._key, self._count_key = None, "", ""
             self._answers.ask("", None)
@@ -173,12 +180,14 @@ class Estimating(QObject):
             return
         fitted, figures, baselines = replace(run, config=known.config), known.figures, known.baselines
         samples, folder = self._samples, self._runs_dir
-        self.timing.update(fitted, figures, is_training=self._is_training)
+        machines = self._machines
+        self.timing.update(fitted if machines == 1 else None, figures, is_training=self._is_training)
         found, is_timing = self.timing.found, self.timing.is_measuring
 
         def work() -> MemoryText:
             kept = remembered_batch(folder / FILE, fitted)
-            made = overview(fitted, figures, baselines, free_now(samples, folder), found, read_prices(), kept)
+            free = replace(free_now(samples, folder), machines=machines)
+            made = overview(fitted, figures, baselines, free, found, read_prices(), kept)
             return memory_text(made, is_timing=found is None and is_timing)
 
         def done(text: MemoryText) -> None:

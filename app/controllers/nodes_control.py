@@ -295,9 +295,10 @@ class NodesControl(QObject):
         start.show_doing(f"Starting on {machine.name}…")
 
         def work() -> None:
+            from core.launch.nodes.key import read_key
             from core.machines.node_start import start_node
 
-            start_node(machine, status.line, status.folder)
+            start_node(machine, status.line, status.folder, read_key())
 
         def is_shown() -> bool:
             return self.page is not None and self.page.starts.get(machine.name) is start

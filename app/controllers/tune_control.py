@@ -38,6 +38,7 @@ class TuneControl(QObject):
         self._sheet, self._row, self._table = sheet, sheet.summary.tune, table
         self.tuning = Tuning(runner, drafting.memory.timing.runs_dir, self)
         self._run: ResolvedRun | None = None
+        self._is_on_several = False
         self._made: Tuned | None = None
         self.dialog: TuneDialog | None = None
         self._drafting = drafting
@@ -60,14 +61,20 @@ class TuneControl(QObject):
         is_script = recipe is not None and recipe.self_contained
         is_training = self._table.has_live_runs
         why_not = why_not_tunable(self._run, is_script=is_script, is_training=is_training)
-        self._row.show_tunable("Choose devices of this computer to tune." if self._drafting.is_elsewhere else why_not)
+        if self._drafting.is_elsewhere:
+            why_not = "Choose devices of this computer to tune."
+        elif self._is_on_several:
+            why_not = "Choose this computer alone to tune: the network between machines would count."
+        self._row.show_tunable(why_not)
 
     def close(self) -> None:
         """Ends what is going on."""
         self.tuning.close()
 
     def _on_checked(self, checked: CheckedDraft, _steps_per_epoch: int | None) -> None:
-        self._run = checked.run if not checked.problems and not self._drafting.is_elsewhere else None
+        self._is_on_several = checked.nodes is not None
+        is_here = not self._drafting.is_elsewhere and not self._is_on_several
+        self._run = checked.run if not checked.problems and is_here else None
         self.tuning.look_for_earlier(self._run)
         self.update()
 

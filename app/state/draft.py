@@ -115,6 +115,9 @@ class CheckedDraft:
         reasons: Why fields have no effect beside what others hold, by field.
         waiting: What has to be known first, as a sentence; empty while nothing is waited for.
         nodes: The machines that it asks for; None: this computer alone.
+
+    Where it asks for several machines, `run` and `probe` have this computer's devices once for each of them: nothing is
+    known of the others before they join, so they are taken to be like this one.
     """
 
     run: ResolvedRun | None
@@ -138,8 +141,25 @@ class CheckedDraft:
 
     @property
     def batch(self) -> Batch | None:
-        """The batch arithmetic; None while it does not add up, and for programs with batches of their own."""
-        return None if self.run is None or self.run.recipe.self_contained else self.run.batch
+        """The batch arithmetic; None while it does not add up, and for programs with batches of their own.
+
+        Also None where machines like this computer could not share the global batch, and others may.
+        """
+        if self.run is None or self.run.recipe.self_contained:
+            return None
+        return self.run.batch if self.run.config.global_batch_size in (None, self.run.batch.global_) else None
+
+    @property
+    def machines(self) -> int:
+        """How many machines it asks for."""
+        return 1 if self.nodes is None else self.nodes.count.most
+
+    @property
+    def here(self) -> ResolvedRun | None:
+        """`run` with this computer's devices alone, for what is measured here."""
+        if self.run is None or self.machines == 1:
+            return self.run
+        return dataclasses.replace(self.run, devices=self.run.devices[: self.run.world_size // self.machines])
 
     @property
     def preview(self) -> RunConfig | None:
@@ -200,22 +220,23 @@ def check_draft(
     _check_name(draft.name, problems)
     reasons = fields_without_effect(recipe, draft.fields)
     mode_texts = {**default_mode_texts(), **draft.mode_fields}
-    left_out = settings_without_meaning(draft.mode, mode_texts, len(devices)) | reasons.keys()
+    nodes = _parsed_nodes(draft, recipe, problems)
+    machines = 1 if nodes is None else nodes.count.most
+    left_out = settings_without_meaning(draft.mode, mode_texts, len(devices) * machines) | reasons.keys()
     values = _parsed(recipe, {name: text for name, text in draft.fields.items() if name not in left_out}, problems)
     ranks = _usable_devices(devices, recipe, platform, looking, problems)
-    shared = len(ranks) > 1 and not recipe.self_contained
+    shared = len(ranks) * machines > 1 and not recipe.self_contained
     mode_values = _parsed_mode_fields(draft.mode, mode_texts, problems) if shared else {}
     if not recipe.self_contained:
         try:
             check_torch(platform)
         except PreflightError as error:
             problems["recipe"] = error
-    nodes = _parsed_nodes(draft, recipe, problems)
-    attempt = _Attempt(draft, recipe, ranks, platform, values, mode_values)
+    attempt = _Attempt(draft, recipe, ranks, platform, values, mode_values, machines)
     probe = attempt.resolve(problems)
     placeholders, waiting = _placeholders(probe, recipe), LOOKING if looking else ""
     if problems or waiting or probe is None:
-        return CheckedDraft(None, problems, placeholders, "", probe, reasons, waiting)
+        return CheckedDraft(None, problems, placeholders, "", probe, reasons, waiting, nodes)
     several = [] if nodes is None else nodes.flags
     command = command_text([*to_command_line(probe.config.replace(nodes=None), recipe), *several])
     return CheckedDraft(probe, {}, placeholders, command, probe, reasons, nodes=nodes)
@@ -231,6 +252,7 @@ class _Attempt:
         platform: This machine.
         values: What was typed, by field, as far as it can be read.
         mode_values: The same of what stands under the mode.
+        machines: How many machines have such devices.
     """
 
     def __init__(
@@ -241,6 +263,7 @@ class _Attempt:
         platform: Platform,
         values: dict[str, FieldValue],
         mode_values: dict[str, Any],
+        machines: int = 1,
     ) -> None:
         self._draft = draft
         self._recipe = recipe
@@ -248,6 +271,7 @@ class _Attempt:
         self._platform = platform
         self._values = values
         self._mode_values = mode_values
+        self._machines = machines
         self._mode = Mode.read(draft.mode)
 
     def resolve(self, problems: dict[str, RankdeckError]) -> ResolvedRun | None:
@@ -266,6 +290,7 @@ class _Attempt:
 
     def _resolved(self) -> ResolvedRun:
         draft, recipe, devices = self._draft, self._recipe, self._devices
+        ranks = devices * self._machines
         own = {spec.name for spec in recipe.fields}
         # A recipe that makes its samples itself reads a dataset that was chosen, not the one that stands there unasked.
         without_dataset = recipe.self_contained or (recipe.own_samples and draft.dataset == STDLIB)
@@ -279,14 +304,20 @@ class _Attempt:
                 "dataset_file": NO_DATASET if without_dataset else draft.dataset,
                 "devices": device_texts(devices),
                 "nodes": None if recipe.self_contained else draft.nodes or None,
-                "mode": self._mode if len(devices) > 1 else Mode.AUTO,
+                "mode": self._mode if len(ranks) > 1 else Mode.AUTO,
                 **self._mode_values,
                 **given,
                 "keep_micro_batch": self._keeps_micro_batch(),
                 "options": {name: value for name, value in options.items() if value is not None},
             }
         )
-        run = resolve_on(asked, recipe, devices, self._platform)
+        try:
+            run = resolve_on(asked, recipe, ranks, self._platform)
+        except ConfigError as error:
+            if error.field != "global_batch_size" or self._machines == 1:
+                raise
+            run = resolve_on(asked.replace(global_batch_size=None), recipe, ranks, self._platform)
+            run = dataclasses.replace(run, config=run.config.replace(global_batch_size=asked.global_batch_size))
         if not recipe.self_contained:
             check_engine(run)
             if run.mode == Mode.INDEPENDENT:

@@ -100,6 +100,10 @@ class MemoryText:
     advice: str = ""
 
 
+ON_EACH: Final = (
+    "This computer's part, with the other machines taken to be like it. The time is not estimated, since the network "
+    "between them was not measured."
+)
 TIMING: Final = "Timing steps and the link between the devices…"
 MEASURING: Final = MemoryText("", "muted", "Estimating memory…")
 
@@ -119,8 +123,8 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
     return MemoryText(
         verdict,
         tone,
-        " · ".join(map(_device, chosen.devices)),
-        note,
+        " · ".join(map(_device, chosen.devices[: len(chosen.devices) // made.free.machines or 1])),
+        note if made.free.machines == 1 else sentences(note, ON_EACH),
         modes,
         _totals(made),
         remedies,

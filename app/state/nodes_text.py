@@ -83,7 +83,10 @@ def line_text(status: NodesStatus) -> str:
 
 def key_text(status: NodesStatus) -> str:
     """What they need beside it."""
-    return f"Each of them needs a copy of {status.key_file} of this computer, at the same path in its own home folder."
+    return (
+        f"Each of them needs a copy of {status.key_file} of this computer, at the same path in its own home folder. "
+        "The buttons for other machines copy it."
+    )
 
 
 def head_text(nodes: str, nic: str) -> str:

@@ -48,17 +48,14 @@ class _BenchNode(Node):
         super().__init__(started, job)
         self._measure = measure
 
-    def take_part(self, name: str, interrupts: Interrupts, visit: CheckIn | None = None) -> int | None:
-        """Measures, or starts ranks for the machine that does; returns the command's exit code."""
-        del name
-        return self._lead(interrupts) if visit is None else self._help(interrupts, visit)
-
     def say_lost(self, name: str, left: int) -> None:
         """Says that a machine is gone; what was measured stays."""
         del left
         self._terminal.warn(f"{name}, or the network to it, is gone. What needs its devices is not measured any more.")
 
-    def _lead(self, interrupts: Interrupts) -> int:
+    def lead(self, name: str, interrupts: Interrupts, look: Callable[[], object]) -> int:
+        """Measures; returns the command's exit code."""
+        del name, look
         nodes, code = TrialNodes(self._job, self._machine(), read_key()), RankdeckError.exit_code
         try:
             nodes.gather(self.others, MEET_LIMIT_S, lambda: interrupts.count > 0)
@@ -76,7 +73,8 @@ class _BenchNode(Node):
         finally:
             nodes.close(code)
 
-    def _help(self, interrupts: Interrupts, visit: CheckIn) -> int:
+    def follow(self, visit: CheckIn, interrupts: Interrupts) -> int:
+        """Starts ranks for the machine that measures; returns the command's exit code."""
         machine = self._machine()
         helper = TrialHelper(self._connected(interrupts), machine)
         self._terminal.say(f"{self._job.host} measures with this machine's devices.")

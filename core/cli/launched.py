@@ -148,7 +148,7 @@ class LaunchedRun:
     ) -> int:
         """As the first process; `keep_run` and `about`: see `Meeting.begin`."""
         secret = meeting.begin(own(), self.place.launch_method, keep_run=keep_run, about=about)
-        code, is_refused = RankdeckError.exit_code, False
+        code, refused = RankdeckError.exit_code, None
         try:
             meeting.write("arrived-0.json", {"pid": own().pid, "started": own().started})
             devices = self.gather(meeting, secret)
@@ -163,13 +163,13 @@ class LaunchedRun:
             self.terminal.say(f"Run {store.dir.name} in {store.dir}")
             code = self.watch(store, starter, offset)
         except RankdeckError as error:
-            code, is_refused = error.exit_code, True
+            code, refused = error.exit_code, error
             self.report(error)
         finally:
             # The launcher sends SIGTERM as soon as another process has ended; the folder would be left behind.
             with counted_interrupts(alike=True):
-                if is_refused:
-                    meeting.write("open.json", {"exit_code": code})
+                if refused is not None:
+                    meeting.write("open.json", {"exit_code": code, "error": refused.as_dict()})
                 self._await_others(meeting)
                 meeting.remove(forget_run=self.forgets_run(code, starter))
         return code

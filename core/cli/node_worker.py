@@ -21,7 +21,7 @@ from core.cli.interrupts import counted_interrupts
 from core.cli.launched import MEET_LIMIT_S, LaunchedRun
 from core.cli.rank_starter import RankStarter
 from core.errors import RankdeckError
-from core.launch.meeting import POLL_S, Meeting, folder_of
+from core.launch.meeting import POLL_S, Meeting, error_in, folder_of
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.key import read_key
 from core.launch.nodes.meeting_link import MeetingServer, RemoteMeeting
@@ -181,6 +181,7 @@ class NodeRun(LaunchedRun):
         leader = self.arrive(meeting, seat=dataclasses.asdict(self.seat(node)))
         opened = self.opened(meeting, leader)
         if "run_dir" not in opened:
+            self._report_once(error_in(opened))
             return int(opened["exit_code"]) if "exit_code" in opened else None
         with counted_interrupts(alike=True) as interrupts:
             starter.start()
@@ -192,7 +193,15 @@ class NodeRun(LaunchedRun):
                     deadline = time.monotonic() + (0.0 if self._leaves else _STOP_LIMIT_S)
                 if deadline is not None and time.monotonic() > deadline:
                     meeting.close()
-        return None if starter.again else starter.code
+        if starter.again:
+            return None
+        self._report_once(starter.error)
+        return starter.code
+
+    def _report_once(self, error: RankdeckError | None) -> None:
+        """Says on this machine, too, why the run has failed."""
+        if error is not None and self.place.local_rank == 0:
+            self.report(error)
 
     def seat(self, node: int) -> Seat:
         """This process's."""

@@ -28,12 +28,15 @@ from pathlib import Path
 from typing import Final
 
 from core.cli.interrupts import Interrupts, counted_interrupts
+from core.cli.node_return import ReturnWait
 from core.cli.node_worker import LEAVE
 from core.cli.terminal import Terminal
+from core.config.distributed import DistributedConfig
 from core.errors import PreflightError, RankdeckError
+from core.formatting import duration
 from core.launch.command_line import command_text
+from core.launch.meeting import Meeting, folder_of
 from core.launch.nodes.agent import (
-    RETURN_LIMIT_S,
     agent_command,
     compared,
     line_elsewhere,
@@ -51,6 +54,8 @@ from core.machine.devices.names import device_label
 from core.machine.devices.visible import VARIABLE
 from core.machine.platform import this_platform
 from core.paths import PACKAGE_FOLDER, RUNS_VARIABLE
+from core.processes.identity import own
+from core.run_folder.store import RunStore
 from core.training_python import training_python
 
 _RETURN_S: Final = 15.0
@@ -58,6 +63,8 @@ _RETURN_S: Final = 15.0
 _LET_END_S: Final = 2.0
 """At the end of a run the desk closes as soon as the agent beside it has ended; the others do in the same moment."""
 _POLL_S: Final = 0.5
+_LAST_POLL_S: Final = 1.5
+"""In which the other machines ask at the desk, and hear of an error."""
 _AGENT_STARTS: Final = 5
 """An agent ends by itself if another one dies just as all of them meet."""
 _SAY_EVERY_S: Final = 30.0
@@ -150,8 +157,12 @@ class Node:
                 return _INTERRUPTED
             self.others = desk.status().here - 1
             show("starting")
+            wait = self._return_wait(desk)
             for _ in range(_AGENT_STARTS):
-                code = self.take_part(desk.job, interrupts)
+                try:
+                    code = self.lead(desk.job, interrupts, wait.look)
+                finally:
+                    wait.close(is_stopped=interrupts.count > 0)
                 if code is not None:
                     return code
                 self._terminal.warn("torchrun has ended before the run. It is started again.")
@@ -160,8 +171,23 @@ class Node:
                 "Read what it has printed above, and resume the run.",
                 title="The agent has ended",
             )
+        except RankdeckError as error:
+            desk.end(error)
+            time.sleep(_LAST_POLL_S)
+            raise
         finally:
             desk.close()
+
+    def _return_wait(self, desk: Desk) -> ReturnWait:
+        job = self._job
+        place = DistributedConfig(launch_method="torchrun", job=job.session)
+        meeting = Meeting(folder_of(place, own()))
+
+        def find_run() -> RunStore | None:
+            run = meeting.remembered_run()
+            return None if run is None else RunStore(run.run_dir)
+
+        return ReturnWait(lambda: desk.lacks(job.fewest_nodes), job.nodes, self._wait_s, find_run)
 
     def join(self, interrupts: Interrupts) -> int:
         """As another machine: comes back while the run continues, until the host's machine is gone."""
@@ -185,7 +211,7 @@ class Node:
     def _stay(self, visit: CheckIn, interrupts: Interrupts) -> int | None:
         """Runs agents while the host's machine is there; returns the exit code, None where that is gone."""
         while True:
-            code = self.take_part(visit.job, interrupts, visit)
+            code = self.follow(visit, interrupts)
             if code is not None:
                 visit.leave()
                 return code
@@ -241,21 +267,36 @@ class Node:
             cause += f"left: {left} of {job.max_nodes} nodes."
         else:
             cause = f"{name}, or the network to it, is gone, and with --nodes {job.nodes} the run does not continue "
-            cause += f"with {left}. It waits up to {RETURN_LIMIT_S // 60} minutes."
+            cause += f"with {left}. It waits for {name} up to {duration(self._wait_s)}."
             again += f". To continue with what is left, stop this with Ctrl+C and resume with --nodes {job.max_nodes}."
         self._terminal.error(RankdeckError(cause, again, title="A node is lost"))
 
-    def take_part(self, name: str, interrupts: Interrupts, visit: CheckIn | None = None) -> int | None:
-        """Runs torchrun; returns the command's exit code, None where the agent ended before the run."""
+    def lead(self, name: str, interrupts: Interrupts, look: Callable[[], object]) -> int | None:
+        """This machine's part where it has the run's host; arguments, result and errors as `_agent`."""
+        return self._agent(name, interrupts, look)
+
+    def follow(self, visit: CheckIn, interrupts: Interrupts) -> int | None:
+        """This machine's part where another one has the run's host; result and errors as `_agent`."""
+        return self._agent(visit.job, interrupts, visit.poll)
+
+    def _agent(self, name: str, interrupts: Interrupts, look: Callable[[], object]) -> int | None:
+        """Runs torchrun; returns the command's exit code, None where the agent ended before the run.
+
+        Args:
+            name: The job's.
+            interrupts: Ctrl+C.
+            look: Called all the time; raises `ChannelError` where the agent is to end, and what ends the command.
+        """
         with tempfile.TemporaryDirectory(prefix="rankdeck-node-") as folder:
             result = Path(folder) / "exit-code"
             python = str(training_python().executable)
-            agent = agent_command(self._job, name, len(self._devices), python, without_own_flags(self._argv))
+            arguments = without_own_flags(self._argv)
+            agent = agent_command(self._job, name, len(self._devices), python, arguments, self._wait_s)
             command = _ending_with_us(agent)
             env = {**os.environ, **self._job.replace(result=str(result)).to_env(), **self._environment()}
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, start_new_session=True) as process:
                 try:
-                    self._follow(process, interrupts, Path(folder) / LEAVE, visit)
+                    self._follow(process, interrupts, Path(folder) / LEAVE, look)
                 finally:
                     _end(process)
             with contextlib.suppress(OSError, ValueError):
@@ -263,7 +304,7 @@ class Node:
         return _INTERRUPTED if interrupts.count else None
 
     def _follow(
-        self, agent: subprocess.Popen[bytes], interrupts: Interrupts, leave: Path, visit: CheckIn | None
+        self, agent: subprocess.Popen[bytes], interrupts: Interrupts, leave: Path, look: Callable[[], object]
     ) -> None:
         handled = 0
         while agent.poll() is None:
@@ -271,9 +312,9 @@ class Node:
                 handled += 1
                 leave.touch()
                 agent.send_signal(signal.SIGTERM)
-            if visit is not None and not handled:
+            if not handled:
                 try:
-                    visit.poll()
+                    look()
                 except ChannelError:
                     with contextlib.suppress(subprocess.TimeoutExpired):
                         agent.wait(_LET_END_S)

@@ -19,7 +19,7 @@ from core.config.distributed import DistributedConfig
 from core.config.launcher_variables import TITLES
 from core.errors import RankdeckError
 from core.files.links import append_unlinked
-from core.launch.meeting import POLL_S, Meeting
+from core.launch.meeting import POLL_S, Meeting, error_in
 from core.launch.nodes.key import with_token
 from core.launch.plan import rank_environment
 from core.processes import Child, ProcessTree
@@ -48,12 +48,14 @@ class RankStarter:
     Attributes:
         code: This process's exit code, once the thread has ended.
         again: Something was lost, and nothing is wrong with the run itself: it can be continued by new processes.
+        error: Why the run has failed.
     """
 
     def __init__(self, meeting: Meeting, place: DistributedConfig, parent: ProcessId) -> None:
         self._thread = threading.Thread(target=self._run, name="rank-starter", daemon=True)
         self.code = HOST_GONE
         self.again = True
+        self.error: RankdeckError | None = None
         self._meeting = meeting
         self._place = place
         self._parent = parent
@@ -132,6 +134,7 @@ class RankStarter:
     def _take(self, over: Mapping[str, Any]) -> None:
         self.code = int(over.get("code", HOST_GONE))
         self.again = bool(over.get("again", True)) or self._meeting.read(AGAIN) is not None
+        self.error = error_in(over)
 
     def _start_rank(self, what: Mapping[str, Any]) -> None:
         self._close()

@@ -60,7 +60,7 @@ class ModeEstimate:
         engine: Who shards: "deepspeed", "torch" or "".
         batch: Its batch arithmetic.
         devices: One a rank.
-        host_bytes: Of RAM, over all ranks, with the copies that a checkpoint takes.
+        host_bytes: Of RAM of one machine, over its ranks, with the copies that a checkpoint takes.
         commit_bytes: Of Windows' commit charge; None elsewhere.
         checkpoint_bytes, disk_bytes: Of one checkpoint; of all that are kept, with the best one.
         short_of: What of the machine the verdict is about; empty where it is about devices.
@@ -99,8 +99,8 @@ class ModeEstimate:
             return "Fits."
         if self.verdict == "unknown":
             return "Not known."
-        worst = [device_label(need.device) for need in self.devices if need.verdict == self.verdict]
-        where = f"on {listed(worst)}" if worst else f"in {self.short_of}"
+        worst = dict.fromkeys(device_label(need.device) for need in self.devices if need.verdict == self.verdict)
+        where = f"on {listed(list(worst))}" if worst else f"in {self.short_of}"
         return f"Tight {where}." if self.verdict == "tight" else f"Does not fit {where}."
 
 
@@ -148,13 +148,14 @@ def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
     layout = run_layout(run, figures)
     ranks = range(run.world_size)
     memories = [rank_memory(figures, baselines, layout, rank) for rank in ranks]
-    host = sum(host_memory(figures, baselines, layout, rank) for rank in ranks)
+    machines = min(free.machines, run.world_size)  # one device alone is on one of them
+    host = sum(host_memory(figures, baselines, layout, rank) for rank in ranks) // machines
     needs = tuple(
         DeviceNeed(device, memory, left, verdict_on(memory.total, left, complete=figures.is_measured))
         for device, memory in zip(run.devices, memories, strict=True)
         for left in [_left_for(device, memory, host, free)]
     )
-    extra = baselines.extra_commit_bytes.get(layout.engine, 0) * run.world_size
+    extra = baselines.extra_commit_bytes.get(layout.engine, 0) * run.world_size // machines
     size = checkpoint_bytes(figures, layout)
     on_windows = run.platform.name == "windows"
     of_machine = {"this machine's memory": verdict_on(host, free.ram, complete=figures.is_measured)}

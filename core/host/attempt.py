@@ -102,8 +102,9 @@ class Attempt:
         self._start_timeout_s = launch.run.config.start_timeout_s
         self._processes = services.rank_processes(new_mark(folder_mark(services.store.dir)))
         self._ranks = Ranks(launch.run, launch.commands)
-        for rank in self._ranks:
-            rank.is_remote = services.launcher is not None and services.launcher.is_remote(rank.number)
+        seats = None if services.launcher is None else services.launcher.seats
+        for rank, seat in zip(self._ranks, () if seats is None else seats.ranks, strict=False):
+            rank.is_remote, rank.machine = seat.is_remote, seat.name if seats is not None and seats.nodes > 1 else ""
         self._stop_watch = stop_watch
         config, checkpoint = launch.run.config, launch.context.checkpoint
         keep = config.keep_checkpoints

@@ -192,7 +192,8 @@ class RunHost:
         self._services.disk.shutdown(wait=True)
         if self._services.launcher is not None:
             with contextlib.suppress(RankdeckError):  # its processes see that this one has ended
-                await asyncio.to_thread(self._services.launcher.end, code, again=again)
+                error = self._status.state.error
+                await asyncio.to_thread(self._services.launcher.end, code, again=again, error=error)
 
     # ListenerEvents
 

@@ -168,9 +168,9 @@ class Launcher:
         """What ranks say to this host where they are on several machines; empty elsewhere."""
         return rank_token(read_key(), self.salt, attempt) if self.salt else ""
 
-    def end(self, code: int, *, again: bool = False) -> None:
-        """Lets all of them exit: the run is over. `again`: new processes can continue it."""
-        self._meeting.write("over.json", {"code": code, "again": again})
+    def end(self, code: int, *, again: bool = False, error: Mapping[str, str] | None = None) -> None:
+        """Lets all of them exit: the run is over. `again`: new processes can continue it. `error`: why it failed."""
+        self._meeting.write("over.json", {"code": code, "again": again, "error": error})
 
 
 class LaunchedRank:

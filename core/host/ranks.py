@@ -40,6 +40,7 @@ class Rank:
         exited_at: When its process was seen to have ended.
         pace: How often it reports.
         is_remote: It is on another machine.
+        machine: What its machine is called, where the run has several.
     """
 
     command: RankCommand
@@ -58,6 +59,7 @@ class Rank:
     exited_at: float | None = None
     pace: Pace = field(default_factory=Pace)
     is_remote: bool = False
+    machine: str = ""
 
     @property
     def number(self) -> int:
@@ -66,8 +68,9 @@ class Rank:
 
     @property
     def device(self) -> str:
-        """What its device is called: "GPU 0"."""
-        return short_label(self.command.device)
+        """What its device is called: "GPU 0", or "GPU 0 on node2", since each machine has a GPU 0."""
+        label = short_label(self.command.device)
+        return f"{label} on {self.machine}" if self.machine else label
 
     @property
     def started(self) -> bool:

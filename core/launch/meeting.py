@@ -10,7 +10,7 @@ pid and start time, so what a killed job left is never taken for a live one's.
 ``host.json``     the run's host
 ``ask-R``         what the host asks of process R: to start its rank, to stop it
 ``rank-R``        what came of it: the rank's pid, its exit code
-``over.json``     the run has ended; its exit code
+``over.json``     the run has ended; its exit code, and why it has failed
 """
 
 from __future__ import annotations
@@ -151,6 +151,14 @@ def folder_of(place: DistributedConfig, parent: ProcessId) -> Path:
     job = place.job or f"{parent.pid}:{parent.started:.2f}"
     key = hashlib.sha256(f"{place.launch_method}\n{job}".encode()).hexdigest()[:20]
     return data_folder() / _FOLDER / key / f"start-{place.restart_count}"
+
+
+def error_in(value: Mapping[str, Any]) -> RankdeckError | None:
+    """Why there is no run, or why it has failed, as ``open.json`` and ``over.json`` say it."""
+    error = value.get("error")
+    if not isinstance(error, dict):
+        return None
+    return RankdeckError(str(error.get("cause")), str(error.get("next_step")), title=str(error.get("title")))
 
 
 def _identity(process: ProcessId) -> dict[str, Any]:

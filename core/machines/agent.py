@@ -26,6 +26,8 @@ BLOCK = 1 << 18
 MAX_LINE = 64 << 20
 LINKED_BYTES = 1 << 20
 """Files from this size on are linked into a tree; smaller ones are copied, since a program may change its own."""
+NODES_KEY = "nodes.key"
+"""As `core.launch.nodes.key` has it."""
 HELD_LIMIT_S = 2.0
 """As `core.held_files` has it."""
 
@@ -176,6 +178,30 @@ def checked_path(path: str) -> list[str]:
     if any(part in ("", ".", "..") or set(part) & set('\\:\0"<>|?*') for part in parts):
         raise Refusal("Invalid request", f"{path[:80]!r} is not a path that every system has.", "Rename that file.")
     return parts
+
+
+def take_key(path: Path, key: bytes) -> bool:
+    """Keeps the key of the nodes, for this user alone; returns whether there was none. Never replaces another one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        descriptor = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        if path.read_bytes().strip() == key.strip():
+            return False
+        raise Refusal(
+            "The machine has another key",
+            f"{path} is not the key of the computer that starts the run, so the two would not trust each other.",
+            f"Remove {path} there if no other computer starts runs there, or else copy it to this computer.",
+        ) from None
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(key)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        path.unlink()  # half a key would be taken for another one
+        raise
+    return True
 
 
 def sha256(path: Path) -> str:
@@ -356,6 +382,8 @@ class Agent:
             return self.store.put(frame["sha256"], frame["size"], frame["offset"], rest)
         if op == "tree":
             return {"path": self.store.tree(frame["name"], frame["files"])}
+        if op == "key":
+            return {"is_new": take_key(data_folder() / NODES_KEY, b"".join(rest))}
         if op == "program":
             return self._run_program(frame["argv"])
         if op == "python_made":

@@ -19,13 +19,17 @@ _SILENT_S: Final = 7 * 86_400.0
 _LEFT: Final = 130
 
 
-def start_node(machine: Machine, line: Sequence[str], folder: str) -> None:
+def start_node(machine: Machine, line: Sequence[str], folder: str, key: str) -> None:
     """Starts the command there and follows it to its end. A connection that breaks ends nothing there.
+
+    Where that machine has no key of the nodes yet, this one's is copied first: through the connection, so that it
+    stands on no command line.
 
     Args:
         machine: Where.
         line: The command for other machines, ``rankdeck`` first.
         folder: The folder to start it in, the same on all machines.
+        key: The key of the nodes on this computer.
 
     Raises:
         RankdeckError: It could not be started, was refused, or failed; says why.
@@ -38,6 +42,8 @@ def start_node(machine: Machine, line: Sequence[str], folder: str) -> None:
                 "Choose a Linux machine.",
                 title="This machine cannot be a node",
             )
+        text_of_key = f"{key}\n".encode("ascii")
+        session.send_bytes({"op": "key"}, len(text_of_key), [text_of_key])
         last, failure, code = "", None, 0
         for frame in session.stream({"op": "program", "argv": ["sh", "-c", script(line, folder)]}, _SILENT_S):
             if "code" in frame:

@@ -24,6 +24,8 @@ INTERRUPTED: Final = "interrupted"
 STATES: Final = (*LIVE_STATES, *ENDED_STATES, INTERRUPTED)
 MAX_STATE_BYTES: Final = 1 << 20
 MAX_DEVICES: Final = 65_536
+WAITS_TITLE: Final = "The run waits for a machine"
+"""Of the trouble of a run that has no host until a lost machine is back; `host` is the process that waits."""
 HOST_START_LIMIT_S: Final = 60.0
 """A run that says "starting" and names no host after this long has lost it before it could write its name."""
 CLOCKS_DIFFER_S: Final = 3600.0
@@ -96,6 +98,11 @@ class RunState:
     def is_live(self) -> bool:
         """Whether it says that a host is at work; `seen` checks that the host is there."""
         return self.state in LIVE_STATES
+
+    @property
+    def waits_for_machine(self) -> bool:
+        """Whether no host is at work until a lost machine is back (`rankdeck train --nodes N:N`)."""
+        return self.is_live and (self.trouble or {}).get("title") == WAITS_TITLE
 
     def now(self, here: float) -> float:
         """The time by the clock of the machine that trains, from the time here; a live run's state is seldom old.

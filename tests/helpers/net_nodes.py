@@ -112,6 +112,10 @@ class NetNodes:
         self.jobs.append(job)
         return job
 
+    def enter(self, number: int) -> list[str]:
+        """A command that starts another one on a machine."""
+        return ["ip", "netns", "exec", self._names[number]]
+
     def start_command(self, number: int, *command: str) -> Job:
         """Starts any command on a machine."""
         output = self._folder / f"output{len(self.jobs)}"

@@ -1,4 +1,4 @@
-"""A real sshd on a port of the loopback, with its own keys and settings, for tests of other machines.
+"""A real sshd on loopback or in a network namespace, with its own keys and settings, for tests of other machines.
 
 The other machine is this one with another home: its data folder and its runs are below the server's folder.
 """
@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,13 +34,19 @@ def find_sshd() -> str:
 class SshServer:
     """The server. Started on construction; `close` ends it and every connection.
 
+    Args:
+        folder: Its own.
+        host: The address at which it listens.
+        enter: The command that starts another one where that address is.
+
     Attributes:
         runs: The folder of runs there.
         data: The folder of data there.
         key: The private key that it accepts.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, host: str = "127.0.0.1", enter: Sequence[str] = ()) -> None:
+        self._host, self._enter = host, enter
         self._sshd = find_sshd()
         self._folder = folder
         self.runs = folder / "Läufe drüben"
@@ -63,7 +70,7 @@ class SshServer:
     @property
     def address(self) -> str:
         """ "user@127.0.0.1"."""
-        return f"{psutil.Process().username()}@127.0.0.1"
+        return f"{psutil.Process().username()}@{self._host}"
 
     @property
     def add(self) -> list[str]:
@@ -76,11 +83,11 @@ class SshServer:
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(exist_ok=True)  # Debian's sshd wants it, and the service makes it
         log = self._folder / "sshd.log"
-        argv = [self._sshd, "-D", "-f", str(self._folder / "sshd_config"), "-E", str(log)]
+        argv = [*self._enter, self._sshd, "-D", "-f", str(self._folder / "sshd_config"), "-E", str(log)]
         self._server = subprocess.Popen(argv, stdin=subprocess.DEVNULL)
         deadline = time.monotonic() + _START_LIMIT_S
         while True:
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+            with contextlib.suppress(OSError), socket.create_connection((self._host, self.port), 1):
                 return
             assert time.monotonic() < deadline and self._server.poll() is None, log.read_text(encoding="utf-8")
             time.sleep(0.05)
@@ -139,7 +146,7 @@ class SshServer:
     def _write_settings(self, *more: str) -> None:
         lines = [
             f"Port {self.port}",
-            "ListenAddress 127.0.0.1",
+            f"ListenAddress {self._host}",
             f'HostKey "{self._folder / "host_key"}"',
             f'AuthorizedKeysFile "{self._folder / "authorized_keys"}"',
             "PidFile none",

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.request import AUTO_NIC
 
-RETURN_LIMIT_S: Final = 600
-"""How long a run that lacks machines waits for them, where it may not continue with what is left."""
+_LONGER_S: Final = 60
+"""The command beside an agent ends it first where a machine is lost, and says which."""
 MAX_RESTARTS: Final = 100
 """How often agents start their workers again. Each time follows a checkpoint, and only a lost process leads to one."""
 RENDEZVOUS: Final = {
@@ -17,7 +18,6 @@ RENDEZVOUS: Final = {
     "keep_alive_interval": "1",  # s; with the next: a dead machine is known as such after 3 s, not after 15
     "keep_alive_max_attempt": "3",
     "read_timeout": "10",  # s; torchrun's own: 60. It bounds no call whose network is cut: see `core.cli.nodes`
-    "join_timeout": str(RETURN_LIMIT_S),
 }
 _OWN: Final = ("--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s")
 _DEVICES: Final = ("--devices", "--cuda-ids", "--world-size")
@@ -25,7 +25,9 @@ OUTPUT_FLAGS: Final = ("--json", "--quiet")
 """The form of the output, which may differ from process to process."""
 
 
-def agent_command(job: NodeJob, name: str, devices: int, python: str, arguments: Sequence[str]) -> list[str]:
+def agent_command(
+    job: NodeJob, name: str, devices: int, python: str, arguments: Sequence[str], wait_s: float
+) -> list[str]:
     """What to start on this machine.
 
     Args:
@@ -34,8 +36,10 @@ def agent_command(job: NodeJob, name: str, devices: int, python: str, arguments:
         devices: Ranks on this machine.
         python: The interpreter with torch.
         arguments: Those of `rankdeck`, without `own_flags`.
+        wait_s: How long the run waits for machines that it needs.
     """
-    settings = ",".join(f"{key}={value}" for key, value in {"is_host": int(job.is_host), **RENDEZVOUS}.items())
+    own = {"is_host": int(job.is_host), **RENDEZVOUS, "join_timeout": math.ceil(wait_s) + _LONGER_S}
+    settings = ",".join(f"{key}={value}" for key, value in own.items())
     return [
         python, "-m", "torch.distributed.run",
         f"--nnodes={job.fewest_nodes}:{job.max_nodes}",

@@ -110,6 +110,8 @@ class Desk:
         self._address = ""
         self._joined: dict[object, NodeStatus] = {}
         self._away: dict[str, NodeStatus] = {}
+        self._lost: dict[str, str] = {}
+        self._end: RankdeckError | None = None
         self._enough_since: float | None = None
         self._server: Server | None = None
         self._started = False
@@ -163,11 +165,26 @@ class Desk:
         """The same in sentences."""
         return self.status().text
 
+    def lacks(self, fewest: int) -> list[str]:
+        """The names of machines that were lost, where fewer than `fewest` are left."""
+        with self._lock:
+            return list(self._lost.values()) if self._started and 1 + len(self._joined) < fewest else []
+
+    def end(self, error: RankdeckError) -> None:
+        """From now on machines are told that the run has ended, and why; they ask twice a second."""
+        self._end = error
+
+    @property
+    def ended(self) -> RankdeckError | None:
+        """Why the run has ended."""
+        return self._end
+
     def arrived(self, visitor: object, node: NodeStatus) -> None:
         """A machine has passed all checks."""
         with self._lock:
             self._joined[visitor] = node
             self._away.pop(node.address, None)
+            self._lost.pop(node.address, None)
         self.report(f"{node.name} ({node.address}) is here. {self.missing()}")
         self._changed()
 
@@ -178,6 +195,8 @@ class Desk:
             started, here = self._started, len(self._joined) + 1
             if not started:
                 self._away[node.address] = dataclasses.replace(node, state="left")
+            elif not is_over:
+                self._lost[node.address] = node.name
         if not started:
             self.report(f"{node.name} has left. {self.missing()}")
             self._changed()
@@ -218,6 +237,8 @@ class _Visitor:
         self._is_over = "over" in request
         if not self._is_in:
             return {"refused": RankdeckError("The machine has not checked in.", "Start the run again.").as_dict()}
+        if self._desk.ended is not None:
+            return {"refused": self._desk.ended.as_dict()}
         return {"start": self._desk.is_complete, "missing": self._desk.missing(), "job": self._desk.job}
 
     def closed(self) -> None:
@@ -291,8 +312,8 @@ class CheckIn:
         return str(_accepted(channel.ask({"seen": seen}))["job"])
 
     def poll(self) -> tuple[bool, str]:
-        """Whether the run starts, and who is missing; raises `ChannelError`."""
-        answer = self._channel.ask({})
+        """Whether the run starts, and who is missing; raises `ChannelError`, and `RankdeckError` where it has ended."""
+        answer = _accepted(self._channel.ask({}))
         return bool(answer.get("start")), str(answer.get("missing", ""))
 
     def leave(self) -> None:

@@ -13,9 +13,12 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.views.nodes.nodes_page import NodesPage
-from core.launch.nodes.key import key_file
+from core.cli import main
+from core.config.mode import Mode
+from core.launch.nodes.key import KEY_FILE, key_file
 from tests.helpers.launched import wait
 from tests.helpers.net_nodes import ADDRESSES, NO_NODES, NetNodes
+from tests.helpers.ssh_server import SshServer
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = [
@@ -31,15 +34,20 @@ OTHER_VERSION = (
 )
 
 
+@pytest.fixture(autouse=True)
+def _on_the_first(nodes: NetNodes) -> Iterator[None]:
+    """The window is on the first machine."""
+    with nodes.entered(0):
+        yield
+
+
 @pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[NetNodes]:
-    """Two machines; the window is on the first."""
-    folder = tmp_path / "machines"
-    folder.mkdir()
-    made = NetNodes(folder)
-    with made.entered(0):
-        yield made
-    made.close()
+def other_machine(nodes: NetNodes, tmp_path: Path) -> Iterator[SshServer]:
+    """The second machine, with an sshd, kept as `box`."""
+    server = SshServer(tmp_path / "drüben", ADDRESSES[1], nodes.enter(1))
+    assert main(["machines", "add", "box", *server.add, "--yes"]) == 0
+    yield server
+    server.close()
 
 
 def ask_for_two(rankdeck: Rankdeck, nodes: NetNodes, qtbot: QtBot) -> NodesPage:
@@ -65,6 +73,10 @@ def ask_for_two(rankdeck: Rankdeck, nodes: NetNodes, qtbot: QtBot) -> NodesPage:
     group.nic.activated.emit(group.nic.currentIndex())
     qtbot.waitUntil(window.actions_.start.isEnabled, timeout=SOON_MS)
     assert f"--nodes 2 --nic {nodes.nics[0]}" in sheet.summary.command.text()
+    assert sheet.summary.arithmetic.text() == "Global batch 4 = 2 × 2 × 1 on 2 machines"
+    sheet.mode.radios[Mode.FSDP].click()  # which needs two devices, of which one is here
+    qtbot.waitUntil(lambda: "--mode fsdp" in sheet.summary.command.text(), timeout=SOON_MS)
+    assert window.actions_.start.isEnabled()
     window.actions_.start.trigger()
     qtbot.waitUntil(lambda: rankdeck.nodes.status is not None, timeout=SOON_MS)
     page = rankdeck.nodes.page
@@ -73,8 +85,9 @@ def ask_for_two(rankdeck: Rankdeck, nodes: NetNodes, qtbot: QtBot) -> NodesPage:
 
 
 def test_a_run_waits_for_another_machine_and_says_why_one_was_refused(
-    nodes: NetNodes, open_sheet: OpenWindow, runs_dir: Path, qtbot: QtBot
+    nodes: NetNodes, other_machine: SshServer, open_sheet: OpenWindow, runs_dir: Path, qtbot: QtBot
 ) -> None:
+    """Pasted on the other machine with another version, then started over SSH where no key of the nodes is yet."""
     rankdeck = open_sheet()
     window = rankdeck.window
     page = ask_for_two(rankdeck, nodes, qtbot)
@@ -96,14 +109,20 @@ def test_a_run_waits_for_another_machine_and_says_why_one_was_refused(
     assert "9.9" in page.cards[1].about.text() and "Install the same Rankdeck" in page.cards[1].about.text()
     assert page.title.text() == "1 of 2 machines"
 
-    right = nodes.start_command(1, *shell, "-m", "core", *arguments)
+    start = page.starts["box"]
+    assert start.isVisible()
+    start.start.click()
+    assert start.doing.text() == "Starting on box…"
+    key_there = other_machine.data / "rankdeck" / KEY_FILE
     qtbot.waitUntil(lambda: rankdeck.showing.run_dir is not None, timeout=LONG_MS)
     assert window.pages.currentWidget() is window.run_page
     state = lambda: rankdeck.data.state  # noqa: E731
     qtbot.waitUntil(lambda: state() is not None and state().state == "finished", timeout=LONG_MS)
-    assert len(state().nodes) == 2 and state().world_size == 2
+    assert len(state().nodes) == 2 and (state().world_size, state().mode) == (2, "fsdp")
     assert "2 machines" in window.header.about.full_text
-    assert right.end() == 0
+    qtbot.waitUntil(start.start.isEnabled, timeout=SOON_MS)
+    assert not start.notice.isVisible()
+    assert key_there.read_bytes() == key_file().read_bytes() and key_there.stat().st_mode & 0o777 == 0o600
     assert 'nodes = "2"' in (rankdeck.showing.run_dir / "run.toml").read_text(encoding="utf-8")
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import socket
 import time
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
@@ -18,16 +17,6 @@ from tests.helpers.net_nodes import ADDRESSES, NO_NODES, PORT, NetNodes
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(bool(NO_NODES), reason=NO_NODES)]
 RECOVERY_S = 30.0
 PAUSE_S = 4.5
-
-
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[NetNodes]:
-    """Two machines."""
-    folder = tmp_path / "machines"
-    folder.mkdir()
-    made = NetNodes(folder)
-    yield made
-    made.close()
 
 
 def test_two_machines_train_one_run_and_listen_on_the_named_interface_alone(
@@ -169,6 +158,38 @@ def test_without_the_hosts_machine_the_others_end_and_the_run_can_be_resumed(
     state = run.end()
     assert (state.state, state.world_size) == (FINISHED, 2)
     _check_continues(run)
+
+
+def test_a_run_that_needs_all_machines_waits_for_a_lost_one_and_gives_up_in_the_end(
+    make_run: MakeRun, nodes: NetNodes
+) -> None:
+    run = make_run()
+    run.behave(steps=100_000, step_s=0.05, commit_every=5)
+    command = [*train(run), "--nodes-wait-s", "15"]
+    for number in range(2):
+        nodes.start(number, command, nodes="2:2")
+    wait(run.checkpoints, "a checkpoint")
+    nodes.kill(1)
+    wait(lambda: run.store.state().waits_for_machine, "the wait")
+    name = socket.gethostname()
+    state = run.store.state()
+    assert state.is_live and state.phase == f"waiting for {name}" and state.trouble is not None
+    assert f"It waits for {name} up to 15 s" in state.trouble["cause"]
+    assert f"It waits for {name} up to 15 s" in nodes.jobs[0].output
+    nodes.start(1, command, nodes="2:2")
+    _wait_for_attempt(run, 2)
+    assert run.store.state().world_size == 2 and run.store.state().trouble is None
+    _check_continues(run)
+
+    nodes.kill(1)
+    assert nodes.jobs[0].end() == 1
+    state = run.store.state()
+    assert state.state == "failed" and state.error is not None
+    assert state.error["title"] == "A machine did not come back"
+    for key in ("title", "cause", "next_step"):
+        assert state.error[key] in nodes.jobs[0].output
+    assert nodes.processes(0) == []
+    assert not any(line["attempt"] == 3 for line in run.lines())
 
 
 def test_a_machine_with_another_key_is_refused_on_both_and_a_missing_one_is_named(

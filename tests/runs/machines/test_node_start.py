@@ -27,16 +27,18 @@ def _line(port: int, runs: Path) -> list[str]:
 def test_why_a_machine_takes_no_part_is_said_here(machine: SshServer, tmp_path: Path) -> None:
     box, runs = find_machine("box"), tmp_path / "gemeinsam"
     with pytest.raises(RankdeckError) as raised:
-        start_node(box, _line(29_400, runs), str(runs))
+        start_node(box, _line(29_400, runs), str(runs), KEY)
     assert raised.value.title == "box has not started" and "gemeinsam" in raised.value.cause
+    key_there = machine.data / "rankdeck" / KEY_FILE
+    assert key_there.read_text(encoding="utf-8") == f"{KEY}\n", "there was none"
+    assert key_there.stat().st_mode & 0o777 == 0o600
 
     runs.mkdir()
     with pytest.raises(RankdeckError) as raised:
-        start_node(box, _line(29_400, runs), str(runs))
-    assert raised.value.title == "The key of the nodes is missing" and raised.value.cause.startswith("box: ")
+        start_node(box, _line(29_400, runs), str(runs), "2" * 64)
+    assert raised.value.title == "The machine has another key" and raised.value.cause.startswith(f"box: {key_there}")
+    assert key_there.read_text(encoding="utf-8") == f"{KEY}\n", "it is never replaced"
 
-    (machine.data / "rankdeck").mkdir(parents=True, exist_ok=True)
-    (machine.data / "rankdeck" / KEY_FILE).write_text(KEY, encoding="utf-8")
     with socket.socket() as probe:
         probe.bind(("127.0.0.2", 0))
         port = probe.getsockname()[1]
@@ -44,7 +46,7 @@ def test_why_a_machine_takes_no_part_is_said_here(machine: SshServer, tmp_path: 
     desk.open("127.0.0.2", port + 1, KEY)
     try:
         with pytest.raises(RankdeckError, match="Rankdeck differs") as raised:
-            start_node(box, _line(port, runs), str(runs))
+            start_node(box, _line(port, runs), str(runs), KEY)
         assert raised.value.window_step == "Install the same Rankdeck on all machines."
         assert desk.status().nodes[1].state == "refused"
     finally:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
+import socket
 import time
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,16 +28,13 @@ SMALL = shlex.split(
     "--eval-every 1000 --lr 5e-3 --epochs 1 --checkpoint-every-steps 25 --set n_layer=1 --set n_head=2 --set n_embd=16 "
     "--set sample_tokens=0 --set val_batches=2"
 )
-
-
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[NetNodes]:
-    """Two machines."""
-    folder = tmp_path / "machines"
-    folder.mkdir()
-    made = NetNodes(folder)
-    yield made
-    made.close()
+UNEQUAL = [
+    "--recipe", str(Path(__file__).parents[2] / "helpers" / "recipes" / "unequal"),
+    *shlex.split(
+        "--mode ddp --balance measured --seq-len 16 --batch-size 8 --global-batch-size 16 --steps 1000 --epochs 100 "
+        "--set slow_rank=1 --set times=16 --set n_embd=32 --set fail_batch=12"
+    ),
+]  # fmt: skip
 
 
 def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: NetNodes) -> None:
@@ -71,6 +68,33 @@ def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: Ne
     losses = [line["loss"] for line in _kept(store) if line["event"] == "step"]
     assert losses[-1] < losses[0] - 0.3
     assert store.model.is_file()
+
+
+def test_the_faster_machine_takes_more_of_a_batch_and_an_exception_on_the_other_ends_the_run(
+    tmp_path: Path, nodes: NetNodes
+) -> None:
+    """Two things in one run, since starting it takes the time: shares by speed, and a recipe that raises."""
+    text = write_text(tmp_path / "text.txt", 20_000)
+    store = RunStore(tmp_path / "runs" / "run")
+    command = ["-m", "core", "train", "--dataset-file", str(text), "--run-dir", str(store.dir), *UNEQUAL]
+    jobs = [nodes.start(number, command) for number in range(2)]
+    assert [job.end() for job in jobs] == [1, 1], jobs[0].output + jobs[1].output
+    launch, *others = [line for line in _lines(store) if line["event"] == "launch"]
+    assert (launch["world_size"], launch["mode"], others) == (2, "ddp", []), "started once, and not again"
+    [told] = [line for line in _lines(store) if line["event"] == "balance"]
+    ours, theirs = told["shares"]
+    assert ours + theirs == 16 and ours > theirs >= 1
+    seen = {line["rank"]: line for line in _lines(store) if line["event"] == "step"}
+    for rank, share in enumerate((ours, theirs)):
+        assert round(seen[rank]["samples_per_s"] * seen[rank]["step_time_s"]) == share
+    state = store.state()
+    assert state.state == "failed" and state.error is not None
+    assert state.error["title"].startswith(f"CPU 1 on {socket.gethostname()}")
+    assert "this sample cannot be learned" in state.error["cause"]
+    for job in jobs:
+        for key in ("title", "cause", "next_step"):
+            assert state.error[key] in job.output
+    assert nodes.processes(0) == nodes.processes(1) == []
 
 
 def _steps(store: RunStore, attempt: int) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.memory_text import NO_BREAK, TIMING, memory_text, unknown_text
+from app.state.memory_text import NO_BREAK, ON_EACH, TIMING, memory_text, unknown_text
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
@@ -89,3 +89,12 @@ def test_time_stands_beside_memory_once_it_is_measured() -> None:
     assert "Of that in the exchange: 20.0 ms\nSent by each device: 100 MB\nSpeed: 1,333 tok/s" in parts
     unmeasured = memory_text(overview(run, FIGURES, BASELINES, MUCH, TimeFigures(found.steps)))
     assert unmeasured.time == "" and unmeasured.advice == NO_LINK
+
+
+def test_of_several_machines_it_is_this_computers_part() -> None:
+    made = overview(resolved_run(CONFIG, Mode.DDP, 4), FIGURES, BASELINES, replace(MUCH, machines=2))
+    text = memory_text(made)
+    assert [part.split(NO_BREAK)[:2] for part in text.devices.split(" · ")] == [["CPU", "0"], ["CPU", "1"]]
+    assert text.note == ON_EACH and text.time == ""
+    short = memory_text(overview(made.run, FIGURES, BASELINES, Free(ram=MB, machines=2)))
+    assert short.verdict == "Does not fit" and not any("devices" in one.changes for one in short.remedies)

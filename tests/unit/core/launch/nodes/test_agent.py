@@ -14,17 +14,18 @@ TYPED = [
 
 
 def test_workers_are_this_command_without_machines_and_devices() -> None:
-    command = agent_command(JOB, "name", 2, "/python", without_own_flags(TYPED))
+    command = agent_command(JOB, "name", 2, "/python", without_own_flags(TYPED), 600.0)
     assert command[:3] == ["/python", "-m", "torch.distributed.run"]
     assert command[-7:] == ["/python", "-m", "core", "train", "--dataset-file", "books", "--json"]
     assert {"--nnodes=1:2", "--nproc-per-node=2", "--rdzv-endpoint=node1:29400", "--rdzv-id=name"} <= set(command)
     conf = next(word for word in command if word.startswith("--rdzv-conf="))
     assert "is_host=1" in conf and "keep_alive_interval=1" in conf
+    assert "join_timeout=660" in conf, "the command beside it is the first to give up"
 
 
 def test_agents_continue_with_fewer_machines_than_they_start_with() -> None:
-    assert "--nnodes=1:2" in agent_command(FIXED, "name", 2, "/python", [])
-    assert "--nnodes=2:2" in agent_command(FIXED.replace(fewest_nodes=2), "name", 2, "/python", [])
+    assert "--nnodes=1:2" in agent_command(FIXED, "name", 2, "/python", [], 600.0)
+    assert "--nnodes=2:2" in agent_command(FIXED.replace(fewest_nodes=2), "name", 2, "/python", [], 600.0)
     assert line_elsewhere(["train", "--nodes", "2"], FIXED)[2:4] == ["--nodes", "2"]
 
 

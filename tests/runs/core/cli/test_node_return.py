@@ -1,0 +1,85 @@
+"""What `state.json` says while a run waits for a lost machine, and what ends the wait."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from core.cli.interrupts import counted_interrupts
+from core.cli.node_return import ReturnWait
+from core.client import stop_run
+from core.config import RunConfig
+from core.errors import RankdeckError
+from core.run_folder.store import RunStore
+
+LOST = {"title": "CPU 1 exited", "cause": "It was lost.", "next_step": "Resume it."}
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> RunStore:
+    """A run whose host has ended because a machine was lost."""
+    made = RunStore.create(tmp_path, RunConfig())
+    made.write_state(made.stored_state().replace(state="failed", error=LOST, exit_code=1))
+    return made
+
+
+def _wait(store: RunStore, lost: list[str], limit_s: float = 600.0) -> ReturnWait:
+    return ReturnWait(lambda: lost, "2:2", limit_s, lambda: store)
+
+
+def _look_until(wait: ReturnWait, reached: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 20.0
+    while not reached():
+        assert time.monotonic() < deadline
+        wait.look()
+        time.sleep(0.05)
+
+
+def test_it_says_for_whom_it_waits_and_takes_that_back(store: RunStore) -> None:
+    lost = ["node2"]
+    wait = _wait(store, lost)
+    _look_until(wait, lambda: store.state().waits_for_machine)
+    state = store.state()
+    assert state.phase == "waiting for node2" and state.trouble is not None and state.error is None
+    assert "It waits for node2 up to 10 m 00 s" in state.trouble["cause"]
+    lost.clear()
+    wait.look()
+    state = store.state()
+    assert (state.state, state.error, state.trouble) == ("failed", LOST, None), "as the host left it, for the next one"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no Windows machine is part of a run on several")
+def test_stop_ends_the_command_that_waits_and_the_run_is_stopped(store: RunStore) -> None:
+    wait = _wait(store, ["node2"])
+    _look_until(wait, lambda: store.state().waits_for_machine)
+    with counted_interrupts() as interrupts:
+        stop_run(store)
+        assert interrupts.count == 1
+    wait.close(is_stopped=True)
+    assert (store.state().state, store.state().error) == ("stopped", None)
+
+
+def test_it_gives_up_after_its_limit(store: RunStore) -> None:
+    wait = _wait(store, ["node2", "node3"], limit_s=1.0)
+    with pytest.raises(RankdeckError) as caught:
+        _look_until(wait, lambda: False)
+    assert caught.value.title == "A machine did not come back"
+    assert caught.value.cause.startswith("node2 and node3 did not come back within 1 s")
+    assert store.state().state == "failed" and store.state().error == caught.value.as_dict()
+
+
+def test_a_run_that_has_ended_meanwhile_is_left_alone(store: RunStore) -> None:
+    store.write_state(store.stored_state().replace(state="finished", error=None, exit_code=0))
+    wait = _wait(store, ["node2"])
+    asked = []
+
+    def looked_often() -> bool:
+        asked.append(1)
+        return len(asked) > 20
+
+    _look_until(wait, looked_often)
+    assert store.state().state == "finished"
