@@ -105,6 +105,7 @@ def test_two_ranks_in_step(mode: str, tmp_path: Path, alone: float) -> None:
         assert set(rank["listening"]) <= {"127.0.0.1"}, "gloo may listen on loopback only"
 
 
+@pytest.mark.windows
 def test_three_ranks_go_on_bit_by_bit_too(tmp_path: Path) -> None:
     """With three, the order in which gloo adds depends on the buckets: they must not differ after a resume."""
     ranks = run_ranks(trained, 3, tmp_path, "ddp")

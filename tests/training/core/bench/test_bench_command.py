@@ -97,6 +97,7 @@ def test_names_of_people_and_machines_are_not_written(tmp_path: Path) -> None:
             assert known in ("root", "localhost") or known not in text
 
 
+@pytest.mark.windows
 @pytest.mark.parametrize("mode", ["zero", "independent"])
 def test_other_modes_are_measured(mode: str, capsys: pytest.CaptureFixture[str]) -> None:
     flags = ["--zero-engine", "torch"] if mode == "zero" else []
@@ -122,6 +123,7 @@ def test_accumulation_makes_all_micro_batches(capsys: pytest.CaptureFixture[str]
     assert rows[0]["step_s"] > 8 * 0.02 and rows[0]["step_ratio"] > 2  # a pass takes 20 ms, however large
 
 
+@pytest.mark.windows
 def test_sums_by_size_and_transport(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "comm", *SMALL, "--turns", "1", "--seconds", "0.2", "--json"]) == 0
     rows = json.loads(capsys.readouterr().out)["rows"]
@@ -132,6 +134,7 @@ def test_sums_by_size_and_transport(capsys: pytest.CaptureFixture[str]) -> None:
     assert all(row["time_s"] > 0 and row["sums"] >= 5 for row in rows)
 
 
+@pytest.mark.windows
 def test_memory_has_a_verdict_for_each_device(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "memory", *SMALL, "--seconds", "1", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
@@ -23,6 +22,7 @@ from core.errors import ConfigError
 from core.host.failures import RankFailure
 from core.protocol.messages import RankFailed
 from tests.helpers.rank_processes import run_ranks
+from tests.helpers.wine import UNDER_WINE
 from tests.training.rank_program import CPU, BareRank
 from tests.training.workers.all_reduce.observed import digest, error_of
 from workers.all_reduce import WANTED, GradientAllReduce, choose_all_reduce
@@ -34,6 +34,14 @@ from workers.strategies.process_group import make_process_group
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 STEPS = 5
 HOLD_S = 60.0
+VARIANTS: dict[str, dict[str, Any]] = {
+    "views": {},
+    "copies": {"gradient_as_bucket_view": False},
+    "static": {"static_graph": True},
+    "one": {"bucket_cap_mb": 50},
+}
+if UNDER_WINE:  # a step over gloo takes seconds there
+    VARIANTS = {"views": VARIANTS["views"]}
 
 
 def make_model() -> nn.Module:
@@ -65,16 +73,8 @@ def trained(place: RankPlace, exchange: GradientAllReduce | None, steps: int = S
 def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
     """Plain DDP and DDP through shared memory from the same start."""
     exchange = choose_all_reduce(group, place, 4_000_000, "shared")
-    variants: dict[str, dict[str, Any]] = {
-        "views": {},
-        "copies": {"gradient_as_bucket_view": False},
-        "static": {"static_graph": True},
-        "one": {"bucket_cap_mb": 50},
-    }
-    if sys.platform == "win32":  # a step over gloo takes seconds under Wine
-        variants = {"views": variants["views"]}
-    plain = {name: trained(place, None, **options) for name, options in variants.items()}
-    ours = {name: trained(place, exchange, **options) for name, options in variants.items()}
+    plain = {name: trained(place, None, **options) for name, options in VARIANTS.items()}
+    ours = {name: trained(place, exchange, **options) for name, options in VARIANTS.items()}
     assert exchange._shared is not None
     in_place = exchange._shared.in_place.shared
     wait, name, words, speeds = exchange.sync_wait_s, exchange.name, exchange.summary, exchange.speeds
@@ -206,7 +206,7 @@ def test_two_ranks_train_bit_for_bit_as_plain_ddp(two: list[dict[str, Any]]) -> 
     first, second = (rank["train"] for rank in two)
     assert first["name"] == "shared" and first["words"].startswith("Gradients go through shared memory: ")
     assert first["ours"] == second["ours"] == first["plain"] == second["plain"]
-    assert set(first["ours"]) == {"views", "copies", "static", "one"}
+    assert set(first["ours"]) == set(VARIANTS)
     assert first["in_place"] == second["in_place"] > 1  # buckets, from their third step on
     assert first["waited"] and second["waited"]
     assert first["rates"] == second["rates"] and min(first["rates"]) > 0
