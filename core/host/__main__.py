@@ -18,7 +18,6 @@ from core.host.host import RunHost
 from core.machine.keep_awake import kept_awake
 from core.machine.power import read_power_settings
 from core.processes import ProcessTree
-from core.protocol.fair_loop import fair_loop
 from core.run_folder.store import RunStore
 
 _SWITCH_S: Final = 0.0005
@@ -41,8 +40,7 @@ def main(arguments: list[str], process_tree: Callable[[str], ProcessTree] = Proc
         _log_to(store.logs / "host.log")
         awake = kept_awake() if read_power_settings().keep_awake else contextlib.nullcontext()
         with store.lock(), awake:
-            with asyncio.Runner(loop_factory=fair_loop) as runner:
-                return runner.run(_host(store, process_tree))
+            return asyncio.run(_host(store, process_tree))
     except RankdeckError as error:
         logging.getLogger(__name__).error("%s", error)
         return error.exit_code

@@ -21,7 +21,6 @@ from core.errors import ProtocolError
 from core.parsing import ParseError, parse_json
 from core.protocol import codec
 from core.protocol.challenge import new_nonce, rank_proof
-from core.protocol.fair_loop import serve_last
 from core.protocol.messages import CLIENT_PROTOCOL, RANK_PROTOCOL, Challenge, Hello, Message, Refused, Welcome
 
 log = logging.getLogger(__name__)
@@ -90,8 +89,6 @@ class Connection(asyncio.Protocol):
             transport.write(codec.encode(Challenge(self.nonce)))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        if self._transport is not None:
-            serve_last(self._transport, False)  # the number of its socket is free for another one in a moment
         self._cancel_deadline()
         self._partial.clear()
         if exc is not None:
@@ -174,11 +171,6 @@ class Connection(asyncio.Protocol):
     def resume(self) -> None:
         if self._transport is not None and not self._refused:
             self._transport.resume_reading()
-
-    def serve_last(self) -> None:
-        """From now on others come first."""
-        if self._transport is not None:
-            serve_last(self._transport)
 
     def __str__(self) -> str:
         if self.hello is None:
@@ -390,7 +382,6 @@ class Listener:
         assert connection.hello is not None
         self._strangers.pop(connection, None)
         if connection.hello.role == "rank":
-            connection.serve_last()
             self._ranks[connection] = None
             self._present[connection.hello.rank] = connection
             if self._paused:

@@ -11,7 +11,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Coroutine
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -21,7 +20,6 @@ import pytest
 from core.host.metrics.sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, MetricsSink
 from core.metrics.columns import ColumnsWriter, is_current
 from core.metrics.metrics_file import MetricsWriter
-from core.protocol.fair_loop import fair_loop
 from core.protocol.messages import RANK_PROTOCOL, Message
 from core.protocol.server import Connection, Listener
 
@@ -136,12 +134,6 @@ class Host:
             self.listener.resume_ranks()
 
 
-def hosted(work: Coroutine[Any, Any, float]) -> float:
-    """Runs it on the loop that a run's host has."""
-    with asyncio.Runner(loop_factory=fair_loop) as runner:
-        return runner.run(work)
-
-
 def check_nothing_lost(path: Path, lines: int) -> None:
     """Every rank's every line is there once, in order."""
     found: dict[int, list[int]] = {rank: [] for rank in range(RANKS)}
@@ -172,7 +164,7 @@ def test_lines_a_second_as_fast_as_they_come(tmp_path: Path) -> None:
         folder = tmp_path / str(number)
         folder.mkdir()
         host = Host(folder)
-        took_s = hosted(host.run(LINES, 0))
+        took_s = asyncio.run(host.run(LINES, 0))
         check_nothing_lost(folder / "metrics.jsonl", LINES)
         assert is_current(folder)
         rate, plain = RANKS * LINES / took_s, plain_lines_per_s(folder)
@@ -187,7 +179,7 @@ def test_ten_thousand_lines_a_second_lose_nothing(tmp_path: Path) -> None:
     lines = PACED_PER_S * PACED_S // RANKS
     host = Host(tmp_path)
     before = os.times()
-    took_s = hosted(host.run(lines, PACED_PER_S // RANKS))
+    took_s = asyncio.run(host.run(lines, PACED_PER_S // RANKS))
     after = os.times()
     check_nothing_lost(tmp_path / "metrics.jsonl", lines)
     share = (after.user + after.system - before.user - before.system) / took_s
