@@ -108,7 +108,7 @@ def test_a_large_batch_with_sizes_left_at_their_defaults(folder: Path, capsys: p
     pytest.importorskip("gymnasium", reason="the recipe's environments are made of it")
     command = (
         "train --recipe clstm_ppo --num_gpus 2 --batch_size 256 --steps 1 --log-file rl.jsonl --set passes=4 "
-        "--set hidden=8 --set eval_episodes=2 "
+        "--set hidden=8 --set eval_episodes=2 --mode ddp "
     )
     said = rankdeck(capsys, command + "--dataset-chunk-size 3000", code=2)
     assert "3000 samples are not a multiple of 2048" in said and "--dataset-chunk-size 2048" in said
