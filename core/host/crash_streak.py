@@ -53,11 +53,10 @@ class CrashStreak:
 
     def explain(self, error: Mapping[str, str]) -> dict[str, str]:
         """The error of the last crash, as the reason why the run is not started again."""
-        counted = Counter(self.endings)
-        listed = "; ".join(f"{how} ({_times(count)})" for how, count in counted.most_common())
+        counted = "; ".join(f"{_times(count)} {how}" for how, count in Counter(self.endings).most_common())
         streak = (
             f"{self.number} starts in a row ended so, and none after the first made a step that had not been made "
-            f"before: {listed}."
+            f"before: {counted}."
         )
         step = "Find the cause first: the run ends at the same place again otherwise."
         return {

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import socket
 import time
 
+import psutil
 import pytest
 
 from core.cli.entry import main
@@ -120,6 +122,62 @@ def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run
     run.behave(steps=run.steps(0)[-1] + 20)
     assert main(["resume", str(run.run_dir), "--devices", "cpu:0", "--yes"]) == 0
     assert run.end().state == FINISHED
+
+
+def test_a_rank_killed_now_and_then_ends_no_run_and_one_that_crashes_at_each_start_does(
+    make_run: MakeRun, nodes: NetNodes
+) -> None:
+    """One run for both, since starting it takes the time."""
+    run = _start_both(make_run, nodes)
+    for number in range(1, 6):
+        _kill_a_rank(run, number % 2)
+        _wait_for_attempt(run, number + 1)
+        run.wait_for_step(max(run.steps()) + 10)
+    restarts = run.events("restart")
+    assert [line["number"] for line in restarts] == [1] * 5, "each came after new steps"
+    crash = max(run.steps()) + 60
+    run.behave(1, fail_at=crash, fail_how="exit:3")
+    _kill_a_rank(run, 0)
+    assert [job.end() for job in nodes.jobs] == [1, 1], nodes.jobs[0].output
+    state = run.end()
+    assert state.state == "failed" and state.error is not None
+    assert state.error["title"] == "The run crashed 4 times without a new step"
+    how = f"4 times CPU 1 on {socket.gethostname()}: ended with exit code 3."
+    assert how in state.error["cause"] and "Look at logs/rank1.log" in state.error["next_step"]
+    for job in nodes.jobs:
+        for key in ("title", "cause", "next_step"):
+            assert state.error[key] in job.output
+    assert [line["number"] for line in run.events("restart")] == [*[1] * 7, 2, 3]
+    assert max(run.steps(1)) == crash
+    _check_continues(run)
+    assert "started again" not in nodes.jobs[0].output and len(run.events("failed")) == 1, "the agents did nothing"
+    assert nodes.processes(0) == nodes.processes(1) == []
+
+
+@pytest.mark.parametrize(("place", "title"), [("start", "The process on CPU"), (1, "The run crashed 4 times")])
+def test_ranks_that_crash_at_once_end_the_run_on_both_machines(
+    make_run: MakeRun, nodes: NetNodes, place: str | int, title: str
+) -> None:
+    """Before the first step the host tries what it tries on one machine; after it, what is tried again ends too."""
+    run = make_run()
+    run.behave(steps=1000, fail_at=place)
+    jobs = [nodes.start(number, train(run)) for number in range(2)]
+    assert [job.end() for job in jobs] == [1, 1], jobs[0].output + jobs[1].output
+    state = run.end()
+    assert state.state == "failed" and state.error is not None and state.error["title"].startswith(title)
+    assert "killed" in state.error["cause"]
+    for job in jobs:
+        for key in ("title", "cause", "next_step"):
+            assert state.error[key] in job.output
+    assert len(run.events("launch")) == 4 and len(run.events("failed")) == 1
+    assert nodes.processes(0) == nodes.processes(1) == []
+
+
+def _kill_a_rank(run: FakeRun, number: int) -> None:
+    """kill -9, as the system's out-of-memory killer does."""
+    log = (run.store.logs / "host.log").read_text(encoding="utf-8")
+    pid = int(re.findall(rf"rank {number} is process (\d+)", log)[-1])
+    psutil.Process(pid).kill()
 
 
 def test_a_cut_network_takes_a_machine_out_and_it_comes_back_by_itself(make_run: MakeRun, nodes: NetNodes) -> None:
