@@ -30,7 +30,7 @@ class CrashStreak:
     """Crashes in a row.
 
     Attributes:
-        step: The farthest that the run had got.
+        step: The farthest that a rank had got which crashed; others may train on for a while, if they are independent.
         checkpoint: The number of its newest checkpoint then.
         endings: Device and kind of each crash, in words: the first, which may have come after new steps, and those
             since, which came before any.
@@ -40,11 +40,11 @@ class CrashStreak:
     checkpoint: int = 0
     endings: tuple[str, ...] = ()
 
-    def after(self, failure: RankFailure, step: int, checkpoint: int | None) -> CrashStreak:
-        """The streak with another crash, up to which the run has got so far."""
-        is_farther = step > self.step or (checkpoint or 0) > self.checkpoint
-        before = () if is_farther else self.endings
-        return CrashStreak(max(step, self.step), max(checkpoint or 0, self.checkpoint), (*before, ending(failure)))
+    def after(self, failure: RankFailure, checkpoint: int | None) -> CrashStreak:
+        """The streak with another crash; `checkpoint` is the newest one's number."""
+        step, newest = max(failure.step, self.step), max(checkpoint or 0, self.checkpoint)
+        is_farther = step > self.step or newest > self.checkpoint
+        return CrashStreak(step, newest, (*(() if is_farther else self.endings), ending(failure)))
 
     @property
     def number(self) -> int:

@@ -308,8 +308,7 @@ class RunLifecycle:
         """Counts a crash; the outcome says so where it is one too many."""
         if outcome.root is None or not self._has_crashed(outcome):
             return outcome
-        state = self._services.status.state
-        self._crashes = self._crashes.after(outcome.root, state.step, state.checkpoint)
+        self._crashes = self._crashes.after(outcome.root, self._services.status.state.checkpoint)
         if self._crashes.number <= crash_limit(run.config) or outcome.error is None:
             return outcome
         return replace(outcome, error=self._crashes.explain(outcome.error))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shlex
 import socket
-import time
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -48,10 +47,8 @@ def test_each_sample_is_trained_once_whatever_was_lost(tmp_path: Path, nodes: Ne
     )
     nodes.kill(1, nodes.workers)
     wait(lambda: _steps(store, 2) > 30, "training to continue")
-    began = time.monotonic()
     nodes.kill(1)
     wait(lambda: _steps(store, 3) > 0, "training to continue")
-    assert time.monotonic() - began < 30.0
     assert jobs[0].end() == 0, jobs[0].output
     state = store.state()
     assert (state.state, state.world_size) == ("finished", 1)
@@ -91,6 +88,26 @@ def test_the_faster_machine_takes_more_of_a_batch_and_an_exception_on_the_other_
     assert state.state == "failed" and state.error is not None
     assert state.error["title"].startswith(f"CPU 1 on {socket.gethostname()}")
     assert "this sample cannot be learned" in state.error["cause"]
+    for job in jobs:
+        for key in ("title", "cause", "next_step"):
+            assert state.error[key] in job.output
+    assert nodes.processes(0) == nodes.processes(1) == []
+
+
+def test_a_segmentation_fault_at_each_start_ends_the_run_on_both_machines(tmp_path: Path, nodes: NetNodes) -> None:
+    text = write_text(tmp_path / "text.txt", 20_000)
+    store = RunStore(tmp_path / "runs" / "run")
+    command = ["-m", "core", "train", "--dataset-file", str(text), "--run-dir", str(store.dir), *UNEQUAL]
+    crashing = ["--set", "crash_batch=12", "--set", "fail_batch=-1"]
+    jobs = [nodes.start(number, [*command, *crashing]) for number in range(2)]
+    assert [job.end() for job in jobs] == [1, 1], jobs[0].output + jobs[1].output
+    lines = _lines(store)
+    assert [line["world_size"] for line in lines if line["event"] == "launch"] == [2] * 4
+    assert [line["number"] for line in lines if line["event"] == "restart"] == [1, 2, 3]
+    state = store.state()
+    assert state.state == "failed" and state.error is not None
+    how = f"4 times CPU 1 on {socket.gethostname()}: crashed: segmentation fault (SIGSEGV)."
+    assert how in state.error["cause"]
     for job in jobs:
         for key in ("title", "cause", "next_step"):
             assert state.error[key] in job.output

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
 from core.config import RunConfig
@@ -10,34 +12,36 @@ from core.host.failures import RankFailure
 
 pytestmark = pytest.mark.windows
 
-SEGFAULT = RankFailure(1, 0.0, "CPU 1 on node2", returncode=-11)
-KILLED = RankFailure(0, 0.0, "CPU 0 on node1", returncode=-9)
+SEGFAULT = RankFailure(1, 0.0, "CPU 1 on node2", step=12, returncode=-11)
+KILLED = RankFailure(0, 0.0, "CPU 0 on node1", step=12, returncode=-9)
 ERROR = {"title": "T", "cause": "The process on CPU 1 crashed.", "next_step": "Look at logs/rank-1.log.", "log": "l"}
 
 
 def test_crashes_at_one_place_are_counted() -> None:
     streak = CrashStreak()
     for number in range(1, 5):
-        streak = streak.after(SEGFAULT, step=12, checkpoint=2)
+        streak = streak.after(SEGFAULT, checkpoint=2)
         assert streak.number == number
     assert streak.number > crash_limit(RunConfig()) == 3
 
 
 @pytest.mark.parametrize(("step", "checkpoint"), [(13, 2), (12, 3)])
 def test_a_new_step_or_a_new_checkpoint_begins_a_new_count(step: int, checkpoint: int) -> None:
-    streak = CrashStreak().after(SEGFAULT, 12, 2).after(SEGFAULT, 12, 2).after(SEGFAULT, step, checkpoint)
+    streak = CrashStreak().after(SEGFAULT, 2).after(SEGFAULT, 2)
+    streak = streak.after(dataclasses.replace(SEGFAULT, step=step), checkpoint)
     assert streak.number == 1
-    assert streak.after(SEGFAULT, 10, checkpoint).number == 2, "steps that were made before"
+    assert streak.after(dataclasses.replace(SEGFAULT, step=10), checkpoint).number == 2, "made before"
 
 
-def test_a_run_without_a_checkpoint_is_counted_too() -> None:
-    assert CrashStreak().after(KILLED, 0, None).after(KILLED, 0, None).number == 2
+def test_a_run_without_a_step_or_a_checkpoint_is_counted_too() -> None:
+    first = dataclasses.replace(KILLED, step=0)
+    assert CrashStreak().after(first, None).after(first, None).number == 2
 
 
 def test_the_error_says_which_devices_how_they_ended_and_how_often() -> None:
     streak = CrashStreak()
     for failure in (SEGFAULT, KILLED, SEGFAULT, SEGFAULT):
-        streak = streak.after(failure, 12, None)
+        streak = streak.after(failure, None)
     error = streak.explain(ERROR)
     assert error["title"] == "The run crashed 4 times without a new step"
     assert error["cause"].startswith(ERROR["cause"])
