@@ -63,8 +63,8 @@ _RETURN_S: Final = 15.0
 _LET_END_S: Final = 2.0
 """At the end of a run the desk closes as soon as the agent beside it has ended; the others do in the same moment."""
 _POLL_S: Final = 0.5
-_LAST_POLL_S: Final = 1.5
-"""In which the other machines ask at the desk, and hear of an error."""
+_TOLD_LIMIT_S: Final = 5.0
+"""For the other machines to ask at the desk, and hear of an error; one that is gone is known as such after 6 s."""
 _AGENT_STARTS: Final = 5
 """An agent ends by itself if another one dies just as all of them meet."""
 _SAY_EVERY_S: Final = 30.0
@@ -172,8 +172,7 @@ class Node:
                 title="The agent has ended",
             )
         except RankdeckError as error:
-            desk.end(error)
-            time.sleep(_LAST_POLL_S)
+            desk.end(error, _TOLD_LIMIT_S)
             raise
         finally:
             desk.close()
