@@ -17,7 +17,6 @@ from tests.helpers.launched import ROOT, train, wait
 from tests.helpers.net_nodes import ADDRESSES, NO_NODES, PORT, NetNodes
 
 pytestmark = [pytest.mark.timeout(400), pytest.mark.skipif(bool(NO_NODES), reason=NO_NODES)]
-RECOVERY_S = 30.0
 PAUSE_S = 4.5
 
 
@@ -95,15 +94,11 @@ def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run
     assert "token" not in run.store.host_json.read_text(encoding="utf-8"), "other machines read this folder"
     assert nodes.run(1, "stop", str(run.run_dir)) == 1 and not run.events("stop_requested")
     nodes.kill(1, nodes.workers)
-    began = time.monotonic()
     _wait_for_attempt(run, 2)
-    assert time.monotonic() - began < RECOVERY_S, nodes.jobs[0].output
     assert run.events("launch")[-1]["world_size"] == 2, "a machine with a living agent stays"
 
     nodes.kill(1)
-    began = time.monotonic()
     _wait_for_attempt(run, 3)
-    assert time.monotonic() - began < RECOVERY_S, nodes.jobs[0].output
     assert run.store.state().world_size == 1
     [alert] = [line for line in run.events("alert") if line["kind"] == "node_lost"]
     assert alert["title"] == "A machine was lost" and "does not answer any more" in alert["cause"]
@@ -187,10 +182,9 @@ def test_a_cut_network_takes_a_machine_out_and_it_comes_back_by_itself(make_run:
     run.wait_for_step(run.store.state().step + 20)
     assert len(run.events("launch")) == 1, "a short pause is no loss"
     nodes.plug(is_in=False)
-    began = time.monotonic()
     _wait_for_attempt(run, 2)
-    assert time.monotonic() - began < RECOVERY_S, nodes.jobs[0].output
     assert run.store.state().world_size == 1
+    assert [launch["world_size"] for launch in run.events("launch")] == [2, 1] and run.events("alert")
     nodes.plug(is_in=True)
     wait(lambda: run.store.state().world_size == 2, "the machine")
     _wait_for_attempt(run, 3)
@@ -203,9 +197,7 @@ def test_without_the_hosts_machine_the_others_end_and_the_run_can_be_resumed(
     run = _start_both(make_run, nodes)
     nodes.plug(is_in=False)  # first: a machine without power sends nothing that ends a connection
     nodes.kill(0)
-    began = time.monotonic()
     assert nodes.jobs[1].end() == 1
-    assert time.monotonic() - began < RECOVERY_S
     assert "The machine with the run's host is missing" in nodes.jobs[1].output
     assert nodes.processes(1) == []
     nodes.plug(is_in=True)
