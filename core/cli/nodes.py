@@ -157,12 +157,18 @@ class Node:
                 return _INTERRUPTED
             self.others = desk.status().here - 1
             show("starting")
-            wait = self._return_wait(desk)
+            return self._lead_until_end(desk, interrupts)
+        except RankdeckError as error:
+            desk.end(error, _TOLD_LIMIT_S)
+            raise
+        finally:
+            desk.close()
+
+    def _lead_until_end(self, desk: Desk, interrupts: Interrupts) -> int:
+        wait, failure = self._return_wait(desk), None
+        try:
             for _ in range(_AGENT_STARTS):
-                try:
-                    code = self.lead(desk.job, interrupts, wait.look)
-                finally:
-                    wait.close(is_stopped=interrupts.count > 0)
+                code = self.lead(desk.job, interrupts, wait.look)
                 if code is not None:
                     return code
                 self._terminal.warn("torchrun has ended before the run. It is started again.")
@@ -172,10 +178,10 @@ class Node:
                 title="The agent has ended",
             )
         except RankdeckError as error:
-            desk.end(error, _TOLD_LIMIT_S)
+            failure = error
             raise
         finally:
-            desk.close()
+            wait.close(is_stopped=interrupts.count > 0, error=failure)
 
     def _return_wait(self, desk: Desk) -> ReturnWait:
         job = self._job
@@ -292,7 +298,7 @@ class Node:
             arguments = without_own_flags(self._argv)
             agent = agent_command(self._job, name, len(self._devices), python, arguments, self._wait_s)
             command = _ending_with_us(agent)
-            env = {**os.environ, **self._job.replace(result=str(result)).to_env(), **self._environment()}
+            env = {**os.environ, **self._job.replace(result=str(result), command=own()).to_env(), **self._environment()}
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, start_new_session=True) as process:
                 try:
                     self._follow(process, interrupts, Path(folder) / LEAVE, look)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import shutil
 import socket
+import threading
 import time
+from collections.abc import Iterator
 
 import psutil
 import pytest
@@ -91,6 +94,36 @@ def _check_continues(run: FakeRun) -> None:
 def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run: MakeRun, nodes: NetNodes) -> None:
     """kill -9 of a worker, of an agent, of a whole machine, and its return; one run, so that it costs one start."""
     run = _start_both(make_run, nodes, "2")
+    with _watched(run) as states:
+        _lose_and_return(run, nodes)
+    assert states <= {"starting", "training", "stopping"}, "between two hosts it has neither failed nor stopped"
+    assert len(run.events("restart")) == 3 and not run.events("failed") and not run.events("finished")
+    assert nodes.run(0, "stop", str(run.run_dir)) == 0
+    assert [nodes.jobs[0].end(), nodes.jobs[2].end()] == [0, 0], nodes.jobs[0].output
+    assert run.end().state == "stopped"
+    run.behave(steps=run.steps(0)[-1] + 20)
+    assert main(["resume", str(run.run_dir), "--devices", "cpu:0", "--yes"]) == 0
+    assert run.end().state == FINISHED
+
+
+@contextlib.contextmanager
+def _watched(run: FakeRun) -> Iterator[set[str]]:
+    """The states that a reader of the run's folder sees meanwhile."""
+    seen: set[str] = set()
+    is_over = threading.Event()
+
+    def look() -> None:
+        while not is_over.wait(0.02):
+            seen.add(run.store.state().state)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    yield seen
+    is_over.set()
+    thread.join()
+
+
+def _lose_and_return(run: FakeRun, nodes: NetNodes) -> None:
     assert "token" not in run.store.host_json.read_text(encoding="utf-8"), "other machines read this folder"
     assert nodes.run(1, "stop", str(run.run_dir)) == 1 and not run.events("stop_requested")
     nodes.kill(1, nodes.workers)
@@ -111,12 +144,6 @@ def test_what_a_machine_loses_costs_the_steps_since_the_last_checkpoint(make_run
     assert run.store.state().world_size == 2
     assert len(run.store.state().nodes) == 2 and run.events("node_returned")[0]["title"] == "A machine has joined"
     _check_continues(run)
-    assert nodes.run(0, "stop", str(run.run_dir)) == 0
-    assert [nodes.jobs[0].end(), nodes.jobs[2].end()] == [0, 0], nodes.jobs[0].output
-    assert run.end().state == "stopped"
-    run.behave(steps=run.steps(0)[-1] + 20)
-    assert main(["resume", str(run.run_dir), "--devices", "cpu:0", "--yes"]) == 0
-    assert run.end().state == FINISHED
 
 
 def test_a_rank_killed_now_and_then_ends_no_run_and_one_that_crashes_at_each_start_does(
