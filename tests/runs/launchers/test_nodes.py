@@ -195,6 +195,17 @@ def test_ranks_that_crash_at_once_end_the_run_on_both_machines(
     assert nodes.processes(0) == nodes.processes(1) == []
 
 
+def test_a_rank_that_hangs_is_no_loss_and_the_policy_ends_the_run(make_run: MakeRun, nodes: NetNodes) -> None:
+    run = make_run(hang_policy="stop", hang_timeout_s=3.0)
+    run.behave(steps=1000, step_s=0.05, commit_every=5).hang_at(1, 12)
+    jobs = [nodes.start(number, train(run)) for number in range(2)]
+    assert [job.end() for job in jobs] == [1, 1], jobs[0].output + jobs[1].output
+    state = run.end()
+    assert state.state == "failed" and state.error is not None
+    assert all(state.error["title"] in job.output for job in jobs)
+    assert len(run.events("launch")) == 1 and not run.events("restart"), "what the alert says: the run ends now"
+
+
 def _kill_a_rank(run: FakeRun, number: int) -> None:
     """kill -9, as the system's out-of-memory killer does."""
     log = (run.store.logs / "host.log").read_text(encoding="utf-8")
