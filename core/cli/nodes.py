@@ -63,7 +63,7 @@ _RETURN_S: Final = 15.0
 _LET_END_S: Final = 2.0
 """At the end of a run the desk closes as soon as the agent beside it has ended; the others do in the same moment."""
 _POLL_S: Final = 0.5
-_TOLD_LIMIT_S: Final = 5.0
+_NOTICE_LIMIT_S: Final = 5.0
 """For the other machines to ask at the desk, and hear of an error; one that is gone is known as such after 6 s."""
 _AGENT_STARTS: Final = 5
 """An agent ends by itself if another one dies just as all of them meet."""
@@ -159,7 +159,7 @@ class Node:
             show("starting")
             return self._lead_until_end(desk, interrupts)
         except RankdeckError as error:
-            desk.end(error, _TOLD_LIMIT_S)
+            desk.end(error, _NOTICE_LIMIT_S)
             raise
         finally:
             desk.close()

@@ -32,7 +32,7 @@ class CrashStreak:
     Attributes:
         step: The farthest that a rank had got which crashed; others may train on for a while, if they are independent.
         checkpoint: The number of its newest checkpoint then.
-        endings: Device and kind of each crash, in words: the first, which may have come after new steps, and those
+        endings: Device and kind of each crash, as text: the first, which may have come after new steps, and those
             since, which came before any.
     """
 

@@ -109,7 +109,7 @@ class Desk:
         self._lock = threading.Condition()
         self._address = ""
         self._joined: dict[object, NodeStatus] = {}
-        self._told: set[object] = set()
+        self._informed: set[object] = set()
         self._away: dict[str, NodeStatus] = {}
         self._lost: dict[str, str] = {}
         self._end: RankdeckError | None = None
@@ -181,12 +181,12 @@ class Desk:
         """
         self._end = error
         with self._lock:
-            return self._lock.wait_for(lambda: not self._joined.keys() - self._told, limit_s)
+            return self._lock.wait_for(lambda: not self._joined.keys() - self._informed, limit_s)
 
-    def told(self, visitor: object) -> None:
+    def acknowledge(self, visitor: object) -> None:
         """A machine knows that its part is over."""
         with self._lock:
-            self._told.add(visitor)
+            self._informed.add(visitor)
             self._lock.notify_all()
 
     @property
@@ -207,7 +207,7 @@ class Desk:
         """A machine is gone; `is_over`: its part in the run had ended."""
         with self._lock:
             node = self._joined.pop(visitor)
-            self._told.discard(visitor)
+            self._informed.discard(visitor)
             self._lock.notify_all()
             started, here = self._started, len(self._joined) + 1
             if not started:
@@ -253,7 +253,7 @@ class _Visitor:
             return self._check_folder(request["seen"])
         if "over" in request:
             self._is_over = True
-            self._desk.told(self)
+            self._desk.acknowledge(self)
             return {}
         if not self._is_in:
             return {"refused": RankdeckError("The machine has not checked in.", "Start the run again.").as_dict()}
