@@ -165,28 +165,22 @@ class RunHost:
             error = with_unkillable(error, outcome.unkillable)
             code = code or EXIT_FAILED
         kind = HostState.FAILED if outcome.kind == "not_started" else HostState(outcome.kind)
-        event = "failed" if kind is HostState.FAILED else "finished"
-        whose: dict[str, Any] = {"ranks": [outcome.root.rank]} if outcome.root is not None else {}
         reason = self._life.reason.cause if self._life.reason is not None and kind is HostState.STOPPED else ""
-        if reason:
-            whose["reason"] = reason
+        whose: dict[str, Any] = {"ranks": [outcome.root.rank]} if outcome.root is not None else {}
         if successor is None:
-            step = self._status.state.step
-            self._stream.emit(event, state=str(kind), step=step, exit_code=code, **whose, **(error or {}))
+            whose |= {"state": str(kind), "step": self._status.state.step, "exit_code": code}
+            whose |= {"reason": reason} if reason else {}
+            event = "failed" if kind is HostState.FAILED else "finished"
         else:
-            self._stream.emit("restart", **whose, **(error or {}))
+            event = "restart"
+        self._stream.emit(event, **whose, **(error or {}))
         if self._life.sampler is not None:
             await asyncio.to_thread(self._life.sampler.close)
         lost = await self._stream.close(SINK_CLOSE_S)
         if lost:
             code = code or EXIT_FAILED
             error = error or metrics_lost(lost)
-        log.info("the run is %s, exit code %d%s", kind, code, f": {error['cause']}" if error else "")
-        if successor is None:
-            self._life.enter(kind, phase="", error=error, exit_code=code, trouble=None, stopped_by=reason)
-        else:
-            kept = {"host": successor, "between_hosts": True, "error": error, "trouble": None}
-            self._life.enter(HostState.STARTING, phase="starting again", **kept)
+        self._enter_last(kind, code, error, reason, successor)
         for _ in range(FINAL_TRIES):
             await self._status.flush()
             if not self._status.is_failing:
@@ -195,6 +189,17 @@ class RunHost:
                 await self._services.on_disk(self._reserved.release)
             await asyncio.sleep(0.5)
         return code
+
+    def _enter_last(
+        self, kind: HostState, code: int, error: dict[str, str] | None, reason: str, successor: ProcessId | None
+    ) -> None:
+        ending = f"the run is {kind}" if successor is None else f"another host continues the run, which is {kind}"
+        log.info("%s, exit code %d%s", ending, code, f": {error['cause']}" if error else "")
+        if successor is None:
+            self._life.enter(kind, phase="", error=error, exit_code=code, trouble=None, stopped_by=reason)
+        else:
+            kept = {"host": successor, "between_hosts": True, "error": error, "trouble": None}
+            self._life.enter(HostState.STARTING, phase="starting again", **kept)
 
     async def _close(self, code: int, again: bool) -> None:
         await self._listener.close()
