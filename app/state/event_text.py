@@ -138,7 +138,8 @@ def _finished(event: Event, _names: RankNames) -> str:
 
 
 def _restart(event: Event, _names: RankNames) -> str:
-    return sentences(f"Restart {event.get('number')} of {event.get('of')}.", event.get("title"), event.get("cause"))
+    number = f"Restart {event['number']} of {event.get('of')}." if "number" in event else "The run starts again."
+    return sentences(number, event.get("title"), event.get("cause"))
 
 
 def _model(event: Event, _names: RankNames) -> str:

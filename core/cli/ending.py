@@ -50,7 +50,7 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
         if state.state == "stopped":
             again = "Run the script again" if state.recipe == USER_SCRIPT else "Resume it"
             terminal.say(f"{again}: rankdeck resume {store.dir.name}")
-    elif state.error is not None:
+    elif state.error is not None and not state.between_hosts:
         terminal.error(run_error(state, store))
 
 

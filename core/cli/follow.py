@@ -45,12 +45,16 @@ class Follower:
     Args:
         as_json: Print each metrics line and each change of state as JSON instead of a progress line.
         offset: Bytes of the metrics file that are not shown (what an earlier attempt wrote).
+        only_host: Until its host has ended, even where another one continues the run by itself.
     """
 
-    def __init__(self, store: RunStore, terminal: Terminal, as_json: bool, offset: int = 0) -> None:
+    def __init__(
+        self, store: RunStore, terminal: Terminal, as_json: bool, offset: int = 0, *, only_host: bool = False
+    ) -> None:
         self._store = store
         self._terminal = terminal
         self._as_json = as_json
+        self._only_host = only_host
         self._tail = MetricsTail(store.metrics, offset)
         self._progress = RunProgress()
         self._metrics = MainMetrics()
@@ -90,7 +94,7 @@ class Follower:
             self._progress.metric = self._metrics.of(state.recipe)
             self._show_lines()
             self._show_state(state)
-            if not state.is_live:
+            if not state.is_live or (state.between_hosts and self._only_host):
                 break
             leave = False
             while handled < interrupts.count and not leave:
@@ -214,7 +218,8 @@ def event_text(line: Mapping[str, Any], metric: MainMetric = LOSS) -> str:
         return f"step {step}: checkpoint {made} saved{diverged}"
     if event == "restart":
         parts = [str(line[name]) for name in ("title", "cause") if line.get(name)]
-        return sentences(f"Restart {line.get('number')} of {line.get('of')}.", *parts)
+        number_of = f"Restart {line['number']} of {line.get('of')}." if "number" in line else "The run starts again."
+        return sentences(number_of, *parts)
     if event == "retry":
         return f"{line.get('reason')} Retrying."
     if event == "fallback":

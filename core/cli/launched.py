@@ -23,7 +23,7 @@ from core.cli.follow import Follower, StopLadder
 from core.cli.interrupts import counted_interrupts
 from core.cli.rank_starter import RankStarter
 from core.cli.terminal import Terminal
-from core.client import resume_run, stop_run, wait_for_end
+from core.client import resume_run, stop_run, wait_for_host_to_end
 from core.config.batch import nearest_batch
 from core.config.distributed import DistributedConfig
 from core.config.launcher_variables import TITLES
@@ -156,7 +156,7 @@ class LaunchedRun:
             os.environ[ENV_MEETING] = str(meeting.folder)  # the host's from here on
             if any(device.kind == "cuda" for device in devices):
                 os.environ.pop(VARIABLE, None)  # it may show this process its own GPU only; UUIDs name all
-            store, offset = self._open(meeting, devices, keep_run)
+            store, offset = self.open_run(meeting, devices, keep_run=keep_run)
             config = store.config()
             meeting.remember_run(RememberedRun(store.dir, config.global_batch_size, config.mode))
             meeting.write("open.json", {"run_dir": str(store.dir)})
@@ -204,19 +204,24 @@ class LaunchedRun:
             time.sleep(POLL_S)
         return [devices[rank] for rank in range(self.place.world_size)]
 
-    def _open(self, meeting: Meeting, devices: Sequence[Device], keep_run: bool) -> tuple[RunStore, int]:
+    @property
+    def command(self) -> ProcessId | None:
+        """The process that has these started again and again, and stays meanwhile; None where there is none."""
+        return None
+
+    def open_run(self, meeting: Meeting, devices: Sequence[Device], *, keep_run: bool) -> tuple[RunStore, int]:
         """The run, and how much of its metrics is not new."""
         earlier = meeting.remembered_run() if keep_run else None
         if earlier is None:
             return self.begin(devices)
         store = RunStore.open(earlier.run_dir)
         with WaitingHost() as host:  # importing what it needs takes as long as planning
-            wait_for_end(store, _END_LIMIT_S)
+            wait_for_host_to_end(store, _END_LIMIT_S)
             plan = self._plan(store, devices, earlier)
             for line in plan.lines():
                 self.terminal.warn(line)
             offset = whole_bytes(store.metrics)
-            return resume_run(plan, host), offset
+            return resume_run(plan, host, continues_for=self.command), offset
 
     def _plan(self, store: RunStore, devices: Sequence[Device], began: RememberedRun) -> ResumePlan:
         """How the run continues on these devices: as it began, as far as they can.
@@ -234,7 +239,12 @@ class LaunchedRun:
 
         def plan() -> ResumePlan:
             return plan_resume(
-                str(store.dir), store.dir.parent, changes, available=with_others(devices), accept_code=True
+                str(store.dir),
+                store.dir.parent,
+                changes,
+                available=with_others(devices),
+                accept_code=True,
+                continues_for=self.command,
             )
 
         try:
@@ -249,7 +259,7 @@ class LaunchedRun:
         """Shows the run until its end; returns the exit code."""
         with counted_interrupts(alike=True) as interrupts:
             starter.start()
-            follower = Follower(store, self.terminal, self.as_json, offset)
+            follower = Follower(store, self.terminal, self.as_json, offset, only_host=True)
             ending = follower.until_end(interrupts, self.on_interrupt(store, starter))
             report_ending(ending, store, self.terminal)
             starter.ended(_END_LIMIT_S)  # until the host lets go: Slurm ends what lives when its processes have

@@ -1,7 +1,8 @@
-"""Waiting for lost machines, where a run may not continue with those that are left (`--nodes N:N`).
+"""A run on several machines between two hosts: what its state says, above all while it waits for lost machines.
 
-No host lives meanwhile, so the command on the host's machine says in `state.json` for whom the run waits, and takes
-that back before the next host starts.
+A host that ends because something was lost leaves the run to the command on its machine, and says in `state.json` that
+it starts again. Where it may not continue with the machines that are left (`--nodes N:N`), the command says for whom it
+waits, and takes that back before the next host starts. Where none will, it says how the run has ended.
 """
 
 from __future__ import annotations
@@ -11,14 +12,32 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from core.errors import RankdeckError, StateFileError
+from core.errors import RankdeckError
 from core.formatting import duration, listed
-from core.processes.identity import own
+from core.processes.identity import ProcessId, own
 from core.run_folder.state import WAITS_TITLE, RunState
 from core.run_folder.store import RunStore
 
 _TRIES_AFTER_S: Final = 0.5
 """The host that has lost a machine writes its own end first."""
+
+
+def end_between_hosts(
+    store: RunStore, command: ProcessId | None, error: RankdeckError | None, *, is_stopped: bool = False
+) -> None:
+    """Says how a run has ended that this command was to continue; says nothing of any other run.
+
+    Args:
+        store: The run.
+        command: That which stays when a host ends.
+        error: Why it does not continue; None: the reason why its last host ended stands.
+        is_stopped: The user has ended it.
+    """
+    with contextlib.suppress(RankdeckError), store.lock():
+        state = store.stored_state()
+        if state.is_continued_by(command):
+            ended = "stopped" if is_stopped else "failed"
+            store.write_state(state.ended(ended, None if error is None else error.as_dict()))
 
 
 class ReturnWait:
@@ -50,22 +69,20 @@ class ReturnWait:
         names = self._missing()
         if not names:
             self._since = None
-            self._write_back(None)
+            self._write_back()
             return
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         if now - self._since > self._limit_s:
-            error = self._given_up(names)
-            self._write_back(error)
-            raise error
+            raise self._given_up(names)
         if self._before is None and now - self._since > _TRIES_AFTER_S:
             self._say_waiting(names)
 
-    def close(self, *, is_stopped: bool) -> None:
-        """It is over; `is_stopped`: the user has ended it, and so the run."""
-        if self._before is not None and is_stopped:
-            self._before = self._before.replace(state="stopped", error=None)
-        self._write_back(None)
+    def close(self, *, is_stopped: bool, error: RankdeckError | None = None) -> None:
+        """No other host follows; `is_stopped`: the user has ended it, and so the run. `error`: why not."""
+        self._before = None
+        if (store := self._find_run()) is not None:
+            end_between_hosts(store, own(), error, is_stopped=is_stopped)
 
     def _say_waiting(self, names: Sequence[str]) -> None:
         store = self._find_run()
@@ -73,7 +90,7 @@ class ReturnWait:
             return
         with contextlib.suppress(RankdeckError), store.lock():  # its host lives still, or the file cannot be read
             state = store.stored_state()
-            if state.state != "failed":
+            if not state.is_continued_by(own()):
                 return
             who = listed(names)
             trouble = {
@@ -83,21 +100,18 @@ class ReturnWait:
                 "next_step": f"Start the command of the run on {who} again. To train with what is left, stop the run "
                 "and resume it on fewer machines.",
             }
-            waiting = state.replace(state="starting", host=own(), error=None, exit_code=None, trouble=trouble)
-            store.write_state(waiting.replace(phase=f"waiting for {who}", updated=time.time()))
+            waiting = state.replace(trouble=trouble, phase=f"waiting for {who}", updated=time.time())
+            store.write_state(waiting)
             self._before = state
 
-    def _write_back(self, error: RankdeckError | None) -> None:
+    def _write_back(self) -> None:
         before, self._before = self._before, None
         store = None if before is None else self._find_run()
         if store is None or before is None:
             return
         with contextlib.suppress(RankdeckError), store.lock():
-            with contextlib.suppress(StateFileError):
-                if store.stored_state().host != own():
-                    return
-            changed = before if error is None else before.replace(error=error.as_dict())
-            store.write_state(changed.replace(updated=time.time()))
+            if store.stored_state().is_continued_by(own()):
+                store.write_state(before.replace(updated=time.time()))
 
     def _given_up(self, names: Sequence[str]) -> RankdeckError:
         who = listed(names)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +19,7 @@ from typing import Any, Final
 from core.cli.follow import StopLadder
 from core.cli.interrupts import counted_interrupts
 from core.cli.launched import MEET_LIMIT_S, LaunchedRun
+from core.cli.node_return import end_between_hosts
 from core.cli.rank_starter import RankStarter
 from core.errors import RankdeckError
 from core.launch.meeting import POLL_S, Meeting, error_in, folder_of
@@ -96,7 +97,8 @@ class NodeRun(LaunchedRun):
             code = here.follow(meeting, starter)
             return None if starter.has_started and starter.again else code
         try:
-            code = here.lead(meeting, starter, keep_run=True, about={"base": base, "node_base": node_base})
+            about = {"base": base, "node_base": node_base, "command": _as_json(self.job.command)}
+            code = here.lead(meeting, starter, keep_run=True, about=about)
         finally:
             if self.led.link is not None:
                 self.led.link.close()
@@ -127,6 +129,20 @@ class NodeRun(LaunchedRun):
         meeting.write(SEATS_FILE, NodeSeats.of_job(self.job, seats, devices).to_dict())
         self.terminal.say(text_of(seats))
         return [cpu_slots(rank + 1)[rank] if one.kind == "cpu" else one for rank, one in enumerate(devices)]
+
+    @property
+    def command(self) -> ProcessId | None:
+        """That of this machine, which has the agent started."""
+        return self.job.command
+
+    def open_run(self, meeting: Meeting, devices: Sequence[Device], *, keep_run: bool) -> tuple[RunStore, int]:
+        """As `LaunchedRun.open_run`; a run that cannot be continued has failed."""
+        try:
+            return LaunchedRun.open_run(self, meeting, devices, keep_run=keep_run)
+        except RankdeckError as error:
+            if (earlier := meeting.remembered_run()) is not None:
+                end_between_hosts(RunStore(earlier.run_dir), self.command, error)
+            raise
 
     def watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
         """As `LaunchedRun.watch`; the command that waits for the run learns its folder."""
@@ -207,6 +223,10 @@ class NodeRun(LaunchedRun):
         """This process's."""
         place = self.place
         return Seat(node, place.local_rank, place.devices_per_node, self.job.nic, self.job.name)
+
+
+def _as_json(process: ProcessId | None) -> dict[str, Any] | None:
+    return None if process is None else {"pid": process.pid, "started": process.started}
 
 
 def _leader_of(meeting: RemoteMeeting) -> dict[str, Any]:

@@ -63,8 +63,8 @@ _RETURN_S: Final = 15.0
 _LET_END_S: Final = 2.0
 """At the end of a run the desk closes as soon as the agent beside it has ended; the others do in the same moment."""
 _POLL_S: Final = 0.5
-_LAST_POLL_S: Final = 1.5
-"""In which the other machines ask at the desk, and hear of an error."""
+_NOTICE_LIMIT_S: Final = 5.0
+"""For the other machines to ask at the desk, and hear of an error; one that is gone is known as such after 6 s."""
 _AGENT_STARTS: Final = 5
 """An agent ends by itself if another one dies just as all of them meet."""
 _SAY_EVERY_S: Final = 30.0
@@ -157,12 +157,18 @@ class Node:
                 return _INTERRUPTED
             self.others = desk.status().here - 1
             show("starting")
-            wait = self._return_wait(desk)
+            return self._lead_until_end(desk, interrupts)
+        except RankdeckError as error:
+            desk.end(error, _NOTICE_LIMIT_S)
+            raise
+        finally:
+            desk.close()
+
+    def _lead_until_end(self, desk: Desk, interrupts: Interrupts) -> int:
+        wait, failure = self._return_wait(desk), None
+        try:
             for _ in range(_AGENT_STARTS):
-                try:
-                    code = self.lead(desk.job, interrupts, wait.look)
-                finally:
-                    wait.close(is_stopped=interrupts.count > 0)
+                code = self.lead(desk.job, interrupts, wait.look)
                 if code is not None:
                     return code
                 self._terminal.warn("torchrun has ended before the run. It is started again.")
@@ -172,11 +178,10 @@ class Node:
                 title="The agent has ended",
             )
         except RankdeckError as error:
-            desk.end(error)
-            time.sleep(_LAST_POLL_S)
+            failure = error
             raise
         finally:
-            desk.close()
+            wait.close(is_stopped=interrupts.count > 0, error=failure)
 
     def _return_wait(self, desk: Desk) -> ReturnWait:
         job = self._job
@@ -293,7 +298,7 @@ class Node:
             arguments = without_own_flags(self._argv)
             agent = agent_command(self._job, name, len(self._devices), python, arguments, self._wait_s)
             command = _ending_with_us(agent)
-            env = {**os.environ, **self._job.replace(result=str(result)).to_env(), **self._environment()}
+            env = {**os.environ, **self._job.replace(result=str(result), command=own()).to_env(), **self._environment()}
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, start_new_session=True) as process:
                 try:
                     self._follow(process, interrupts, Path(folder) / LEAVE, look)

@@ -19,7 +19,7 @@ from core.config.distributed import DistributedConfig
 from core.config.launcher_variables import TITLES
 from core.errors import RankdeckError
 from core.files.links import append_unlinked
-from core.launch.meeting import POLL_S, Meeting, error_in
+from core.launch.meeting import AGAIN, POLL_S, Meeting, error_in
 from core.launch.nodes.key import with_token
 from core.launch.plan import rank_environment
 from core.processes import Child, ProcessTree
@@ -27,8 +27,6 @@ from core.processes.identity import ProcessId, is_alive
 
 LAUNCHER_GONE: Final = 1
 HOST_GONE: Final = 1
-AGAIN: Final = "again.json"
-"""In a meeting's folder: the launcher is about to start all processes again, and the run continues."""
 _CALM_POLL_S: Final = 0.25
 """While the rank trains, each look takes a core from it."""
 _HOST_LIMIT_S: Final = 60.0

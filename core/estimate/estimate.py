@@ -91,6 +91,14 @@ class ModeEstimate:
         """The memory of the largest rank."""
         return max((need.memory.total for need in self.devices), default=0)
 
+    @property
+    def largest_peak(self) -> int:
+        """The largest peak that a rank will report: PyTorch does not count a GPU's CUDA context."""
+        peaks = (
+            need.memory.total - (need.memory.framework if need.device.kind == "cuda" else 0) for need in self.devices
+        )
+        return max(peaks, default=0)
+
     def sentence(self) -> str:
         """The verdict for a person."""
         if self.reason:

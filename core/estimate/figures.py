@@ -9,7 +9,7 @@ from typing import Annotated, Final
 from core.records import Finite, Limits, Whole
 
 USUAL_GAPS: Final = 0.12
-"""Gaps of a CPU process, in bytes for each byte of its tensors, where no whole step could be measured: what the recipes
+"""Gaps, in bytes for each byte of its tensors, where no whole step could be measured: what the recipes
 here have."""
 _MOST_GAPS: Final = 2.0
 """For each byte of a pass."""
@@ -32,8 +32,9 @@ class ModelFigures:
         added_lines: The same for a pass that adds to gradients which are there.
         seconds_per_sample: Of a pass.
         pass_peak_bytes: The most that a pass of whole steps made; 0: none were made.
-        pass_gap_bytes: What the process took beyond that and what it held.
+        pass_gap_bytes: What the process, or PyTorch on a GPU, took beyond that and what it held.
         copy_gap_bytes: What a checkpoint's copy then took beyond its size.
+        context_bytes: What the driver takes of a GPU for a process, besides PyTorch's memory.
         mapped_bytes: Of the weights, what lies in the file that they were opened from, mapped into memory.
         note: Why something is not known, as a sentence.
     """
@@ -55,6 +56,7 @@ class ModelFigures:
     pass_peak_bytes: Whole = 0
     pass_gap_bytes: Whole = 0
     copy_gap_bytes: Whole = 0
+    context_bytes: Whole = 0
     mapped_bytes: Whole = 0
     note: str = ""
 
@@ -64,10 +66,11 @@ class ModelFigures:
         return self.step_lines is not None and self.added_lines is not None
 
     def gap_bytes(self, passes: int, tensors: int) -> int:
-        """What the allocator of a CPU process leaves unused between tensors.
+        """What the allocator leaves unused between tensors.
 
         Gaps come from a pass: what it makes is freed again in another order, and large tensors begin at multiples of
-        2 MiB (docs/decisions/0025). So they grow with the micro-batch, and not with what an engine keeps.
+        2 MiB (docs/decisions/0025). So they grow with the micro-batch, and not with what an engine keeps. On a GPU the
+        workspaces of cuBLAS are among them.
 
         Args:
             passes: The most that a pass's new tensors have.

@@ -66,7 +66,7 @@ class RankMemory:
         activations: What a micro-batch's passes need beyond gradients.
         communication: Buckets, gathered weights, other ranks' buckets in shared memory.
         copy: What the copy that a checkpoint takes adds to the peak, and the files that a merge maps into memory.
-        framework: Python, PyTorch, the engine and the recipe's imports and data.
+        framework: Python, PyTorch, the engine and the recipe's imports and data; of a GPU, the CUDA context.
         allocator: Gaps between tensors, and memory that was used before and is not given back.
     """
 
@@ -119,15 +119,16 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
     activations = passes if adds else max(0, passes - kept.gradients)
     left = kept.left if layout.on_cpu else 0
     tensors = kept.parameters + kept.gradients + kept.optimizer + activations + kept.communication + left
-    gaps = figures.gap_bytes(passes, tensors) if layout.on_cpu else 0
+    gaps = figures.gap_bytes(passes, tensors)
     # Gradients that stay from step to step are no room for the copy; all else that a step used is, once it is over.
     room = left + (0 if layout.saves_beside else activations + gaps + (0 if keeps_gradients else kept.gradients))
     merged, mapped = _merged(figures, layout, rank)
     copy = max(0, max(kept.copied, merged) - room) if layout.on_cpu else 0
     # Gradients lie in what trained weights leave, and so do gaps between them; weights without gradients leave holes.
-    holes = max(gaps, kept.dropped) + kept.dropped_frozen if layout.on_cpu else 0
+    holes = max(gaps, kept.dropped) + kept.dropped_frozen if layout.on_cpu else gaps
     copy_gap = _copy_gap(figures, kept.copied) if layout.on_cpu else 0
-    framework = baselines.of(layout.engine) + figures.recipe_bytes + figures.data_bytes if layout.on_cpu else 0
+    process = baselines.of(layout.engine) + figures.recipe_bytes + figures.data_bytes
+    framework = process if layout.on_cpu else figures.context_bytes
     return RankMemory(
         kept.parameters,
         kept.gradients,

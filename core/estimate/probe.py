@@ -136,13 +136,14 @@ def find_baselines(
         raise error
     try:
         peaks = read_record(_Peaks, {"of": found}).of
-        sizes = {engine: peaks[engine]["rss_bytes"] for engine in engines}
+        sizes = {engine: peaks[engine]["rss_bytes"] for engine in engines if engine in peaks}
     except (RecordError, KeyError):
         raise EstimateError(
             f"The process to measure {answer.failure}.", "Check this machine: rankdeck doctor"
         ) from None
     extra = {engine: max(0, peaks[engine].get("commit_bytes", 0) - size) for engine, size in sizes.items()}
-    keep(_baselines_file(run.platform), {"rss_bytes": sizes, "extra_commit_bytes": extra})
+    if len(sizes) == len(engines):  # a DeepSpeed that cannot be used is left out; it may be repaired tomorrow
+        keep(_baselines_file(run.platform), {"rss_bytes": sizes, "extra_commit_bytes": extra})
     return Baselines(sizes, extra)
 
 

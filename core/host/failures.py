@@ -127,6 +127,12 @@ def describe(root: RankFailure, failures: Sequence[RankFailure], resume: str) ->
     }
 
 
+def ending(failure: RankFailure) -> str:
+    """How a rank without a report has ended: "CPU 1 on node2: crashed: segmentation fault (SIGSEGV)"."""
+    how = failure.finding or describe_exit(1 if failure.returncode is None else failure.returncode)
+    return f"{failure.device}: {how}"
+
+
 def _processes_on(devices: Sequence[str]) -> str:
     return f"The process{'es' if len(devices) > 1 else ''} on {' and '.join(devices)}"
 

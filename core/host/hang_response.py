@@ -24,6 +24,7 @@ from core.protocol.rank_context import stacks_file
 log = logging.getLogger(__name__)
 
 ANSWER_LIMIT_S: Final = 5.0
+_ELSEWHERE: Final = "is on another machine, and cannot be looked at from here"
 _MARK: Final = "rankdeck: | "
 """In front of each line of a stack in a rank's log: nothing that the rank has printed."""
 
@@ -119,13 +120,16 @@ class HangResponse:
             log.warning("ranks %s do not answer", sorted(missing - self._answers.keys()))
 
     async def _process_states(self) -> Mapping[int, ProcessState]:
-        loop = asyncio.get_running_loop()
-        states = await asyncio.gather(*(loop.run_in_executor(None, look_at, self._pid(rank)) for rank in self._ranks))
+        states = await asyncio.gather(*(asyncio.to_thread(self._state, rank) for rank in self._ranks))
         return {rank.number: state for rank, state in zip(self._ranks, states, strict=True)}
 
-    def _pid(self, rank: Rank) -> int:
-        pid = rank.pid or -1
-        return program_of(pid) if self._ranks.run.recipe.self_contained else pid
+    def _state(self, rank: Rank) -> ProcessState:
+        pid = self._pid(rank)
+        return ProcessState(False, _ELSEWHERE) if pid is None else look_at(pid)
+
+    def _pid(self, rank: Rank) -> int | None:
+        pid = rank.pid
+        return program_of(pid) if pid is not None and self._ranks.run.recipe.self_contained else pid
 
     # what is said of it
 
@@ -136,8 +140,8 @@ class HangResponse:
             rank = self._ranks[view.rank]
             log.warning("hang: %s", view.text)
             text = view.stacks.text if view.stacks is not None else ""
-            if not text:
-                text = await loop.run_in_executor(None, py_spy_stacks, self._pid(rank))
+            if not text and (pid := self._pid(rank)) is not None:
+                text = await loop.run_in_executor(None, py_spy_stacks, pid)
             if not text and view.asked and not view.stopped:
                 file = stacks_file(self._services.store.dir, view.rank)
                 text = await loop.run_in_executor(None, ask_for_stacks, file)

@@ -28,7 +28,7 @@ from core.host.services import HostServices
 from core.host.states import HostState
 from core.metrics.metrics_file import MetricsWriter
 from core.processes import ProcessTree
-from core.processes.identity import own
+from core.processes.identity import ProcessId, own
 from core.protocol.messages import CommitRequest, Hello, Message, StopRequest
 from core.protocol.server import Connection, Listener
 from core.run_folder.state import RunState
@@ -103,7 +103,7 @@ class RunHost:
             outcome, code = Outcome("failed", own_failure(error)), EXIT_FAILED
         again = self._life.has_lost_processes(outcome)
         try:
-            code = await self._conclude(outcome, code)
+            code = await self._conclude(outcome, code, await self._successor(outcome, again))
         finally:
             for task in tasks:
                 task.cancel()
@@ -143,10 +143,18 @@ class RunHost:
 
     # the end
 
-    async def _conclude(self, outcome: Outcome, code: int) -> int:
+    async def _successor(self, outcome: Outcome, again: bool) -> ProcessId | None:
+        """The process that has another host started to continue the run; None where it has ended."""
+        launcher = self._services.launcher
+        if launcher is None or launcher.command is None or outcome.kind == "finished":
+            return None
+        starts_again = again or await asyncio.to_thread(lambda: launcher.starts_again)
+        return launcher.command if starts_again else None
+
+    async def _conclude(self, outcome: Outcome, code: int, successor: ProcessId | None) -> int:
         """Exports the model, writes the last lines, then the last state. Nothing here waits without a bound."""
         error = outcome.error
-        if outcome.model and outcome.kind in ("finished", "stopped"):
+        if outcome.model and successor is None and outcome.kind in ("finished", "stopped"):
             self._status.change_phase("exporting the model")
             try:
                 await self._services.on_disk(export_weights, outcome.model, self._store.model)
@@ -157,22 +165,22 @@ class RunHost:
             error = with_unkillable(error, outcome.unkillable)
             code = code or EXIT_FAILED
         kind = HostState.FAILED if outcome.kind == "not_started" else HostState(outcome.kind)
-        event = "failed" if kind is HostState.FAILED else "finished"
-        whose: dict[str, Any] = {"ranks": [outcome.root.rank]} if outcome.root is not None else {}
         reason = self._life.reason.cause if self._life.reason is not None and kind is HostState.STOPPED else ""
-        if reason:
-            whose["reason"] = reason
-        self._stream.emit(
-            event, state=str(kind), step=self._status.state.step, exit_code=code, **whose, **(error or {})
-        )
+        whose: dict[str, Any] = {"ranks": [outcome.root.rank]} if outcome.root is not None else {}
+        if successor is None:
+            whose |= {"state": str(kind), "step": self._status.state.step, "exit_code": code}
+            whose |= {"reason": reason} if reason else {}
+            event = "failed" if kind is HostState.FAILED else "finished"
+        else:
+            event = "restart"
+        self._stream.emit(event, **whose, **(error or {}))
         if self._life.sampler is not None:
             await asyncio.to_thread(self._life.sampler.close)
         lost = await self._stream.close(SINK_CLOSE_S)
         if lost:
             code = code or EXIT_FAILED
             error = error or metrics_lost(lost)
-        log.info("the run is %s, exit code %d%s", kind, code, f": {error['cause']}" if error else "")
-        self._life.enter(kind, phase="", error=error, exit_code=code, trouble=None, stopped_by=reason)
+        self._enter_last(kind, code, error, reason, successor)
         for _ in range(FINAL_TRIES):
             await self._status.flush()
             if not self._status.is_failing:
@@ -181,6 +189,17 @@ class RunHost:
                 await self._services.on_disk(self._reserved.release)
             await asyncio.sleep(0.5)
         return code
+
+    def _enter_last(
+        self, kind: HostState, code: int, error: dict[str, str] | None, reason: str, successor: ProcessId | None
+    ) -> None:
+        ending = f"the run is {kind}" if successor is None else f"another host continues the run, which is {kind}"
+        log.info("%s, exit code %d%s", ending, code, f": {error['cause']}" if error else "")
+        if successor is None:
+            self._life.enter(kind, phase="", error=error, exit_code=code, trouble=None, stopped_by=reason)
+        else:
+            kept = {"host": successor, "between_hosts": True, "error": error, "trouble": None}
+            self._life.enter(HostState.STARTING, phase="starting again", **kept)
 
     async def _close(self, code: int, again: bool) -> None:
         await self._listener.close()
@@ -255,6 +274,7 @@ def _starting(first: RunState, number: int) -> RunState:
         attempt=number,
         host=own(),
         phase="starting",
+        between_hosts=False,
         error=None,
         exit_code=None,
         fallback=None,

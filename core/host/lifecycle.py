@@ -14,6 +14,7 @@ from core.host.attempt import Attempt
 from core.host.attempt_launch import AttemptLaunch, prepare_launch
 from core.host.changed_settings import enter_settings
 from core.host.context import RunContext, damaged_alert, gather_context
+from core.host.crash_streak import CrashStreak, crash_limit
 from core.host.device_samples import DeviceSampler, sampled
 from core.host.early_stop import StopReason
 from core.host.fallback import NextAttempt, StartFallbacks
@@ -70,6 +71,7 @@ class RunLifecycle:
         self._first = first
         self._first_world_size = 1
         self._restarts = 0
+        self._crashes = CrashStreak()
         self._rollbacks = 0
         self._micro_batches = MicroBatches(services)
         self._script_steps: ScriptSteps | None = None
@@ -99,8 +101,9 @@ class RunLifecycle:
                 context = await self._restarted(context)
                 run = await self._roll_back(run, context, outcome)
                 continue
-            if self._may_restart(run, outcome):
-                self._note_restart(restart_limit(run.config, outcome.root), outcome)
+            outcome = self._note_crash(run, outcome)
+            if (restart := self._next_restart(run, outcome)) is not None:
+                self._note_restart(*restart, outcome)
                 context = await self._restarted(context)
                 continue
             following = None if self._lacks_processes else fallbacks.after(run, outcome)
@@ -263,10 +266,15 @@ class RunLifecycle:
         best = await self._services.on_disk(lambda: watch.model(checkpoints.list()))
         return replace(outcome, model=best or outcome.model)
 
-    def _may_restart(self, run: ResolvedRun, outcome: Outcome) -> bool:
+    def _next_restart(self, run: ResolvedRun, outcome: Outcome) -> tuple[int, int] | None:
+        """Which restart follows, and of how many; None where none does."""
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
-        final = self._is_final(outcome) or outcome.usage or outcome.root is None or bool(outcome.failure_kind)
-        return failed and not final and self._restarts < restart_limit(run.config, outcome.root)
+        if not failed or self._is_final(outcome) or outcome.usage or outcome.root is None or outcome.failure_kind:
+            return None
+        number, limit = self._restarts + 1, restart_limit(run.config, outcome.root)
+        if self._has_crashed(outcome):
+            number, limit = self._crashes.number, crash_limit(run.config)
+        return (number, limit) if number <= limit else None
 
     def _may_roll_back(self, run: ResolvedRun, outcome: Outcome) -> bool:
         config = run.config
@@ -285,10 +293,25 @@ class RunLifecycle:
 
     def has_lost_processes(self, outcome: Outcome) -> bool:
         """Whether a machine or a process was lost, by which nothing is wrong with the run itself."""
-        if self._services.launcher is None or self.ladder.is_asked or self.lost is not None or outcome.usage:
+        if self.ladder.is_asked or self.lost is not None or outcome.usage:
             return False
-        killed = outcome.kind == "failed" and outcome.root is not None and outcome.root.report is None
-        return outcome.kind in ("failed", "not_started") and (killed or self._lacks_processes)
+        return outcome.kind in ("failed", "not_started") and self._lacks_processes
+
+    def _has_crashed(self, outcome: Outcome) -> bool:
+        """Whether a rank of a run on several machines ended without a word, while the process that started it lives."""
+        launcher, root = self._services.launcher, outcome.root
+        if launcher is None or launcher.seats is None or self._is_final(outcome):
+            return False
+        return outcome.kind == "failed" and root is not None and root.report is None and not root.hung
+
+    def _note_crash(self, run: ResolvedRun, outcome: Outcome) -> Outcome:
+        """Counts a crash; the outcome says so where it is one too many."""
+        if outcome.root is None or not self._has_crashed(outcome):
+            return outcome
+        self._crashes = self._crashes.after(outcome.root, self._services.status.state.checkpoint)
+        if self._crashes.number <= crash_limit(run.config) or outcome.error is None:
+            return outcome
+        return replace(outcome, error=self._crashes.explain(outcome.error))
 
     async def _roll_back(self, run: ResolvedRun, context: RunContext, outcome: Outcome) -> ResolvedRun:
         """Reports the rollback, and lowers the learning rate, also for a later resume."""
@@ -312,13 +335,13 @@ class RunLifecycle:
         await self._services.on_disk(lambda: enter_settings(self._services.store, lr=lr))
         return resolve_on(run.config.replace(lr=lr), run.recipe, run.devices, run.platform)
 
-    def _note_restart(self, limit: int, outcome: Outcome) -> None:
+    def _note_restart(self, number: int, limit: int, outcome: Outcome) -> None:
         """Reports a restart."""
         self._restarts += 1
         error = outcome.error or {}
-        log.warning("restart %d of %d: %s", self._restarts, limit, error.get("cause", ""))
-        self._emit("restart", number=self._restarts, of=limit, **error)
-        self.enter(HostState.STARTING, phase=f"restart {self._restarts} of {limit}")
+        log.warning("restart %d of %d: %s", number, limit, error.get("cause", ""))
+        self._emit("restart", number=number, of=limit, **error)
+        self.enter(HostState.STARTING, phase=f"restart {number} of {limit}")
 
     async def _restarted(self, context: RunContext) -> RunContext:
         """The context of another attempt, which continues from the newest checkpoint."""

@@ -33,7 +33,7 @@ class MemoryRecord:
         baselines = known_baselines(run.platform)
         if figures is not None and baselines is not None and figures.is_measured:
             made = estimate_run(run, figures, baselines, Free())
-            self._kept = RunMemory(made.name, made.largest)
+            self._kept = RunMemory(made.name, made.largest_peak)
         return {"predicted_bytes": self._kept.predicted_bytes}
 
     def note(self, rank: int, line: Mapping[str, Any]) -> None:

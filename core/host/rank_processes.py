@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol
 from core.config.distributed import DistributedConfig, LaunchMethod
 from core.config.launcher_variables import TITLES
 from core.errors import RankdeckError
-from core.launch.meeting import POLL_S, Meeting
+from core.launch.meeting import AGAIN, POLL_S, Meeting
 from core.launch.nodes.key import rank_token, read_key
 from core.launch.nodes.seats import FILE as SEATS_FILE
 from core.launch.nodes.seats import NodeSeats
@@ -88,6 +88,7 @@ class Launcher:
     Attributes:
         method: Which launcher.
         seats: On which machine each rank is, where there are several; None: all are on this one.
+        command: The process that stays when this host ends, and has another one started; None where there is none.
         salt: From it and the key of the machines comes the ranks' token; empty where all are on this machine.
     """
 
@@ -101,6 +102,7 @@ class Launcher:
         self.method: LaunchMethod = DistributedConfig.from_mapping(
             {"launch_method": opened.get("method")}
         ).launch_method
+        self.command = ProcessId.from_json(opened.get("command"))
         seats = self._meeting.read(SEATS_FILE)
         self.seats = None if seats is None else NodeSeats.from_dict(seats)
         self.salt = "" if self.seats is None else secrets.token_hex(16)
@@ -167,6 +169,11 @@ class Launcher:
     def rank_token(self, attempt: int) -> str:
         """What ranks say to this host where they are on several machines; empty elsewhere."""
         return rank_token(read_key(), self.salt, attempt) if self.salt else ""
+
+    @property
+    def starts_again(self) -> bool:
+        """Whether all of them are about to be started again, whatever comes of the run."""
+        return self._meeting.read(AGAIN) is not None
 
     def end(self, code: int, *, again: bool = False, error: Mapping[str, str] | None = None) -> None:
         """Lets all of them exit: the run is over. `again`: new processes can continue it. `error`: why it failed."""

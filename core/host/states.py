@@ -31,7 +31,8 @@ class HostState(StrEnum):
         STARTING ─→ FAILED       bad input, the machine is not ready, or ranks that cannot start
         TRAINING ─→ STOPPING     the first stop request
         TRAINING ─→ FINISHED     every rank is done and the last checkpoint is whole
-        TRAINING ─→ STARTING     a rank died and restarts are left: all ranks are started again
+        TRAINING ─→ STARTING     a rank died and restarts are left: all ranks are started again; or, on several
+                                 machines, one was lost or has come, and another host continues the run
         TRAINING ─→ FAILED       a rank died; the first failure by time is the root cause
         STOPPING ─→ STOPPED      committed and ended, or ended by the deadline or a request to end now (`error` says so)
         STOPPING ─→ FINISHED     the work was done before the stop reached the ranks

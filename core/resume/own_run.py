@@ -26,6 +26,7 @@ from core.machine.devices import Device
 from core.machine.devices.names import RankNames, device_label
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
+from core.processes.identity import ProcessId
 from core.recipes.best_checkpoint import best_checkpoint
 from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
@@ -88,9 +89,10 @@ def plan_own(
     *,
     accept_code: bool,
     elsewhere: bool = False,
+    continues_for: ProcessId | None = None,
 ) -> ResumePlan:
     """What resuming a run of ours from checkpoint `asked` would do; see `core.resume.planner.plan_resume`."""
-    state = _idle_state(store)
+    state = _idle_state(store, continues_for)
     before = store.config()
     config = _changed(before, changes, store.dir)
     folder = _read_folder(store, state, before, asked)
@@ -141,11 +143,11 @@ def _name(store: RunStore, state: RunState) -> str:
         return label(state, RunNotes())
 
 
-def _idle_state(store: RunStore) -> RunState:
-    """The state of a run that nothing trains."""
+def _idle_state(store: RunStore, continues_for: ProcessId | None) -> RunState:
+    """The state of a run that nothing trains, and that nothing else is about to continue."""
     store.refuse_links()
     state = _wait_for_host_to_leave(store)
-    if store.is_locked() or state.is_live:
+    if store.is_locked() or (state.is_live and not state.is_continued_by(continues_for)):
         raise RunBusyError(
             f"{state.run_id} is {state.state}.", f"Watch it with rankdeck attach {store.dir.name}, or stop it first."
         )

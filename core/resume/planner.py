@@ -18,6 +18,7 @@ from core.ledger.state_file import FILE_NAME
 from core.machine.devices import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import Platform, this_platform
+from core.processes.identity import ProcessId
 from core.resume.aios import plan_aios
 from core.resume.changes import CHANGES
 from core.resume.own_run import plan_own
@@ -39,6 +40,7 @@ def plan_resume(
     platform: Platform | None = None,
     accept_code: bool = False,
     elsewhere: bool = False,
+    continues_for: ProcessId | None = None,
 ) -> ResumePlan:
     """What resuming `text` would do; reads only.
 
@@ -51,6 +53,8 @@ def plan_resume(
         accept_code: The person agrees to run the code that the run names (`ResumePlan.code`). Before that none of it
             is executed, not even its check of the settings.
         elsewhere: Devices and platform are another machine's, which looks for packages itself and asks the recipe.
+        continues_for: The command whose run it is between two hosts (`RunState.between_hosts`); None: it must have
+            ended.
 
     Raises:
         RunNotFoundError: Nothing goes by that name.
@@ -78,7 +82,17 @@ def plan_resume(
     else:
         store = find_run(runs_dir, text)
     number = None if checkpoint is None else str(checkpoint)
-    return plan_own(store, runs_dir, changes, number, available, platform, accept_code=accept_code, elsewhere=elsewhere)
+    return plan_own(
+        store,
+        runs_dir,
+        changes,
+        number,
+        available,
+        platform,
+        accept_code=accept_code,
+        elsewhere=elsewhere,
+        continues_for=continues_for,
+    )
 
 
 def _find_state_file(text: str) -> Path | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Final
@@ -43,7 +44,9 @@ class RunState:
         state: "starting", "training", "stopping", "stopped", "finished" or "failed"; a reader also meets
             "interrupted", which is never written (see `seen`).
         attempt: 1 for the first start, one more for each resume.
-        host: The run host's process.
+        host: The run host's process; between two hosts, the command that has the next one started.
+        between_hosts: A machine or process of a run on several machines was lost, or has come: its host has ended, and
+            another one continues the run by itself. `error` is then why the last one ended.
         created, updated: Unix seconds.
         mode: "single", "ddp", "independent", …, once it is decided.
         devices: What it runs on, by UUID ("GPU-…") or "cpu:0".
@@ -66,6 +69,7 @@ class RunState:
     state: Name = "starting"
     attempt: Whole = 1
     host: ProcessId | None = None
+    between_hosts: bool = False
     created: UnixSeconds = 0.0
     updated: UnixSeconds = 0.0
     mode: Name = Mode.AUTO
@@ -103,6 +107,16 @@ class RunState:
     def waits_for_machine(self) -> bool:
         """Whether no host is at work until a lost machine is back (`rankdeck train --nodes N:N`)."""
         return self.is_live and (self.trouble or {}).get("title") == WAITS_TITLE
+
+    def is_continued_by(self, command: ProcessId | None) -> bool:
+        """Whether no host is at work, and processes that this command has started are to start the next one."""
+        return self.is_live and self.between_hosts and command is not None and command == self.host
+
+    def ended(self, state: str, error: Mapping[str, str] | None = None) -> RunState:
+        """This state between two hosts, where no other one follows; `error`: why not, None for why the last ended."""
+        why = None if state == "stopped" else self.error if error is None else dict(error)
+        kept: dict[str, Any] = {"exit_code": 0 if state == "stopped" else 1, "between_hosts": False, "trouble": None}
+        return self.replace(state=state, phase="", error=why, updated=time.time(), **kept)
 
     def now(self, here: float) -> float:
         """The time by the clock of the machine that trains, from the time here; a live run's state is seldom old.

@@ -23,9 +23,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.machine.platform import physical_cores
+from core.machine.platform import physical_cores, this_platform
 from core.processes.program_environment import program_environment
-from tests.benchmarks.loops.common import LEARNING_RATE, SHAPE, Job
+from tests.benchmarks.loops.common import LEARNING_RATE, Job
 from tests.benchmarks.taking_turns import Contender, Ends, Timed, median_ratio, rate, ratio, take_turns
 from tests.helpers.forking import ROOT
 from tests.helpers.hosted_run import lines, make_run, write_text
@@ -94,11 +94,14 @@ def printed(files: list[Path]) -> Ends:
     return {rank: [float(line) for line in said if _SECONDS.fullmatch(line)] for rank, said in enumerate(whole)}
 
 
-def rankdeck(mode: str, world: int, text: Path, folder: Path, name: str = OURS) -> Contender:
+def rankdeck(mode: str, job: Job, folder: Path, name: str = OURS) -> Contender:
     """The real host and its ranks; when steps ended is when they were reported."""
+    layers, heads, width = job.shape
+    shape = {"n_layer": layers, "n_head": heads, "n_embd": width}
     store = make_run(
-        folder, text, mode, world, steps=STEPS, batch_size=BATCH, seq_len=LENGTH, lr=LEARNING_RATE, eval_every=None,
-        options={**SHAPE, "sample_tokens": 0}, dataset_chunk_size=400, samples_per_block=4000,
+        folder, job.text, mode, job.world, steps=STEPS, batch_size=job.batch, seq_len=job.length, lr=LEARNING_RATE,
+        eval_every=None, options={**shape, "sample_tokens": 0}, dataset_chunk_size=50 * job.batch,
+        samples_per_block=500 * job.batch, devices=(job.device,) if job.on_gpu else (f"cpu:{job.world}",),
     )  # fmt: skip
     process = psutil.Popen(
         [sys.executable, "-m", "core.host", str(store.dir)],
@@ -114,7 +117,7 @@ def rankdeck(mode: str, world: int, text: Path, folder: Path, name: str = OURS) 
             by_rank.setdefault(line["rank"], []).append(line["ts"])
         return by_rank
 
-    return Contender(name, [process], reported, world, mode == "ddp")
+    return Contender(name, [process], reported, job.world, mode == "ddp")
 
 
 @contextmanager
@@ -140,18 +143,36 @@ def shown(of: list[Timed], to: list[Timed], share: float = 1.0) -> str:
 def test_beside_the_peers(mode: str, world: int, tmp_path: Path) -> None:
     text = write_text(tmp_path / "text.txt", 2_000_000)
     job = Job(0, world, str(text), "", STEPS, BATCH, LENGTH, mode != "independent")
-    peers = [] if mode == "independent" else list(PEERS)  # they have no such mode
+    compare(mode, job, [] if mode == "independent" else list(PEERS), tmp_path)  # they have no such mode
+
+
+@pytest.mark.parametrize("shape", [(4, 4, 256), (12, 12, 768)], ids=["small", "gpt2"])
+def test_beside_the_peers_on_a_gpu(shape: tuple[int, int, int], tmp_path: Path) -> None:
+    """A model so small that its kernels are launched for longer than they run, and one of GPT-2's size."""
+    if this_platform().cuda_build is None:
+        pytest.skip("PyTorch here has no CUDA")
+    text = write_text(tmp_path / "text.txt", 8_000_000)
+    batch, length = (BATCH, LENGTH) if shape[0] == 4 else (16, 512)
+    compare(
+        "single", Job(0, 1, str(text), "", STEPS, batch, length, shape=shape, device="cuda:0"), list(PEERS), tmp_path
+    )
+
+
+def compare(mode: str, job: Job, peers: list[str], folder: Path) -> None:
+    """Rankdeck, the loop by hand and peers take turns at the same job; prints their rates."""
     missing = [package for name, package in PEERS.items() if name in peers and not importlib.util.find_spec(package)]
     if missing:
         print(f"\nnot installed: {', '.join(missing)}")
     starts: list[Callable[[], Contender]] = [
-        partial(loop, name, job, tmp_path / name) for name in ["by_hand", *peers] if PEERS.get(name) not in missing
+        partial(loop, name, job, folder / name) for name in ["by_hand", *peers] if PEERS.get(name) not in missing
     ]
-    starts.insert(1, lambda: rankdeck(mode, world, text, tmp_path / "run"))
+    starts.insert(1, lambda: rankdeck(mode, job, folder / "run"))
     turns = take_turns(starts, TURNS)
-    print(f"\n{mode}, {world} rank(s), {BATCH} × {LENGTH} tokens a rank and step")
+    print(
+        f"\n{mode}, {job.world} rank(s) on {job.device}, {job.shape}, {job.batch} × {job.length} tokens a rank and step"
+    )
     for name, timed in turns.items():
-        tokens = rate(timed) * BATCH * LENGTH
+        tokens = rate(timed) * job.batch * job.length
         print(f"{name}: {tokens:,.0f} tokens/s, ratio to by hand {shown(timed, turns[HAND])}")
     assert all(rate(timed) > 0 for timed in turns.values())
 
@@ -171,11 +192,11 @@ def test_weak_scaling(tmp_path: Path) -> None:
 
     def alone() -> Contender:
         with cores(1):
-            return rankdeck("single", 1, text, tmp_path / "alone", "alone")
+            return rankdeck("single", job, tmp_path / "alone", "alone")
 
     def both(mode: str) -> Contender:
         with cores(2):
-            return rankdeck(mode, 2, text, tmp_path / mode, mode)
+            return rankdeck(mode, dataclasses.replace(job, world=2), tmp_path / mode, mode)
 
     def by_hand(count: int, name: str, **how: bool) -> Contender:
         with cores(count):

@@ -38,6 +38,7 @@ def write_text(path: Path, size: int = 40_000) -> Path:
 def make_run(folder: Path, text: Path | str, mode: str, world: int, **settings: Any) -> RunStore:
     """A run's folder; nothing runs yet. Settings are `RunConfig`'s."""
     values: dict[str, Any] = {
+        "devices": (f"cpu:{world}",),
         "seq_len": 16,
         "batch_size": 4,
         "dataset_chunk_size": 32,
@@ -52,7 +53,7 @@ def make_run(folder: Path, text: Path | str, mode: str, world: int, **settings: 
     }
     if "recipe" not in settings:
         values["options"] = {**TINY, **values["options"]}
-    asked = RunConfig(dataset_file=str(text), mode=mode, devices=(f"cpu:{world}",), **values)
+    asked = RunConfig(dataset_file=str(text), mode=mode, **values)
     config = apply_recipe(asked, get_recipe(asked.recipe))
     return RunStore.create(folder.parent, config, folder)
 

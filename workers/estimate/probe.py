@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from core.config import RunConfig
 from core.config.batch import Batch
+from workers.estimate.gpu_memory import GpuMemory
 from workers.estimate.live_bytes import LiveBytes, lines_through, peak_of
 from workers.estimate.mapped_bytes import mapped_bytes
 from workers.estimate.measured_run import MeasuredRun, NoHost
@@ -40,6 +41,7 @@ ROOM: Final = 0.5
 """Share of the free memory that whole steps may take."""
 LIMIT_S: Final = 10.0
 """Whole steps are made with fewer samples where they would take longer."""
+NO_ROOM: Final = "Whole steps would take too much memory beside what is running, so none was made."
 _SMALL: Final = (2, 3)
 """Samples. Not one: operations on a single sample differ from those on more."""
 _STEPS: Final = 2
@@ -91,6 +93,7 @@ def probe(
     `say` is told what is known so far, for the case that the rest takes too long; `at_first` is what the process took
     before the recipe did anything.
     """
+    gpu = GpuMemory(device) if device.type == "cuda" else None
     tasks: list[Task] = []
     try:
         with torch.device("meta"):
@@ -114,8 +117,10 @@ def probe(
         passes = _Passes(task, config, device)
         found.update(_small_passes(passes, batch))
         say(found)
-        if device.type == "cpu":
+        if gpu is None:
             found.update(_whole_steps(passes, found, batch, before))
+        else:
+            found.update(_whole_steps_on_gpu(passes, found, batch, gpu))
 
     _run(config, main, batch, folder, device, measured)
     return found
@@ -216,11 +221,11 @@ def _small_passes(passes: _Passes, batch: Batch) -> dict[str, Any]:
 
 def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before: int) -> dict[str, Any]:
     """What tensors and the process have at most in whole steps; `before` the model was built it had so much."""
-    samples = max(1, min(batch.micro, int(LIMIT_S / (_STEPS * found["seconds_per_sample"]))))
-    if not _has_room(found, samples):
-        return {"note": "Whole steps would take too much memory beside what is running, so none was made."}
+    samples = _samples_in_time(found, batch)
+    if not _has_room(found, samples, psutil.virtual_memory().available):
+        return {"note": NO_ROOM}
     before += found["data_bytes"]
-    steps = passes.whole_steps(samples)
+    steps = passes.whole_steps(samples, peak_rss_bytes)
     # With a smaller micro-batch the process had its peak before, in the small passes, beside gradients.
     small = peak_of(found["added_lines"], max(_SMALL)) + found["trainable_bytes"]
     pass_peak = max(steps.passes, small)
@@ -233,10 +238,28 @@ def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before
     }
 
 
-def _has_room(found: Mapping[str, Any], samples: int) -> bool:
-    """Whether whole steps of a micro-batch leave enough memory for what else is running."""
+def _whole_steps_on_gpu(passes: _Passes, found: Mapping[str, Any], batch: Batch, gpu: GpuMemory) -> dict[str, Any]:
+    """What PyTorch reserves of a GPU in whole steps beyond their tensors: cuBLAS's workspaces, and gaps."""
+    samples = _samples_in_time(found, batch)
+    if not _has_room(found, samples, gpu.free_bytes):
+        return {"note": NO_ROOM, "context_bytes": gpu.context_bytes()}
+    gpu.restart_peak()
+    steps = passes.whole_steps(samples, gpu.peak_bytes)
+    return {
+        "pass_peak_bytes": steps.passes,
+        "pass_gap_bytes": max(0, steps.process_peak - steps.held - steps.passes),
+        "context_bytes": gpu.context_bytes(),
+    }
+
+
+def _samples_in_time(found: Mapping[str, Any], batch: Batch) -> int:
+    return max(1, min(batch.micro, int(LIMIT_S / (_STEPS * found["seconds_per_sample"]))))
+
+
+def _has_room(found: Mapping[str, Any], samples: int, free: int) -> bool:
+    """Whether whole steps of a micro-batch leave enough of the free memory for what else is running."""
     held = found["parameter_bytes"] + round((1 + found["optimizer_ratio"]) * found["trainable_bytes"])
-    return bool(held + peak_of(found["step_lines"], samples) <= ROOM * psutil.virtual_memory().available)
+    return bool(held + peak_of(found["step_lines"], samples) <= ROOM * free)
 
 
 class _Passes:
@@ -267,8 +290,8 @@ class _Passes:
             del loss
         return live.timeline
 
-    def whole_steps(self, samples: int) -> _Steps:
-        """Makes steps of one micro-batch and a checkpoint's copy."""
+    def whole_steps(self, samples: int, most: Callable[[], int]) -> _Steps:
+        """Makes steps of one micro-batch and a checkpoint's copy; `most` tells the peak so far."""
         replica = Replica(
             self.model, self._task.optimization.optimizer(self.model, 1e-6), self._task.optimization, self._precision
         )
@@ -276,7 +299,7 @@ class _Passes:
         for _ in range(_STEPS):
             peak = max(peak, max(self.make(samples), default=0))
             replica.update()
-        process_peak = peak_rss_bytes()
+        process_peak = most()
         copies = [snapshot(bare(part.tensors)) for part in replica.parts()]
         copied = sum(tensor.nbytes for copy in copies for tensor in copy.values())
         states = (value for state in replica.optimizer.state.values() for value in state.values())

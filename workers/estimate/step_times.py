@@ -17,7 +17,7 @@ import numpy as np
 import torch
 
 from core.config.batch import Batch
-from core.machine.devices.gpu_energy import EnergyCounter
+from core.machine.devices.own_gpu import OwnGpu
 from workers.estimate.meeting import Meeting
 from workers.optim.precision import Precision
 from workers.strategies import Replica
@@ -76,7 +76,7 @@ class StepTimes:
         self._replica = Replica(model, optimizer, task.optimization, precision)
         self._task, self._precision, self._device, self._batch = task, precision, device, batch
         self._chunk, self._meeting = max(batch.global_, chunk), meeting
-        self._energy = EnergyCounter(is_amd=torch.version.hip is not None) if device.type == "cuda" else None
+        self._energy = OwnGpu(is_amd=torch.version.hip is not None) if device.type == "cuda" else None
         self._most_threads = torch.get_num_threads()  # a recipe may want fewer than it could have
         self._next = 0
 
@@ -163,7 +163,7 @@ class StepTimes:
         turns.energy_j = turns.energy_j + after_j - energy_j if known else None  # type: ignore[operator]
 
     def _energy_j(self) -> float | None:
-        return None if self._energy is None else self._energy.read_j()
+        return None if self._energy is None else self._energy.energy_j()
 
     def _take(self, threads: int) -> None:
         if threads:

@@ -113,6 +113,29 @@ class Replica:
         self.optimizer.zero_grad(set_to_none=True)
         return norm
 
+    @property
+    def skips_on_device(self) -> bool:
+        """The optimizer's own kernel can leave a step out: PyTorch's fused ones, without the loss scale of fp16."""
+        fused = all(group.get("fused") for group in self.optimizer.param_groups)
+        return (
+            fused and hasattr(self.optimizer, "_step_supports_amp_scaling") and not self._precision.scaler.is_enabled()
+        )
+
+    def update_if_finite(self) -> Tensor:
+        """As `update`, but the kernel itself moves nothing if the gradient's norm is not finite, and no one waits.
+
+        Only where `skips_on_device`. The kernel is told as `torch.amp.GradScaler` tells it.
+        """
+        norm = self.clip_grad_norm(self._optimization.clip_norm)
+        optimizer: Any = self.optimizer
+        optimizer.grad_scale, optimizer.found_inf = None, (norm * 0 != 0).float()
+        try:
+            self.optimizer.step()
+        finally:
+            del optimizer.grad_scale, optimizer.found_inf
+        self.optimizer.zero_grad(set_to_none=True)
+        return norm
+
     def leave_out(self) -> None:
         """Makes nothing of this step's gradient. The loss scale stays: it is not what went wrong."""
         scaler = self._precision.scaler

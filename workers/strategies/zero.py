@@ -6,13 +6,14 @@ half as many bytes again as DDP, so it buys memory, not speed.
 
 from __future__ import annotations
 
-from torch import nn
+from torch import is_tensor, nn
 from torch.distributed.optim import ZeroRedundancyOptimizer
 
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
+from workers.state_files.saved_state import SavedState
 from workers.strategies.ddp import DdpReplica, DdpStrategy
-from workers.strategies.replica import Replica
+from workers.strategies.replica import Replica, optimizer_state
 
 
 class ZeroStrategy(DdpStrategy):
@@ -30,4 +31,21 @@ class ZeroStrategy(DdpStrategy):
         )
         rank = self.place.rank
         suffixes = ("" if rank == 0 else None, f"_shard{rank}")
-        return self._behind_ddp(DdpReplica(model, optimizer, optimization, precision, *suffixes))
+        return self._behind_ddp(ZeroReplica(model, optimizer, optimization, precision, *suffixes))
+
+
+class ZeroReplica(DdpReplica):
+    """DDP's, whose optimizer holds the state of this rank's share of the parameters."""
+
+    def load(self, saved: SavedState) -> None:
+        """As in every mode; then Adam's counts of steps go back to the GPU, where its fused kernel reads them.
+
+        torch 2.13's `ZeroRedundancyOptimizer.load_state_dict` moves all tensors without dimensions to the CPU.
+        """
+        super().load(saved)
+        fused = {
+            parameter for group in self.optimizer.param_groups if group.get("fused") for parameter in group["params"]
+        }
+        for parameter, state in optimizer_state(self.optimizer).items():
+            if parameter in fused:
+                state.update({name: value.to(parameter.device) for name, value in state.items() if is_tensor(value)})

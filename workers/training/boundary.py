@@ -26,9 +26,15 @@ class Wish(IntEnum):
 
 
 class Boundary:
-    """What one rank does before, between and after its steps."""
+    """What one rank does before, between and after its steps.
 
-    def __init__(self, setup: TrainingSetup, horizon: Horizon) -> None:
+    Args:
+        setup: What is trained.
+        horizon: How far.
+        settle: Called before anything is saved: the last step may still turn out to have been left out.
+    """
+
+    def __init__(self, setup: TrainingSetup, horizon: Horizon, settle: Callable[[], None]) -> None:
         self._setup = setup
         self._session = setup.session
         self._strategy = setup.strategy
@@ -37,7 +43,7 @@ class Boundary:
         self._local_sgd = setup.local_sgd
         self._merges = setup.merges
         self._validation = Validation(setup)
-        self.checkpoints = RankCheckpoints(setup, horizon, self._validation)
+        self.checkpoints = RankCheckpoints(setup, horizon, self._validation, settle)
         self._done = False
         self._previous = 0
 

@@ -4,12 +4,16 @@ No collective is added for it. A loss that is not finite makes its whole gradien
 all-reduced anyway, and every rank reads the same norm of the same gradient. Only where that norm is not finite do ranks
 exchange which samples the losses were of. Reading the norm is the one wait for the device in a step.
 
+A rank that is a replica group by itself need not wait: its optimizer's kernel leaves the step out, and the norm is read
+during the next step (`is_late`), before that one moves the weights or anything is saved.
+
 With fp16 the loss scale makes gradients overflow now and then, with finite losses: that step updates nothing by itself
 and is none of ours (`workers.optim.precision`).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,6 +23,7 @@ from torch import Tensor
 
 from core.errors import NonFiniteError
 from workers.training.batches import Indices, StepBatch, sample_ranges
+from workers.training.late_number import LateNumber
 from workers.training.memory_guard import MemoryGuard
 from workers.training.setup import TrainingSetup
 from workers.training.step_start import StepStart
@@ -36,6 +41,10 @@ class NonFiniteGuard:
         setup: Policy and limit are its config's.
         start: What each step begins with.
         memory: Knows whether this rank ran out of memory, and is told of all that did.
+
+    Attributes:
+        is_late: The optimizer can leave a step out by itself, so that the norm may be read in the next one. A model
+            with buffers is excluded: they have to be restored before the next forward pass.
     """
 
     def __init__(self, setup: TrainingSetup, start: StepStart, memory: MemoryGuard) -> None:
@@ -48,21 +57,27 @@ class NonFiniteGuard:
         self._limit = config.non_finite_limit if config.non_finite == "skip" else 0
         self._start = start
         self._memory = memory
-        self._finite: list[Tensor] = []
+        self._losses: list[Tensor] = []
         self._skipped = 0
+        self._norm = LateNumber()
+        self._unread: _Unread | None = None
+        self.is_late = setup.strategy.group_size == 1 and setup.local_sgd is None and not start.has_buffers
+        self.is_late &= setup.replica.skips_on_device
 
     def begin_step(self) -> None:
         """Before the first forward pass of a step."""
-        self._finite.clear()
+        self._losses = []
 
     def mark(self, loss: Tensor, weighted: Tensor) -> Tensor:
         """What to derive from in place of `weighted`: the same, or NaN with its whole gradient if `loss` isn't finite.
 
-        Not every such loss has a gradient that shows it: `clamp` gives 0 for one that is infinite.
+        Not every such loss has a gradient that shows it: `clamp` gives 0 for one that is infinite. On a GPU every
+        operation costs its launch, some 10 µs, and `torch.isfinite` is four: so the factor, 1 or NaN, is made of the
+        loss itself.
         """
-        finite = torch.isfinite(loss.detach())
-        self._finite.append(finite)
-        return weighted * torch.where(finite, 1.0, torch.nan).to(weighted.dtype)
+        loss = loss.detach()
+        self._losses.append(loss)
+        return weighted * (loss * 0 + 1).to(weighted.dtype)
 
     def may_step(self, batch: StepBatch, grad_norm: Tensor) -> bool:
         """Whether the optimizer may make something of the batch.
@@ -72,40 +87,68 @@ class NonFiniteGuard:
         Raises:
             NonFiniteError: The policy, or its limit, lets none be skipped, or the weights are not finite either.
         """
-        if bool(torch.isfinite(grad_norm)):
+        if math.isfinite(grad_norm.item()):
             if self._memory.is_short_here:  # the model hides the NaN that was to tell the other ranks
                 raise self._memory.refusal()
             return True
-        short, suspects, ranks, weights_are_finite = self._exchange(batch)
+        short, suspects, ranks, weights_are_finite = self._exchange(batch, self._losses)
         if short:
             self._memory.agreed(short)
             return False
         if self._scales and not len(suspects) and weights_are_finite:
             return True  # an overflow, which the loss scale answers
-        found = Finding(self._session.step, batch, suspects, ranks, weights_are_finite)
+        self._leave_out(Finding(self._session.step, batch, suspects, ranks, weights_are_finite))
+        self._start.restore_buffers()
+        return False
+
+    def look_later(self, batch: StepBatch, grad_norm: Tensor) -> None:
+        """Takes the norm of a step whose update has left itself out if it is not finite. After `settle`."""
+        self._norm.put(grad_norm)
+        self._unread = _Unread(self._session.step, batch, self._losses)
+
+    def settle(self) -> None:
+        """Reads the norm of the step before, if that is still to be done, and reports a batch that was left out.
+
+        Raises:
+            NonFiniteError: As `may_step`.
+        """
+        unread, self._unread = self._unread, None
+        if unread is None or math.isfinite(self._norm.read()):
+            return
+        _, suspects, ranks, weights_are_finite = self._exchange(unread.batch, unread.losses, was_short=False)
+        self._leave_out(Finding(unread.step, unread.batch, suspects, ranks, weights_are_finite))
+
+    def _leave_out(self, found: Finding) -> None:
+        """Skips a batch of which nothing has gone into the weights."""
         # Other ranks' weights may still reach ranks that step by themselves, in a round or a merge.
-        if (not weights_are_finite and self._strategy.synchronised) or self._is_spent(batch):
+        if (not found.weights_are_finite and self._strategy.synchronised) or self._is_spent(found.batch):
             raise self._refusal(found)
         self._skipped += 1
-        self._start.restore_buffers()
-        self._batches.skip(batch, self._session.step)
+        self._batches.skip(found.batch, found.step)
         self._report(found)
-        return False
 
     def _is_spent(self, batch: StepBatch) -> bool:
         waiting = self._batches.skipped_ranges + len(sample_ranges(batch.indices))
         return self._skipped >= self._limit or waiting > _MOST_RANGES
 
-    def _exchange(self, batch: StepBatch) -> tuple[list[int], Indices, list[int], bool]:
+    def _exchange(
+        self, batch: StepBatch, losses: Sequence[Tensor], *, was_short: bool | None = None
+    ) -> tuple[list[int], Indices, list[int], bool]:
         """What the ranks have to tell each other of a gradient that is not finite.
+
+        Args:
+            batch: All of it.
+            losses: This rank's.
+            was_short: Memory ran out on this rank in that step; None: in the present one, as the memory guard knows.
 
         Returns:
             Ranks of the replica group that ran out of memory; the samples of micro-batches whose loss is not finite, on
             any rank; the ranks that these are on, among all of the run; whether all ranks' weights are finite.
         """
         here, size = self._strategy.group_rank, self._strategy.group_size
-        marks = self._marks(batch)
-        short = [float(rank == here and self._memory.is_short_here) for rank in range(size)]
+        is_short = self._memory.is_short_here if was_short is None else was_short
+        marks = [0.0] * len(batch.indices) if is_short else _marks(batch, losses)
+        short = [float(rank == here and is_short) for rank in range(size)]
         bad = [float(rank == here and any(marks)) for rank in range(size)]
         weights = all_finite(self._replica.trained(), self._strategy.place.device)
         sums = self._strategy.total([*short, *bad, float(not weights), *marks])
@@ -116,19 +159,6 @@ class NonFiniteGuard:
             [first + rank for rank in _marked(sums[size : 2 * size])],
             sums[2 * size] == 0,
         )
-
-    def _marks(self, batch: StepBatch) -> list[float]:
-        """1 for each sample of the batch that is in a micro-batch of this rank whose loss is not finite."""
-        marks = [0.0] * len(batch.indices)
-        if self._memory.is_short_here:
-            return marks
-        place = batch.first
-        for micro, finite in zip(batch.micro_batches, self._finite, strict=True):
-            size = len(micro.indices) if micro.weight else 0
-            if not bool(finite):
-                marks[place : place + size] = [1.0] * size
-            place += size
-        return marks
 
     def _refusal(self, found: Finding) -> NonFiniteError:
         if not found.weights_are_finite:
@@ -196,6 +226,27 @@ class Finding:
             "samples": sample_ranges(batch.indices),
             "suspects": sample_ranges(self.suspects) if len(self.suspects) else [],
         }
+
+
+@dataclass(frozen=True)
+class _Unread:
+    """A step whose norm is still to be read, with this rank's losses in it."""
+
+    step: int
+    batch: StepBatch
+    losses: Sequence[Tensor]
+
+
+def _marks(batch: StepBatch, losses: Sequence[Tensor]) -> list[float]:
+    """1 for each sample of the batch that is in a micro-batch of this rank whose loss is not finite."""
+    marks = [0.0] * len(batch.indices)
+    place = batch.first
+    for micro, loss in zip(batch.micro_batches, losses, strict=True):
+        size = len(micro.indices) if micro.weight else 0
+        if not math.isfinite(loss.item()):
+            marks[place : place + size] = [1.0] * size
+        place += size
+    return marks
 
 
 def all_finite(tensors: Iterable[Tensor], device: torch.device) -> bool:

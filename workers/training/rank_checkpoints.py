@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from core.protocol.messages import Position
@@ -21,13 +21,22 @@ from workers.training.validation import Validation
 class RankCheckpoints:
     """Takes this rank's part in checkpoints, and restores what it kept.
 
+    Args:
+        setup: What is trained.
+        horizon: How far.
+        validation: What was evaluated.
+        settle: Called before a checkpoint: it brings the place in the data up to date.
+
     Attributes:
         commits: The newest checkpoint that this rank has a part in.
         divergence: Decides whether a checkpoint would be a good one.
     """
 
-    def __init__(self, setup: TrainingSetup, horizon: Horizon, validation: Validation) -> None:
+    def __init__(
+        self, setup: TrainingSetup, horizon: Horizon, validation: Validation, settle: Callable[[], None]
+    ) -> None:
         session = setup.session
+        self._settle = settle
         self._setup = setup
         self._session = session
         self._strategy = setup.strategy
@@ -54,6 +63,7 @@ class RankCheckpoints:
 
         `wait`: until the one before is written, rather than take none.
         """
+        self._settle()
         step, rounds = self._session.step, 0 if self._local_sgd is None else self._local_sgd.round
         finite = self.divergence.weights_are_finite(step)
         if not surely:

@@ -71,11 +71,15 @@ class BadSteps:
         self._in_a_row = torch.zeros((), dtype=torch.int64, device=device)
         self._alerted = False
 
-    def note(self, step: int, good: Tensor) -> Literal["alert", "hopeless"] | None:
-        """Counts a step; "alert" once after 25 bad ones in a row, "hopeless" after 50."""
+    def note(self, step: int, norm: Tensor) -> Literal["alert", "hopeless"] | None:
+        """Counts a step, bad if its gradient's norm isn't finite.
+
+        Returns:
+            "alert" once after 25 bad ones in a row, "hopeless" after 50.
+        """
         if not self._enabled:
             return None
-        self._in_a_row = torch.where(good, 0, self._in_a_row + 1)
+        self._in_a_row = torch.where(torch.isfinite(norm), 0, self._in_a_row + 1)
         if step % _LOOK_EVERY:
             return None
         self.count = int(self._in_a_row)
@@ -120,7 +124,7 @@ class StepReports:
             step_time_s=time_s,
             data_wait_s=step.data_wait_s,
             **step.sync,
-            device_mem_bytes=self._device_memory(),
+            device_mem_bytes=self._device_memory(step.number),
             micro_batch=self._session.batch.micro if self._session.halvings else None,
             tokens_seen=self._batches.progress.samples_seen * self._tokens,
             epoch=batch.epoch,
@@ -153,7 +157,7 @@ class StepReports:
                 )
 
     def _check_skipped(self, step: Step) -> None:
-        found = self._skipped.note(step.number, torch.isfinite(step.grad_norm))
+        found = self._skipped.note(step.number, step.grad_norm)
         if found == "hopeless":
             raise OverflowingError(
                 f"Up to step {step.number} every gradient for at least 50 steps overflowed fp16 and was skipped.",
@@ -169,5 +173,7 @@ class StepReports:
                 next_step="If this continues, choose precision bf16 or fp32.",
             )
 
-    def _device_memory(self) -> int | None:
-        return torch.cuda.max_memory_allocated(self._device) if self._device.type == "cuda" else None
+    def _device_memory(self, step: int) -> int | None:
+        """The peak on a GPU, in a step in ten: PyTorch makes a table of a hundred figures for it, some 0.1 ms."""
+        looks = step % _LOOK_EVERY == 0 or step < self._session.first_step + _SETTLING
+        return torch.cuda.max_memory_allocated(self._device) if looks and self._device.type == "cuda" else None

@@ -23,6 +23,11 @@ class StepStart:
         self._copies = [buffer.clone() for buffer in self._buffers]
         self._generators = Generators(device)
 
+    @property
+    def has_buffers(self) -> bool:
+        """Whether a step changes anything besides weights and generators."""
+        return bool(self._buffers)
+
     def keep(self) -> None:
         """Keeps everything as it is now.
 

@@ -46,11 +46,11 @@ class Trainer:
         self._setup = setup = set_up(session, task)
         self._replica, self._batches, self._precision = setup.replica, setup.batches, setup.precision
         self._horizon = Horizon(setup)
-        self._boundary = Boundary(setup, self._horizon)
         self._warm_up = WarmUp(setup)
         self._start = StepStart(setup.replica.model, setup.device)
         self._memory = MemoryGuard(setup, self._start)
         self._guard = NonFiniteGuard(setup, self._start, self._memory)
+        self._boundary = Boundary(setup, self._horizon, self._guard.settle)
         self._reports = StepReports(setup)
         self._loading_s = 0.0
 
@@ -118,7 +118,7 @@ class Trainer:
                 means = self._forward_backward(batch)
                 # Update: the gradient is clipped, the optimizer steps. Where fp16 overflowed, or the loss or the
                 # gradient is not finite, it does not.
-                grad_norm = self._replica.update(partial(self._guard.may_step, batch)).detach()
+                grad_norm = self._update(batch).detach()
                 if not self._memory.is_short:
                     return batch, means, grad_norm
                 batch = self._memory.smaller(batch)
@@ -126,6 +126,15 @@ class Trainer:
             if is_out_of_memory(error):
                 raise self._memory.refusal() from error
             raise
+
+    def _update(self, batch: StepBatch) -> Tensor:
+        """Moves the weights if they may be moved; the gradient's norm."""
+        self._guard.settle()
+        if not self._guard.is_late or self._memory.is_short_here:
+            return self._replica.update(partial(self._guard.may_step, batch))
+        norm = self._replica.update_if_finite()
+        self._guard.look_later(batch, norm)
+        return norm
 
     def _forward_backward(self, batch: StepBatch) -> dict[str, Tensor]:
         """Leaves the gradient of the whole batch in the weights; means of the metrics over this rank's share."""

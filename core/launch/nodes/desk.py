@@ -106,9 +106,10 @@ class Desk:
         self._on_loss = on_loss
         self.folder = folder
         self.job = secrets.token_hex(8)
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
         self._address = ""
         self._joined: dict[object, NodeStatus] = {}
+        self._informed: set[object] = set()
         self._away: dict[str, NodeStatus] = {}
         self._lost: dict[str, str] = {}
         self._end: RankdeckError | None = None
@@ -170,9 +171,23 @@ class Desk:
         with self._lock:
             return list(self._lost.values()) if self._started and 1 + len(self._joined) < fewest else []
 
-    def end(self, error: RankdeckError) -> None:
-        """From now on machines are told that the run has ended, and why; they ask twice a second."""
+    def end(self, error: RankdeckError, limit_s: float) -> bool:
+        """From now on machines are told that the run has ended, and why; they ask twice a second.
+
+        Waits until all that take part have acknowledged it or are gone.
+
+        Returns:
+            False where some have not within the limit.
+        """
         self._end = error
+        with self._lock:
+            return self._lock.wait_for(lambda: not self._joined.keys() - self._informed, limit_s)
+
+    def acknowledge(self, visitor: object) -> None:
+        """A machine knows that its part is over."""
+        with self._lock:
+            self._informed.add(visitor)
+            self._lock.notify_all()
 
     @property
     def ended(self) -> RankdeckError | None:
@@ -192,6 +207,8 @@ class Desk:
         """A machine is gone; `is_over`: its part in the run had ended."""
         with self._lock:
             node = self._joined.pop(visitor)
+            self._informed.discard(visitor)
+            self._lock.notify_all()
             started, here = self._started, len(self._joined) + 1
             if not started:
                 self._away[node.address] = dataclasses.replace(node, state="left")
@@ -234,7 +251,10 @@ class _Visitor:
             return self._greet(request["facts"])
         if "seen" in request:
             return self._check_folder(request["seen"])
-        self._is_over = "over" in request
+        if "over" in request:
+            self._is_over = True
+            self._desk.acknowledge(self)
+            return {}
         if not self._is_in:
             return {"refused": RankdeckError("The machine has not checked in.", "Start the run again.").as_dict()}
         if self._desk.ended is not None:
@@ -313,7 +333,13 @@ class CheckIn:
 
     def poll(self) -> tuple[bool, str]:
         """Whether the run starts, and who is missing; raises `ChannelError`, and `RankdeckError` where it has ended."""
-        answer = _accepted(self._channel.ask({}))
+        try:
+            answer = _accepted(self._channel.ask({}))
+        except ChannelError:
+            raise
+        except RankdeckError:
+            self.leave()  # so that the other machine need not wait any longer
+            raise
         return bool(answer.get("start")), str(answer.get("missing", ""))
 
     def leave(self) -> None:

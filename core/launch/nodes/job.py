@@ -11,6 +11,7 @@ from typing import Annotated, Any, Final
 from core.config.node_count import NodeCount
 from core.errors import UsageError
 from core.parsing import ParseError, parse_json
+from core.processes.identity import ProcessId
 from core.records import Limits, RecordError, read_record
 
 ENV_NODE: Final = "RANKDECK_NODE"
@@ -36,6 +37,7 @@ class NodeJob:
         name: What this machine is called.
         session: Names this command, whose run all its workers continue.
         fewest_nodes: With how many machines it continues when others are lost.
+        command: The process of `rankdeck train --nodes` on this machine.
     """
 
     min_nodes: Annotated[int, Limits(1, 65_536)]
@@ -49,6 +51,7 @@ class NodeJob:
     name: str = ""
     session: str = ""
     fewest_nodes: Annotated[int, Limits(1, 65_536)] = 1
+    command: ProcessId | None = None
 
     @property
     def endpoint(self) -> str:

@@ -18,7 +18,8 @@ from torch import Tensor
 
 from workers.recipes.minigpt.model import MiniGPT, Shape
 
-SHAPE = {"n_layer": 4, "n_head": 4, "n_embd": 256}
+SHAPE = (4, 4, 256)
+"""Layers, heads, width."""
 LEARNING_RATE = 1e-3
 BETAS = (0.9, 0.95)
 CLIP_NORM = 1.0
@@ -37,6 +38,8 @@ class Job:
         length: Tokens of a sample.
         synchronised: False when each rank trains by itself.
         barrier: These ranks exchange nothing, but wait for each other after each step.
+        shape: The model's layers, heads and width.
+        device: Where it trains; on a GPU in bf16, as Rankdeck does by itself.
     """
 
     rank: int
@@ -48,6 +51,13 @@ class Job:
     length: int
     synchronised: bool = True
     barrier: bool = False
+    shape: tuple[int, int, int] = SHAPE
+    device: str = "cpu"
+
+    @property
+    def on_gpu(self) -> bool:
+        """It does not train on the CPU."""
+        return self.device != "cpu"
 
 
 def job() -> Job:
@@ -57,9 +67,14 @@ def job() -> Job:
     return Job(**json.loads(sys.argv[1]))
 
 
-def model(length: int) -> MiniGPT:
-    """A GPT of 3.2 million parameters over bytes."""
-    return MiniGPT(Shape(256, length, SHAPE["n_layer"], SHAPE["n_head"], SHAPE["n_embd"]))
+def model(given: Job) -> MiniGPT:
+    """A GPT over bytes, of 3.2 million parameters by default."""
+    return MiniGPT(Shape(256, given.length, *given.shape))
+
+
+def half(given: Job) -> torch.autocast:
+    """bf16 on a GPU; on the CPU nothing."""
+    return torch.autocast("cuda" if given.on_gpu else "cpu", torch.bfloat16, enabled=given.on_gpu)
 
 
 class Windows:

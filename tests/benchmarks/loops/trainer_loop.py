@@ -19,7 +19,7 @@ class WithLoss(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.net = model(given.length)
+        self.net = model(given)
 
     def forward(self, window: Tensor) -> dict[str, Tensor]:
         logits = self.net(window[:, :-1])
@@ -58,7 +58,8 @@ arguments = TrainingArguments(
     adam_beta2=BETAS[1],
     weight_decay=0.1,
     max_grad_norm=CLIP_NORM,
-    use_cpu=True,
+    use_cpu=not given.on_gpu,
+    bf16=given.on_gpu,
     save_strategy="no",
     report_to="none",
     disable_tqdm=True,

@@ -34,10 +34,12 @@ def import_deepspeed(place: RankPlace) -> Any:
     """The package, quieted to warnings, which go to this rank's log as all that a rank prints.
 
     Raises:
-        DeepSpeedError: Its import fails.
+        DeepSpeedError: Its import fails, or brings nothing.
     """
     if place.device.type == "cpu":
         os.environ["DS_ACCELERATOR"] = "cpu"  # a CPU device in a machine with GPUs is not one
+    else:
+        _name_gpu_for_deepspeed(place.device)
     before = logging.root.manager.disable
     logging.disable(logging.INFO)  # it sets its own logger's level while it is imported
     try:
@@ -49,8 +51,38 @@ def import_deepspeed(place: RankPlace) -> Any:
         ) from error
     finally:
         logging.disable(before)
+    if not hasattr(deepspeed, "initialize"):  # what an interrupted installation leaves can be imported
+        raise DeepSpeedError(
+            "The installed DeepSpeed is incomplete: most of its files are missing.",
+            "Reinstall it: pip install --force-reinstall deepspeed; or choose the engine torch.",
+        )
     logging.getLogger("DeepSpeed").setLevel(logging.WARNING)
     return deepspeed
+
+
+def _name_gpu_for_deepspeed(device: torch.device) -> None:
+    """Sets the two variables by which DeepSpeed finds a rank's GPU as it reads them.
+
+    A rank sees one GPU, named by UUID. DeepSpeed 0.19.8 takes each name in `CUDA_VISIBLE_DEVICES` for one of NVML's
+    numbers (`CUDA_Accelerator._get_nvml_gpu_id`), and `LOCAL_RANK` for the number of the device (`zero.Init`). CUDA
+    has read its variable by now, and a process that this rank starts finds the same GPU by the number.
+    """
+    torch.cuda.synchronize(device)
+    number = _nvml_number(os.environ.get("CUDA_VISIBLE_DEVICES", ""))
+    if number is not None:
+        os.environ["CUDA_VISIBLE_DEVICES"] = str(number)
+    os.environ["LOCAL_RANK"] = str(device.index or 0)
+
+
+def _nvml_number(uuid: str) -> int | None:
+    """The GPU's number; None where `uuid` is none of NVML's, as for AMD's cards."""
+    import pynvml
+
+    try:
+        pynvml.nvmlInit()
+        return int(pynvml.nvmlDeviceGetIndex(pynvml.nvmlDeviceGetHandleByUUID(uuid)))
+    except pynvml.NVMLError:
+        return None
 
 
 def make_engine(

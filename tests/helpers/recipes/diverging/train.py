@@ -58,11 +58,14 @@ def main(run: Run) -> None:
             torch.multinomial(model(torch.ones(1, 1)).softmax(-1), 1)
         return "x" * written
 
+    model = nn.Linear(1, 4)
+    if o["buffers"]:
+        model.register_buffer("unused", torch.zeros(1))
     start = run._session.start
     first = 0 if start is None else start.step
     run.fit(
         Task(
-            model=nn.Linear(1, 4),
+            model=model,
             batch=batch,
             val_batch=batch,
             loss=loss,

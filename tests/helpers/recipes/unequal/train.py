@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import time
 
 import torch
@@ -69,12 +70,17 @@ def main(run: Run) -> None:
         return windows(samples)
 
     left = [o["fail_batch"] + 1 if run.rank == o["slow_rank"] else 0]  # one more for the warm-up
+    until_crash = [o["crash_batch"] + 1 if run.rank == o["slow_rank"] else 0]
     spoil = Overflow(o["overflow_batch"] + 1 if run.rank == o["overflow_rank"] else 0)  # the first is the warm-up
 
     def loss(model: nn.Module, window: Tensor) -> Tensor:
         left[0] -= torch.is_grad_enabled()
         if left[0] == 0:
             raise ValueError("this sample cannot be learned")
+        until_crash[0] -= torch.is_grad_enabled()
+        if until_crash[0] == 0:
+            time.sleep(1.0)  # the steps before are reported by then
+            ctypes.string_at(0)
         logits = model(window[:, :-1])
         return spoil(F.cross_entropy(logits.flatten(0, 1).float(), window[:, 1:].flatten()))
 

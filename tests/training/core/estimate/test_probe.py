@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,14 @@ from core.estimate.figures import ModelFigures
 from core.estimate.find_time import find_time
 from core.estimate.free import Free
 from core.estimate.history import history
-from core.estimate.probe import CancelledError, EstimateError, find_baselines, find_figures, known_figures
+from core.estimate.probe import (
+    CancelledError,
+    EstimateError,
+    find_baselines,
+    find_figures,
+    known_baselines,
+    known_figures,
+)
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import this_platform
@@ -61,6 +69,19 @@ def test_a_recipes_figures_are_found_once_and_kept(tmp_path: Path) -> None:
     modes = estimate_modes(run, found, bare, Free(ram=1 << 40, commit=1 << 40))
     assert {mode.verdict for mode in modes if not mode.reason} == {"fits"}
     assert estimate_run(run, found, bare, Free()).largest > bare.of("ddp")
+
+
+def test_a_deepspeed_without_its_files_costs_no_other_mode_its_estimate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "torn" / "deepspeed").mkdir(parents=True)
+    (tmp_path / "torn" / "deepspeed" / "__init__.py").write_text("", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "torn"))
+    run = made(tmp_path)
+    run = replace(run, platform=replace(run.platform, deepspeed_version="0.16.5"))
+    bare = find_baselines(run)
+    assert set(bare.rss_bytes) == {"single", "ddp", "zero1", "fsdp"}
+    assert known_baselines(run.platform) is None, "it may be repaired tomorrow"
 
 
 def test_a_probe_says_the_parameter_count_before_it_rests(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_ranks_that_compute_in_step_agree_on_auto() -> None:
 
 def test_many_steps_left_out_in_a_row_are_told_and_end_the_run() -> None:
     skipped = BadSteps(CPU, enabled=Precision("fp16", CPU).scaler.is_enabled())
-    good, bad = torch.tensor(True), torch.tensor(False)
+    good, bad = torch.tensor(0.5), torch.tensor(torch.inf)
     answers = [skipped.note(step, bad if step > 12 else good) for step in range(1, 71)]
     assert [step for step, answer in enumerate(answers, 1) if answer == "alert"] == [40]
     assert [step for step, answer in enumerate(answers, 1) if answer == "hopeless"] == [70]

@@ -163,6 +163,7 @@ def test_a_run_that_stops_in_its_very_first_step_does_not_fall_back(tmp_path: Pa
 
 def diverging(folder: Path, mode: str, world: int, options: dict[str, Any], **settings: Any) -> RunStore:
     """A run of 40 steps with a checkpoint every 10, whose loss is NaN in some of them where the rate is above 0.5."""
+    folder.mkdir(exist_ok=True)
     values = {"steps": 40, "checkpoint_every_steps": 10, "eval_every": 1000, "lr": 1.0, **settings}
     text = write_text(folder / "text.txt")
     return make_run(folder / "run", text, mode, world, recipe=str(RECIPES / "diverging"), options=options, **values)
@@ -184,6 +185,27 @@ def test_a_rollback_goes_to_the_last_checkpoint_and_halves_the_learning_rate(
     assert again[0]["step"] <= 23 and {line["lr"] for line in again} == {0.5}
     assert store.config().lr == 0.5, "a resume continues with it"
     assert not ledger(store).skipped and ledger(store).setup is not None
+
+
+@pytest.mark.parametrize("stopped", [False, True])
+@pytest.mark.parametrize("mode", ["single", "independent"])
+def test_a_norm_that_is_read_a_step_late_leaves_the_same_run(mode: str, stopped: bool, tmp_path: Path) -> None:
+    """Also where the batch is in the last step before a checkpoint, the first after it, or the last of the run."""
+    runs = []
+    for buffers in (False, True):  # a model with buffers has its norm read at once
+        options = {"bad_from": 30, "bad_until": 31, "buffers": buffers}
+        store = diverging(tmp_path / str(buffers), mode, 1 if mode == "single" else 2, options)
+        if stopped:
+            assert host(store, stop_at=33) == 0
+        assert host(store) == 0
+        newest, _ = CheckpointStore(store.checkpoints).newest_valid()
+        assert newest is not None
+        weights = [read(path)[0]["weight"].tolist() for path in sorted(newest.folder.glob("weights*"))]
+        lists = [(batch.step, batch.ranges) for batch in ledger(store).skipped]
+        alerts = [(line["step"], line["samples"], line["suspects"], line["skipped"]) for line in skips(store)]
+        runs.append((weights, sorted(lists), sorted(alerts)))
+    assert runs[0] == runs[1]
+    assert {step for step, *_ in runs[0][2]} == {30, 31}
 
 
 def test_a_run_goes_back_no_more_often_than_the_limit(tmp_path: Path) -> None:

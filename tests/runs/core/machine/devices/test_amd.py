@@ -96,7 +96,7 @@ def test_instinct_cards_count_energy_and_say_what_holds_them(tmp_path: Path) -> 
 def test_energy_is_that_of_the_card_which_the_process_sees(tmp_path: Path) -> None:
     answers = recorded("instinct")
     answers["gpus"][0]["amdsmi_get_energy_count"]["energy_accumulator"] = 2_000_000
-    program = "from core.machine.devices.gpu_energy import EnergyCounter\nprint(EnergyCounter(is_amd=True).read_j())"
+    program = "from core.machine.devices.own_gpu import OwnGpu\nprint(OwnGpu(is_amd=True).energy_j())"
     seen = [
         python(["-c", program], environment(tmp_path / name, shown, ROCR_VISIBLE_DEVICES="GPU-8d3e6f7ab5c90000")).stdout
         for name, shown in [("one", answers), ("none", recorded("radeon")), ("absent", {"init": {"error": 34}})]

@@ -53,11 +53,11 @@ SHOW_SAMPLE = "show([sample.as_dict() for sample in monitor.sample()])"
 def test_energy_is_that_of_the_card_which_the_process_sees() -> None:
     program = """
 import time
-from core.machine.devices.gpu_energy import EnergyCounter
-counter = EnergyCounter(is_amd=False)
-before_j, began = counter.read_j(), time.monotonic()
+from core.machine.devices.own_gpu import OwnGpu
+counter = OwnGpu(is_amd=False)
+before_j, began = counter.energy_j(), time.monotonic()
 time.sleep(0.5)
-print((counter.read_j() - before_j) / (time.monotonic() - began))
+print((counter.energy_j() - before_j) / (time.monotonic() - began))
 """
     shown = {"CUDA_VISIBLE_DEVICES": "GPU-6ada6000-1111-4aaa-8aaa-0000000000a1"}
     done = with_gpus("two_workstation", ["-c", program], env=shown)

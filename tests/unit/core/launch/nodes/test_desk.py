@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from core.launch.nodes.desk import CheckIn, Desk, NodeFacts, difference
 from core.machine.platform import free_port
 from tests.helpers.launched import wait
 
+FOREVER_S = 60.0
+GONE = RankdeckError("node3 did not come back.", "Resume it.", title="A machine did not come back")
 KEY, LOOPBACK = "1" * 64, "127.0.0.1"
 VALUES = {"rankdeck": "0.9", "torch": "2.7", "python": "3.11", "interpreter": "/p", "package": "/r", "flags": "f"}
 HERE = NodeFacts("node1", {**VALUES, "nodes": "2:2"}, devices=("CPU 0",))
@@ -82,7 +85,7 @@ def test_a_lost_machine_is_named_until_it_is_back_and_one_whose_part_is_over_is_
 
 def test_machines_hear_why_the_run_has_ended(opened: Open) -> None:
     visit = opened.check_in()
-    opened.desk.end(RankdeckError("node3 did not come back.", "Resume it.", title="A machine did not come back"))
+    assert not opened.desk.end(GONE, limit_s=0.05), "it has not asked yet"
     with pytest.raises(RankdeckError) as raised:
         visit.poll()
     assert raised.value.as_dict() == {
@@ -91,7 +94,20 @@ def test_machines_hear_why_the_run_has_ended(opened: Open) -> None:
         "next_step": "Resume it.",
     }
     assert not isinstance(raised.value, ChannelError), "it does not look for the host"
+    assert opened.desk.end(GONE, FOREVER_S), "it has acknowledged that"
     visit.close()
+    assert opened.lost == []
+
+
+def test_a_run_that_ends_does_not_wait_for_machines_that_have_not_joined_or_are_gone(opened: Open) -> None:
+    with pytest.raises(RankdeckError, match="PyTorch differs"):
+        opened.check_in(NodeFacts("node2", {**HERE.values, "torch": "2.6"}))
+    assert opened.desk.end(GONE, FOREVER_S), "none has joined"
+    visit = opened.check_in()
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        waiting = pool.submit(opened.desk.end, GONE, FOREVER_S)
+        visit.close()
+        assert waiting.result(FOREVER_S), "it does not need to be told any more"
 
 
 @pytest.mark.parametrize(

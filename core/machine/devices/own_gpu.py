@@ -1,4 +1,4 @@
-"""`EnergyCounter`: the energy that the GPU of this process has used, as its driver counts it."""
+"""`OwnGpu`: what the driver of this process's GPU tells of it: the energy it has used, its memory in use."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from core.machine.devices.gpu_driver import GpuReader
 from core.machine.devices.nvml import NVIDIA
 
 
-class EnergyCounter:
-    """Reads one GPU's energy counter: the first that the variables of this process leave visible.
+class OwnGpu:
+    """Reads one GPU: the first that the variables of this process leave visible.
 
     Args:
         is_amd: It is AMD's.
@@ -17,14 +17,20 @@ class EnergyCounter:
     def __init__(self, *, is_amd: bool) -> None:
         driver = AMD if is_amd else NVIDIA
         self._reader: GpuReader | None = None
+        self._counts_energy = False
         try:
             devices = driver.find().devices
         except Exception:
             return
         first = next((device for device in devices if not device.hidden_by), None)
-        if first is not None and first.counts_energy:
+        if first is not None:
             self._reader = driver.reader(first, False)
+            self._counts_energy = first.counts_energy
 
-    def read_j(self) -> float | None:
+    def energy_j(self) -> float | None:
         """Joules since the driver was loaded; None where it does not count them."""
-        return None if self._reader is None else self._reader.read().energy_j
+        return None if self._reader is None or not self._counts_energy else self._reader.read().energy_j
+
+    def used_bytes(self) -> int | None:
+        """Its memory in use, by all processes; None where the driver does not say."""
+        return None if self._reader is None else self._reader.read().memory_used_bytes

@@ -1,0 +1,207 @@
+"""Runs on one NVIDIA GPU: precisions, compiled kernels, memory, another device on resume, what its driver tells."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import shutil
+import signal
+import time
+
+import psutil
+import pytest
+
+from core.run_folder.store import RunStore
+from tests.training.gpu.conftest import GpuShell, lines
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+
+MODEL = shlex.split("--seq-len 64 --batch-size 8 --set n_layer=2 --set n_head=4 --set n_embd=64 --set sample_tokens=0")
+ON_GPU = ["--devices", "cuda:0", *MODEL, "--eval-every", "1000", "--lr", "3e-3"]
+RECIPES = {
+    "minigpt": [*MODEL],
+    "actv1": shlex.split("--seq-len 32 --batch-size 8"),
+    "clstm_ppo": [],
+    "hf_causal_lm": shlex.split("--seq-len 64 --batch-size 4 --set n_layer=2"),
+}
+
+
+def losses(store: RunStore) -> dict[int, float]:
+    """By step; of a step that was made again, the last."""
+    return {line["step"]: line["loss"] for line in lines(store, "step")}
+
+
+def test_the_driver_lists_it(shell: GpuShell) -> None:
+    devices = json.loads(shell.run("devices", "--json"))
+    gpu = next(device for device in devices["devices"] if device["kind"] == "cuda")
+    print(gpu)
+    assert gpu["uuid"].startswith("GPU-") and gpu["memory_bytes"] > 1 << 30
+    assert gpu["compute_capability"][0] >= 5
+
+
+@pytest.mark.parametrize("precision", ["fp32", "bf16", "fp16"])
+def test_it_learns(precision: str, shell: GpuShell) -> None:
+    store, _ = shell.train(*ON_GPU, "--steps", "300", "--precision", precision)
+    curve = losses(store)
+    assert sorted(curve) == list(range(1, 301))
+    assert curve[300] < 0.5 * curve[1]
+    (final,) = [line for line in lines(store, "eval") if line["step"] == 300]
+    assert final["val_loss"] < 0.6 * curve[1]
+    memory = lines(store, "memory")[-1]
+    assert 0 < memory["allocated_bytes"] <= memory["reserved_bytes"]
+    assert lines(store, "step")[-1]["device_mem_bytes"] > 0
+
+
+def test_its_figures_are_read_while_it_trains(shell: GpuShell) -> None:
+    wide = shlex.split(
+        "--seq-len 256 --batch-size 32 --set n_layer=8 --set n_head=8 --set n_embd=512 --set sample_tokens=0"
+    )
+    store, _ = shell.train("--devices", "cuda:0", *wide, "--steps", "300")
+    samples = [line for line in lines(store, "device") if line["uuid"].startswith("GPU-")]
+    assert max(sample["utilization_percent"] for sample in samples) > 20
+    last = samples[-1]
+    assert last["power_w"] > 0 and last["temperature_celsius"] > 0 and last["energy_j"] > samples[0]["energy_j"]
+    held = lines(store, "memory")[-1]["reserved_bytes"]
+    assert max(sample["memory_used_bytes"] for sample in samples) > held
+
+
+@pytest.mark.parametrize("recipe", list(RECIPES))
+def test_every_recipe_trains(recipe: str, shell: GpuShell) -> None:
+    store, _ = shell.train("--recipe", recipe, "--devices", "cuda:0", *RECIPES[recipe], "--steps", "12")
+    assert max(line["step"] for line in lines(store, "step")) == 12
+
+
+def test_compiled_it_learns_the_same(shell: GpuShell) -> None:
+    fixed = [*ON_GPU, "--steps", "20", "--precision", "fp32", "--set", "dropout=0"]
+    plain, _ = shell.train(*fixed)
+    compiled, out = shell.train(*fixed, "--torch-compile")
+    assert losses(compiled) == pytest.approx(losses(plain), abs=2e-2)
+    assert json.loads((compiled.dir / "state.json").read_text("utf-8"))["state"] == "finished", out
+
+
+def test_a_micro_batch_that_does_not_fit_is_cut(shell: GpuShell) -> None:
+    wide = shlex.split("--seq-len 1024 --set n_layer=8 --set n_head=8 --set n_embd=2048 --set sample_tokens=0")
+    batch = ["--batch-size", "512", "--steps", "2", "--eval-every", "1000", "--precision", "bf16"]
+    store, out = shell.train("--devices", "cuda:0", *wide, *batch)
+    assert sorted(losses(store)) == [1, 2]
+    assert 0 < lines(store, "step")[-1]["micro_batch"] < 512, out
+
+
+@pytest.mark.parametrize(("first", "second"), [("cuda:0", "cpu:0"), ("cpu:0", "cuda:0"), ("cuda:0", "cuda:0")])
+def test_a_run_is_resumed_on_another_device(first: str, second: str, shell: GpuShell) -> None:
+    begun, _ = shell.train("--devices", first, *MODEL, "--precision", "fp32", "--set", "dropout=0", "--steps", "20")
+    copy = shell.runs / "the same run"
+    shutil.copytree(begun.dir, copy)
+    shell.run("resume", str(begun.dir), "--devices", second, "--steps", "40", "--yes")
+    shell.run("resume", str(copy), "--devices", first, "--steps", "40", "--yes")
+    curve = losses(begun)
+    assert sorted(curve) == list(range(1, 41))
+    assert curve == pytest.approx(losses(RunStore.open(copy)), abs=2e-2)
+
+
+def test_a_killed_rank_goes_on_from_its_checkpoint(shell: GpuShell) -> None:
+    words = [*ON_GPU, "--steps", "3000", "--checkpoint-every-steps", "50", "--max-restarts", "3", "--json"]
+    running = shell.start("train", "--dataset-file", "text.txt", *words)
+    store = store_at_step(shell, 200)
+    (rank,) = ranks_of(shell)
+    rank.send_signal(signal.SIGKILL)
+    shell.finish(running)
+    curve = losses(store)
+    assert sorted(curve) == list(range(1, 3001))
+    assert len({line.get("attempt") for line in lines(store, "step")}) == 2
+
+
+def ranks_of(shell: GpuShell) -> list[psutil.Process]:
+    """The processes that train."""
+    found = []
+    for process in psutil.process_iter(["cmdline"]):
+        if "workers.programs.rank_main" in (process.info["cmdline"] or []):
+            environment = process.environ()
+            if environment.get("RANKDECK_HOME") == str(shell.runs):
+                found.append((int(environment["RANK"]), process))
+    return [process for _, process in sorted(found, key=lambda one: one[0])]
+
+
+def store_at_step(shell: GpuShell, step: int) -> RunStore:
+    """The one run, once it has made a step."""
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        for metrics in shell.runs.glob("*/metrics.jsonl"):
+            store = RunStore.open(metrics.parent)
+            if metrics.read_bytes().endswith(b"\n") and max(losses(store), default=0) >= step:
+                return store
+        time.sleep(0.1)
+    raise AssertionError("the run did not get there")
+
+
+@pytest.mark.parametrize("recipe", ["minigpt", "hf_causal_lm"])
+def test_the_estimate_of_memory_is_near_the_truth(recipe: str, shell: GpuShell) -> None:
+    wide = shlex.split(
+        "--seq-len 512 --batch-size 16 --set n_layer=6 --set n_head=8 --set n_embd=512 --set sample_tokens=0"
+    )
+    words = ["--recipe", recipe, "--devices", "cuda:0", *wide, "--precision", "bf16"]
+    estimate = json.loads(shell.run("estimate", "--dataset-file", "text.txt", *words, "--steps", "30", "--json"))
+    store, _ = shell.train(*words, "--steps", "30")
+    peak = lines(store, "memory")[-1]
+    (single,) = [mode for mode in estimate["modes"] if mode["mode"] == "single"]
+    (device,) = single["devices"]
+    used = [line["memory_used_bytes"] for line in lines(store, "device") if line["uuid"].startswith("GPU-")]
+    print(json.dumps(single), peak, used)
+    assert device["total_bytes"] - device["framework_bytes"] == pytest.approx(peak["reserved_bytes"], rel=0.25)
+
+
+def test_the_doctor_and_the_self_tests_pass(shell: GpuShell) -> None:
+    text = shell.run("doctor", "--self-test")
+    print(text)
+    assert "FAIL" not in text.upper().replace("FAILED 0", "")
+    shell.run("selftest", "--out", str(shell.place / "selftest.zip"))
+
+
+def test_settings_are_tried_on_it(shell: GpuShell) -> None:
+    print(shell.run("tune", "--dataset-file", "text.txt", *ON_GPU, "--seconds", "20"))
+
+
+@pytest.mark.parametrize("kind", ["memory", "accumulation"])
+def test_it_is_measured(kind: str, shell: GpuShell) -> None:
+    print(shell.run("bench", kind, "--dataset-file", "text.txt", *ON_GPU, "--out", str(shell.place / "bench")))
+    assert (shell.place / "bench" / "results.csv").stat().st_size > 0
+
+
+SCRIPT = """
+import os, sys, torch
+import rankdeck
+assert torch.cuda.is_available()
+device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+net = torch.nn.Linear(64, 1).to(device)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
+for step in range(1, 51):
+    x = torch.randn(256, 64, device=device)
+    loss = (net(x) - x.sum(1, keepdim=True)).square().mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    rankdeck.log(step=step, loss=loss.item())
+"""
+
+
+def test_a_script_of_the_users_own_trains(shell: GpuShell) -> None:
+    (shell.place / "own.py").write_text(SCRIPT, encoding="utf-8")
+    shell.run("run", "--devices", "cuda:0", "own.py")
+    (metrics,) = shell.runs.glob("*/metrics.jsonl")
+    assert max(losses(RunStore.open(metrics.parent))) == 50
+
+
+def test_it_is_listed_with_the_run_that_trains_on_it(shell: GpuShell) -> None:
+    running = shell.start("train", "--dataset-file", "text.txt", *ON_GPU, "--steps", "100000")
+    store = store_at_step(shell, 50)
+    seen = json.loads(shell.run("devices", "--json"))
+    shell.run("stop", str(store.dir))
+    shell.finish(running)
+    (gpu,) = [device for device in seen["devices"] if device["kind"] == "cuda"]
+    (process,) = [process for process in gpu["sample"]["processes"] if process["run"]]
+    assert store.state().name in process["run"] and process["memory_bytes"] > 100 << 20
+
+
+def test_a_limit_of_energy_stops_a_run(shell: GpuShell) -> None:
+    store, _ = shell.train(*ON_GPU, "--steps", "1000000", "--max-kwh", "0.0002")
+    assert "energy limit" in store.state().stopped_by
+    used = [line["energy_j"] for line in lines(store, "device") if "energy_j" in line]
+    assert used[-1] - used[0] > 300
