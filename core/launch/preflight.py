@@ -19,7 +19,7 @@ from core.data.hub import HubName, check_download
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.files.atomic import explain
 from core.files.cloud import cloud_folder, count_placeholders
-from core.files.long_paths import IN_EVERY_RUN, long_paths_enabled, room_in
+from core.files.long_paths import IN_A_BUILT_IN_RUN, IN_A_RUN, IN_EVERY_RUN, long_paths_enabled, room_in
 from core.held_files import open_binary
 from core.launch.checkpoint_size import FOR_THE_END, known_checkpoint_bytes
 from core.launch.commit_charge import check_commit
@@ -92,7 +92,9 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     check_stop_rules(run)
     check_commit(run.devices, run.platform.commit_free)
     known = known_checkpoint_bytes(run, runs_dir)
-    path_notes = check_path_length(run_dir or runs_dir, of_runs=run_dir is None)
+    built_in = recipe.folder.parent == BUILT_IN and recipe.name != USER_SCRIPT
+    below = IN_A_BUILT_IN_RUN if built_in else IN_A_RUN
+    path_notes = check_path_length(run_dir or runs_dir, of_runs=run_dir is None, below=below)
     check_folder(run_dir or runs_dir, needed_bytes=needed_bytes(config, known, dataset.size_bytes))
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
@@ -182,21 +184,24 @@ def check_torch(platform: Platform) -> None:
         )
 
 
-def check_path_length(folder: Path, *, of_runs: bool, limited: bool | None = None) -> tuple[str, ...]:
+def check_path_length(
+    folder: Path, *, of_runs: bool, below: int = IN_A_RUN, limited: bool | None = None
+) -> tuple[str, ...]:
     """Refuses a folder in which a run's files cannot have their paths (Windows, without long paths).
 
     Args:
         folder: The run's folder, or that of all runs.
         of_runs: It is that of all runs.
+        below: Characters that the longest path in the run's folder takes.
         limited: Whether the old limit holds; None asks Windows.
 
     Returns:
-        A note where only the longest names do not fit: those that a script gives to its metrics.
+        A note where only the longest names do not fit, such as a script may give to its metrics.
 
     Raises:
         PreflightError: Says by how much it is too long.
     """
-    room = room_in(folder, of_runs=of_runs)
+    room = room_in(folder, of_runs=of_runs, below=below)
     if room >= 0 or not (not long_paths_enabled() if limited is None else limited):
         return ()
     surely = room_in(folder, of_runs=of_runs, below=IN_EVERY_RUN)
@@ -208,7 +213,7 @@ def check_path_length(folder: Path, *, of_runs: bool, limited: bool | None = Non
             option="--runs-dir PATH",
         )
     limit = "Windows limits paths to 260 characters."
-    return (f"{limit} {folder} is {-room} too long for metrics with long names; their curves may be missing.",)
+    return (f"{limit} {folder} is {-room} too long for the longest names of metrics; their curves may be missing.",)
 
 
 def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:

@@ -31,6 +31,7 @@ def test_a_remedy_sets_the_fields_and_the_run_fits(
     window, sheet = rankdeck.window, rankdeck.window.new_run
     strip = sheet.summary.memory
     sheet.devices.select(["cpu:0", "cpu:1"])
+    sheet.mode.radios["ddp"].click()  # auto is independent on Windows
     for name, text in (("n_layer", "2"), ("n_embd", "64"), ("seq_len", "64"), ("batch_size", "2")):
         type_into(rankdeck, name, text, qtbot)
     qtbot.waitUntil(lambda: strip.devices.text() == "Estimating memory…", timeout=SOON_MS)

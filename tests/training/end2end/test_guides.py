@@ -13,14 +13,18 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 import pytest
 
 from core.cli.entry import main
+from core.client import wait_for_end
 from core.machine.devices.monitor import DeviceMonitor
+from core.run_folder.store import RunStore, list_runs
 from tests.helpers.launched import MPI_VARIABLES, ROOT
+from tests.helpers.wine import PATIENCE
 from tests.test_docs import LAUNCHED, fenced_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.usefixtures("quick_hosts")]
@@ -73,8 +77,8 @@ def made_small(words: list[str]) -> list[str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The working folder, with what guides name; on a machine without GPUs, for `auto`."""
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The working folder, with what guides name; on a machine without GPUs, for `auto`. Waits for detached runs."""
     with DeviceMonitor() as monitor:
         if any(device.kind == "cuda" for device in monitor.devices()):
             pytest.skip("the folder of runs and the devices are those of a machine without GPUs")
@@ -85,7 +89,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
-    return tmp_path
+    yield tmp_path
+    for run in list_runs(tmp_path / "home"):
+        state = wait_for_end(RunStore.open(run.path), PATIENCE * 60)
+        assert state.state == "finished", f"{run.path.name} is {state.state}"
 
 
 @pytest.mark.parametrize("page", GUIDES, ids=lambda page: page.stem)

@@ -66,7 +66,7 @@ def file_steps(store: RunStore, rank: int) -> list[int]:
 
 def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp_path: Path) -> None:
     text = tmp_path / "ein Täxt.txt"
-    text.write_text("the quick brown fox jumps over the lazy dog\n" * 1500, encoding="utf-8")
+    text.write_text("the quick brown fox jumps over the lazy dog\n" * 1500, encoding="utf-8", newline="\n")
     rankdeck = open_window()
     window, actions = rankdeck.window, rankdeck.window.actions_
     set_up(rankdeck, text, qtbot, steps="4000", checkpoint_every_steps="20")
@@ -88,7 +88,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     assert run_dir is not None
     store = RunStore.open(run_dir)
     assert read_notes(run_dir).name == "first try" and window.new_run.run_name.text() == "", "the next run has its own"
-    assert window.notice.isHidden(), "nothing is said of a start with nothing to say"
+    assert window.notice.isHidden(), window.notice.text
     stopped_at = store.state().step
     done_before = len(json.loads(store.ledger.read_text(encoding="utf-8"))["completed_chunks"])
     assert stopped_at >= 30 and done_before > 0 and not actions.stop.isEnabled()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from core.files import long_paths
 from core.files.atomic import explain, write_atomic
 from core.files.long_paths import is_too_long, room_in
 from core.launch.preflight import check_path_length
+from core.machine.devices.device import DeviceSample
 from core.metrics.column_index import safe_stem
 
 pytestmark = pytest.mark.windows
@@ -42,12 +44,17 @@ def test_a_name_too_long_is_said_on_every_system(tmp_path: Path) -> None:
 def test_the_room_below_a_folder_is_that_of_the_longest_file_of_a_run() -> None:
     """A column whose name a script chose, in the group of a rank."""
     deepest = Path("columns") / "rank1234" / f"{safe_stem('m' * 200, ())}.f64"
-    card = Path("columns") / safe_stem("device/GPU-12345678-1234-1234-1234-123456789012", ()) / "memory_used_bytes.f64"
-    assert max(len(str(deepest)), len(str(card))) < long_paths.IN_A_RUN
+    assert len(str(deepest)) < long_paths.IN_A_RUN
     folder = Path(os.sep, "runs")
     room = room_in(folder, of_runs=False)
     assert len(str(folder.absolute())) + 1 + len(str(deepest)) + room <= long_paths.LONGEST_PATH
     assert room - room_in(folder, of_runs=True) == long_paths.RUN_NAME + 1
+
+
+def test_the_room_below_a_built_in_recipes_folder_is_that_of_a_gpu() -> None:
+    gpu = safe_stem("device/GPU-12345678-1234-1234-1234-123456789012", ())
+    longest = max((field.name for field in fields(DeviceSample)), key=len)
+    assert len(str(Path("columns", gpu, f"{longest}.f64"))) < long_paths.IN_A_BUILT_IN_RUN < long_paths.IN_A_RUN
 
 
 def test_a_runs_folder_that_is_too_deep_is_refused_before_anything_is_written() -> None:
@@ -58,7 +65,9 @@ def test_a_runs_folder_that_is_too_deep_is_refused_before_anything_is_written() 
     assert check_path_length(folder, of_runs=True, limited=False) == ()
     assert check_path_length(Path(os.sep, "runs"), of_runs=True, limited=True) == ()
     (note,) = check_path_length(Path(os.sep, "r" * 120), of_runs=True, limited=True)
-    assert "metrics with long names" in note
+    assert "names of metrics" in note
+    built_in = long_paths.IN_A_BUILT_IN_RUN
+    assert check_path_length(Path(os.sep, "r" * 120), of_runs=True, below=built_in, limited=True) == ()
 
 
 @pytest.mark.skipif(os.name == "nt" and not long_paths.long_paths_enabled(), reason="long paths are off here")

@@ -26,7 +26,6 @@ def choose(row: FolderRow, folder: Path, qtbot: QtBot) -> Path:
     return found
 
 
-@pytest.mark.qt_log_ignore("This plugin does not support", extend=True)
 def test_another_folder_is_used_at_once_or_from_the_next_start(qtbot: QtBot, tmp_path: Path) -> None:
     now, other = tmp_path / "now", tmp_path / "other"
     other.mkdir()
