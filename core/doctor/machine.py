@@ -118,7 +118,7 @@ def check_long_paths(runs_dir: Path, enabled: bool | None = None) -> Finding:
     if room >= 0:
         return LONG_PATHS.ok(f"limited to 260 characters; the runs folder could be {room} characters longer")
     step = "Choose a shorter folder for runs, or set LongPathsEnabled to 1 (see Microsoft's page on it)."
-    text = f"paths are limited to 260 characters, and that of the runs folder is {-room} too long"
+    text = f"paths are limited to 260 characters, and that of the runs folder is {-room} characters too long"
     return LONG_PATHS.warn(text, step, "open_long_paths")
 
 

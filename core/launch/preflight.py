@@ -207,13 +207,14 @@ def check_path_length(
     surely = room_in(folder, of_runs=of_runs, below=IN_EVERY_RUN)
     if surely < 0:
         raise PreflightError(
-            f"Windows limits paths to 260 characters, and {folder} is {-surely} too long for the files of a run.",
+            f"Windows limits paths to 260 characters, and {folder} is {-surely} characters too long for the files of a "
+            "run.",
             "Choose a shorter folder, or turn on long paths (the doctor says how).",
             title="The path is too long",
             option="--runs-dir PATH",
         )
-    limit = "Windows limits paths to 260 characters."
-    return (f"{limit} {folder} is {-room} too long for the longest names of metrics; their curves may be missing.",)
+    too_long = f"Windows limits paths to 260 characters, and {folder} is {-room} characters too long"
+    return (f"{too_long} for the longest names of metrics; their curves may be missing.",)
 
 
 def check_folder(folder: Path, needed_bytes: int = MIN_FREE_BYTES) -> None:
