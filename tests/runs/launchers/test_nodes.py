@@ -76,9 +76,7 @@ def _start_both(make_run: MakeRun, nodes: NetNodes, asked: str = "1:2") -> FakeR
 
 
 def _wait_for_attempt(run: FakeRun, attempt: int) -> None:
-    wait(
-        lambda: any(line["attempt"] == attempt for line in run.lines() if line["event"] == "step"), f"attempt {attempt}"
-    )
+    wait(lambda: run.steps(0, attempt), f"attempt {attempt}")
 
 
 def _check_continues(run: FakeRun) -> None:

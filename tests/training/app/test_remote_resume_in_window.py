@@ -39,9 +39,13 @@ def resume(rankdeck: Rankdeck, store: RunStore, where: str, mode: str, steps: in
     pick(dialog.mode, mode)
     dialog.steps.setText(str(steps))
     dialog.steps.textEdited.emit(str(steps))
-    qtbot.waitUntil(lambda: dialog.go.isEnabled() or bool(dialog.notice.title), timeout=SOON_MS)
-    assert dialog.go.isEnabled(), dialog.notice.text
-    assert f"It continues on {where[:1].lower() + where[1:]}." in dialog.message.text()
+
+    def can_go() -> None:
+        """With the plan of what was asked last: those before it may still be answered, and say that the run is done."""
+        assert dialog.go.isEnabled(), dialog.notice.text
+        assert f"It continues on {where[:1].lower() + where[1:]}." in dialog.message.text()
+
+    qtbot.waitUntil(can_go, timeout=SOON_MS)
     dialog.go.click()
     attempt = store.stored_state().attempt + 1
 
