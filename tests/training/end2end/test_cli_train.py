@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import shlex
 import signal
-import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from math import log
@@ -18,8 +15,8 @@ from typing import Any
 import pytest
 
 from core.cli import main
-from core.run_folder.store import RunStore, find_run
-from tests.helpers import run_logs
+from core.run_folder.store import find_run
+from tests.helpers.command_line import CommandLine
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -30,57 +27,13 @@ TO_THE_END = ("--steps", "120", "--lr", "1e-2", "--json")
 ALONE = ("--devices", "cpu:0", "--mode", "single")  # where it is about the terminal: half as much to start
 
 
-class CommandLine:
-    """`python -m core …` in a folder of its own."""
-
-    def __init__(self, place: Path) -> None:
-        self.place = place
-        self.runs = place / "Läufe mit Raum"
-        self.environment = {**os.environ, "PYTHONPATH": str(ROOT), "RANKDECK_HOME": str(self.runs)}
-
-    def start(self, *words: str) -> subprocess.Popen[bytes]:
-        """A command that goes on in the background."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "core", *words],
-            cwd=self.place,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-
-    def run(self, *words: str, code: int = 0) -> str:
-        """A command to its end; its stdout."""
-        return self.end(self.start(*words), code)
-
-    def end(self, process: subprocess.Popen[bytes], code: int = 0) -> str:
-        """Waits for a command; its stdout, after it has ended with `code`."""
-        out, error = process.communicate(timeout=240)
-        assert process.returncode == code, (error.decode("utf-8"), run_logs.sections(self.runs))
-        return out.decode("utf-8")
-
-    def only_run(self) -> RunStore:
-        """The one run there is, once it has made its first step."""
-        deadline = time.monotonic() + 120
-        while time.monotonic() < deadline:
-            for metrics in self.runs.glob("*/metrics.jsonl"):
-                if b'"event":"step"' in metrics.read_bytes().replace(b'": "', b'":"'):
-                    return RunStore.open(metrics.parent)
-            time.sleep(0.05)
-        raise AssertionError(f"no step was made: {run_logs.sections(self.runs)}")
-
-
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[CommandLine]:
     """A command line beside a text; whatever still trains at the end is ended."""
     shell = CommandLine(tmp_path)
-    text = "".join(f"line {n}: the quick brown fox jumps over the lazy dog\n" for n in range(4000))
-    (tmp_path / "a text.txt").write_text(text, encoding="utf-8", newline="\n")
+    shell.write_text("a text.txt", lines=4000)
     yield shell
-    for folder in shell.runs.glob("*/host.json"):
-        subprocess.run(
-            [sys.executable, "-m", "core", "stop", "--now", str(folder.parent)],
-            env=shell.environment, cwd=tmp_path, check=False, capture_output=True, timeout=60,
-        )  # fmt: skip
+    shell.end_runs()
 
 
 def _train(*flags: str) -> list[str]:

@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
+import csv
 import functools
-import json
-import os
-import subprocess
-import sys
+import shlex
+import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
 
+from core.bench.folder import RESULTS
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
 from core.run_folder.store import RunStore
-from tests.helpers import run_logs
+from tests.helpers.command_line import CommandLine
+from tests.helpers.hosted_run import curve
 
-ROOT = Path(__file__).parents[3]
-TWICE = ROOT / "tests" / "helpers" / "gpu_shown_twice"
-LIMIT_S = 300
+TWICE = Path(__file__).parents[2] / "helpers" / "gpu_shown_twice"
+TEXT = "text.txt"
+MODEL = shlex.split("--seq-len 64 --batch-size 8 --set n_layer=2 --set n_head=4 --set n_embd=64 --set sample_tokens=0")
 
 
 @functools.cache
@@ -33,73 +34,62 @@ def why_no_gpu() -> str:
     return "" if gpus else "no NVIDIA GPU here"
 
 
-class GpuShell:
-    """`python -m core …` in a folder of its own, beside a text. `twice`: the first GPU is there a second time."""
+class GpuShell(CommandLine):
+    """A command line on GPUs, beside a text."""
 
-    def __init__(self, place: Path, *, twice: bool) -> None:
-        self.place = place
-        self.runs = place / "Läufe mit Raum"
-        ours = [str(TWICE)] * twice + [str(ROOT)]
-        inherited = os.environ.get("PYTHONPATH", "")
-        path = os.pathsep.join([*ours, *filter(None, [inherited])])
-        self.environment = {**os.environ, "PYTHONPATH": path, "RANKDECK_HOME": str(self.runs)}
-        self.environment.pop("OMP_NUM_THREADS", None)
-        text = "".join(f"line {n}: the quick brown fox jumps over the lazy dog\n" for n in range(60_000))
-        (place / "text.txt").write_text(text, encoding="utf-8", newline="\n")
-
-    def start(self, *words: str) -> subprocess.Popen[str]:
-        """A command that goes on in the background."""
-        return subprocess.Popen(
-            [sys.executable, "-m", "core", *words],
-            cwd=self.place,
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-        )
-
-    def run(self, *words: str, code: int = 0) -> str:
-        """A command to its end; its stdout."""
-        return self.finish(self.start(*words), code)
-
-    def finish(self, process: subprocess.Popen[str], code: int = 0) -> str:
-        """Waits for a command; its stdout, after it has ended with `code`."""
-        out, error = process.communicate(timeout=LIMIT_S)
-        print(error[-8000:], out[-4000:], sep="\n")  # shown if the test fails
-        assert process.returncode == code, (error[-4000:], run_logs.sections(self.runs))
-        return out
-
-    def train(self, *words: str, code: int = 0) -> tuple[RunStore, str]:
-        """A small run to its end, in the mode that was asked for; its folder, and what it printed."""
+    def train(self, *words: str) -> RunStore:
+        """A run to its end, in the mode that was asked for."""
         before = set(self.runs.glob("*/run.toml"))
-        out = self.finish(self.start("train", "--dataset-file", "text.txt", "--strict", *words), code)
+        self.run("train", "--dataset-file", TEXT, "--strict", *words)
         (made,) = set(self.runs.glob("*/run.toml")) - before
-        return RunStore.open(made.parent), out
+        return RunStore.open(made.parent)
+
+    def bench(self, kind: str, *words: str) -> list[dict[str, str]]:
+        """A benchmark's table, of which every row has been measured."""
+        folder = self.place / "bench"
+        self.run("bench", kind, "--dataset-file", TEXT, *words, "--out", str(folder))
+        with (folder / RESULTS).open(encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        assert rows and {row["outcome"] for row in rows} == {"measured"}, rows
+        return rows
+
+    def at_step(self, step: int) -> RunStore:
+        """The only run, once it has made a step."""
+        store = self.only_run()
+        deadline = time.monotonic() + 120
+        while max(curve(store), default=0) < step:
+            assert time.monotonic() < deadline, f"step {step} was not made"
+            time.sleep(0.1)
+        return store
+
+    def ranks(self) -> list[psutil.Process]:
+        """The processes that train, by rank."""
+        found = {}
+        for process in psutil.process_iter(["cmdline"]):
+            if "workers.programs.rank_main" in (process.info["cmdline"] or []):
+                environment = process.environ()
+                if environment.get("RANKDECK_HOME") == str(self.runs):
+                    found[int(environment["RANK"])] = process
+        return [process for _, process in sorted(found.items())]
 
 
-def lines(store: RunStore, event: str) -> list[dict[str, Any]]:
-    """A run's metrics lines of one kind."""
-    text = store.metrics.read_text(encoding="utf-8")
-    return [value for line in text.splitlines() if (value := json.loads(line))["event"] == event]
-
-
-def _shell(tmp_path: Path, *, twice: bool) -> Iterator[GpuShell]:
+def _shell(place: Path, *ahead: Path) -> Iterator[GpuShell]:
     if why := why_no_gpu():
         pytest.skip(why)
-    shell = GpuShell(tmp_path, twice=twice)
+    shell = GpuShell(place, ahead)
+    shell.environment.pop("OMP_NUM_THREADS", None)
+    shell.write_text(TEXT, lines=60_000)
     yield shell
-    for folder in shell.runs.glob("*/host.json"):
-        argv = [sys.executable, "-m", "core", "stop", "--now", str(folder.parent)]
-        subprocess.run(argv, env=shell.environment, cwd=tmp_path, check=False, capture_output=True, timeout=60)
+    shell.end_runs()
 
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[GpuShell]:
     """On this machine's GPUs."""
-    yield from _shell(tmp_path, twice=False)
+    yield from _shell(tmp_path)
 
 
 @pytest.fixture
 def twice(tmp_path: Path) -> Iterator[GpuShell]:
-    """On this machine's first GPU, which is there twice: two ranks train on it."""
-    yield from _shell(tmp_path, twice=True)
+    """On this machine's first GPU, which is listed twice (`tests.helpers.gpu_shown_twice`): two ranks train on it."""
+    yield from _shell(tmp_path, TWICE)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -21,16 +20,6 @@ pytestmark = [
 FAILING = str(Path(__file__).parents[3] / "helpers" / "recipes" / "failing_trial")
 SMALL = ["--recipe", FAILING, "--batch-size", "2", "--devices", "cpu:0"]
 BOTH = "machine 1 (1), machine 2 (1)"
-
-
-@pytest.fixture
-def nodes(tmp_path: Path) -> Iterator[NetNodes]:
-    """Two machines."""
-    folder = tmp_path / "machines"
-    folder.mkdir()
-    made = NetNodes(folder)
-    yield made
-    made.close()
 
 
 def start(nodes: NetNodes, tmp_path: Path, *arguments: str) -> tuple[Path, list[Job]]:
