@@ -115,11 +115,14 @@ class Replica:
 
     @property
     def skips_on_device(self) -> bool:
-        """The optimizer's own kernel can leave a step out: PyTorch's fused ones, without the loss scale of fp16."""
+        """The optimizer's own kernel can leave a step out: PyTorch's fused ones, without the loss scale of fp16.
+
+        A class derived from one of them may do more in its `step`, which would not be left out.
+        """
+        is_torchs = type(self.optimizer).__module__.startswith("torch.optim.")
+        takes_found_inf = getattr(self.optimizer, "_step_supports_amp_scaling", False)
         fused = all(group.get("fused") for group in self.optimizer.param_groups)
-        return (
-            fused and hasattr(self.optimizer, "_step_supports_amp_scaling") and not self._precision.scaler.is_enabled()
-        )
+        return is_torchs and takes_found_inf and fused and not self._precision.scaler.is_enabled()
 
     def update_if_finite(self) -> Tensor:
         """As `update`, but the kernel itself moves nothing if the gradient's norm is not finite, and no one waits.

@@ -15,19 +15,16 @@ class LateNumber:
     memory with an event behind it is there as soon as the number is.
     """
 
-    def __init__(self) -> None:
-        self._value = torch.zeros(())
-        self._copied: Any = None
+    def __init__(self, device: torch.device) -> None:
+        on_gpu = device.type == "cuda"
+        event: Any = torch.cuda.Event  # torch's own is not typed
+        self._value = torch.zeros((), dtype=torch.float64, pin_memory=on_gpu)  # holds every other format's numbers
+        self._copied: Any = event() if on_gpu else None
 
     def put(self, value: Tensor) -> None:
-        """Sends a number on its way; the one before must have been read."""
-        on_gpu = value.device.type == "cuda"
-        if (on_gpu and self._copied is None) or self._value.dtype != value.dtype:
-            self._value = torch.zeros((), dtype=value.dtype, pin_memory=on_gpu)
+        """Sends a number of the device on its way; the one before must have been read."""
         self._value.copy_(value, non_blocking=True)
-        if on_gpu:
-            event: Any = torch.cuda.Event  # torch's own is not typed
-            self._copied = self._copied or event()
+        if self._copied is not None:
             self._copied.record(torch.cuda.current_stream(value.device))
 
     def read(self) -> float:

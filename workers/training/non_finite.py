@@ -59,7 +59,7 @@ class NonFiniteGuard:
         self._memory = memory
         self._losses: list[Tensor] = []
         self._skipped = 0
-        self._norm = LateNumber()
+        self._norm = LateNumber(setup.device)
         self._unread: _Unread | None = None
         self.is_late = setup.strategy.group_size == 1 and setup.local_sgd is None and not start.has_buffers
         self.is_late &= setup.replica.skips_on_device
@@ -91,7 +91,9 @@ class NonFiniteGuard:
             if self._memory.is_short_here:  # the model hides the NaN that was to tell the other ranks
                 raise self._memory.refusal()
             return True
-        short, suspects, ranks, weights_are_finite = self._exchange(batch, self._losses)
+        short, suspects, ranks, weights_are_finite = self._exchange(
+            batch, self._losses, is_short=self._memory.is_short_here
+        )
         if short:
             self._memory.agreed(short)
             return False
@@ -115,7 +117,7 @@ class NonFiniteGuard:
         unread, self._unread = self._unread, None
         if unread is None or math.isfinite(self._norm.read()):
             return
-        _, suspects, ranks, weights_are_finite = self._exchange(unread.batch, unread.losses, was_short=False)
+        _, suspects, ranks, weights_are_finite = self._exchange(unread.batch, unread.losses, is_short=False)
         self._leave_out(Finding(unread.step, unread.batch, suspects, ranks, weights_are_finite))
 
     def _leave_out(self, found: Finding) -> None:
@@ -132,21 +134,20 @@ class NonFiniteGuard:
         return self._skipped >= self._limit or waiting > _MOST_RANGES
 
     def _exchange(
-        self, batch: StepBatch, losses: Sequence[Tensor], *, was_short: bool | None = None
+        self, batch: StepBatch, losses: Sequence[Tensor], *, is_short: bool
     ) -> tuple[list[int], Indices, list[int], bool]:
         """What the ranks have to tell each other of a gradient that is not finite.
 
         Args:
             batch: All of it.
             losses: This rank's.
-            was_short: Memory ran out on this rank in that step; None: in the present one, as the memory guard knows.
+            is_short: Memory ran out on this rank in that step.
 
         Returns:
             Ranks of the replica group that ran out of memory; the samples of micro-batches whose loss is not finite, on
             any rank; the ranks that these are on, among all of the run; whether all ranks' weights are finite.
         """
         here, size = self._strategy.group_rank, self._strategy.group_size
-        is_short = self._memory.is_short_here if was_short is None else was_short
         marks = [0.0] * len(batch.indices) if is_short else _marks(batch, losses)
         short = [float(rank == here and is_short) for rank in range(size)]
         bad = [float(rank == here and any(marks)) for rank in range(size)]
