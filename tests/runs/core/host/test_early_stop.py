@@ -22,11 +22,12 @@ def alerts(run: FakeRun, kind: str = "early_stop") -> list[dict[str, Any]]:
 
 
 def exported_step(run: FakeRun) -> int:
-    """The step of the weights that were exported."""
+    """The step of the weights that were exported: of the rank that made them, as independent ranks differ in theirs."""
     for folder in run.store.checkpoints.iterdir():
         for weights in folder.glob("weights*"):
             if weights.read_text(encoding="utf-8") == run.weights():
-                step: int = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["step"]
+                positions = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["positions"]
+                step: int = positions[weights.stem.removeprefix("weights").removeprefix("_rank") or "0"]["step"]
                 return step
     raise AssertionError("no checkpoint holds the exported weights")
 
