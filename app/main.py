@@ -239,7 +239,7 @@ class Rankdeck(QObject):
     def _on_environment_made(self) -> None:
         """Runs can be trained now: what was known of this machine is found out again."""
         self.beginning.open()
-        self.new_run.check_draft()
+        self.new_run.look_again()
 
     def on_started_again(self, arguments: Sequence[str]) -> None:
         """Comes forward: the person has started the program a second time."""

@@ -95,7 +95,7 @@ class NewRunControl(QObject):
         self.previewing.failed.connect(self._on_preview_failed)
         sheet.mode.install_requested.connect(self._on_deepspeed_requested)
         sheet.devices.cuda_requested.connect(self._on_cuda_requested)
-        self.installing.installed.connect(self._on_installed)
+        self.installing.installed.connect(self.look_again)
         interval = sheet.mode.sync_interval
         interval.measure_requested.connect(pricing.measure)
         pricing.price_changed.connect(interval.show_price)
@@ -133,6 +133,14 @@ class NewRunControl(QObject):
             self._look_for_packages()
         self._pricing.update(devices, sheet.mode.sync_interval.every())
         self._pricing.show_run(self._data.series)
+
+    def look_again(self) -> None:
+        """Finds out about this machine, its Python's packages and the dataset again, after an installation."""
+        self._table.look_again()
+        self._drafting.look_again()
+        self._look_for_packages()
+        if self.preview is not None:
+            self._look(False)
 
     def _on_devices_changed(self) -> None:
         table = self._table
@@ -278,13 +286,6 @@ class NewRunControl(QObject):
         self.installing.failed.connect(dialog.show_error)
         self.install_dialog = dialog
         dialog.open()
-
-    def _on_installed(self) -> None:
-        self._table.look_again()
-        self._drafting.look_again()
-        self._look_for_packages()
-        if self.preview is not None:
-            self._look(False)
 
     def _on_install_closed(self, _result: int) -> None:
         self.install_dialog = None

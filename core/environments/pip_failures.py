@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import re
 from dataclasses import dataclass
 from typing import Final
 
@@ -19,13 +21,16 @@ class PipFailure:
         cause: One sentence; empty where its output does not tell.
         next_step: One sentence.
         missing: The index has no such version; another one may have it.
+        requirement: What nothing was found for, such as "torch==2.13.0"; empty where pip does not say.
     """
 
     cause: str
     next_step: str
     missing: bool = False
+    requirement: str = ""
 
 
+_PYTHON_HINT: Final = f"Use a Python from {SUPPORTED}: packages often do not support the newest one yet."
 _CERTIFICATE: Final = ("certificate verify failed", "certificate_verify_failed")
 _CERTIFICATE_FILE: Final = ("could not find a suitable tls ca certificate bundle",)
 _PROXY: Final = ("proxyerror", "cannot connect to proxy", "proxy authentication required", "407 proxy")
@@ -71,7 +76,7 @@ _FAILURES: Final = (
         "Try again. If it comes from a folder of wheels, copy that file there again.")),
     (_NO_BUILD, PipFailure(
         "pip found no build of a package for this Python and platform.",
-        f"Use a Python from {SUPPORTED}: packages often do not support the newest one yet.", True)),
+        _PYTHON_HINT, True)),
     (_CONFLICT, PipFailure(
         "No set of versions suits all packages.",
         "Take out settings of pip that hold back versions (pip config list), then try again.")),
@@ -83,6 +88,14 @@ _FAILURES: Final = (
         "Close programs that use the environment, check that its folder can be written, and try again.")),
     (_NO_PIP, PipFailure("This Python has no pip.", "Install pip with python -m ensurepip, then try again.")),
 )  # fmt: skip
+
+
+_NOT_FOUND: Final = re.compile(r"No matching distribution found for ([^\s;(]+)")
+_CAUSES: Final = re.compile(r"The conflict is caused by:\r?\n((?:[ \t]+\S.*\r?\n)+)")
+_ASKED: Final = re.compile(
+    r"[ \t]+(?:The user requested(?P<constraint> \(constraint\))?|\S+ \S+ depends on) (?P<name>[\w.-]+)(?P<rest>\S*)"
+)
+_PIN: Final = re.compile(r"===?[\w.!+-]+")
 
 
 def explain_pip(output: str, now: float | None = None) -> PipFailure:
@@ -97,6 +110,15 @@ def explain_pip(output: str, now: float | None = None) -> PipFailure:
         fault = certificate_fault("the package index", text, now)
         return PipFailure(fault.cause, fault.next_step, missing=True)
     found = next((failure for signs, failure in _FAILURES if any(sign in text for sign in signs)), None)
+    if found is not None and (wanted := _not_found(output)):
+        if any(sign in text for sign in _CONFLICT):
+            return PipFailure(
+                f"pip found no {wanted} that its settings allow.",
+                f"It may be missing there, or held back by settings of pip (pip config list). {_PYTHON_HINT}",
+                missing=True,
+                requirement=wanted,
+            )
+        return dataclasses.replace(found, requirement=wanted)
     return found or PipFailure("", "Read the full output.")
 
 
@@ -104,3 +126,19 @@ def error_line(output: str) -> str:
     """The last line in which pip says what is wrong; empty where there is none."""
     lines = [line.strip() for line in output.splitlines() if line.strip().startswith("ERROR:")]
     return lines[-1].removeprefix("ERROR:").strip() if lines else ""
+
+
+def _not_found(output: str) -> str:
+    """The requirement that pip found nothing for, "torch==2.13.0"; empty where it says none.
+
+    Where a constraint pins the package, pip calls that a conflict: https://github.com/pypa/pip/issues/11569
+    """
+    found = _NOT_FOUND.search(output)
+    if found:
+        return found[1]
+    block = _CAUSES.search(output)
+    lines = block[1].splitlines() if block else []
+    asked = [match for line in lines if (match := _ASKED.match(line))]
+    pins = {match["name"] + pin[0] for match in asked if match["constraint"] and (pin := _PIN.search(match["rest"]))}
+    is_of_one_package = len(asked) == len(lines) and len({match["name"].lower() for match in asked}) == 1
+    return pins.pop() if is_of_one_package and len(pins) == 1 else ""

@@ -167,6 +167,10 @@ def _resolve(
         source = source_options(wanted.wheels, index)
         run_pip(pip, folder, [*command, *constraints, *source, *requirements], cancelled)
         found = parse_report(read_utf8(listing))
+    except PipFailedError as error:
+        if wanted.wheels is None or not error.requirement:
+            raise
+        raise _not_in_folder(wanted.wheels, error.requirement) from error
     except ReportError as error:
         raise EnvironmentFailedError(f"{error}.", "Try again; if it happens again, report it.") from error
     finally:
@@ -175,6 +179,15 @@ def _resolve(
     if not found:
         raise EnvironmentFailedError("pip named no files.", "Try again; if it happens again, report it.")
     return found
+
+
+def _not_in_folder(wheels: Path, requirement: str) -> PipFailedError:
+    return PipFailedError(
+        f"{wheels} has no wheel of {requirement} for this Python and platform.",
+        "Copy it into that folder, or choose another one, then continue.",
+        missing=True,
+        requirement=requirement,
+    )
 
 
 def _write_stand_in(torch: Wheel, folder: Path) -> Path:

@@ -45,11 +45,13 @@ class PipFailedError(EnvironmentFailedError):
 
     Attributes:
         missing: The index has no such version; another one may have it.
+        requirement: What nothing was found for; empty where that is not what failed, or pip does not say.
     """
 
-    def __init__(self, cause: str, next_step: str, *, missing: bool) -> None:
+    def __init__(self, cause: str, next_step: str, *, missing: bool, requirement: str = "") -> None:
         super().__init__(cause, next_step)
         self.missing = missing
+        self.requirement = requirement
 
 
 def clean_environment() -> dict[str, str]:
@@ -149,4 +151,5 @@ def run_pip(pip: Sequence[str], folder: Path, arguments: Sequence[str], cancelle
     if answer.code is not None and is_crash(answer.code):
         error = f"pip {answer.outcome}"
     cause = sentences(failure.cause, error[:_SHOWN])
-    raise PipFailedError(cause, sentences(failure.next_step, f"See {log}."), missing=failure.missing)
+    next_step = sentences(failure.next_step, f"See {log}.")
+    raise PipFailedError(cause, next_step, missing=failure.missing, requirement=failure.requirement)

@@ -177,6 +177,7 @@ class EnvironmentDialog(QDialog):
     def show_sizes(self, text: str, problem: str = "") -> None:
         """How large what is chosen is; `problem`: why it cannot be made there."""
         self.sizes.setText(text)
+        self.sizes.show()
         self.too_large.say(problem, "warning")
         self._grow()
 
@@ -221,6 +222,7 @@ class EnvironmentDialog(QDialog):
     def _on_start_clicked(self) -> None:
         self._is_going = True
         self._asks.stop()
+        self.sizes.setVisible(self.sizes.text() != SIZES_WAIT)  # they are no longer asked for
         self.notice.clear()
         self.start.setEnabled(False)
         self.start.hide()
@@ -243,6 +245,8 @@ class EnvironmentDialog(QDialog):
         self.stop.setText("&Close")
         self.stop.setEnabled(True)
         self._let_choose(True)  # a wrong folder is what stops it most often
+        if text and self.sizes.text() == SIZES_WAIT:
+            self._asks.start()
 
     def _let_choose(self, may_choose: bool) -> None:
         """Shows the form, or what was chosen in it."""

@@ -25,6 +25,7 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.slow, pytest.mark.timeout(300)]
 MADE_MS = 200_000
+NO_TORCH = "✕ PyTorch is not installed. Set it up."
 
 
 @pytest.fixture(autouse=True)
@@ -83,6 +84,8 @@ def test_it_is_set_up_paused_continued_and_chosen(
     open_window: OpenWindow, qtbot: QtBot, wheels: Path, tmp_path: Path
 ) -> None:
     rankdeck, dialog = opened(open_window, qtbot)
+    problem = rankdeck.window.new_run.what.recipe_problem
+    qtbot.waitUntil(lambda: problem.text() == NO_TORCH)
     start(dialog, qtbot, wheels, tmp_path)
     folder = tmp_path / "Rankdeck" / "environments"
     qtbot.waitUntil(lambda: dialog.status.text().startswith(("Copying", "Looking")))
@@ -99,6 +102,7 @@ def test_it_is_set_up_paused_continued_and_chosen(
     welcome = rankdeck.window.welcome
     qtbot.waitUntil(lambda: welcome.demo.isVisible() and not welcome.set_up.isVisible())
     qtbot.waitUntil(lambda: "PyTorch 2.13.0" in welcome.machine.text())
+    qtbot.waitUntil(lambda: problem.text() != NO_TORCH)
     qtbot.mouseClick(dialog.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: rankdeck.environment.dialog is None)
     rankdeck.window.actions_.environment.trigger()
@@ -113,6 +117,7 @@ def test_what_is_missing_is_said_with_a_next_step(
     _, dialog = opened(open_window, qtbot)
     start(dialog, qtbot, wheels, tmp_path)
     qtbot.waitUntil(dialog.notice.isVisible, timeout=MADE_MS)
+    assert f"{wheels} has no wheel of torch==2.13.0" in dialog.notice.text
     assert dialog.start.isEnabled() and dialog.start.text() == "&Continue"
     assert dialog.offline.isEnabled() and dialog.other.isEnabled(), "the folder was wrong, so another can be chosen"
     boxes = list(dialog.extras.values())

@@ -48,7 +48,7 @@ def clicked(rankdeck: Rankdeck, qtbot: QtBot) -> TuneDialog:
 
 
 def found_faster(rankdeck: Rankdeck, qtbot: QtBot) -> TuneDialog:
-    """The dialog with faster settings; tunes again where other programs made them look slower in a trial or in turns."""
+    """The dialog with faster settings; tunes again where other programs made them look slower."""
     for _ in range(3):
         dialog = clicked(rankdeck, qtbot)
         qtbot.waitUntil(lambda dialog=dialog: dialog.table.topLevelItemCount() >= 2, timeout=FOUND_MS)

@@ -55,7 +55,7 @@ def wanted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Wanted:
     make_wheel(wheels, "small", "1.5", "")
     make_wheel(wheels, "other", "2.0", "")
     constraints = tmp_path / "constraints.txt"
-    constraints.write_text("small==1.5\n", encoding="utf-8")
+    constraints.write_text("small==1.5\ntorch==2.13.0\n", encoding="utf-8")
     missing = TorchSource("torch==2.13.0+cu130", None, "a build that is not there")
     torch = (missing, TorchSource("torch==2.13.0", None, "torch 2.13.0"))
     return Wanted(tmp_path / "environments" / "mine", torch, ("torch>=2.7", "other"), (), wheels, constraints)
@@ -105,11 +105,16 @@ def test_one_that_fails_its_test_is_not_complete_and_can_be_mended(wanted: Wante
     assert made(wanted)[0].record.state == "ready"
 
 
-def test_a_package_that_no_index_has_is_named(wanted: Wanted, bare_python: Path) -> None:
+@pytest.mark.parametrize("missing", ["torch==2.13.0", "small==1.5", "other"])
+def test_what_a_folder_of_wheels_lacks_is_named(missing: str, wanted: Wanted, bare_python: Path) -> None:
     with_python(wanted, bare_python)
-    with pytest.raises(EnvironmentFailedError, match=r"found no build .* absent") as failed:
-        made(replace(wanted, requirements=("absent>=3",)))
-    assert str(wanted.folder / LOG) in failed.value.next_step
+    assert wanted.wheels is not None
+    for wheel in wanted.wheels.glob(f"{missing.partition('=')[0]}-*.whl"):
+        wheel.unlink()
+    with pytest.raises(EnvironmentFailedError) as failed:
+        made(wanted)
+    assert failed.value.cause == f"{wanted.wheels} has no wheel of {missing} for this Python and platform."
+    assert failed.value.next_step.startswith("Copy it into that folder")
 
 
 @pytest.mark.windows

@@ -71,3 +71,49 @@ def test_a_clock_that_is_ten_years_off_is_named(message: str) -> None:
 def test_pips_own_words_are_its_last_error() -> None:
     assert error_line("Collecting x\nERROR: first\n  ERROR: second \nmore\n") == "second"
     assert error_line("nothing") == ""
+
+
+CONFLICT = """ERROR: Cannot install {what} because these package versions have conflicting dependencies.
+
+The conflict is caused by:
+{causes}
+
+To fix this you could try to:
+1. loosen the range of package versions you've specified
+2. remove package versions to allow pip attempt to solve the dependency conflict
+
+ERROR: ResolutionImpossible: for help visit https://pip.pypa.io/en/latest/topics/dependency-resolution/
+"""
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize(
+    ("causes", "requirement"),
+    [
+        (("The user requested torch==2.13.0", "The user requested (constraint) torch==2.13.0"), "torch==2.13.0"),
+        (("The user requested torch>=2.7", "The user requested (constraint) torch<=3,==2.13.0"), "torch==2.13.0"),
+        (
+            (
+                "torch 2.13.0 depends on filelock",
+                "filelock-user 1.0 depends on filelock>=3 and <5",
+                "The user requested (constraint) filelock==4.2.11",
+            ),
+            "filelock==4.2.11",
+        ),
+        (("a 1.0 depends on b<2", "c 1.0 depends on b>=2"), ""),
+        (("a 1.0 depends on b<2", "The user requested (constraint) c==2"), ""),
+    ],
+)
+def test_a_pinned_version_that_is_not_there_is_no_conflict(
+    causes: tuple[str, ...], requirement: str, newline: str
+) -> None:
+    output = CONFLICT.format(what="it", causes="\n".join(f"    {cause}" for cause in causes))
+    failure = explain_pip(output.replace("\n", newline))
+    assert failure.requirement == requirement and failure.missing == bool(requirement)
+    wanted = f"no {requirement} that its settings allow" if requirement else "No set of versions"
+    assert wanted in failure.cause
+
+
+def test_what_was_not_found_is_named() -> None:
+    failure = explain_pip("ERROR: No matching distribution found for numpy>=2 (from torch)")
+    assert (failure.requirement, failure.missing) == ("numpy>=2", True)

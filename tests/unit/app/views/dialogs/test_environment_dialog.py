@@ -72,3 +72,14 @@ def test_the_form_gives_way_while_it_is_made_and_comes_back_with_an_error(
     assert dialog.start.isVisible() and dialog.start.text() == "&Continue"
     dialog.show_done("PyTorch 2.13.0 is ready.")
     assert not dialog.start.isVisible() and not dialog.form.isVisible() and dialog.notice.title == "PyTorch is set up"
+
+
+def test_sizes_that_did_not_come_are_not_waited_for_while_it_is_made(dialog: EnvironmentDialog, qtbot: QtBot) -> None:
+    qtbot.mouseClick(dialog.start, Qt.MouseButton.LeftButton)
+    assert not dialog.sizes.isVisible()
+    with qtbot.waitSignal(dialog.choice_changed):
+        dialog.show_stopped()
+    assert dialog.sizes.isVisible() and dialog.sizes.text() == SIZES_WAIT
+    dialog.show_sizes("Download: 2 GB.")
+    qtbot.mouseClick(dialog.start, Qt.MouseButton.LeftButton)
+    assert dialog.sizes.isVisible()
