@@ -12,6 +12,7 @@ from installer.windows.payload import payload_files
 
 SCRIPT: Final = HERE / "rankdeck.nsi"
 ICON: Final = HERE.parents[1] / "resources" / "icons" / "app.ico"
+WELCOME: Final = HERE / "welcome.bmp"
 _KILOBYTE: Final = 1024
 
 
@@ -47,6 +48,7 @@ def make_installer(
         "PAYLOAD": str(listing),
         "SIZE_KB": str(kilobytes),
         "ICON": str(ICON),
+        "WELCOME": str(WELCOME),
         "OUTPUT": str(output),
         **({"FAST": "1"} if fast else {}),
         **({"SIGN": sign} if sign else {}),

@@ -68,6 +68,7 @@ VIAddVersionKey LegalCopyright "Licensed under the Apache License 2.0"
 
 !define MUI_ICON "${ICON}"
 !define MUI_UNICON "${ICON}"
+!define MUI_WELCOMEFINISHPAGE_BITMAP "${WELCOME}"
 !define MUI_ABORTWARNING
 !define MUI_WELCOMEPAGE_TITLE "Install Rankdeck ${VERSION}"
 !define MUI_WELCOMEPAGE_TEXT "Rankdeck trains PyTorch models on the GPUs of this PC.$\r$\n$\r$\nIt is installed for you only, without administrator rights. PyTorch is installed later, from the window, in the build that fits your GPUs."
@@ -377,6 +378,7 @@ Function GoBack
 FunctionEnd
 
 Section "Rankdeck"
+  AddSize ${SIZE_KB} ; the files are not in this section, so NSIS does not count them itself
   Call CheckFolder
   Call RefuseWhileInUse
   Call WriteVersion

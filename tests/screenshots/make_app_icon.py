@@ -1,15 +1,26 @@
-"""Draws `resources/icons/app.png` and `app.ico` from `app.svg`: `python -m tests.screenshots.make_app_icon`."""
+"""Draws what is made of `resources/icons/app.svg`: `python -m tests.screenshots.make_app_icon`.
+
+These are `app.png`, `app.ico`, and `installer/windows/welcome.bmp`, the picture of the installer's first and last page.
+"""
 
 from __future__ import annotations
 
 import struct
 from pathlib import Path
 
-from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QRectF, Qt
-from PySide6.QtGui import QGuiApplication, QImage, QPainter
+from PySide6.QtCore import QBuffer, QByteArray, QIODevice, QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QGuiApplication, QImage, QPainter, QPainterPath, QPen
 from PySide6.QtSvg import QSvgRenderer
 
+from tests.screenshots.make_screenshots import few_colours
+
 ICONS = Path(__file__).resolve().parents[2] / "resources" / "icons"
+WELCOME = ICONS.parents[1] / "installer" / "windows" / "welcome.bmp"
+WELCOME_SIZE = (328, 628)
+"""Twice NSIS's own, for screens at 200 %."""
+GROUND, AXIS = QColor("#12324a"), QColor("#2f5671")
+CURVES = ((QColor("#e69f00"), 236), (QColor("#56b4e9"), 300))
+"""Colours of the icon's two curves, and where each begins."""
 SIZES = (16, 20, 24, 32, 40, 48, 64, 128, 256)
 
 
@@ -38,11 +49,33 @@ def ico(pictures: dict[int, bytes]) -> bytes:
     return struct.pack("<HHH", 0, 1, len(pictures)) + entries + body
 
 
+def welcome() -> QImage:
+    """The icon's curves on its ground, in 256 colours, as an installer's page has room for them."""
+    width, height = WELCOME_SIZE
+    image = QImage(width, height, QImage.Format.Format_RGB32)
+    image.fill(GROUND)
+    painter = QPainter(image)
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    painter.setPen(QPen(AXIS, 10, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+    painter.drawLine(48, 520, width - 48, 520)
+    for colour, top in CURVES:
+        curve = QPainterPath(QPointF(48, top))
+        curve.cubicTo(80, top + 130, 150, 440, width - 56, 444)
+        painter.setPen(QPen(colour, 10, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+        painter.drawPath(curve)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(Qt.GlobalColor.white)
+    painter.drawEllipse(QPointF(width - 56, 444), 12, 12)
+    painter.end()
+    return few_colours(image)
+
+
 def main() -> None:
-    """Writes both files."""
+    """Writes the files."""
     application = QGuiApplication([])
     (ICONS / "app.png").write_bytes(png(256))
     (ICONS / "app.ico").write_bytes(ico({size: png(size) for size in SIZES}))
+    welcome().save(str(WELCOME))
     application.quit()
 
 
