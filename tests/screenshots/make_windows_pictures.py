@@ -52,6 +52,7 @@ def scene(studio: Studio, name: str, widget: QWidget | None = None) -> None:
     say_scene(studio, name)
     studio.rest(SCENE_S)
     studio.picture(name, widget)
+    say_scene(studio, "between")
 
 
 def setting_up(studio: Studio, home: Path, wheels: Path | None) -> None:
@@ -104,12 +105,11 @@ def training(studio: Studio) -> None:
         scene(studio, "tray-menu", menu)
         menu.close()
     window.showMinimized()
-    actions.stop.trigger()
-    studio.wait(lambda: studio.state() in {"stopped", "finished"}, MADE_S)
+    studio.wait(lambda: studio.state() == "finished", MADE_S)
     say_scene(studio, "message")
     studio.rest(4 * SCENE_S)
     window.showNormal()
-    scene(studio, "stopped")
+    scene(studio, "finished")
 
 
 def main(folder: Path, wheels: Path | None) -> int:
@@ -120,9 +120,9 @@ def main(folder: Path, wheels: Path | None) -> int:
         if os.environ["QT_QPA_PLATFORM"] == "offscreen":  # as the other pictures want it
             os.environ["QT_QPA_PLATFORM"] = "windows"
         application = QApplication([])
+        studio = Studio(application, Path(home), folder)
         if "Segoe UI" not in QFontDatabase.families():  # under Wine
             application.setFont(QFont("Liberation Sans", 9))
-        studio = Studio(application, Path(home), folder)
         with no_torch():
             studio.rankdeck.open()
             setting_up(studio, Path(home), wheels)

@@ -8,7 +8,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import psutil
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
@@ -18,6 +17,7 @@ from app.controllers.install import explain
 from app.main import Rankdeck
 from app.views.dialogs.install_dialog import InstallDialog
 from core.machine.packages import MissingPackageError
+from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -112,7 +112,7 @@ def test_an_installation_is_cancelled(open_sheet: OpenWindow, qtbot: QtBot, monk
         rankdeck = open_sheet()
         dialog = offered(rankdeck, qtbot)
         qtbot.mouseClick(dialog.install, LEFT)
-        qtbot.waitUntil(lambda: any("pip" in child.cmdline() for child in psutil.Process().children()), timeout=PIP_MS)
+        qtbot.waitUntil(lambda: bool(children_with(" pip ")), timeout=PIP_MS)
         qtbot.keyClick(dialog, Qt.Key.Key_Escape)
         assert dialog.isVisible(), "what goes on is not hidden"
         qtbot.mouseClick(dialog.cancel, LEFT)

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
-import psutil
 import pytest
 from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
@@ -15,6 +13,7 @@ from app.controllers.benching import FOLDER
 from app.main import Rankdeck
 from app.views.bench.bench_page import BenchPage
 from core.bench.folder import PAGE, RESULTS
+from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -43,13 +42,8 @@ def opened(open_sheet: OpenWindow, qtbot: QtBot) -> tuple[Rankdeck, BenchPage]:
     return rankdeck, page
 
 
-def ranks_alive() -> list[int]:
-    alive = []
-    for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error, OSError):  # it has just ended; Windows has several ways to say so
-            if "workers.programs.trial_main" in child.cmdline():
-                alive.append(child.pid)
-    return alive
+def ranks_alive() -> bool:
+    return bool(children_with("workers.programs.trial_main"))
 
 
 def test_start_fills_table_chart_and_folder(
@@ -89,7 +83,7 @@ def test_stop_keeps_what_was_measured_and_a_closed_window_leaves_no_process(
     qtbot.waitUntil(lambda: not page.is_going, timeout=FOUND_MS)
     assert "Stopped early" in page.text.text() and page.folder.isEnabled() and not ranks_alive()
     qtbot.mouseClick(page.start, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: bool(ranks_alive()), timeout=SOON_MS)
+    qtbot.waitUntil(ranks_alive, timeout=SOON_MS)
     rankdeck.close()
     qtbot.waitUntil(lambda: not ranks_alive(), timeout=SOON_MS)
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import contextlib
 from pathlib import Path
 
-import psutil
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QLineEdit
@@ -14,6 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.main import Rankdeck
 from app.views.dialogs.tune_dialog import TuneDialog
 from core.tune.remembered import FILE, EarlierTuning, earlier_tuning
+from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.slow, pytest.mark.timeout(400)]
@@ -63,13 +62,8 @@ def found_faster(rankdeck: Rankdeck, qtbot: QtBot) -> TuneDialog:
     return dialog
 
 
-def ranks_alive() -> list[int]:
-    alive = []
-    for child in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error, OSError):  # it has just ended; Windows has several ways to say so
-            if "workers.programs.trial_main" in child.cmdline():
-                alive.append(child.pid)
-    return alive
+def ranks_alive() -> bool:
+    return bool(children_with("workers.programs.trial_main"))
 
 
 def number(rankdeck: Rankdeck, name: str) -> int:
@@ -124,7 +118,7 @@ def test_stop_and_a_closed_window_leave_no_process(open_sheet: OpenWindow, qtbot
     qtbot.waitUntil(lambda: rankdeck.new_run.tune_control.dialog is None, timeout=SOON_MS)
 
     clicked(rankdeck, qtbot)
-    qtbot.waitUntil(lambda: bool(ranks_alive()), timeout=SOON_MS)
+    qtbot.waitUntil(ranks_alive, timeout=SOON_MS)
     rankdeck.close()
     qtbot.waitUntil(lambda: not ranks_alive(), timeout=SOON_MS)
 

@@ -28,6 +28,7 @@ from core.machine.platform import this_platform
 from core.processes.identity import own
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
+from tests.helpers.children import children_with
 from tests.helpers.forking import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
@@ -48,14 +49,7 @@ def read_csv(folder: Path) -> list[dict[str, str]]:
 
 
 def rank_processes(pid: int | None = None) -> list[psutil.Process]:
-    found = []
-    for child in psutil.Process(pid).children(recursive=True):
-        try:
-            if "workers.programs.trial_main" in child.cmdline():
-                found.append(child)
-        except psutil.Error:  # it has just ended
-            continue
-    return found
+    return children_with("workers.programs.trial_main", pid)
 
 
 @pytest.mark.windows

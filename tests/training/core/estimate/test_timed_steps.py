@@ -17,6 +17,7 @@ from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import this_platform
 from core.recipes.catalog import get_recipe
+from tests.helpers.children import children_with
 
 pytestmark = [pytest.mark.slow, pytest.mark.windows, pytest.mark.timeout(400)]
 DEVICES = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(2)]
@@ -36,15 +37,7 @@ def made(folder: Path, mode: Mode = Mode.DDP, ranks: int = 2, layers: int = 2) -
 
 
 def probes() -> list[psutil.Process]:
-    children = psutil.Process().children(recursive=True)
-    return [child for child in children if "workers.programs.estimate_main" in " ".join(_command(child))]
-
-
-def _command(process: psutil.Process) -> list[str]:
-    try:
-        return process.cmdline()
-    except (psutil.Error, OSError):  # it has just ended; Windows has several ways to say so
-        return []
+    return children_with("workers.programs.estimate_main")
 
 
 def test_one_device_alone_and_both_at_the_same_time(tmp_path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-import psutil
 import pytest
 
 from core.errors import ConfigError, PreflightError
@@ -13,6 +12,7 @@ from core.machine.devices.device import Device
 from core.machine.platform import Platform, this_platform
 from core.probes.link_speed import LinkTestError, keep_link, known_link, measure_link
 from core.probes.sync_cost import Link
+from tests.helpers.children import children_with
 
 SLOTS = [Device(f"cpu:{i}", "cpu", i, f"CPU {i}") for i in range(3)]
 
@@ -39,8 +39,7 @@ def test_a_measurement_that_lasts_too_long_or_is_cancelled_leaves_nothing_behind
         with pytest.raises(LinkTestError) as refusal:
             measure_link(SLOTS[:2], this_platform(), seconds=60.0, limit_s=limit_s, cancelled=lambda c=cancelled: c)
         assert words in refusal.value.cause
-        left = [child.cmdline() for child in psutil.Process().children(recursive=True)]
-        assert not any("workers.programs.link_speed_main" in words for words in left), left
+        assert not children_with("workers.programs.link_speed_main")
 
 
 def test_one_device_and_a_torch_without_gloo_are_refused_before_anything_is_started() -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import psutil
 import pytest
 
 from core.processes.ask import Answer, ask_program, ask_programs
+from tests.helpers.children import children_with
 
 pytestmark = pytest.mark.windows
+
 
 READ = "import json, sys; asked = json.load(open(sys.argv[-1], encoding='utf-8'))\n"
 
@@ -52,7 +53,7 @@ def test_one_that_takes_too_long_or_is_not_wanted_any_more_is_ended(tmp_path: Pa
 
     with pytest.raises(KeyboardInterrupt):
         ask_program((str(tmp_path / "Programm mit Raum.py"),), {}, {}, None, cancel)
-    assert not [child for child in psutil.Process().children() if "Raum.py" in " ".join(child.cmdline())]
+    assert not children_with("Raum.py")
 
 
 def test_several_are_asked_at_the_same_time_and_meet_in_a_folder(tmp_path: Path) -> None:
@@ -77,4 +78,4 @@ def test_one_that_fails_ends_those_that_wait_for_it(tmp_path: Path) -> None:
     waits, fails = ask_programs((str(program),), [{"fails": False}, {"fails": True}], [{}, {}], 30.0)
     assert (waits.in_time, waits.code) == (False, None)
     assert (fails.code, fails.last_line) == (1, "broken")
-    assert not [child for child in psutil.Process().children() if "in vain" in " ".join(child.cmdline())]
+    assert not children_with("in vain")
