@@ -126,6 +126,8 @@ def main(folder: Path, wheels: Path | None) -> int:
         with no_torch():
             studio.rankdeck.open()
             setting_up(studio, Path(home), wheels)
+        if wheels is None:
+            studio.rankdeck.new_run.look_again()  # this Python's own PyTorch is seen again
         training(studio)
         studio.window.close_now()
     return 0
