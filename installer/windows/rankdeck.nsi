@@ -56,6 +56,7 @@ InstallDirRegKey HKCU "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankd
 !include WinVer.nsh
 !include x64.nsh
 !include Sections.nsh
+!include WinMessages.nsh
 !include "Win\COM.nsh"
 !include "Win\Propkey.nsh"
 
@@ -87,11 +88,13 @@ VIAddVersionKey LegalCopyright "Licensed under the Apache License 2.0"
 
 !define MUI_COMPONENTSPAGE_NODESC
 !define MUI_COMPONENTSPAGE_TEXT_TOP "Your runs stay where they are unless you tick them."
+!define MUI_PAGE_CUSTOMFUNCTION_SHOW un.HideSpace
 !insertmacro MUI_UNPAGE_COMPONENTS
 !insertmacro MUI_UNPAGE_INSTFILES
 !insertmacro MUI_LANGUAGE "English"
 
 Var Update ; "1": started by the window
+Var IsThere
 Var Before ; the folder of the version that was installed before; empty if there was none
 
 ; Says what is wrong in a message and in setup.log, and ends. Nothing that starts has been changed.
@@ -101,6 +104,11 @@ Var Before ; the folder of the version that was installed before; empty if there
   Call ${UN}Fail
 !macroend
 !define Fail "!insertmacro Fail"
+
+; "Space required" says nothing where files are removed.
+Function un.HideSpace
+  ShowWindow $mui.ComponentsPage.SpaceRequired ${SW_HIDE}
+FunctionEnd
 
 !macro FailFunction
 Function ${UN}Fail
@@ -222,17 +230,19 @@ FunctionEnd
   Pop $1
 !macroend
 
-Function WriteVersion
+; $IsThere is "1" if this very version is there, and whole.
+Function LookForVersion
+  StrCpy $IsThere 0
   ${If} ${FileExists} "${NEW}\check.py"
     !insertmacro Check "${NEW}"
     ${If} $0 == 0
-      Return ; this very version is there, and whole
+      StrCpy $IsThere 1
     ${EndIf}
   ${EndIf}
-  RMDir /r "${NEW}.partial"
-  ClearErrors
-  !include "${PAYLOAD}"
-  SetOutPath "$INSTDIR"
+FunctionEnd
+
+; The files are written: the error flag tells of them.
+Function CheckVersion
   ${If} ${Errors}
     RMDir /r "${NEW}.partial"
     ${Fail} 2 "Files could not be written to $INSTDIR. Check that the drive is not full, then start this program again. What was installed before is unchanged."
@@ -378,10 +388,16 @@ Function GoBack
 FunctionEnd
 
 Section "Rankdeck"
-  AddSize ${SIZE_KB} ; the files are not in this section, so NSIS does not count them itself
   Call CheckFolder
   Call RefuseWhileInUse
-  Call WriteVersion
+  Call LookForVersion
+  ${If} $IsThere == 0
+    RMDir /r "${NEW}.partial"
+    ClearErrors
+    !include "${PAYLOAD}" ; here: of a function NSIS counts neither the space nor the progress
+    SetOutPath "$INSTDIR"
+    Call CheckVersion
+  ${EndIf}
   Call SwitchToVersion
   Call Register
   Call RemoveOldVersions
