@@ -64,6 +64,7 @@ def pytest_configure(config: pytest.Config) -> None:
     os.environ["RANKDECK_HOME"] = str(home / RUNS_NAME)
     os.environ["XDG_CONFIG_HOME"] = str(home / "config")
     os.environ["XDG_DATA_HOME"] = str(home / "data")  # what a person has chosen lies there
+    os.environ["WIN_PD_OVERRIDE_LOCAL_APPDATA"] = str(home / "data")  # the same on Windows, by platformdirs
     if not hasattr(config, "workerinput"):  # pytest-xdist's workers share their controller's servers
         forking.own_servers(home)
 

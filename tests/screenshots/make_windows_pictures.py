@@ -31,14 +31,13 @@ PICTURE_AT = 60
 
 @contextmanager
 def no_torch() -> Iterator[None]:
-    """This Python as an installed window's, which has no PyTorch."""
+    """Lets this Python be an installed window's, which has no PyTorch."""
     find = importlib.util.find_spec
 
     def found(name: str, package: str | None = None) -> object:
         return None if name == "torch" else find(name, package)
 
     with mock.patch.object(training_python.importlib.util, "find_spec", found):
-        training_python.choice_file().unlink(missing_ok=True)
         yield
 
 
@@ -117,6 +116,7 @@ def main(folder: Path, wheels: Path | None) -> int:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix="rankdeck pictures ", ignore_cleanup_errors=True) as home:
         os.environ["RANKDECK_HOME"] = f"{home}/runs"
+        os.environ["WIN_PD_OVERRIDE_LOCAL_APPDATA"] = home  # what a person has chosen on this PC stays
         if os.environ["QT_QPA_PLATFORM"] == "offscreen":  # as the other pictures want it
             os.environ["QT_QPA_PLATFORM"] = "windows"
         application = QApplication([])
