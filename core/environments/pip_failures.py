@@ -114,7 +114,7 @@ def explain_pip(output: str, now: float | None = None) -> PipFailure:
         if any(sign in text for sign in _CONFLICT):
             return PipFailure(
                 f"pip found no {wanted} that its settings allow.",
-                f"It may be missing there, or held back by settings of pip (pip config list). {_PYTHON_HINT}",
+                f"The index may lack it, or settings of pip hold it back (pip config list). {_PYTHON_HINT}",
                 missing=True,
                 requirement=wanted,
             )
