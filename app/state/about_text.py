@@ -27,8 +27,8 @@ def about_html() -> str:
     parts += [(f'<a href="{page}">{name}</a>', version, licence) for name, version, licence, page in _installed()]
     cells = (f"<tr><td>{row[0]}{GAP}</td><td>{row[1]}{GAP}</td><td>{row[2]}</td></tr>" for row in parts)
     return (
-        "<p>Rankdeck trains PyTorch models on the GPUs or CPU cores of one machine. It is free software under the "
-        f'<a href="{LICENCE}">Apache License 2.0</a>.</p>'
+        "<p>Rankdeck trains PyTorch models on the GPUs or CPU cores of this machine, or of several. "
+        f'It is free software under the <a href="{LICENCE}">Apache License 2.0</a>.</p>'
         f'<table cellpadding="2" style="margin-top: 8px">{"".join(cells)}</table>'
     )
 
