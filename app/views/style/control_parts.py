@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import time
+from typing import Final
+
 from PySide6.QtCore import QPoint, QRect, QRectF, Qt
 from PySide6.QtGui import QPainter, QPalette
 from PySide6.QtWidgets import (
@@ -41,6 +44,11 @@ from app.views.style.control_sizes import MENU_SIGN, is_framed, thin
 from app.views.style.tones import accent_text, card_edge, muted, tone
 
 _S = QStyle.StateFlag
+
+_MOVING_SHARE: Final = 0.3
+"""Of a bar whose progress is not known, the part that moves."""
+_PASS_S: Final = 1.8
+"""It takes so long from one end to the other."""
 
 
 def level_at(option: QStyleOption) -> Level:
@@ -215,6 +223,15 @@ def paint_progress(painter: QPainter, option: QStyleOption, _widget: QWidget | N
     if option.invertedAppearance:
         done.moveRight(area.right())
     track(painter, area, option.palette, done, enabled=is_enabled(option))
+
+
+def paint_waiting(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
+    """A part that moves along a bar whose progress is not known; a full bar with stripes, as Fusion's, looks done."""
+    area = QRectF(thin(option.rect))
+    width = area.width() * _MOVING_SHARE
+    passed = time.monotonic() / _PASS_S % 1.0
+    part = QRectF(area.left() - width + passed * (area.width() + width), area.top(), width, area.height())
+    track(painter, area, option.palette, part.intersected(area), enabled=is_enabled(option))
 
 
 def without_slab(painter: QPainter, option: QStyleOptionMenuItem) -> QStyleOptionMenuItem:

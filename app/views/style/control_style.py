@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QPainter
+from PySide6.QtGui import QPainter, QPixmap
 from PySide6.QtWidgets import (
     QAbstractSpinBox,
     QLineEdit,
@@ -58,6 +58,7 @@ from app.views.style.control_parts import (
     paint_radio_button,
     paint_tab,
     paint_tool_button,
+    paint_waiting,
     with_text_colour,
     without_slab,
 )
@@ -70,7 +71,6 @@ from app.views.style.control_sizes import (
     more_room,
     opens_menu,
     scroll_bar_part,
-    thin,
 )
 from app.views.style.tones import muted
 
@@ -113,6 +113,7 @@ class ControlStyle(QProxyStyle):
             _C.CE_ToolBar: paint_nothing,
         }
         self._complex = {_X.CC_ComboBox: self._paint_combo, _X.CC_SpinBox: self._paint_spin_box}
+        self._unseen = QPixmap(1, 1)
 
     def drawPrimitive(
         self, element: QStyle.PrimitiveElement, option: QStyleOption, painter: QPainter, widget: QWidget | None = None
@@ -140,10 +141,13 @@ class ControlStyle(QProxyStyle):
         elif element is _C.CE_ToolButtonLabel and opens_menu(option, widget):
             option.rect = option.rect.adjusted(0, 0, -MENU_SIGN, 0)
         elif element is _C.CE_ProgressBarContents and isinstance(option, QStyleOptionProgressBar):
-            if option.maximum > option.minimum:
-                _saved(painter, option, widget, paint_progress)
-                return
-            option.rect = thin(option.rect)  # Fusion moves it while nothing is known
+            is_known = option.maximum > option.minimum
+            _saved(painter, option, widget, paint_progress if is_known else paint_waiting)
+            if not is_known:
+                unseen = QPainter(self._unseen)  # Fusion has the bar drawn again and again
+                super().drawControl(element, option, unseen, widget)
+                unseen.end()
+            return
         paint = self._controls.get(element)
         if paint is None:
             super().drawControl(element, option, painter, widget)

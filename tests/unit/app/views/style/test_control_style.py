@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
-from PySide6.QtGui import QColor, QImage, QPalette
+from PySide6.QtGui import QColor, QImage, QPaintEvent, QPalette
 from PySide6.QtWidgets import (
     QApplication,
     QCheckBox,
@@ -53,6 +53,16 @@ def theme(qapp: QApplication) -> Iterator[Theme]:
     yield made
     qapp.setPalette(before)
     made.deleteLater()
+
+
+class CountedBar(QProgressBar):
+    """Counts how often it is painted."""
+
+    paints = 0
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        self.paints += 1
+        super().paintEvent(event)
 
 
 def painted(widget: QWidget, qtbot: QtBot) -> QImage:
@@ -157,6 +167,23 @@ def test_a_bar_is_filled_to_its_share(qtbot: QtBot, qapp: QApplication) -> None:
     points = near(painted(bar, qtbot), tone(qapp.palette(), "accent"))
     assert abs(max(point.x() for point in points) - 80) <= 3
     assert len({point.y() for point in points}) <= 6
+
+
+@pytest.mark.usefixtures("theme")
+def test_a_bar_whose_progress_is_not_known_moves_and_is_never_full(qtbot: QtBot, qapp: QApplication) -> None:
+    bar = CountedBar(textVisible=False, minimum=0, maximum=0)
+    bar.resize(200, 16)
+    seen = set()
+
+    def has_moved() -> bool:
+        columns = frozenset(point.x() for point in near(painted(bar, qtbot), tone(qapp.palette(), "accent")))
+        assert len(columns) <= 70
+        seen.add(columns)
+        return len(seen) >= 4
+
+    qtbot.waitUntil(has_moved)
+    paints = bar.paints
+    qtbot.waitUntil(lambda: bar.paints >= paints + 3)  # by itself
 
 
 @pytest.mark.usefixtures("theme")
