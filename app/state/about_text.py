@@ -28,7 +28,7 @@ def about_html() -> str:
     cells = (f"<tr><td>{row[0]}{GAP}</td><td>{row[1]}{GAP}</td><td>{row[2]}</td></tr>" for row in parts)
     return (
         "<p>Rankdeck trains PyTorch models on the GPUs or CPU cores of this machine, or of several. "
-        f'It is free software under the <a href="{LICENCE}">Apache License 2.0</a>.</p>'
+        f'It is free software under the <a href="{LICENCE}">Apache&nbsp;License&nbsp;2.0</a>.</p>'
         f'<table cellpadding="2" style="margin-top: 8px">{"".join(cells)}</table>'
     )
 
