@@ -92,8 +92,10 @@ _FAILURES: Final = (
 
 _NOT_FOUND: Final = re.compile(r"No matching distribution found for ([^\s;(]+)")
 _CAUSES: Final = re.compile(r"The conflict is caused by:\r?\n((?:[ \t]+\S.*\r?\n)+)")
+_BY_PERSON: Final = "The user requested"
+_BY_CONSTRAINT: Final = f"{_BY_PERSON} (constraint)"
 _ASKED: Final = re.compile(
-    r"[ \t]+(?:The user requested(?P<constraint> \(constraint\))?|\S+ \S+ depends on) (?P<name>[\w.-]+)(?P<rest>\S*)"
+    r"[ \t]+(?:(?P<by>The user requested(?: \(constraint\))?)|\S+ \S+ depends on) (?P<name>[\w.-]+)(?P<rest>\S*)"
 )
 _PIN: Final = re.compile(r"===?[\w.!+-]+")
 
@@ -139,6 +141,8 @@ def _not_found(output: str) -> str:
     block = _CAUSES.search(output)
     lines = block[1].splitlines() if block else []
     asked = [match for line in lines if (match := _ASKED.match(line))]
-    pins = {match["name"] + pin[0] for match in asked if match["constraint"] and (pin := _PIN.search(match["rest"]))}
-    is_of_one_package = len(asked) == len(lines) and len({match["name"].lower() for match in asked}) == 1
-    return pins.pop() if is_of_one_package and len(pins) == 1 else ""
+    if len(asked) != len(lines) or len({match["name"].lower() for match in asked}) != 1:
+        return ""
+    pins = {match["by"]: match["name"] + pin[0] for match in asked if (pin := _PIN.search(match["rest"]))}
+    constraint = pins.get(_BY_CONSTRAINT)  # without one it is a conflict
+    return pins.get(_BY_PERSON, constraint) if constraint else ""  # a build may be asked for: "+cu130"

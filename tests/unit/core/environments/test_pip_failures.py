@@ -91,6 +91,10 @@ ERROR: ResolutionImpossible: for help visit https://pip.pypa.io/en/latest/topics
     ("causes", "requirement"),
     [
         (("The user requested torch==2.13.0", "The user requested (constraint) torch==2.13.0"), "torch==2.13.0"),
+        (
+            ("The user requested torch==2.13.0+cu130", "The user requested (constraint) torch==2.13.0"),
+            "torch==2.13.0+cu130",
+        ),
         (("The user requested torch>=2.7", "The user requested (constraint) torch<=3,==2.13.0"), "torch==2.13.0"),
         (
             (
@@ -101,6 +105,7 @@ ERROR: ResolutionImpossible: for help visit https://pip.pypa.io/en/latest/topics
             "filelock==4.2.11",
         ),
         (("a 1.0 depends on b<2", "c 1.0 depends on b>=2"), ""),
+        (("a 1.0 depends on b==2", "The user requested (constraint) b==3"), "b==3"),
         (("a 1.0 depends on b<2", "The user requested (constraint) c==2"), ""),
     ],
 )
