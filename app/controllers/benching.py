@@ -183,7 +183,7 @@ def _measure(
     """Measures and writes the files, in a worker thread: all that takes long, and what the page shows as values."""
     from app.state.bench_text import bench_news, folder_name
     from core.bench.contenders import find_contenders
-    from core.bench.environment import busy_share, describe, machine_facts
+    from core.bench.environment import busy_share, describe
     from core.bench.folder import BenchFolder
     from core.bench.runner import run_bench
     from core.recipes.check import check_by_recipe
@@ -191,7 +191,7 @@ def _measure(
     config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
     run = replace(run, config=config)
     counts = sorted({contender.devices for contender in find_contenders(kind, run)})
-    environment = describe(kind, run, counts, machine_facts(busy_share()))
+    environment = describe(kind, run, counts, busy_share())
     name = folder_name(kind, run.recipe.name, time.strftime("%Y-%m-%d-%H%M%S"))
     folder = BenchFolder.make(runs_dir / FOLDER / name, environment)
 

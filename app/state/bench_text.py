@@ -8,9 +8,8 @@ from typing import Final
 from core.bench.charts import BenchChart, charts_of
 from core.bench.contenders import find_contenders
 from core.bench.kinds import TITLES, Kind
-from core.bench.page import NO_PICTURES, heading
 from core.bench.result import Bench
-from core.bench.summary import sentences
+from core.bench.summary import NO_PICTURES, heading, sentences
 from core.bench.table import table_of
 from core.errors import RankdeckError
 from core.formatting import listed

@@ -1,4 +1,4 @@
-"""The folder of a benchmark's results: a table, the environment, a page, pictures; each file whole or not there."""
+"""Folder of a benchmark's results: table, environment and pictures; each file whole or not there."""
 
 from __future__ import annotations
 
@@ -10,17 +10,14 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.bench.charts import charts_of
-from core.bench.page import page_of
 from core.bench.pictures import draw_pictures
 from core.bench.result import Bench
 from core.bench.table import table_of
-from core.doctor.person import redactor_here
 from core.errors import RankdeckError, UsageError
 from core.files.atomic import explained, write_atomic
 
 RESULTS: Final = "results.csv"
 ENVIRONMENT: Final = "environment.json"
-PAGE: Final = "results.md"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +56,7 @@ class BenchFolder:
                 write_atomic(self.path / RESULTS, table_of(bench).as_csv())
 
     def write(self, bench: Bench, cancelled: Callable[[], bool] = lambda: False) -> str:
-        """Writes the table, pictures and page.
+        """Writes the table and the pictures.
 
         Args:
             bench: What was measured.
@@ -72,8 +69,4 @@ class BenchFolder:
             RankdeckError: A file cannot be written.
         """
         write_atomic(self.path / RESULTS, table_of(bench).as_csv())
-        charts = charts_of(bench)
-        no_pictures = draw_pictures(charts, self.path, cancelled)
-        page = page_of(bench, self.environment, charts, no_pictures)
-        write_atomic(self.path / PAGE, redactor_here().redact(page))
-        return no_pictures
+        return draw_pictures(charts_of(bench), self.path, cancelled)

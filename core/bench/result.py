@@ -8,7 +8,6 @@ from core.bench.contenders import Contender
 from core.bench.kinds import Kind
 from core.launch.resolved import ResolvedRun
 from core.trials.answers import Answered
-from core.trials.machines import label, share_out
 from core.trials.speed import samples_per_s, step_seconds
 
 
@@ -49,7 +48,6 @@ class Bench:
         turns: How many each was to have.
         seconds: How long a turn is timed.
         is_stopped: It was ended early.
-        shares: How many devices each of several machines has, in the order of ranks; empty: all are on one.
     """
 
     kind: Kind
@@ -59,7 +57,6 @@ class Bench:
     turns: int
     seconds: float
     is_stopped: bool = False
-    shares: tuple[int, ...] = ()
 
     @property
     def has_figures(self) -> bool:
@@ -70,12 +67,6 @@ class Bench:
     def has_failures(self) -> bool:
         """Whether a contender has failed, or cannot fit."""
         return any(one.failure is not None for one in self.measured)
-
-    def machines_of(self, devices: int) -> str:
-        """Where this number of devices is, on several machines: "machine 1 (2), machine 2 (1)"."""
-        return ", ".join(
-            f"{label(number)} ({share})" for number, share in enumerate(share_out(self.shares, devices), 1)
-        )
 
     @property
     def base(self) -> Measured | None:

@@ -18,8 +18,7 @@ Row: TypeAlias = Mapping[str, Any]
 
 def rows_of(bench: Bench) -> list[Row]:
     """What was measured so far."""
-    rows: list[Row] = [{"kind": bench.kind.value, **row} for row in _ROWS[bench.kind](bench)]
-    return [{**row, "machines": bench.machines_of(row["devices"])} for row in rows] if bench.shares else rows
+    return [{"kind": bench.kind.value, **row} for row in _ROWS[bench.kind](bench)]
 
 
 def _scaling_rows(bench: Bench) -> list[Row]:

@@ -13,7 +13,6 @@ from core.bench.room import find_shortages
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
 from core.trials.answers import Answered
-from core.trials.nodes import TrialNodes
 from core.trials.ranks import CancelledError, TrialRanks, What
 
 FIRST_LIMIT_S: Final = 300.0
@@ -50,7 +49,6 @@ def run_bench(
     seconds: float | None = None,
     on_progress: Tell = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
-    nodes: TrialNodes | None = None,
 ) -> Bench:
     """Measures. Blocks; may be called from any thread. When it returns or raises, no process that it started is left.
 
@@ -62,7 +60,6 @@ def run_bench(
         seconds: How long each turn is timed; None: as the kind has it.
         on_progress: Called before each turn.
         cancelled: Asked now and then; True ends it, with what was measured by then.
-        nodes: Several machines whose devices the run has; None: all are on this one.
 
     Raises:
         ConfigError, PreflightError: This run cannot be measured so.
@@ -77,11 +74,9 @@ def run_bench(
         threads_of_device(run, [contender.devices for contender in contenders]),
         on_progress,
         cancelled,
-        nodes,
     )
-    if nodes is None:  # what is free on other machines is not known here
-        for place, cause in find_shortages(run, contenders).items():
-            runner.failures[place] = Answered("too_large", cause=cause)
+    for place, cause in find_shortages(run, contenders).items():
+        runner.failures[place] = Answered("too_large", cause=cause)
     try:
         runner.take_turns()
     except CancelledError:
@@ -103,7 +98,6 @@ class _Runner:
     threads: int
     on_progress: Tell
     cancelled: Callable[[], bool]
-    nodes: TrialNodes | None = None
     made: list[list[Answered]] = field(default_factory=list)
     failures: dict[int, Answered] = field(default_factory=dict)
     longest_s: dict[int, float] = field(default_factory=dict)
@@ -129,8 +123,7 @@ class _Runner:
             Measured(contender, tuple(made), self.failures.get(place))
             for place, (contender, made) in enumerate(zip(self.contenders, self.made, strict=True))
         ]
-        shares = () if self.nodes is None else self.nodes.machines.shares
-        return Bench(self.kind, self.run, self.threads, tuple(measured), self.turns, self.seconds, is_stopped, shares)
+        return Bench(self.kind, self.run, self.threads, tuple(measured), self.turns, self.seconds, is_stopped)
 
     def close(self) -> None:
         """Ends all ranks."""
@@ -153,7 +146,7 @@ class _Runner:
         key = (run.world_size, run.backend)
         try:
             if key not in self._sets:
-                self._sets[key] = TrialRanks(run, self.cancelled, self.nodes)
+                self._sets[key] = TrialRanks(run, self.cancelled)
             ranks = self._sets[key]
             answered = ranks.make(run, self.seconds, limit_s, what=_WHAT.get(self.kind, "whole_steps"))
             self.longest_s[place] = max(self.longest_s.get(place, 0.0), ranks.took_s)

@@ -11,8 +11,19 @@ from core.bench.result import Bench
 from core.bench.rows import Row, rows_of
 from core.bench.table import percent, size_text, spread_text, transport_title
 from core.errors import full_stop
-from core.formatting import memory_size, short_duration
+from core.formatting import listed, memory_size, short_duration
 from core.trials.outcome import OUTCOMES
+
+NO_PICTURES: Final = "Pictures are missing"
+
+
+def heading(bench: Bench) -> str:
+    """The recipe, mode and numbers of devices, in one line."""
+    run = bench.run
+    counts = sorted({one.contender.devices for one in bench.measured})
+    mode = "DDP" if bench.kind == Kind.COMM else run.mode.label
+    devices = f"{listed([str(count) for count in counts])} device{'' if counts == [1] else 's'}"
+    return f"{run.recipe.title}, {mode}, on {devices}"
 
 
 def sentences(bench: Bench) -> list[str]:

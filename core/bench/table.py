@@ -26,7 +26,6 @@ class Column:
         title: Over it; empty: it is in the CSV file only.
         text: A row's cell, for a person.
         is_text: It is aligned to the left.
-        is_optional: A person sees it only where a row has a value.
         usual: A cell as wide as most will be once there is a spread; empty: none is wider than the title.
     """
 
@@ -34,7 +33,6 @@ class Column:
     title: str = ""
     text: Callable[[Row], str] = lambda _: ""
     is_text: bool = False
-    is_optional: bool = False
     usual: str = ""
 
 
@@ -53,10 +51,7 @@ class Table:
     @property
     def shown(self) -> list[Column]:
         """Columns for a person."""
-        return [column for column in self.columns if column.title and self._has(column)]
-
-    def _has(self, column: Column) -> bool:
-        return not column.is_optional or any(row.get(column.key) is not None for row in self.rows)
+        return [column for column in self.columns if column.title]
 
     @property
     def cells(self) -> list[list[str]]:
@@ -133,10 +128,7 @@ def _spread_columns(key: str, title: str, text: Callable[[float], str], usual: s
 
 
 _KIND: Final = Column("kind")
-_DEVICES: Final = (
-    Column("devices", "Devices", _plain("devices")),
-    Column("machines", "Machines", _word("machines"), is_text=True, is_optional=True),
-)
+_DEVICES: Final = Column("devices", "Devices", _plain("devices"))
 _BATCH: Final = (
     Column("micro_batch", "Micro-batch", _plain("micro_batch")),
     Column("accumulation", "Accumulation", _plain("accumulation")),
@@ -149,7 +141,7 @@ _SPEED: Final = _spread_columns("samples_per_s", "Samples/s", _speed_text, "8,88
 _STEP: Final = _spread_columns("step_s", "Step", short_duration, "88.8 ms (88.8 to 88.8)")
 _SCALING: Final = (
     _KIND,
-    *_DEVICES,
+    _DEVICES,
     _MODE,
     Column("exchange"),
     *_BATCH,
@@ -168,7 +160,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
     Kind.STRONG: _SCALING,
     Kind.COMM: (
         _KIND,
-        *_DEVICES,
+        _DEVICES,
         Column(
             "transport",
             "Transport",
@@ -195,7 +187,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
     ),
     Kind.MEMORY: (
         _KIND,
-        *_DEVICES,
+        _DEVICES,
         Column("rank", "Device", _plain("rank")),
         _MODE,
         *_BATCH[:2],
@@ -219,7 +211,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
     ),
     Kind.ACCUMULATION: (
         _KIND,
-        *_DEVICES,
+        _DEVICES,
         _MODE,
         *_BATCH,
         *_STEP,

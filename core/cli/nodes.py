@@ -90,25 +90,24 @@ class Started:
     as_json: bool = False
 
 
-def run_nodes(started: Started, make: Callable[[Started, NodeJob], Node] | None = None) -> int:
+def run_nodes(started: Started) -> int:
     """Takes part in the run until its end; returns the exit code.
 
     Args:
         started: The command on this machine.
-        make: What this machine does; None: it trains.
 
     Raises:
         RankdeckError: This machine cannot take part.
     """
     try:
-        return _take_part(started, make or Node)
+        return _take_part(started)
     except RankdeckError as error:
         if started.as_json:
             started.terminal.json({"event": ERROR_EVENT, **error.as_dict()})
         raise
 
 
-def _take_part(started: Started, make: Callable[[Started, NodeJob], Node]) -> int:
+def _take_part(started: Started) -> int:
     request = started.request
     host = resolve_host(request.host.strip("[]"))
     nic, address = address_of(request.nic, addresses(), host)
@@ -116,13 +115,13 @@ def _take_part(started: Started, make: Callable[[Started, NodeJob], Node]) -> in
     job = request.job(
         nic=nic, address=address, is_host=is_host, name=socket.gethostname(), session=secrets.token_hex(8)
     )
-    node = make(started, job)
+    node = _Node(started, job)
     with counted_interrupts() as interrupts:
         return node.host(interrupts) if is_host else node.join(interrupts)
 
 
-class Node:
-    """This machine, from its check-in to the end of its agent, or of what a subclass does in place of that."""
+class _Node:
+    """This machine, from its check-in to the end of its agent."""
 
     def __init__(self, started: Started, job: NodeJob) -> None:
         self._terminal = started.terminal
@@ -132,8 +131,6 @@ class Node:
         self._wait_s = started.request.wait_s
         self._argv = sys.argv[1:]
         self._as_json = started.as_json
-        self.others = 0
-        """Machines beside this one at the start, on the one with the run's host."""
 
     def host(self, interrupts: Interrupts) -> int:
         """As the machine with the run's host."""
@@ -146,7 +143,7 @@ class Node:
                 self._terminal.json(dataclasses.replace(status, key_file=str(key_file()), phase=phase).to_event())
 
         least, most = self._job.min_nodes, self._job.max_nodes
-        desk = Desk(self._facts(), self._runs_dir, least, most, self._terminal.say, show, self.say_lost)
+        desk = Desk(self._facts(), self._runs_dir, least, most, self._terminal.say, show, self._say_lost)
         try:
             desk.open(self._job.address, self._job.desk_port, key)
             if "SLURM_STEP_ID" not in os.environ:  # srun has started the others
@@ -155,7 +152,6 @@ class Node:
             show()
             if not self._wait(interrupts, lambda: (desk.is_complete, desk.missing())):
                 return _INTERRUPTED
-            self.others = desk.status().here - 1
             show("starting")
             return self._lead_until_end(desk, interrupts)
         except RankdeckError as error:
@@ -168,7 +164,7 @@ class Node:
         wait, failure = self._return_wait(desk), None
         try:
             for _ in range(_AGENT_STARTS):
-                code = self.lead(desk.job, interrupts, wait.look)
+                code = self._agent(desk.job, interrupts, wait.look)
                 if code is not None:
                     return code
                 self._terminal.warn("torchrun has ended before the run. It is started again.")
@@ -216,7 +212,7 @@ class Node:
     def _stay(self, visit: CheckIn, interrupts: Interrupts) -> int | None:
         """Runs agents while the host's machine is there; returns the exit code, None where that is gone."""
         while True:
-            code = self.follow(visit, interrupts)
+            code = self._agent(visit.job, interrupts, visit.poll)
             if code is not None:
                 visit.leave()
                 return code
@@ -263,7 +259,7 @@ class Node:
             time.sleep(_POLL_S)
         return False
 
-    def say_lost(self, name: str, left: int) -> None:
+    def _say_lost(self, name: str, left: int) -> None:
         """Says on the host's machine what follows from the loss of another one."""
         job = self._job
         again = f"To take {name} back, start its line there again: {command_text(line_elsewhere(self._argv, job))}"
@@ -275,14 +271,6 @@ class Node:
             cause += f"with {left}. It waits for {name} up to {duration(self._wait_s)}."
             again += f". To continue with what is left, stop this with Ctrl+C and resume with --nodes {job.max_nodes}."
         self._terminal.error(RankdeckError(cause, again, title="A node is lost"))
-
-    def lead(self, name: str, interrupts: Interrupts, look: Callable[[], object]) -> int | None:
-        """This machine's part where it has the run's host; arguments, result and errors as `_agent`."""
-        return self._agent(name, interrupts, look)
-
-    def follow(self, visit: CheckIn, interrupts: Interrupts) -> int | None:
-        """This machine's part where another one has the run's host; result and errors as `_agent`."""
-        return self._agent(visit.job, interrupts, visit.poll)
 
     def _agent(self, name: str, interrupts: Interrupts, look: Callable[[], object]) -> int | None:
         """Runs torchrun; returns the command's exit code, None where the agent ended before the run.

@@ -318,8 +318,7 @@ def _add_bench(bench: Parser) -> None:
     bench.add_argument(
         "--seconds", metavar="S", type=float, help="How long each turn is timed. Default: 2, comm 5, memory 30."
     )
-    bench.add_argument("--out", metavar="DIR", help="Write the table, a Markdown page and pictures to this folder.")
-    add_nodes_flags(bench)
+    bench.add_argument("--out", metavar="DIR", help="Write the table and pictures to this folder.")
     _add_json(bench)
 
 

@@ -42,7 +42,6 @@ class LaunchSite:
         master_port: Where the ranks of a self-contained program find each other; a port that is free.
         launch_method: Who starts the ranks.
         seats: On which machine each rank is; None: all on this one.
-        threads: Processor threads of each rank; 0: this machine's cores are shared out among its ranks.
     """
 
     run_dir: Path
@@ -58,7 +57,6 @@ class LaunchSite:
     master_port: int = 0
     launch_method: LaunchMethod = "spawn"
     seats: NodeSeats | None = None
-    threads: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,19 +103,15 @@ def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
     return _ranks_of(run, site, program)
 
 
-def plan_trials(run: ResolvedRun, folder: Path, python: str, seats: NodeSeats | None = None) -> tuple[RankCommand, ...]:
+def plan_trials(run: ResolvedRun, folder: Path, python: str) -> tuple[RankCommand, ...]:
     """Ranks without a host that make trials of `run` (`workers.programs.trial_main`), in the environment of its ranks.
 
     Args:
         run: What is tried.
         folder: Where the ranks find what they are asked, and leave their answers and logs.
         python: The interpreter.
-        seats: As in `LaunchSite`; the run's cores are shared out among ranks of all machines.
     """
-    threads = cpu_threads(run.platform, run.world_size) if seats is not None else 0
-    site = LaunchSite(
-        folder, 0, rendezvous=folder, port=0, token="", checkpoint=None, python=python, seats=seats, threads=threads
-    )
+    site = LaunchSite(folder, 0, rendezvous=folder, port=0, token="", checkpoint=None, python=python)
     return _ranks_of(run, site, ("-m", "workers.programs.trial_main"))
 
 
@@ -132,8 +126,7 @@ def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...]) -> t
         if recipe.self_contained:
             return {**of_script(place, devices, platform, together=run.mode == Mode.DDP), **context}
         seeded = {"PYTHONHASHSEED": hash_seed(config)}
-        threads = {"OMP_NUM_THREADS": str(site.threads)} if site.threads else {}
-        return {**of_rank(place, devices, platform), **threads, **seeded, **context, **config.env}
+        return {**of_rank(place, devices, platform), **seeded, **context, **config.env}
 
     def default(device: Device) -> dict[str, str]:
         return defaults_of_rank(config, device, platform, own_program=not recipe.self_contained)
@@ -170,7 +163,7 @@ def _context(run: ResolvedRun, site: LaunchSite, rank: int) -> RankContext:
         compiles=run.compiles,
         backend=run.backend,
         rendezvous=((seats.rendezvous if seats is not None else "") or here) if run.backend else "",
-        threads=site.threads or cpu_threads(run.platform, ranks_here),
+        threads=cpu_threads(run.platform, ranks_here),
         run_dir=site.run_dir,
         recipe_dir=run.recipe.folder,
         attempt=site.attempt,

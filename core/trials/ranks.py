@@ -15,7 +15,7 @@ from typing import Final, Literal
 from core.config.config_file import to_json
 from core.errors import RankdeckError
 from core.files.atomic import read_json, write_atomic
-from core.launch.plan import RankCommand, file_url, plan_trials
+from core.launch.plan import file_url, plan_trials
 from core.launch.resolved import ResolvedRun
 from core.machine.platform import rendezvous_folder
 from core.parsing import parse_json
@@ -25,7 +25,6 @@ from core.processes.exit_codes import ended_by_force
 from core.records import RecordError, read_record
 from core.training_python import training_python
 from core.trials.answers import Answered, Death, RankAnswer, judge
-from core.trials.nodes import RemoteRank, RemoteSet, TrialNodes
 
 GRACE_S: Final = 3.0
 """So long the other ranks may take to notice that one of them failed."""
@@ -56,7 +55,6 @@ class TrialRanks:
     Args:
         run: What is tried: devices, mode and environment are the same in all trials.
         cancelled: Asked now and then; True ends a trial.
-        nodes: Several machines whose devices the run has; None: all are on this one.
 
     Attributes:
         is_usable: Whether all ranks wait for the next trial; else a fresh set is needed.
@@ -64,25 +62,19 @@ class TrialRanks:
         took_s: Seconds of the newest trial, without that.
     """
 
-    def __init__(
-        self, run: ResolvedRun, cancelled: Callable[[], bool] = lambda: False, nodes: TrialNodes | None = None
-    ) -> None:
+    def __init__(self, run: ResolvedRun, cancelled: Callable[[], bool] = lambda: False) -> None:
         self._cancelled = cancelled
-        self._seats = None if nodes is None else nodes.seats(run.world_size)
         self._temporary = tempfile.TemporaryDirectory(prefix="rankdeck-trials-", ignore_cleanup_errors=True)
         self._folder = Path(self._temporary.name)
         self._tree = ProcessTree()
         self._number = 0
         self._rendezvous: list[Path] = []
-        self._ranks: list[_LocalRank | RemoteRank] = []
-        self._elsewhere: RemoteSet | None = None
+        self._ranks: list[Child] = []
         self.is_usable, self.start_s, self.took_s = True, 0.0, 0.0
         try:
-            commands = plan_trials(run, self._folder, str(training_python().executable), self._seats)
-            if nodes is not None and self._seats is not None:
-                self._elsewhere = nodes.open_set(self._folder, commands, self._seats)
-            for command in commands:
-                self._ranks.append(self._start(command))
+            for command in plan_trials(run, self._folder, str(training_python().executable)):
+                environment = command.environment(os.environ)
+                self._ranks.append(self._tree.spawn(command.argv, environment, command.cwd, command.log))
         except BaseException:
             self.close()
             raise
@@ -113,7 +105,11 @@ class TrialRanks:
         began = time.monotonic()
         answers = self._answers(limit_s + (PREPARE_S if is_first else 0.0))
         self.took_s = time.monotonic() - began
-        deaths = {number: death for number, rank in enumerate(self._ranks) if (death := rank.death) is not None}
+        deaths = {
+            number: Death(read_answer(rank).failure, ended_by_force(code))
+            for number, rank in enumerate(self._ranks)
+            if (code := rank.poll()) is not None
+        }
         broke = run.backend == "nccl" and any(_failed(answer) for answer in answers)  # it may wait in the driver
         self.is_usable = not deaths and None not in answers and not broke
         self._forget_rendezvous()
@@ -124,12 +120,9 @@ class TrialRanks:
         deadline = time.monotonic() + END_S
         self._tree.kill(deadline)
         # A killed process counts as gone while its threads are still ending; its exit code comes a moment later.
-        here = [rank for rank in self._ranks if isinstance(rank, _LocalRank)]
-        while any(not rank.has_ended for rank in here) and time.monotonic() < deadline:
+        while any(rank.poll() is None for rank in self._ranks) and time.monotonic() < deadline:
             time.sleep(_POLL_S)
         self._tree.close()
-        if self._elsewhere is not None:
-            self._elsewhere.close()
         self._forget_rendezvous()
         self._temporary.cleanup()
 
@@ -162,12 +155,7 @@ class TrialRanks:
         return self._has_ended() or all((self._folder / f"rank{rank}" / name).exists() for rank in ranks)
 
     def _has_ended(self) -> bool:
-        return any(rank.has_ended for rank in self._ranks)
-
-    def _start(self, command: RankCommand) -> _LocalRank | RemoteRank:
-        if self._elsewhere is not None and self._seats is not None and self._seats.ranks[command.rank].is_remote:
-            return self._elsewhere.rank(command.rank)
-        return _LocalRank(self._tree.spawn(command.argv, command.environment(os.environ), command.cwd, command.log))
+        return any(rank.poll() is not None for rank in self._ranks)
 
     def _ask(self, run: ResolvedRun, seconds: float, own: ResolvedRun | None, what: What) -> None:
         meeting = rendezvous_folder(self._folder) / f".rendezvous-{secrets.token_hex(4)}"
@@ -177,9 +165,7 @@ class TrialRanks:
             "mode": run.mode.value,
             "engine": run.choice.engine,
             "backend": run.backend,
-            "rendezvous": (self._seats.rendezvous if self._seats else file_url(meeting, run.platform))
-            if run.backend
-            else "",
+            "rendezvous": file_url(meeting, run.platform) if run.backend else "",
             "micro_batch": run.batch.micro,
             "accumulation": run.batch.accumulation,
             "seconds": seconds,
@@ -209,24 +195,6 @@ class TrialRanks:
             with contextlib.suppress(OSError):  # a scanner holds it, and nothing reads it any more
                 path.unlink(missing_ok=True)
         self._rendezvous.clear()
-
-
-class _LocalRank:
-    """A rank on this machine."""
-
-    def __init__(self, child: Child) -> None:
-        self._child = child
-
-    @property
-    def has_ended(self) -> bool:
-        """Whether its process is gone."""
-        return self._child.poll() is not None
-
-    @property
-    def death(self) -> Death | None:
-        """How it ended; None while it runs."""
-        code = self._child.poll()
-        return None if code is None else Death(read_answer(self._child).failure, ended_by_force(code))
 
 
 def _failed(answer: RankAnswer | None) -> bool:

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.controllers.benching import FOLDER
 from app.main import Rankdeck
 from app.views.bench.bench_page import BenchPage
-from core.bench.folder import PAGE, RESULTS
+from core.bench.folder import RESULTS
 from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
@@ -63,7 +63,7 @@ def test_start_fills_table_chart_and_folder(
     assert "the target of 90 % is" in page.text.text()
     assert page.chart.isVisible() and page.chart.chart is not None and page.chart.chart.target == 90
     (made,) = (runs_dir / FOLDER).iterdir()
-    assert {RESULTS, PAGE, "weak-efficiency.png", "weak-efficiency.svg"} <= {path.name for path in made.iterdir()}
+    assert {RESULTS, "weak-efficiency.png", "weak-efficiency.svg"} <= {path.name for path in made.iterdir()}
     shown: list[str] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: bool(shown.append(QUrl(url).toLocalFile())) or True)
     qtbot.mouseClick(page.folder, Qt.MouseButton.LeftButton)

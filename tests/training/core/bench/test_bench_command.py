@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.bench.folder import ENVIRONMENT, PAGE, RESULTS
+from core.bench.folder import ENVIRONMENT, RESULTS
 from core.cli.entry import main
 from core.cli.parser import parse
 from core.config import RunConfig
@@ -53,9 +53,7 @@ def rank_processes(pid: int | None = None) -> list[psutil.Process]:
 
 
 @pytest.mark.windows
-def test_weak_scaling_writes_table_environment_page_and_pictures(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_weak_scaling_writes_table_environment_and_pictures(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     out = tmp_path / "my results ü"
     assert main(["bench", "weak", *TINY, "--mode", "ddp", *QUICK, "--out", str(out)]) == 0
     printed = capsys.readouterr().out
@@ -66,12 +64,11 @@ def test_weak_scaling_writes_table_environment_page_and_pictures(
     environment = json.loads((out / ENVIRONMENT).read_text(encoding="utf-8"))
     assert environment["kind"] == "weak" and environment["counts"] == [1, 2] and environment["torch"]
     assert 0 <= environment["busy_before"] <= 1
-    page = (out / PAGE).read_text(encoding="utf-8")
-    assert "![Weak scaling](weak-efficiency.svg)" in page and "missing" not in page
+    assert "missing" not in printed
     assert (out / "weak-efficiency.png").read_bytes().startswith(b"\x89PNG")
     assert "<svg" in (out / "weak-efficiency.svg").read_text(encoding="utf-8")
     assert sorted(path.name for path in out.iterdir()) == [
-        ENVIRONMENT, RESULTS, PAGE, "weak-efficiency.png", "weak-efficiency.svg",
+        ENVIRONMENT, RESULTS, "weak-efficiency.png", "weak-efficiency.svg",
     ]  # fmt: skip
     assert not rank_processes()
     assert main(["bench", "weak", *TINY, "--out", str(out)]) == 2  # before anything is measured
@@ -84,7 +81,7 @@ def test_names_of_people_and_machines_are_not_written(tmp_path: Path) -> None:
     import getpass
     import socket
 
-    for name in (PAGE, ENVIRONMENT, RESULTS):
+    for name in (ENVIRONMENT, RESULTS):
         text = (out / name).read_text(encoding="utf-8")
         assert str(tmp_path) not in text
         for known in (getpass.getuser(), socket.gethostname()):
@@ -150,7 +147,6 @@ def test_a_rank_that_fails_is_a_row_and_the_others_are_measured(
     assert main(["bench", "weak", *SMALL, *failing, *QUICK, "--out", str(out)]) == 1
     words = {"kill": "process killed", "error": "failed", "memory": "out of memory"}
     assert [row["outcome"] for row in read_csv(out)] == ["measured", words[what]]
-    assert words[what] in (out / PAGE).read_text(encoding="utf-8")
     assert words[what] in capsys.readouterr().out and not rank_processes()
 
 
@@ -177,7 +173,7 @@ def test_what_is_known_not_to_fit_is_not_tried(capsys: pytest.CaptureFixture[str
     assert not rank_processes()
 
 
-def test_without_qt_the_tables_are_complete_and_the_page_says_so(tmp_path: Path) -> None:
+def test_without_qt_the_table_is_complete_and_that_is_said(tmp_path: Path) -> None:
     blocked = tmp_path / "blocked" / "PySide6"
     blocked.mkdir(parents=True)
     (blocked / "__init__.py").write_text("raise ImportError('no Qt here')\n", encoding="utf-8")
@@ -186,9 +182,7 @@ def test_without_qt_the_tables_are_complete_and_the_page_says_so(tmp_path: Path)
     env = {**os.environ, "PYTHONPATH": str(blocked.parent)}
     made = subprocess.run([*command, "--out", str(out)], cwd=ROOT, env=env, capture_output=True, text=True, timeout=200)
     assert made.returncode == 0, made.stderr
-    assert "Pictures are missing: " in made.stdout
-    page = (out / PAGE).read_text(encoding="utf-8")
-    assert "Pictures are missing: they are drawn by Qt and pyqtgraph" in page and "no Qt here" in page
+    assert "Pictures are missing: they are drawn by Qt and pyqtgraph" in made.stdout and "no Qt here" in made.stdout
     assert len(read_csv(out)) == 1 and not list(out.glob("*.png"))
 
 
@@ -206,7 +200,7 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         printed, _ = process.communicate(timeout=100)
     assert process.returncode == 130 and "Stopped early" in printed
-    assert read_csv(out)[0]["outcome"] == "measured" and (out / PAGE).is_file()
+    assert read_csv(out)[0]["outcome"] == "measured"
     assert len(ranks) == 3
     assert not any(rank.is_running() and rank.status() != psutil.STATUS_ZOMBIE for rank in ranks)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.bench.folder import ENVIRONMENT, PAGE, RESULTS, BenchFolder
+from core.bench.folder import ENVIRONMENT, RESULTS, BenchFolder
 from core.bench.kinds import Kind
 from core.bench.table import table_of
 from core.errors import RankdeckError
@@ -22,7 +22,6 @@ def test_the_table_is_kept_after_every_turn(tmp_path: Path) -> None:
     for measured in (first, both):
         folder.keep(measured)
         assert (folder.path / RESULTS).read_text(encoding="utf-8") == table_of(measured).as_csv()
-    assert not (folder.path / PAGE).exists()
 
 
 def test_a_disk_that_refuses_is_told_at_the_end(tmp_path: Path) -> None:

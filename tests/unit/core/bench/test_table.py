@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 
 import pytest
 
@@ -31,14 +30,6 @@ def test_a_person_reads_medians_with_quartiles() -> None:
     assert table.cells[0] == ["1", "one device", "4", "1", "4", "100 ms (100 to 150)", "40.0 (30.0 to 40.0)", "1.00 ×",
                               "100 %", "measured"]  # fmt: skip
     assert table.cells[1][-2:] == ["91 % (87 to 93)", "unclear"]
-
-
-@pytest.mark.parametrize("kind", list(Kind))
-def test_with_several_machines_each_row_says_which(kind: Kind) -> None:
-    table = table_of(replace(bench(kind, TURNS[kind]), shares=(1, 3)))
-    assert table.shown[1].title == "Machines"
-    where = {1: "machine 1 (1)", 2: "machine 1 (1), machine 2 (1)"}
-    assert [cells[1] for cells in table.cells] == [where[row["devices"]] for row in table.rows]
 
 
 @pytest.mark.parametrize("kind", list(Kind))

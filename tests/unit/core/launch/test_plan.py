@@ -20,7 +20,6 @@ from core.config.distributed import DistributedConfig
 from core.config.mode import Mode
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.mode import choose_devices, choose_mode
-from core.launch.nodes.seats import NodeSeats, Seat
 from core.launch.plan import LaunchSite, RankCommand, file_url, plan_launch, plan_trials
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
@@ -452,15 +451,3 @@ def test_ranks_that_make_trials_have_a_runs_environment_and_no_host(devices: Seq
         context = RankContext.from_env(own)
         assert (context.rank, context.world_size, context.backend) == (rank.rank, 2, planned.run.backend)
         assert (context.port, context.token, context.run_dir) == (0, "", Path("trials"))
-
-
-def test_ranks_that_make_trials_on_several_machines_have_the_same_threads_and_their_own_interface() -> None:
-    run = plan("ddp", SLOTS[:3], Platform("linux", "2.13.0", None, 6)).run
-    seats = NodeSeats("10.0.0.1", 1, 29_404, (Seat(0, 0, 2, "eth0"), Seat(0, 1, 2, "eth0"), Seat(1, 0, 1, "ib0")))
-    trials = [trial.environment({}) for trial in plan_trials(run, Path("trials"), "py", seats)]
-    places = [DistributedConfig.from_env(own) for own in trials]
-    assert [(place.num_nodes, place.node_rank, place.nic) for place in places] == [
-        (2, 0, "eth0"), (2, 0, "eth0"), (2, 1, "ib0"),
-    ]  # fmt: skip
-    assert {own["OMP_NUM_THREADS"] for own in trials} == {"2"}
-    assert {RankContext.from_env(own).threads for own in trials} == {2}
