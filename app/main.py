@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from app.controllers.draft_checks import Drafting
     from app.controllers.draft_saving import DraftSaving
     from app.controllers.new_run import NewRunControl
-    from app.controllers.slurm_control import SlurmControl
     from app.controllers.sync_pricing import Pricing
     from app.run_data.run_follower import Connection
     from app.single_instance import SingleInstance
@@ -89,7 +88,6 @@ class Rankdeck(QObject):
         self.window = MainWindow(self.data, self.runs.model, self.log, self.recipes, settings)
         self._new_run: NewRunControl | None = None
         self._draft_saving: DraftSaving | None = None
-        self._slurm: SlurmControl | None = None
         self.window.new_run_wanted.connect(lambda: self._import_then(NEW_RUN, self._make_sheet))
         self.window.new_run_made.connect(self._make_new_run)
         self.window.plots_wanted.connect(lambda: self._import_then(PLOTS, lambda: self.window.plots))
@@ -166,13 +164,10 @@ class Rankdeck(QObject):
         """With the sheet: its settings as they were left, and what carries out what is wanted there."""
         from app.controllers.draft_saving import DraftSaving
         from app.controllers.new_run import NewRunControl
-        from app.controllers.slurm_control import SlurmControl
 
         self._new_run = NewRunControl(
             self.window, self.drafting, self.pricing, self.runner, self.table, self.recipes, self.data, self
         )
-        self._slurm = SlurmControl(self.window, self._chosen_run, self.runs_dir, self)
-        self._slurm.changed.connect(self.shown_job.look)
         self._draft_saving = DraftSaving(self.window.new_run, self.settings, self)
         self._draft_saving.open()
         self.drafting.checked.connect(self.control.show_actions)
@@ -256,8 +251,6 @@ class Rankdeck(QObject):
         made = vars(self)
         if self._draft_saving is not None:
             self._draft_saving.close()
-        if self._slurm is not None:
-            self._slurm.close()
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (

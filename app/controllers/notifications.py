@@ -15,7 +15,6 @@ from app.state.run_news import LiveRuns, RunNews, run_news
 from app.state.task_progress import FAILED, NO_PROGRESS, task_progress
 from app.state.tray_status import IDLE, tray_status
 from app.views.window.main_window import MainWindow
-from app.views.window.outside_notice import OutsideNotices
 from app.views.window.taskbar import TaskProgressBar
 from app.views.window.tray import Tray
 from core.run_folder.record import RunRecord
@@ -52,8 +51,7 @@ class Notifications(QObject):
         self.tray = Tray(window.windowIcon(), self)
         self.tray.opened.connect(window.come_forward)
         self.tray.stop_requested.connect(self.stop_requested)
-        self.outside = OutsideNotices(self.tray, self)
-        self.outside.clicked.connect(self._on_clicked)
+        self.tray.message_opened.connect(self._on_clicked)
         runs.listed.connect(self._on_listed)
         window.installEventFilter(self)
 
@@ -72,7 +70,6 @@ class Notifications(QObject):
     def close(self) -> None:
         """Takes tray icon and progress away."""
         self._taskbar.show(NO_PROGRESS)
-        self.outside.close()
         self.tray.close()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
@@ -109,7 +106,7 @@ class Notifications(QObject):
 
         def done(news: RunNews | None) -> None:
             if news is not None:
-                self.outside.show(news)
+                self.tray.show_message(news)
 
         self._runner.run(Operation(work, done, lambda _: None))
 

@@ -1,6 +1,6 @@
 """Tests of a person's own PC: what no test machine of ours can show. Each is a finding, whatever happens in it.
 
-Windows' counters of GPUs, a notification, staying awake, long paths, a file that another program holds, and how native
+Windows' counters of GPUs, staying awake, long paths, a file that another program holds, and how native
 code dies. What computes and connects is `core.doctor.self_tests`'.
 """
 
@@ -32,7 +32,6 @@ from core.processes import ProcessTree
 from core.processes.ask import Answer, read_answer, wait_until_ended
 
 COUNTERS: Final = Topic("pc_counters", "GPU memory by Windows", SELF_TESTS, "NVML does not know it under WDDM.")
-NOTICE: Final = Topic("pc_notice", "Notification", SELF_TESTS, "It tells when a run ends or needs a person.")
 AWAKE: Final = Topic("pc_awake", "Staying awake", SELF_TESTS, "A computer that sleeps trains nothing.")
 LONG: Final = Topic("pc_long_path", "A long path", SELF_TESTS, "Files of a run may have paths over 260 characters.")
 HELD: Final = Topic("pc_held", "A held file", SELF_TESTS, "Virus scanners and indexers hold files that a run replaces.")
@@ -40,7 +39,6 @@ DEATH: Final = Topic("pc_death", "A crash in native code", SELF_TESTS, "Its exit
 SILENT: Final = Topic("pc_window", "No console window", SELF_TESTS, "Programs in the background must not open one.")
 LIMIT_S: Final = 60.0
 """For each test."""
-NOTICE_S: Final = 20.0
 HELD_S: Final = 1.0
 _SAMPLE_S: Final = 0.5
 
@@ -78,7 +76,6 @@ class PcTest:
 def pc_tests(runs_dir: Path, cancelled: Callable[[], bool]) -> tuple[PcTest, ...]:
     """All tests of this PC but those of its devices."""
     return (
-        PcTest(NOTICE, lambda: _notice(cancelled)),
         PcTest(AWAKE, _awake),
         PcTest(LONG, lambda: _long_path(runs_dir)),
         PcTest(HELD, lambda: _held(cancelled)),
@@ -160,17 +157,6 @@ class CounterWatch:
             if use is not None:
                 self._dedicated = max(self._dedicated, use.dedicated_bytes)
                 self._shared = max(self._shared, use.shared_bytes)
-
-
-def _notice(cancelled: Callable[[], bool]) -> Finding:
-    answer = _ask(("-m", "app.views.window.notice_program", str(NOTICE_S)), cancelled)
-    if answer.values is None:
-        return NOTICE.not_tried(f"the window's program {answer.failure}", "Is PySide6 installed?")
-    if not answer.values.get("available"):
-        return NOTICE.not_tried("this system takes no notifications from programs")
-    if answer.values.get("clicked"):
-        return NOTICE.ok("it was shown, and clicked")
-    return NOTICE.not_tried(f"it was given to the system, and not clicked within {NOTICE_S:g} s")
 
 
 def _awake() -> Finding:

@@ -16,10 +16,8 @@ class SheetHeader(QWidget):
     Signals:
         reset_requested: The recipe's defaults are wanted.
         close_requested: The sheet is to be closed.
-        slurm_requested: The settings are to be submitted to Slurm.
     """
 
-    slurm_requested = Signal()
     reset_requested = Signal()
     close_requested = Signal()
 
@@ -30,12 +28,9 @@ class SheetHeader(QWidget):
         self.copied.setAccessibleName("Filled from")
         self.reset = chip("Reset", "Reset every setting to the recipe's defaults")
         self.reset.clicked.connect(self.reset_requested)
-        self.slurm = chip("S&lurm…", "Submit these settings to Slurm, or look at jobs that were submitted")
-        self.slurm.clicked.connect(self.slurm_requested)
-        self.slurm.hide()
         self.cross = icon_button("close", "Close; your settings are kept", self.close_requested.emit, "Close New run")
         self.cross.setAutoRaise(True)
-        parts = (self.title, self.copied, self.reset, self.slurm, self.cross)
+        parts = (self.title, self.copied, self.reset, self.cross)
         lay_row(self, *parts, spacing=8, margins=(16, 12, 8, 8), grow=self.copied)
         self.show_copied("")
 

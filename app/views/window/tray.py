@@ -39,12 +39,12 @@ class Tray(QObject):
 
     Signals:
         opened: The window is to come forward.
-        message_opened: The newest message was clicked.
+        message_opened: The run's folder of the newest message, which was clicked.
         stop_requested: The folder of a run.
     """
 
     opened = Signal()
-    message_opened = Signal()
+    message_opened = Signal(object)
     stop_requested = Signal(object)
 
     def __init__(self, icon: QIcon, parent: QObject | None = None) -> None:
@@ -53,7 +53,7 @@ class Tray(QObject):
         self._tray: QSystemTrayIcon | None = None
         self._menu: QMenu | None = None
         self._status = IDLE
-        self._message = ""
+        self._news: RunNews | None = None
 
     @property
     def icon(self) -> QSystemTrayIcon | None:
@@ -77,35 +77,37 @@ class Tray(QObject):
             self._show()
 
     def show_message(self, news: RunNews) -> None:
-        """Shows a message beside the icon, which stays until `clear`."""
-        self._message = news.title
+        """Shows a message beside the icon, which stays until `clear`; nothing where this desktop has no tray."""
+        if not self.is_available():
+            return
+        self._news = news
         self._show()
         if self._tray is not None:
             self._tray.showMessage(news.title, news.text, _ICONS[news.kind], SHOWN_MS)
 
     def clear(self) -> None:
         """The window was looked at: nothing is unread."""
-        if self._message:
-            self._message = ""
+        if self._news is not None:
+            self._news = None
             self._show()
 
     def close(self) -> None:
         """Takes the icon away."""
-        self._status, self._message = IDLE, ""
+        self._status, self._news = IDLE, None
         self._show()
         if self._menu is not None:
             self._menu.deleteLater()
             self._menu = None
 
     def _show(self) -> None:
-        status = self._status
-        if not status.runs and not self._message:
+        status, news = self._status, self._news
+        if not status.runs and news is None:
             if self._tray is not None:
                 self._tray.hide()
             return
         tray = self._tray or self._make()
         tray.setIcon(marked_icon(self._icon, status.look))
-        tray.setToolTip(status.tip if status.runs else self._message)
+        tray.setToolTip(status.tip if status.runs or news is None else news.title)
         tray.show()
 
     def _make(self) -> QSystemTrayIcon:
@@ -114,7 +116,7 @@ class Tray(QObject):
         self._menu.aboutToShow.connect(self._fill)
         self._fill()
         tray.setContextMenu(self._menu)
-        tray.messageClicked.connect(self.message_opened)
+        tray.messageClicked.connect(self._on_message_clicked)
         tray.activated.connect(self._on_activated)
         return tray
 
@@ -138,11 +140,15 @@ class Tray(QObject):
         if status.more:
             menu.addAction(f"and {status.more} more").setEnabled(False)
 
+    def _on_message_clicked(self) -> None:
+        if self._news is not None:
+            self.message_opened.emit(self._news.run_dir)
+
     def _on_activated(self, reason: QSystemTrayIcon.ActivationReason) -> None:
         if reason is QSystemTrayIcon.ActivationReason.Context:
             return  # the menu
-        if self._message:
-            self.message_opened.emit()
+        if self._news is not None:
+            self._on_message_clicked()
         else:
             self.opened.emit()
 

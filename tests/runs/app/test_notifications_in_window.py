@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +15,6 @@ from pytestqt.qtbot import QtBot
 from app.state.run_news import RunNews
 from app.state.task_progress import FAILED, NO_PROGRESS, TaskProgress, TaskState
 from app.views.style.icons import app_icon
-from app.views.window.outside_notice import OutsideNotices
 from app.views.window.taskbar import NoTaskbar, launcher_values, taskbar_for
 from app.views.window.tray import Tray, marked_icon
 from core.processes.identity import identify
@@ -44,7 +41,7 @@ def test_a_run_that_ends_elsewhere_is_told_and_opened(
     rankdeck = open_window()
     told: list[RunNews] = []
     shown: list[TaskProgress] = []
-    monkeypatch.setattr(rankdeck.notifications.outside, "show", told.append)
+    monkeypatch.setattr(rankdeck.notifications.tray, "show_message", told.append)
     monkeypatch.setattr(rankdeck.notifications._taskbar, "show", shown.append)
     rankdeck.showing.show(other.dir)
     set_state(live, "training", step=25, total_steps=100)
@@ -55,7 +52,7 @@ def test_a_run_that_ends_elsewhere_is_told_and_opened(
     qtbot.waitUntil(lambda: len(told) == 1, timeout=LIMIT_MS)
     assert told[0].run_dir == live.dir and told[0].title.endswith("finished.")
     assert shown[-1] == NO_PROGRESS
-    rankdeck.notifications.outside.clicked.emit(live.dir)
+    rankdeck.notifications.tray.message_opened.emit(live.dir)
     assert rankdeck.showing.run_dir == live.dir
 
 
@@ -67,7 +64,7 @@ def test_what_is_seen_or_switched_off_is_not_told(
     seen, quiet = (make_run(tmp_path, runs_dir=runs_dir) for _ in range(2))
     rankdeck = open_window()
     told: list[RunNews] = []
-    monkeypatch.setattr(rankdeck.notifications.outside, "show", told.append)
+    monkeypatch.setattr(rankdeck.notifications.tray, "show_message", told.append)
     rankdeck.showing.show(seen.dir)
     entries = rankdeck.runs.model.entries
     for store in (seen, quiet):
@@ -85,36 +82,21 @@ def test_what_is_seen_or_switched_off_is_not_told(
     assert told == []
 
 
-@pytest.mark.skipif(
-    sys.platform != "linux" or not shutil.which("dbus-run-session") or not shutil.which("gdbus"),
-    reason="there is no session bus to start, or no gdbus",
-)
-def test_linux_shows_it_by_its_notification_service() -> None:
-    command = ["dbus-run-session", "--", sys.executable, "-m", "tests.helpers.notification_service"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    said = json.loads(done.stdout)
-    assert said["got"][0].startswith("susssas")
-    assert said["got"][1:] == ["Rankdeck", 0, "", 'a "quoted" run finished.', "Line 1\nLine 2 \\ [x]"]
-    assert said["opened"] == ["a"]
-
-
 @pytest.mark.qt_log_ignore("QObject::connect: No such signal QPlatformNativeInterface", extend=True)
 def test_the_tray_s_icon_is_there_while_news_is_unread(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
     tray = Tray(app_icon())
-    notices = OutsideNotices(tray)
     monkeypatch.setattr(tray, "is_available", lambda: True)  # this platform has none; Qt's icon works without
-    notices.show(RunNews(Path("runs/a"), "error", "a failed.", "It ran out of memory."))
+    tray.show_message(RunNews(Path("runs/a"), "error", "a failed.", "It ran out of memory."))
     assert tray.icon is not None and tray.icon.toolTip() == "a failed." and tray.icon.isVisible()
-    with qtbot.waitSignal(notices.clicked) as clicked:
+    with qtbot.waitSignal(tray.message_opened) as clicked:
         tray.icon.messageClicked.emit()
     assert clicked.args == [Path("runs/a")]
-    with qtbot.waitSignal(notices.clicked):
+    with qtbot.waitSignal(tray.message_opened):
         tray.icon.activated.emit(QSystemTrayIcon.ActivationReason.Trigger)
     tray.clear()
     assert not tray.icon.isVisible()
     with qtbot.waitSignal(tray.opened):
         tray.icon.activated.emit(QSystemTrayIcon.ActivationReason.Trigger)
-    notices.close()
     tray.close()
 
 
