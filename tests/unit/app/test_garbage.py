@@ -25,8 +25,7 @@ class Cycle:
 @pytest.fixture(autouse=True)
 def by_hand() -> Iterator[None]:
     gc.disable()
-    yield
-    gc.unfreeze()
+    yield  # what is frozen stays so: every later test with a window would look through all that was ever imported
     gc.enable()
 
 
