@@ -74,8 +74,7 @@ def start_run(
     store = RunStore.create(runs_dir or default_runs_dir(), config, run_dir, _first_name(config))
     if notes.name:
         write_notes(store.dir, notes)
-    code = outside_code(config.recipe, config.options)
-    if code is not None:  # named by the person who starts it, so that resuming need not ask
+    if (code := outside_code(config)) is not None:  # named by the person who starts it, so that resuming need not ask
         code.remember()
     _spawn_host(store, host)
     return store

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Qt, QTimer, Signal
+from PySide6.QtWidgets import QMessageBox
 
 from app.controllers.background import Operation, OperationRunner
 from app.models.run_row import title_text
@@ -277,7 +278,32 @@ class RunDisplay(QObject):
             self._window.show_names(names)
 
     def copy_settings(self, config: RunConfig, run_dir: Path | None = None) -> None:
-        """Fills New run with the settings of a run; None means the one that is shown."""
+        """Fills New run with the settings of a run; None means the one that is shown.
+
+        New run previews and estimates what it holds, so code that a received run names is asked about first.
+        """
+        from core.recipes.outside_code import outside_code
+
+        code = outside_code(config)
+        if code is None or code.is_known:
+            self._copy_settings(config, run_dir)
+            return
+
+        def copy() -> None:
+            code.remember()
+            self._copy_settings(config, run_dir)
+
+        question = QMessageBox(self._window)
+        question.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        question.setWindowTitle("Copy settings")
+        question.setTextFormat(Qt.TextFormat.PlainText)
+        question.setText("This run was not started on this computer. Copy its settings?")
+        question.setInformativeText("\n".join(code.lines))
+        question.addButton("&Copy settings", QMessageBox.ButtonRole.AcceptRole).clicked.connect(copy)
+        question.setDefaultButton(question.addButton(QMessageBox.StandardButton.Cancel))
+        question.open()
+
+    def _copy_settings(self, config: RunConfig, run_dir: Path | None) -> None:
         from app.state.draft import draft_from_config
 
         source = run_dir or self._showing.run_dir

@@ -167,9 +167,8 @@ class Launching(QObject):
             return _resumed_here(
                 plan_resume(str(store.dir), self.runs_dir, changed, accept_code=plan.shown.code_accepted)
             )
-        resume_there(plan.machine, store, plan.changes, self._report())
-        config = store.config()
-        if (code := outside_code(config.recipe, config.options)) is not None:
+        resume_there(plan.machine, store, plan.changes, self._report(), accept_code=plan.shown.code_accepted)
+        if (code := outside_code(store.config())) is not None:
             code.remember()  # the person has agreed to it
         return store
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from core.cli.terminal import Terminal
-from core.errors import RunNotFoundError, UsageError
+from core.errors import RunNotFoundError
 from core.files.atomic import parse_path
 from core.formatting import listed
 from core.launch.command_line import TrainRequest
@@ -19,7 +19,7 @@ from core.machines.send import Report
 from core.machines.starting import start_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
-from core.recipes.outside_code import outside_code
+from core.recipes.outside_code import OutsideCodeError, outside_code
 from core.run_folder.store import RunStore, find_run
 
 __all__ = ["fetched", "now_here", "resume_on_machine", "shows_move", "start_on_machine"]
@@ -59,16 +59,16 @@ def resume_on_machine(
         plan = plan_move(store, machine, changes, accept_code=arguments.trust_recipe)
         _say_lines(plan.summary().lines, arguments, terminal)
         return None
-    config = store.config()
-    code = outside_code(config.recipe, config.options)
-    if code is not None and not code.is_known and not (arguments.yes or arguments.trust_recipe):
-        raise UsageError(
+    accepted = bool(arguments.yes or arguments.trust_recipe)
+    code = outside_code(store.config())
+    if code is not None and not code.is_known and not accepted:
+        raise OutsideCodeError(
             f"{code.text} It was never started on this machine, and would be sent to {machine.name}.",
-            "Read that code first. If you trust it, confirm that.",
+            "Check that first. If you trust it, confirm that.",
             option="--yes",
         )
     offset = whole_bytes(store.metrics)
-    lines = resume_there(machine, store, changes, terminal_report(terminal))
+    lines = resume_there(machine, store, changes, terminal_report(terminal), accept_code=accepted)
     terminal.end_progress()
     _say_lines([*lines, f"On: {machine.name}."], arguments, terminal)
     return store, offset

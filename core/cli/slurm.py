@@ -31,7 +31,7 @@ from core.launch.slurm.submission import (
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import resolve_devices
 from core.paths import default_runs_dir
-from core.recipes.outside_code import outside_code
+from core.recipes.outside_code import check_accepted, outside_code
 from core.run_folder.store import find_run
 
 _READ_S: Final = 0.25
@@ -77,20 +77,18 @@ def submit_resumed(
     """
     _check_slurm_is_here()
     store = find_run(chosen_runs_dir(arguments), arguments.path)
-    config = store.config()
-    code = outside_code(config.recipe, config.options)
-    if code is not None and not code.is_known and not (arguments.yes or arguments.trust_recipe):
-        raise UsageError(
-            f"{code.text} It was never started on this machine, and would run on the cluster's nodes.",
-            "Read that code first. If you trust it, confirm that.",
-            option="--yes",
-        )
+    accepted = arguments.yes or arguments.trust_recipe
+    if (code := outside_code(store.config())) is not None:
+        check_accepted(code, arguments.trust_recipe or code.is_known or (arguments.yes and not code.in_run_folder))
+        code.remember()  # the job itself cannot ask
     if store.state().state == "finished" and not {"steps", "epochs"} & changes.keys():
         step = f"Say for how long: rankdeck resume {arguments.path} --slurm --steps N"
         raise UsageError(f"{store.dir.name} has finished.", step, title="Nothing is left to train")
     flags = change_flags({name: value for name, value in changes.items() if name not in ("devices", "nodes")})
     if batch_file_of(store.dir).exists() and not flags and not names_a_job(arguments):
-        return _submitted(store.dir, _submit_again(store.dir, read_submission(store.dir)), arguments, terminal)
+        return _submitted(
+            store.dir, _submit_again(store.dir, read_submission(store.dir), accepted), arguments, terminal
+        )
     trust = ["--trust-recipe"] if arguments.trust_recipe else []
     gpus, cpus = _devices_of_node(arguments.gpus_per_node, device_texts(changes.get("devices", "auto")))
     asked = slurm_request(arguments, nodes, gpus, len(cpus))
@@ -114,13 +112,13 @@ def _submitted(run_dir: Path, made: Submission, arguments: argparse.Namespace, t
     return _follow(run_dir, made, terminal)
 
 
-def _submit_again(run_dir: Path, before: Submission | None) -> Submission:
+def _submit_again(run_dir: Path, before: Submission | None, accepted: bool = False) -> Submission:
     job = None if before is None else look(before.number)
     if job is not None and not job.has_ended:
         raise UsageError(
             f"The run is submitted already. {job.text}", f"Follow its job: rankdeck slurm follow {run_dir.name}"
         )
-    return submit_again(run_dir)
+    return submit_again(run_dir, accepted=accepted)
 
 
 def _devices_of_node(gpus: int | None, asked: Sequence[str], count: int | None = None) -> tuple[int, tuple[str, ...]]:

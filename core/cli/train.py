@@ -307,7 +307,7 @@ def _agrees(code: OutsideCode, arguments: argparse.Namespace, terminal: Terminal
     """Whether the user agrees to run the code. Code inside a run's folder needs the flag, not a keystroke."""
     if code.in_run_folder:
         return False
-    return bool(arguments.yes) or terminal.ask("It was never started on this machine. Run this code? [y/N] ")
+    return bool(arguments.yes) or terminal.ask("It was never started on this machine. Run it? [y/N] ")
 
 
 def _foreground(store: RunStore, terminal: Terminal, as_json: bool, offset: int = 0) -> int:

@@ -88,8 +88,7 @@ def export_run(
         return _weights(store, place, checkpoint, overwrite, allow_diverged)
     check_folder_place(place, overwrite)
     if kind == "hf":
-        config = store.config()
-        code = outside_code(config.recipe, config.options)
+        code = outside_code(store.config().replace(log_file=None, deepspeed_config=None))  # an export reads neither
         if code is not None and not trust_recipe and not code.is_known:
             raise OutsideCodeError(
                 f"{code.text} It was never started on this machine.",

@@ -23,6 +23,7 @@ from core.config.layers import (
     DeviceCount,
     Given,
     config_from_given,
+    load_config,
     normalise,
     with_absolute_paths,
 )
@@ -30,6 +31,7 @@ from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.errors import ConfigError
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import Recipe, check_options, recipe_defaults
+from core.recipes.outside_code import OutsideCodeError, outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import with_absolute_places
 
@@ -136,6 +138,8 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
         base = base.replace(keep_micro_batch=True)
     config = config_from_given(given, base, recipe.fields)
     config = _until_episodes(config, named)
+    if arguments.config is not None:
+        _check_config_file(Path(arguments.config), config)
     beside = [Path.cwd(), *([] if arguments.config is None else [Path(arguments.config).absolute().parent])]
     if recipe.name == USER_SCRIPT:
         config = config.replace(options=with_absolute_places(config.options, beside))
@@ -146,6 +150,18 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
     places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
     meeting = {key: given.values[key] for key in MEETING_KEYS if key in given.values}
     return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.count, meeting)
+
+
+def _check_config_file(path: Path, config: RunConfig) -> None:
+    """Refuses code that a received run names in its `run.toml`; a file of one's own is one's own decision."""
+    code = outside_code(config)
+    if code is None or not (path.absolute().parent / "state.json").exists():
+        return
+    if not code.is_known_of(outside_code(load_config(path))):
+        raise OutsideCodeError(
+            f"{path} belongs to a run that was not started on this machine. {code.text}",
+            "Check that first. If you trust it, copy the file out of the run's folder and name the copy.",
+        )
 
 
 def _with_absolute_paths(

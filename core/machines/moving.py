@@ -111,7 +111,9 @@ def now_here(store: RunStore) -> None:
         write_remote(store.dir, remote.replace(is_there=False))
 
 
-def resume_there(machine: Machine, store: RunStore, changes: Mapping[str, Any], report: Report) -> list[str]:
+def resume_there(
+    machine: Machine, store: RunStore, changes: Mapping[str, Any], report: Report, *, accept_code: bool = False
+) -> list[str]:
     """Resumes a run on another machine; what it lacks there is sent first, checkpoints by their manifests' hashes.
 
     Args:
@@ -119,6 +121,8 @@ def resume_there(machine: Machine, store: RunStore, changes: Mapping[str, Any], 
         store: The run here.
         changes: As `core.resume.planner.plan_resume` takes them.
         report: Hears of what is sent.
+        accept_code: The person agrees to what the run names there, where it continues on the machine that it is on.
+            A run that is sent there has the settings of the one here.
 
     Returns:
         What happens, one sentence a line.
@@ -141,9 +145,10 @@ def resume_there(machine: Machine, store: RunStore, changes: Mapping[str, Any], 
                 state = store.stored_state()
                 sent = remote
             else:
+                accept_code = True
                 changes = moved_changes(store, changes)
                 sent = _send_run(session, store, changes, report)
-            question = {"op": "resume", "run_dir": sent.run_dir, "changes": changes}
+            question = {"op": "resume", "run_dir": sent.run_dir, "changes": changes, "accept_code": accept_code}
             lines = [str(line) for line in session.ask(question, START_LIMIT_S)["lines"]]
         write_remote(store.dir, sent.replace(is_there=True))
         with explained(f"{store.model} could not be removed"):  # it is that of an earlier end

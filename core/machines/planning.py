@@ -74,7 +74,7 @@ def plan_move(
     """
     source = machine_of(store)
     config = store.config()
-    code = outside_code(config.recipe, config.options)
+    code = outside_code(config)
     accepted = code is None or accept_code or code.is_known
     if source is not None:
         wanted = dict(changes) if machine == source else _without_data(moved_changes(store, changes))
@@ -95,7 +95,7 @@ def plan_move(
             elsewhere=True,
         ).summary()
     lines = (*summary.lines[:1], _where_line(summary, machine, source), *summary.lines[1:])
-    summary = dataclasses.replace(summary, lines=lines, code_accepted=accepted)
+    summary = dataclasses.replace(summary, lines=lines, code_accepted=accepted and summary.code_accepted)
     return MovePlan(store.dir, machine, dict(changes), summary)
 
 

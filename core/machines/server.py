@@ -224,8 +224,9 @@ class Server(Agent):
         return {"plan": dataclasses.asdict(plan.summary())}
 
     def _resume(self, frame: Mapping[str, Any]) -> Answer:
-        plan = plan_resume(str(_run(frame).dir), default_runs_dir(), frame["changes"], accept_code=True)
-        resume_run(dataclasses.replace(plan, code_accepted=True))
+        accepted = bool(frame["accept_code"])
+        plan = plan_resume(str(_run(frame).dir), default_runs_dir(), frame["changes"], accept_code=accepted)
+        resume_run(plan)
         return {"lines": plan.lines()}
 
 

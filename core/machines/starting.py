@@ -85,7 +85,7 @@ def start_there(
     if notes.name:
         write_notes(store.dir, notes)
     for named in (request.config, config):  # by the person who starts it, and as the copy has it: resuming need not ask
-        if (code := outside_code(named.recipe, named.options)) is not None:
+        if (code := outside_code(named)) is not None:
             code.remember()
     start_following(store)
     return StartedThere(store, tuple(answer.get("devices", ())), str(answer.get("mode", "")), tuple(answer["notes"]))

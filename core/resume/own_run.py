@@ -102,8 +102,8 @@ def plan_own(
     recipe = get_recipe(config.recipe)
     run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in _SHARES))
     _check_run(run, folder, asked, elsewhere=elsewhere)
-    code = outside_code(run.config.recipe, run.config.options)
-    accepted = code is None or accept_code or code.is_known
+    code = outside_code(run.config)
+    accepted = code is None or accept_code or code.is_known_of(outside_code(before))
     if accepted and not elsewhere:
         check_by_recipe(run.config, recipe, global_batch=run.batch.global_, resumes=True)
     checkpoints, checkpoint = list_checkpoints(store.checkpoints), folder.checkpoint

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Final
 
 from core.checkpoints.checkpoint_choice import CheckpointEntry, aside_line
 from core.config.mode import Mode, mode_label
@@ -14,6 +15,8 @@ from core.machine.devices.names import label_by_uuid
 from core.recipes.outside_code import OutsideCode
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.records import Text, Whole
+
+NOT_STARTED_HERE: Final = "It was not started on this machine. Nothing of it runs until you agree."
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +64,7 @@ class ResumePlan:
         best: The number of the best of them, as the recipe judges it; None where none has a value.
         set_aside: Numbers of newer checkpoints that are set aside, as `checkpoint` was asked for by its number.
         goes_back: It was.
-        code: A recipe or program that did not come with Rankdeck and that this run executes.
+        code: What this run executes or writes to, and did not come with Rankdeck: a recipe, a program, variables.
         code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
         name: What the list calls the run; empty: as its folder.
         nodes_then: With how many machines it has trained, as `RunConfig.nodes` has it; None: one alone.
@@ -105,8 +108,8 @@ class ResumePlan:
         same = (self.mode_then, self.devices_then) in ((self.mode_now, self.devices_now), ("", ()))
         lines.append(f"Devices: {now}" + ("." if same else f"; it was {then}."))
         lines += self.changed
-        lines += [self.code.text] if self.code is not None else []
-        lines += [f"A copy of the metrics is appended to {self.config.log_file}."] if self.config.log_file else []
+        lines += self.code.lines if self.code is not None else ()
+        lines += [] if self.code_accepted else [NOT_STARTED_HERE]
         return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
 
     def summary(self) -> PlanSummary:

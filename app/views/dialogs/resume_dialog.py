@@ -164,9 +164,9 @@ class ResumeDialog(QDialog):
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
         self.devices, self.mode, self.checkpoint = QComboBox(), QComboBox(), QComboBox()
         self.where, self.machines = QComboBox(), QComboBox()
-        self.trust = QCheckBox("&I trust this code")
+        self.trust = QCheckBox("&I trust this run")
         self.trust.setToolTip(
-            "The code runs with your permissions: it can read, change and send any file that you can."
+            "What it names runs with your permissions: it can read, change and send any file that you can."
         )
         self.steps = QLineEdit(placeholderText=UNCHANGED)
         self.steps_hint = muted_label()
@@ -370,7 +370,7 @@ class ResumeDialog(QDialog):
         if not shown.code_accepted:
             self.trust.show()
             self.go.setEnabled(False)
-            self.go.setToolTip("Read this run's code first, then confirm that you trust it.")
+            self.go.setToolTip("Read what this run names first, then confirm that you trust it.")
 
     def show_error(self, error: RankdeckError) -> None:
         """Says why it cannot be resumed so."""

@@ -3,24 +3,29 @@
 from __future__ import annotations
 
 import json
+import re
 import time
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from core.errors import PreflightError, StateFileError
-from core.files.atomic import explained, write_atomic
+from core.files.atomic import explained, read_text, write_atomic
 from core.held_files import read_utf8
 from core.launch.slurm.batch_file import FOLDER, BatchJob, batch_file
 from core.launch.slurm.commands import cancel, look, submit
 from core.launch.slurm.job_log import why_again
 from core.launch.slurm.job_state import JobState
 from core.parsing import ParseError, parse_json
+from core.recipes.outside_code import OutsideCodeError, known_batch_file
 from core.records import RecordError, read_record
 
 NUMBER_FILE: Final = "job.json"
 BATCH_FILE: Final = "job.sbatch"
 LOG: Final = "job.log"
+_MAX_BATCH_BYTES: Final = 1 << 20
+_NUMBER: Final = re.compile(r"\d{1,18}(?:[_+.]\w{1,18})?", re.ASCII)
+"""A number of Slurm's: anything else, on the command line of scancel, could be an option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +65,10 @@ def submit_run(job: BatchJob, run_dir: Path) -> Submission:
     with explained(f"{folder} could not be made"):
         folder.mkdir(parents=True, exist_ok=True)
     try:
-        write_atomic(file, batch_file(job), mode=0o755)
-        return submit_again(run_dir)
+        text = batch_file(job)
+        write_atomic(file, text, mode=0o755)
+        known_batch_file(text).remember()
+        return submit_again(run_dir, accepted=True)
     except Exception:
         if before is not None:
             write_atomic(file, before, mode=0o755)
@@ -73,8 +80,20 @@ def submit_run(job: BatchJob, run_dir: Path) -> Submission:
         raise
 
 
-def submit_again(run_dir: Path) -> Submission:
-    """Submits a run's batch file, which continues the run where there is one; raises as `submit_run`."""
+def submit_again(run_dir: Path, *, accepted: bool = False) -> Submission:
+    """Submits a run's batch file, which continues the run where there is one.
+
+    Raises:
+        OutsideCodeError: It was not written on this machine, and the person has not accepted it.
+        PreflightError: As `submit_run`.
+    """
+    file = batch_file_of(run_dir)
+    if not accepted and not known_batch_file(read_text(file, limit_bytes=_MAX_BATCH_BYTES)).is_known:
+        raise OutsideCodeError(
+            f"{file} was not written on this machine, and it is a program that the cluster's nodes would run.",
+            "Say what the job is to have, such as its time limit: then a new file is written.",
+            option=f"rankdeck resume {run_dir.name} --slurm --time 4:00:00",
+        )
     made = Submission(submit(batch_file_of(run_dir)), run_dir.name, time.time())
     try:
         write_atomic(run_dir / FOLDER / NUMBER_FILE, json.dumps(asdict(made)) + "\n")
@@ -93,7 +112,10 @@ def read_submission(run_dir: Path) -> Submission | None:
     path = run_dir / FOLDER / NUMBER_FILE
     try:
         values: Any = parse_json(read_utf8(path))
-        return read_record(Submission, values)
+        made = read_record(Submission, values)
+        if _NUMBER.fullmatch(made.number) is None:
+            raise RecordError("is not the number of a job", "number")
+        return made
     except FileNotFoundError:
         return None
     except (OSError, UnicodeDecodeError, ParseError, RecordError) as error:

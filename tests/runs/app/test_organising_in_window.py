@@ -6,16 +6,19 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QLineEdit
+from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QLineEdit, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.views.dialogs.note_dialog import NoteDialog
 from app.views.dialogs.tags_dialog import TagsDialog
 from core.cli import main
+from core.config.config_file import to_toml
+from core.files.atomic import write_atomic
 from core.processes.identity import own
 from core.run_folder.bin import bin_of, list_bin
 from core.run_folder.notes import NOTES, RunNotes, read_notes, write_notes
+from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import START_S, Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
@@ -161,6 +164,21 @@ def test_settings_are_copied_to_new_run(open_window: OpenWindow, qtbot: QtBot, t
     rankdeck.window.new_run.form.rows["steps"].editor.setText("7")
     rankdeck.window.runs.settings_copy_requested.emit(three[2])
     qtbot.waitUntil(lambda: rankdeck.window.new_run.form.rows["steps"].text() != "7", timeout=SOON_MS)
+
+
+def test_settings_of_a_received_run_are_asked_about(
+    open_window: OpenWindow, qtbot: QtBot, three: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rankdeck = opened(open_window, qtbot, three[0])
+    store = RunStore(three[2])
+    write_atomic(store.run_toml, to_toml(store.config().replace(env={"LD_PRELOAD": "/evil.so"})))
+    asked: list[str] = []
+    monkeypatch.setattr(QMessageBox, "open", lambda box: asked.append(box.informativeText()))
+    copied: list[object] = []
+    monkeypatch.setattr(rankdeck.window.new_run, "copy_run", lambda *given: copied.append(given))
+    rankdeck.window.runs.settings_copy_requested.emit(three[2])
+    qtbot.waitUntil(lambda: bool(asked or copied), timeout=SOON_MS)
+    assert "LD_PRELOAD=/evil.so" in asked[0] and not copied, "New run would preview with it"
 
 
 def test_ctrl_f_finds_the_filter_from_anywhere(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:

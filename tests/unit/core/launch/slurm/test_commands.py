@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from core.errors import PreflightError
+from core.errors import PreflightError, StateFileError
 from core.launch.slurm import commands, submission
+from core.recipes.outside_code import OutsideCodeError, known_batch_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="scripts of sh")
 Play = Callable[[str, str], None]
@@ -71,5 +73,26 @@ def test_a_job_whose_number_cannot_be_kept_is_cancelled(play: Play, tmp_path: Pa
     folder = tmp_path / "run" / submission.FOLDER
     (folder / submission.NUMBER_FILE).mkdir(parents=True)  # no file can take its place
     with pytest.raises(PreflightError):
-        submission.submit_again(tmp_path / "run")
+        submission.submit_again(tmp_path / "run", accepted=True)
     assert (tmp_path / "cancelled").read_text(encoding="utf-8") == "12\n"
+
+
+def test_a_batch_file_that_came_with_a_run_is_not_submitted(play: Play, tmp_path: Path) -> None:
+    play("sbatch", f'touch "{tmp_path}/ran"; echo 12')
+    file = submission.batch_file_of(tmp_path / "run")
+    file.parent.mkdir(parents=True)
+    file.write_text("#!/bin/sh\n", encoding="utf-8")
+    with pytest.raises(OutsideCodeError, match="not written on this machine"):
+        submission.submit_again(tmp_path / "run")
+    assert not (tmp_path / "ran").exists()
+    known_batch_file("#!/bin/sh\n").remember()
+    assert submission.submit_again(tmp_path / "run").number == "12"
+
+
+@pytest.mark.parametrize("number", ["--user=me", "-u me", "7 8", "", "7;8", "9" * 30])
+def test_what_is_no_number_of_a_job_is_never_passed_on(tmp_path: Path, number: str) -> None:
+    (tmp_path / submission.FOLDER).mkdir()
+    text = json.dumps({"number": number, "name": "x", "submitted": 1.0})
+    (tmp_path / submission.FOLDER / submission.NUMBER_FILE).write_text(text, encoding="utf-8")
+    with pytest.raises(StateFileError, match="number"):
+        submission.read_submission(tmp_path)
