@@ -131,14 +131,8 @@ class Palette(QObject):
         self._go[entry.kind](entry.target)
 
     def _show_setting(self, name: str) -> None:
-        sheet = self._window.new_run
         self._window.actions_.new_run.setChecked(True)
-        row = sheet.form.rows.get(name)
-        if row is not None and not row.is_shown:
-            sheet.form.advanced.search.clear()
-        if row is not None and not row.editor.isVisibleTo(sheet):
-            sheet.form.more.setChecked(True)
-        sheet.go_to(name)
+        self._window.new_run.go_to(name)
 
     def _open_recipe(self, name: str) -> None:
         self._window.actions_.new_run.setChecked(True)

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from app.models.rank_log import LogChoice, RankLog
     from app.models.run_data import RunData
     from app.settings import Settings
+    from core.compare.settings import ChangedSetting
     from core.config.run_config import RunConfig
     from core.run_folder.state import RunState
 
@@ -31,14 +32,14 @@ class Showing(QObject):
 
     Signals:
         shown: The run's folder, or None.
-        config_read: ``(text of run.toml, RunConfig)``.
+        config_read: ``(text of run.toml, RunConfig, its ChangedSettings)``.
         config_failed: Why run.toml cannot be read.
         logs_changed: The log files of its processes.
         failed: Why a run cannot be shown.
     """
 
     shown = Signal(object)
-    config_read = Signal(str, object)
+    config_read = Signal(str, object, object)
     config_failed = Signal(object)
     logs_changed = Signal(object)
     failed = Signal(object)
@@ -120,12 +121,14 @@ class Showing(QObject):
             self.show(chosen)
 
     def _read_config(self, run_dir: Path) -> None:
-        def work() -> tuple[str, RunConfig]:
+        def work() -> tuple[str, RunConfig, tuple[ChangedSetting, ...]]:
+            from core.compare.settings import changed_settings  # here: the window opens without it
+
             store = RunStore.open(run_dir)
             config = store.config()
-            return read_utf8(store.run_toml), config
+            return read_utf8(store.run_toml), config, changed_settings(config)
 
-        def done(result: tuple[str, RunConfig]) -> None:
+        def done(result: tuple[str, RunConfig, tuple[ChangedSetting, ...]]) -> None:
             self.config_read.emit(*result)
 
         self._runner.run(Operation(work, done, self.config_failed.emit, topic="config"))

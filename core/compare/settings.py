@@ -1,4 +1,4 @@
-"""Settings beside each other, with their defaults filled in and their fields' labels."""
+"""Settings beside each other, or beside their defaults, with their fields' labels."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from core.config.run_config import FIELDS, RunConfig
 from core.errors import RankdeckError
 from core.formatting import UNKNOWN
 from core.recipes.catalog import get_recipe
-from core.recipes.manifest import apply_recipe
+from core.recipes.manifest import apply_recipe, recipe_defaults
 from core.run_folder.record import RunRecord
 from core.run_folder.store import RunStore
 
@@ -34,6 +34,51 @@ class RunSettings:
     values: Mapping[str, Any] = field(default_factory=dict)
     texts: Mapping[str, str] = field(default_factory=dict)
     specs: tuple[FieldSpec, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChangedSetting:
+    """A setting that is not at its default.
+
+    Attributes:
+        name: As in files and flags.
+        label: What people call it.
+        text, default: Its value and its default, as people read them; the default of a recipe that is gone is unknown.
+    """
+
+    name: str
+    label: str
+    text: str
+    default: str
+
+
+def changed_settings(config: RunConfig) -> tuple[ChangedSetting, ...]:
+    """Where a config differs from what its recipe starts with, in the order of the form."""
+    fields: dict[str, FieldSpec] = {}
+    own: dict[str, Any] = {}
+    try:
+        recipe = get_recipe(config.recipe)
+    except RankdeckError:  # it is gone: all of its own settings may be of interest
+        pass
+    else:
+        fields = {spec.name: spec for spec in recipe.fields}
+        plain = recipe_defaults(recipe)
+        given = [spec.name for spec in FIELDS if getattr(config, spec.name) not in (None, plain.get(spec.name))]
+        left = recipe_defaults(recipe, given).keys() | set(given)  # without `steps` where epochs are given
+        own = {name: value for name, value in plain.items() if name in left}
+    specs = [spec for spec in FIELDS if spec.name not in ("recipe", DEVICES.name)]
+    pairs = [(spec, getattr(config, spec.name), own.get(spec.name, spec.default)) for spec in specs]
+    pairs.insert(1, (DEVICES, config.devices, RunConfig().devices))
+    defaults = own.get("options", {})
+    pairs += [
+        (fields.get(name) or FieldSpec(name, name, "str"), value, defaults.get(name, ""))
+        for name, value in config.options.items()
+    ]
+    return tuple(
+        ChangedSetting(spec.name, spec.label, _text(spec, value), _text(spec, default))
+        for spec, value, default in pairs
+        if _text(spec, value) != _text(spec, default)
+    )
 
 
 def read_settings(record: RunRecord) -> RunSettings:

@@ -14,6 +14,7 @@ from shiboken6 import isValid
 
 from app.main import Rankdeck
 from app.settings import settings_in
+from app.views.new_run.recipe_form import RecipeForm
 from core import client
 from core.run_folder.store import RunStore, list_runs
 
@@ -76,6 +77,13 @@ def shut(rankdeck: Rankdeck) -> None:
     rankdeck.window.deleteLater()
     rankdeck.deleteLater()
     QCoreApplication.sendPostedEvents(None, QEvent.Type.DeferredDelete)
+
+
+def unfold(form: RecipeForm) -> None:
+    """Unfolds Advanced and each of its groups."""
+    form.more.setChecked(True)
+    for fold in form.advanced.folds:
+        fold.toggle.setChecked(True)
 
 
 def type_into(rankdeck: Rankdeck, name: str, text: str, qtbot: QtBot) -> None:

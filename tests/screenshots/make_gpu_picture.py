@@ -33,6 +33,6 @@ def gpu_picture(studio: Studio) -> None:
 
 
 if __name__ == "__main__":
-    platform._torch_build = lambda: ("2.13.0+cu130", "13.0")  # a CPU build would leave the cards unticked
+    platform._torch_build = lambda: ("2.13.0+cu130", "13.0", None)  # a CPU build would leave the cards unticked
     with tempfile.TemporaryDirectory(prefix="rankdeck pictures ", ignore_cleanup_errors=True) as home:
         gpu_picture(Studio(QApplication([]), Path(home), Path(sys.argv[1]).absolute()))

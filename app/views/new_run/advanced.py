@@ -1,13 +1,13 @@
-"""Advanced settings of the New run sheet: folded away, in groups, with a line to search in."""
+"""Advanced settings of the New run sheet: folded away, in groups that unfold one by one, with a line to search in."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from PySide6.QtWidgets import QLabel, QWidget
+from PySide6.QtWidgets import QWidget
 
-from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label, search_line
+from app.views.widgets.build import lay_column, lay_row, muted_label, search_line
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.field_row import FieldRow
 
@@ -29,13 +29,40 @@ class Group:
     rows: Sequence[FieldRow]
 
 
+class GroupFold(QWidget):
+    """A group's heading, which unfolds its rows; beside it how many of them differ from their defaults."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__()
+        self.group = group
+        self.toggle = Disclosure(group.title.replace("&", "&&"), f"Show the settings of {group.title}")
+        self.changed = muted_label(wraps=False)
+        head = lay_row(None, self.toggle, None, self.changed, spacing=8, margins=(_INDENT - 6, 0, 0, 0))
+        lay_column(self, head, group.page, spacing=4)
+        self.toggle.toggled.connect(group.page.setVisible)
+        group.page.hide()
+
+    def show_changed(self) -> int:
+        """Counts the fields that differ from their defaults."""
+        count = sum(row.is_changed and row.applies for row in self.group.rows)
+        rows = sum(row.applies for row in self.group.rows)
+        self.changed.setText(f"{count} changed" if count else f"{rows} setting{'' if rows == 1 else 's'}")
+        return count
+
+    def show_found(self, query: str) -> bool:
+        """Leaves only the rows that a search finds, unfolded while there is one; says whether there are any."""
+        found = [row.search(query) for row in self.group.rows]
+        self.group.page.setVisible(bool(query) or self.toggle.isChecked())
+        self.setVisible(any(found))
+        return any(found)
+
+
 class Advanced(QWidget):
     """Everything that is rarely set."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self._groups: Sequence[Group] = ()
-        self._headings: list[QLabel] = []
+        self.folds: list[GroupFold] = []
         self.toggle = Disclosure("Ad&vanced", "Show settings that are rarely changed")
         self.changed = muted_label(wraps=False)
         self.search = search_line("Search settings", "Search settings by name and meaning")
@@ -59,34 +86,31 @@ class Advanced(QWidget):
             if (old := item.widget()) is not None:
                 old.hide()
                 old.deleteLater()
-        self._groups, self._headings = groups, []
-        for group in groups:
-            heading = bold_label(group.title)
-            heading.setContentsMargins(_INDENT, 12, 0, 4)
-            self._headings.append(heading)
-            layout.addWidget(heading)
-            layout.addWidget(group.page)
+        unfolded = {fold.group.title for fold in self.folds if fold.toggle.isChecked()}
+        self.folds = [GroupFold(group) for group in groups]
+        for fold in self.folds:
+            fold.toggle.setChecked(fold.group.title in unfolded)
+            layout.addWidget(fold)
         self.show_found()
 
     def show_changed(self) -> None:
-        """Counts the fields that differ from their defaults."""
-        count = sum(row.is_changed and row.applies for group in self._groups for row in group.rows)
+        """Counts the fields that differ from their defaults, in each group and in all."""
+        count = sum(fold.show_changed() for fold in self.folds)
         self.changed.setText(f"{count} changed" if count else "")
 
     def show_found(self) -> None:
-        """Shows the rows that the search finds, and headings only over rows."""
-        query, any_found = self.search.text(), False
-        for group, heading in zip(self._groups, self._headings, strict=True):
-            found = [row.search(query) for row in group.rows]
-            heading.setVisible(any(found))
-            group.page.setVisible(any(found))
-            any_found = any_found or any(found)
-        self.none_found.setVisible(not any_found)
+        """Shows the rows that the search finds, and groups only with rows."""
+        query = self.search.text().strip()
+        found = [fold.show_found(query) for fold in self.folds]
+        self.none_found.setVisible(not any(found))
+        self.show_changed()
 
-    def show_wrong(self, names: Collection[str]) -> None:
-        """Brings wrong fields into sight: unfolds, and ends a search that hides one."""
-        wrong = [row for group in self._groups for row in group.rows if row.spec.name in names]
-        if wrong:
-            self.toggle.setChecked(True)
-        if any(row.applies and not row.is_shown for row in wrong):
-            self.search.clear()
+    def reveal(self, names: Collection[str]) -> None:
+        """Brings fields into sight: unfolds their groups, and ends a search that hides one."""
+        for fold in self.folds:
+            rows = [row for row in fold.group.rows if row.spec.name in names]
+            if rows:
+                self.toggle.setChecked(True)
+                fold.toggle.setChecked(True)
+            if any(row.applies and not row.is_shown for row in rows):
+                self.search.clear()

@@ -337,6 +337,7 @@ class NewRunSheet(QWidget):
         """Brings a setting into sight with the cursor in it."""
         if field in self.form.rows:
             row = self.form.rows[field]
+            self.form.advanced.reveal((field,))
             editor: QWidget = row.editor
             shown: QWidget = row.editor if row.problem.isHidden() else row.problem
         else:

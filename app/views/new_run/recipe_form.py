@@ -99,7 +99,7 @@ class RecipeForm(FieldRows):
     def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor = no_remedies) -> None:
         """Marks the wrong fields with their reason; unfolds Advanced if one is there."""
         super().show_problems(problems, remedies)
-        self.advanced.show_wrong({name for name in problems if name in self.rows})
+        self.advanced.reveal({name for name in problems if name in self.rows})
 
     def show_only(self, names: Collection[str]) -> None:
         """Hides the rows that mean nothing just now."""

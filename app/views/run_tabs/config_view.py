@@ -1,23 +1,27 @@
-"""Config of the shown run: its run.toml with its notes, and a button that copies it to New run."""
+"""Config of the shown run: what differs from the defaults first, the whole run.toml folded below it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QPushButton, QWidget
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QWidget
 
-from app.views.widgets.build import code_box, lay_column, lay_row
+from app.views.widgets.build import bold_label, code_box, lay_column, lay_row, muted_label, scrolled
+from app.views.widgets.card import Card
+from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
+from core.compare.settings import ChangedSetting
 from core.config.run_config import RunConfig
+from core.formatting import UNKNOWN
 
 NOTHING: Final = "Choose a run on the left to see its settings."
 
 
 class ConfigView(QWidget):
-    """The text of run.toml, read-only.
+    """A run's settings and notes, read-only.
 
     Signals:
         copy_requested: The `RunConfig` that is to fill New run.
@@ -28,42 +32,75 @@ class ConfigView(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._config: RunConfig | None = None
-        self._toml = ""
-        self._notes: tuple[str, ...] = ()
         self.notice = NoticeBar()
+        self.title = bold_label()
+        self.notes = muted_label()
+        self.notes.setTextFormat(Qt.TextFormat.PlainText)
+        self.notes.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+        self.notes.hide()
         self.text = code_box("run.toml", framed=False)
+        self.text.hide()
+        self.whole = Disclosure("All settings (run.toml)", "Show the run's file of settings")
+        self.whole.toggled.connect(self._on_unfolded)
         self.copy = QPushButton("Cop&y to New run")
         self.copy.setToolTip("Fill New run with this run's settings")
         self.copy.clicked.connect(self._on_copy_clicked)
+        card = Card()
+        self.grid = QGridLayout()
+        self.grid.setHorizontalSpacing(24)
+        self.grid.setVerticalSpacing(6)
+        self.grid.setColumnStretch(3, 1)
+        head = lay_row(None, self.title, None, self.copy, spacing=8)
+        lay_column(card, head, self.grid, self.notes, spacing=10, margins=(16, 10, 12, 12))
         body = QWidget()
-        lay_column(body, lay_row(None, None, self.copy, margins=(8, 4, 8, 4)), self.text, grow=self.text)
-        self.page = WithNote(body, NOTHING)
+        page = lay_column(body, card, lay_row(None, self.whole, None), self.text, spacing=4, grow=self.text)
+        page.addStretch(0)
+        body.setAutoFillBackground(False)
+        self._scroll = scrolled(body)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.viewport().setAutoFillBackground(False)
+        self.page = WithNote(self._scroll, NOTHING)
         lay_column(self, self.notice, self.page, grow=self.page)
 
-    def show_config(self, text: str | None, config: RunConfig | None = None) -> None:
-        """Shows a run's file and what it means; None when no run is shown."""
+    def show_config(
+        self, text: str | None, config: RunConfig | None = None, changed: Sequence[ChangedSetting] = ()
+    ) -> None:
+        """Shows a run's file, what it means, and where that differs from the defaults; None when no run is shown."""
         self._config = config
         self.copy.setEnabled(config is not None)
         self.notice.clear()
         self.page.set_empty(text is None)
-        self._toml = text or ""
-        self._show_text()
+        if self.text.toPlainText() != (text or ""):
+            self.text.setPlainText(text or "")
+        count = len(changed)
+        self.title.setText(
+            f"{count} setting{' differs' if count == 1 else 's differ'} from the defaults"
+            if count
+            else "Every setting has its default"
+        )
+        while (item := self.grid.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.deleteLater()
+        for line, one in enumerate(changed):
+            default = muted_label("" if one.default == UNKNOWN else f"default {one.default}")
+            value = QLabel(one.text)
+            value.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
+            for column, label in enumerate((QLabel(one.label), value, default)):
+                label.setTextFormat(Qt.TextFormat.PlainText)
+                label.setToolTip(one.name)
+                label.setWordWrap(column > 0)
+                label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
+                self.grid.addWidget(label, line, column, Qt.AlignmentFlag.AlignTop)
 
     def show_notes(self, notes: Sequence[str]) -> None:
         """Shows how the run's devices share the work."""
-        if tuple(notes) != self._notes:
-            self._notes = tuple(notes)
-            self._show_text()
+        self.notes.setText("\n".join(notes))
+        self.notes.setVisible(bool(notes))
 
-    def _show_text(self) -> None:
-        """The notes as comments over the file: together they scroll, and what is copied is still TOML."""
-        comments = "".join(f"# {note}\n" for note in self._notes)
-        text = f"{comments}\n{self._toml}" if comments and self._toml else self._toml
-        if self.text.toPlainText() != text:
-            bar = self.text.verticalScrollBar()
-            place = bar.value()
-            self.text.setPlainText(text)
-            bar.setValue(place)
+    def _on_unfolded(self, on: bool) -> None:
+        self.text.setVisible(on)
+        lines = self.text.document().blockCount() + 2
+        self.text.setMinimumHeight(lines * self.text.fontMetrics().lineSpacing() if on else 0)
 
     def _on_copy_clicked(self) -> None:
         if self._config is not None:

@@ -9,7 +9,7 @@ from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
 from core.launch.deepspeed import own_text
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into, unfold
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
@@ -31,7 +31,7 @@ def test_an_outer_optimizer_with_plain_averaging_is_marked(open_sheet: OpenWindo
     sheet, start = rankdeck.window.new_run, rankdeck.window.actions_.start
     sheet.mode.radios["independent"].click()
     sheet.mode.sync_interval.slider.setValue(3)
-    sheet.form.more.setChecked(True)
+    unfold(sheet.form)
     method = sheet.form.rows["sync_method"].editor
     assert isinstance(method, QComboBox) and method.isVisible()
     method.setCurrentIndex(method.findData("average"))

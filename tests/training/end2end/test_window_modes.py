@@ -85,7 +85,7 @@ def test_zero_stage_2_and_a_dial_of_ten_steps(open_window: OpenWindow, qtbot: Qt
     start(rankdeck, qtbot)
     finished(rankdeck, qtbot, 12)
     assert rankdeck.data.state is not None and rankdeck.data.state.mode == "zero"
-    assert rankdeck.window.tabs.config.text.toPlainText().startswith("# The model has ")
+    assert rankdeck.window.tabs.config.notes.text().startswith("The model has ")
 
     type_into(rankdeck, "steps", "20", qtbot)
     rankdeck.window.new_run.mode.radios["independent"].click()
@@ -94,7 +94,7 @@ def test_zero_stage_2_and_a_dial_of_ten_steps(open_window: OpenWindow, qtbot: Qt
     start(rankdeck, qtbot)
     finished(rankdeck, qtbot, 20)
     assert rankdeck.data.state.mode == "independent"
-    qtbot.waitUntil(lambda: "Synchronised" in rankdeck.window.tabs.config.text.toPlainText())
+    qtbot.waitUntil(lambda: "Synchronised" in rankdeck.window.tabs.config.notes.text())
 
 
 def test_a_stopped_run_goes_on_in_the_mode_that_is_chosen_in_new_run(

@@ -15,7 +15,7 @@ from pytestqt.qtbot import QtBot
 from app.main import Rankdeck
 from core.run_folder.notes import read_notes
 from core.run_folder.store import RunStore
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into, unfold
 
 pytestmark = [
     OFFSCREEN_NOISE,
@@ -40,7 +40,7 @@ FORM = {
 def set_up(rankdeck: Rankdeck, text: Path, qtbot: QtBot, **more: str) -> None:
     """Fills New run the way a person does."""
     sheet = rankdeck.window.new_run
-    sheet.form.more.setChecked(True)
+    unfold(sheet.form)
     sheet.data.line.setText(str(text))  # keyClicks knows no letters outside ASCII
     sheet.data.line.textEdited.emit(str(text))
     for name, value in {**FORM, **more}.items():

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QColor, QGuiApplication, QPalette
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QLabel
 from pytestqt.qtbot import QtBot
 
 from app.models.ledger_data import LedgerSnapshot
@@ -16,9 +16,12 @@ from app.models.rank_log import LEVEL_ROLE, MAX_LINES, RankLog
 from app.state.event_text import event_text
 from app.views.run_tabs.alert_delegate import LINE_GAP, PADDING
 from app.views.run_tabs.alerts_view import AlertsView
+from app.views.run_tabs.config_view import ConfigView
 from app.views.run_tabs.ledger_view import ROW, LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SHOWN_AT_ONCE, SamplesView
+from core.compare.settings import ChangedSetting
+from core.config.run_config import RunConfig
 from core.errors import StateFileError
 from core.ledger.ledger import BlockProgress, LedgerProgress
 from core.machine.devices.names import RankNames
@@ -364,3 +367,22 @@ def test_ctrl_f_in_the_log_goes_to_its_search(view: LogView, log: RankLog, qtbot
     view.lines.setFocus()
     qtbot.keyClick(view.lines, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
     assert view.search.hasFocus()
+
+
+def test_config_shows_what_differs_and_folds_the_rest(qtbot: QtBot) -> None:
+    view = ConfigView()
+    qtbot.addWidget(view)
+    view.show()
+    config = RunConfig(lr=0.5)
+    view.show_config("lr = 0.5\nseed = 0\n", config, (ChangedSetting("lr", "Learning rate", "0.5", "0.001"),))
+    view.show_notes(["The model has 840,448 parameters."])
+    line = [view.grid.itemAtPosition(0, column) for column in range(3)]
+    texts = [item.widget().text() for item in line if item is not None and isinstance(item.widget(), QLabel)]
+    assert texts == ["Learning rate", "0.5", "default 0.001"] and view.title.text().startswith("1 setting differs")
+    assert view.notes.isVisible() and not view.text.isVisible()
+    view.whole.click()
+    assert view.text.isVisible() and view.text.toPlainText() == "lr = 0.5\nseed = 0\n"
+    view.show_config("seed = 0\n", RunConfig(), ())
+    assert view.title.text() == "Every setting has its default" and view.grid.itemAtPosition(0, 0) is None
+    view.show_config(None)
+    assert view.page.is_empty and not view.copy.isEnabled()

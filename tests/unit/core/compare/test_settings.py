@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from core.compare.row import Row
-from core.compare.settings import read_settings, setting_rows
+from core.compare.settings import changed_settings, read_settings, setting_rows
 from core.config import RunConfig
 from core.formatting import UNKNOWN
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import recipe_defaults
 from core.run_folder.record import read_record
 from core.run_folder.store import RunStore, read_entry
 
@@ -55,3 +57,22 @@ def test_settings_that_cannot_be_read_or_completed(tmp_path: Path) -> None:
     found = rows(gone, damaged)
     assert found["odd"].texts == ("1", UNKNOWN)
     assert found["lr"].texts == ("0.5", UNKNOWN)
+
+
+def test_what_differs_from_the_recipes_defaults() -> None:
+    recipe = get_recipe("minigpt")
+    plain = RunConfig(**recipe_defaults(recipe))
+    assert changed_settings(plain) == ()
+    changed = plain.replace(lr=3e-4, devices=("cuda:0", "cuda:1"), options={**plain.options, "n_layer": 6})
+    found = [(one.label, one.text, one.default) for one in changed_settings(changed)]
+    assert found == [("Devices", "cuda:0, cuda:1", "auto"), ("Learning rate", "0.0003", "0.002"), ("Layers", "6", "4")]
+
+
+def test_epochs_in_place_of_steps_are_one_difference() -> None:
+    plain = RunConfig(**recipe_defaults(get_recipe("minigpt")))
+    assert [one.name for one in changed_settings(plain.replace(epochs=2, steps=None))] == ["epochs"]
+
+
+def test_settings_of_a_recipe_that_is_gone_have_no_defaults() -> None:
+    found = changed_settings(RunConfig(recipe="no-such-recipe", options={"odd": 1}))
+    assert [(one.name, one.text, one.default) for one in found] == [("odd", "1", UNKNOWN)]

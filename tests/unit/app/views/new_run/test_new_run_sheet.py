@@ -21,7 +21,7 @@ from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.recipes.catalog import find_recipes, get_recipe
 from core.recipes.parameter_count import ParameterCount
-from tests.helpers.window_fixture import OFFSCREEN_NOISE
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, unfold
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 LINUX = Platform("linux", "2.13.0+cu130", "13.0", 8)
@@ -179,7 +179,7 @@ def test_low_level_settings_are_rows_of_the_form(panel: NewRunSheet) -> None:
 
 def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     panel.show()
-    panel.form.more.setChecked(True)
+    unfold(panel.form)
     panel.mode.set_options(ModeOptions("ddp", 2))
 
     def shown() -> set[str]:
@@ -200,7 +200,7 @@ def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: NewRunSheet) -> Non
     panel.resize(360, 600)
     panel.show()
     panel.mode.set_options(ModeOptions("independent", 2))
-    panel.form.more.setChecked(True)
+    unfold(panel.form)
     scroll = panel.findChild(QScrollArea)
     assert isinstance(scroll, QScrollArea)
     QGuiApplication.processEvents()

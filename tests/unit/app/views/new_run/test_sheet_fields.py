@@ -21,7 +21,7 @@ from core.errors import ConfigError, RankdeckError
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.recipes.catalog import find_recipes, get_recipe
-from tests.helpers.window_fixture import OFFSCREEN_NOISE
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, unfold
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 LINUX = Platform("linux", "2.13.0+cu130", "13.0", 8)
@@ -88,6 +88,25 @@ def test_rare_settings_are_searched_and_counted(panel: NewRunSheet, qtbot: QtBot
     assert rows["clip_norm"].editor.isVisible() and not rows["seed"].editor.isVisible()
     panel.show_problems({"seed": ConfigError("seed", "Seed (seed): -1 is below 0.", "Give more.")})
     assert rows["seed"].editor.isVisible() and advanced.search.text() == "", "what is wrong is not hidden by a search"
+
+
+def test_each_group_of_advanced_folds_and_counts_its_changes(panel: NewRunSheet) -> None:
+    panel.show()
+    panel.form.more.click()
+    rows = panel.form.rows
+    folds = {fold.group.title: fold for fold in panel.form.advanced.folds}
+    assert len(folds) > 5 and not any(fold.group.page.isVisible() for fold in folds.values())
+    panel.set_field("weight_decay", "0.2")
+    panel.set_field("seed", "7")
+    assert folds["Optimizer"].changed.text() == folds["System"].changed.text() == "1 changed"
+    assert folds["Data"].changed.text().endswith("settings")
+    folds["Optimizer"].toggle.click()
+    assert rows["weight_decay"].editor.isVisible() and not rows["seed"].editor.isVisible()
+    panel.go_to("samples_per_block")
+    assert rows["samples_per_block"].editor.isVisible(), "what is asked for is unfolded"
+    panel.choose_recipe("hf_causal_lm")
+    kept = {fold.group.title for fold in panel.form.advanced.folds if fold.group.page.isVisible()}
+    assert kept == {"Optimizer", "Data"}
 
 
 def test_fields_without_effect_say_why_and_cannot_be_typed_into(panel: NewRunSheet) -> None:
@@ -176,7 +195,7 @@ def test_the_cross_closes_and_every_control_has_a_name(panel: NewRunSheet, qtbot
     panel.show()
     with qtbot.waitSignal(panel.close_requested):
         qtbot.mouseClick(panel.header.cross, Qt.MouseButton.LeftButton)
-    panel.form.more.setChecked(True)
+    unfold(panel.form)
     for editor in panel.findChildren(QWidget):
         if isinstance(editor, QLineEdit | QComboBox | QAbstractButton) and editor.isVisibleTo(panel):
             named = editor.accessibleName() or getattr(editor, "text", str)() or editor.objectName() == "qt_spinbox"
@@ -190,7 +209,7 @@ def test_nothing_is_cut_off_in_a_narrow_sheet(panel: NewRunSheet, recipe: str) -
     panel.choose_recipe(recipe)
     panel.devices.set_devices([A, B], None)
     panel.mode.set_options(ModeOptions("ddp", 2))
-    panel.form.more.setChecked(True)
+    unfold(panel.form)
     QGuiApplication.processEvents()
     scroll = panel.findChild(QScrollArea)
     assert isinstance(scroll, QScrollArea) and (content := scroll.widget()) is not None
@@ -206,7 +225,7 @@ def test_tab_goes_down_the_sheet(panel: NewRunSheet, recipe: str) -> None:
     panel.choose_recipe(recipe)
     chain_tabs(panel)
     panel.mode.set_options(ModeOptions("ddp", 2))
-    panel.form.more.setChecked(True)
+    unfold(panel.form)
     QGuiApplication.processEvents()
     tops: list[int] = []
     widget: QWidget = panel.header.cross
