@@ -54,6 +54,7 @@ _WITHOUT: Final = {
     "checkpoint_every_steps": "only by time",
     "model": "none",
     "log_file": "none",
+    "sample_prompt": "first words of the held-out text",
 }
 """Placeholders of fields that are empty by default."""
 
@@ -432,4 +433,4 @@ def _placeholders(run: ResolvedRun | None, recipe: Recipe) -> dict[str, str]:
         shown["batch_size"] = str(run.batch.micro)
         shown["grad_accum_steps"] = str(run.batch.accumulation)
         shown["global_batch_size"] = str(run.batch.global_)
-    return {**shown, **{name: "nothing" for name in ("sample_prompt",) if name in shown}}
+    return shown

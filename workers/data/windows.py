@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 from core.errors import DatasetError
+
+OPENING_TOKENS: Final = 64
+OPENING_LETTERS: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,3 +47,22 @@ def cut_windows(tokens: int, seq_len: int, val_fraction: float) -> Windows:
             title="The dataset is too small",
         )
     return Windows(train_tokens, (train_tokens - 1) // seq_len, (tokens - train_tokens - 1) // seq_len)
+
+
+def opening_text(held_out: Iterable[int], decode: Callable[[Sequence[int]], str]) -> str:
+    """The first whole words of the held-out text: a prompt like what the model learns, whatever that is.
+
+    Args:
+        held_out: Its tokens, from the first one on.
+        decode: Makes text of tokens.
+
+    Returns:
+        One line, of at most `OPENING_LETTERS` where it has spaces; a line break where there are no words.
+    """
+    text = decode([int(token) for token in itertools.islice(held_out, OPENING_TOKENS)]).replace("\N{REPLACEMENT CHARACTER}", "")
+    _, space, rest = text.lstrip().partition(" ")  # the cut may go through the first word
+    lines = (rest if space and rest.strip() else text).strip().splitlines()
+    line = lines[0].strip() if lines else ""
+    if len(line) > OPENING_LETTERS:
+        line = line[:OPENING_LETTERS].rpartition(" ")[0] or line[:OPENING_LETTERS]
+    return line or "\n"

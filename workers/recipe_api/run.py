@@ -53,7 +53,7 @@ from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenize
 from workers.data.tokens.token_cache import TokenData, is_whole, open_ends, open_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
 from workers.data.window_batches import WindowBatches, spread
-from workers.data.windows import Windows, cut_windows
+from workers.data.windows import Windows, cut_windows, opening_text
 from workers.decoding.key_values import KeyValues, attend
 from workers.decoding.written_tokens import write_tokens
 from workers.optim.optimizer import Optimization
@@ -65,7 +65,8 @@ from workers.training.trainer import Trainer
 __all__ = [
     "ConfigError", "DatasetError", "Encoder", "Export", "Indices", "KeyValues", "LossAndMetrics", "Measured",
     "Optimization", "PreparedData", "Run", "StepSamples", "Task", "TextSource", "TokenData", "TokenizerSpec",
-    "WindowBatches", "Windows", "attend", "cut_windows", "make_tokenizer", "spread", "tokenizer_in", "write_tokens",
+    "WindowBatches", "Windows", "attend", "cut_windows", "make_tokenizer", "opening_text", "spread",
+    "tokenizer_in", "write_tokens",
 ]  # fmt: skip
 
 _TOKEN_CACHE: Final = "token_cache"

@@ -7,7 +7,17 @@ from __future__ import annotations
 
 from torch import Tensor, nn
 
-from rankdeck.recipe import LossAndMetrics, Optimization, Request, Run, Task, WindowBatches, check_heads, read_options
+from rankdeck.recipe import (
+    LossAndMetrics,
+    Optimization,
+    Request,
+    Run,
+    Task,
+    WindowBatches,
+    check_heads,
+    opening_text,
+    read_options,
+)  # fmt: skip
 from workers.recipes.actv1.halting import Rule, judge
 from workers.recipes.actv1.model import HierarchicalModel, Shape
 from workers.recipes.actv1.options import Options
@@ -27,8 +37,10 @@ def main(run: Run) -> None:
     def loss(model: nn.Module, window: Tensor) -> LossAndMetrics:
         return judge(model(window[:, :-1], window[:, 1:]), rule)
 
+    begin = o.sample_prompt or opening_text(windows.tokens[windows.train_tokens :], tokenizer.decode)
+
     def sample(_: nn.Module) -> str:
-        prompt = tokens.prompt(tokenizer, o.sample_prompt or "\n")
+        prompt = tokens.prompt(tokenizer, begin)
         return tokenizer.decode(run.sample_tokens(model.writer(), prompt, o.sample_tokens, o.sample_temperature))
 
     run.fit(
@@ -38,7 +50,7 @@ def main(run: Run) -> None:
             val_batch=windows.held_out,
             loss=loss,
             sample=sample if o.sample_tokens else None,
-            sample_prompt=o.sample_prompt,
+            sample_prompt=begin,
             optimization=Optimization(
                 options={"betas": (o.beta1, o.beta2)},
                 weight_decay=o.weight_decay,

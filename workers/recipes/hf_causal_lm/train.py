@@ -29,6 +29,7 @@ from rankdeck.recipe import (
     TokenizerSpec,
     Tokens,
     cut_windows,
+    opening_text,
     read_options,
     spread,
 )
@@ -73,7 +74,10 @@ def main(run: Run) -> None:
     ends = run.open_ends() if apart else None
     packing = Packing(run.open_tokens(), config.seq_len, ends, len(tokens.opening))
     encoder = tokens.spec.open()
-    prompt = tokens.prompt(encoder, o.sample_prompt)
+    marks = {tokens.end, *tokens.opening}
+    held_out = [token for token in packing.tokens[info["train_tokens"] :][:64].tolist() if token not in marks]
+    begin = o.sample_prompt or opening_text(held_out, encoder.decode)
+    prompt = tokens.prompt(encoder, begin)
 
     def sample(model: nn.Module) -> str:
         next_logits = writer(model, config.seq_len, encoder.vocab_size, keeps_past=not run.forward_is_collective)
@@ -87,7 +91,7 @@ def main(run: Run) -> None:
             val_batch=lambda indices: packing.batch(indices, info["train_tokens"]),
             loss=loss,
             sample=sample if o.sample_tokens else None,
-            sample_prompt=o.sample_prompt,
+            sample_prompt=begin,
             optimization=Optimization(
                 options={"betas": (o.beta1, o.beta2)},
                 weight_decay=o.weight_decay,

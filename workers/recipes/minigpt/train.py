@@ -13,7 +13,17 @@ from typing import Final
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rankdeck.recipe import Optimization, Request, Run, Task, check_heads, make_tokenizer, read_options, tokenizer_in
+from rankdeck.recipe import (
+    Optimization,
+    Request,
+    Run,
+    Task,
+    check_heads,
+    make_tokenizer,
+    opening_text,
+    read_options,
+    tokenizer_in,
+)
 from workers.recipes.minigpt.model import MiniGPT, Shape
 from workers.recipes.minigpt.options import Options
 
@@ -37,8 +47,10 @@ def main(run: Run) -> None:
         logits = model(window[:, :-1])
         return F.cross_entropy(logits.flatten(0, 1).float(), window[:, 1:].flatten())
 
+    begin = o.sample_prompt or opening_text(windows.tokens[windows.train_tokens :], tokenizer.decode)
+
     def sample(_: nn.Module) -> str:
-        prompt = tokenizer.encode([o.sample_prompt.encode("utf-8") or b"\n"])[0].tolist()
+        prompt = tokenizer.encode([begin.encode("utf-8")])[0].tolist()
         return tokenizer.decode(run.sample_tokens(model.writer(), prompt, o.sample_tokens, o.sample_temperature))
 
     run.fit(
@@ -48,7 +60,7 @@ def main(run: Run) -> None:
             val_batch=windows.held_out,
             loss=loss,
             sample=sample if o.sample_tokens else None,
-            sample_prompt=o.sample_prompt,
+            sample_prompt=begin,
             optimization=Optimization(
                 options={"betas": (o.beta1, o.beta2)},
                 weight_decay=o.weight_decay,

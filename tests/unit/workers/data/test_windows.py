@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from core.errors import DatasetError
-from workers.data.windows import Windows, cut_windows
+from workers.data.windows import Windows, cut_windows, opening_text
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
@@ -24,6 +25,23 @@ pytestmark = pytest.mark.windows
 )
 def test_the_end_is_held_out(tokens: int, fraction: float, windows: Windows) -> None:
     assert cut_windows(tokens, 4, fraction) == windows
+
+
+@pytest.mark.parametrize(
+    ("held_out", "prompt"),
+    [
+        ("enly Sieglinde saw the house. It was old.\nThen", "Sieglinde saw the house. It was old."),
+        ("f(x):\n    return x + 1\n", "return x + 1"),
+        ("\n\n  Once upon a time there was a very small princess who", "upon a time there was a very small"),
+        ("北京的夏天很热", "北京的夏天很热"),
+        ("x" * 64, "x" * 40),
+        (" \n \n", "\n"),
+        ("", "\n"),
+    ],
+)
+def test_a_sample_begins_as_the_held_out_text_does(held_out: str, prompt: str) -> None:
+    tokens = np.frombuffer(held_out.encode("utf-8"), np.uint8).astype(np.uint16)
+    assert opening_text(tokens, lambda ids: bytes(ids).decode("utf-8", "replace")) == prompt
 
 
 def test_too_few_tokens_are_refused_with_the_number_needed() -> None:
