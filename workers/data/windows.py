@@ -59,7 +59,8 @@ def opening_text(held_out: Iterable[int], decode: Callable[[Sequence[int]], str]
     Returns:
         One line, of at most `OPENING_LETTERS` where it has spaces; a line break where there are no words.
     """
-    text = decode([int(token) for token in itertools.islice(held_out, OPENING_TOKENS)]).replace("\N{REPLACEMENT CHARACTER}", "")
+    first = [int(token) for token in itertools.islice(held_out, OPENING_TOKENS)]
+    text = decode(first).replace("\N{REPLACEMENT CHARACTER}", "")
     _, space, rest = text.lstrip().partition(" ")  # the cut may go through the first word
     lines = (rest if space and rest.strip() else text).strip().splitlines()
     line = lines[0].strip() if lines else ""

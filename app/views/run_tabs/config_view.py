@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QWidget
@@ -13,9 +13,11 @@ from app.views.widgets.card import Card
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.empty_note import WithNote
 from app.views.widgets.notice_bar import NoticeBar
-from core.compare.settings import ChangedSetting
 from core.config.run_config import RunConfig
 from core.formatting import UNKNOWN
+
+if TYPE_CHECKING:
+    from core.compare.settings import ChangedSetting
 
 NOTHING: Final = "Choose a run on the left to see its settings."
 
