@@ -311,8 +311,10 @@ class Chart(pyqtgraph.GraphicsView):
         if self._chosen_scale is not None:
             self._scale = self._chosen_scale
         elif not (self._keep_scale and self._scale is not None):
-            seen = [values for layer in self.layers for values in self._values_in_view(layer)]
-            self._scale = self.source.fixed_scale or fitting(seen, log=self._log, floor=self.source.floor)
+            self._scale = self.source.fixed_scale or fitting(self._seen(), log=self._log, floor=self.source.floor)
+
+    def _seen(self) -> list[Floats]:
+        return [values for layer in self.layers for values in self._values_in_view(layer)]
 
     def _values_in_view(self, layer: Layer) -> list[Floats]:
         first = int(np.searchsorted(layer.x, self.time_axis.low, "left"))
@@ -347,7 +349,9 @@ class Chart(pyqtgraph.GraphicsView):
     def _on_moved_by_hand(self, moved: tuple[bool, bool]) -> None:
         if moved[1] and self._scale is not None:
             low, high = self.view_box.viewRange()[1]
-            self._chosen_scale = Scale(low, high, self._log)
+            fit = fitting(self._seen(), log=self._log)
+            is_empty = fit is not None and (fit.low > high or fit.high < low)  # a rectangle beside all curves
+            self._chosen_scale = None if is_empty else Scale(low, high, self._log)
             self._draw()
 
     def _on_cursor_changed(self) -> None:

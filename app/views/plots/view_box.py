@@ -13,6 +13,8 @@ from app.views.plots.drawing import hairline
 
 FLAT_SHARE: Final = 0.25
 """A drag that is lower than this share of the plot zooms time only."""
+LEAST_DRAG: Final = 4.0
+"""Pixels: a narrower drag zooms values only, and where it is flat too, nothing."""
 WHEEL_PAN: Final = 1200
 """Eighths of a degree that the wheel turns while the view moves by its own width."""
 
@@ -84,11 +86,18 @@ class PlotView(pyqtgraph.ViewBox):
             super().mouseDragEvent(event, axis=axis)
 
     def updateScaleBox(self, start: QPointF, end: QPointF) -> None:
-        """The rectangle that is being dragged, as high as the plot while the drag is flat."""
+        """Shows the rectangle that is being dragged: as high as the plot while it is flat, as wide where it is narrow."""
         chosen = QRectF(QPointF(start), QPointF(end)).normalized()
+        chosen.setCoords(
+            max(0.0, chosen.left()), max(0.0, chosen.top()),
+            min(self.width(), chosen.right()), min(self.height(), chosen.bottom()),
+        )  # fmt: skip
         if self._is_flat(chosen.height()):
             chosen.setTop(0.0)
             chosen.setBottom(self.height())
+        elif chosen.width() < LEAST_DRAG:
+            chosen.setLeft(0.0)
+            chosen.setRight(self.width())
         colour = QApplication.palette().color(QPalette.ColorRole.Highlight)
         self.rbScaleBox.setPen(hairline(colour))
         colour.setAlpha(40)
@@ -96,16 +105,20 @@ class PlotView(pyqtgraph.ViewBox):
         super().updateScaleBox(chosen.topLeft(), chosen.bottomRight())
 
     def showAxRect(self, chosen: QRectF, **_more: Any) -> None:
-        """Zooms to the rectangle that was dragged; values only where it is tall."""
+        """Zooms to the rectangle that was dragged; values only where it is tall, time only where it is wide."""
+        # Measured before anything is shown: the chart fits its values to another part as soon as that is set.
+        (first, last), (low, high) = self.viewRange()
         chosen = chosen.normalized()
-        first, last = self.viewRange()[0]
-        ends = (max(first, chosen.left()), min(last, chosen.right()))
-        self.setRange(xRange=ends, padding=0, disableAutoRange=False)
-        low, high = self.viewRange()[1]
-        is_tall = not self._is_flat(chosen.height() / (high - low) * self.height())
+        left, right = max(first, chosen.left()), min(last, chosen.right())
+        bottom, top = max(low, chosen.top()), min(high, chosen.bottom())
+        is_tall = not self._is_flat((top - bottom) / (high - low) * self.height())
+        is_wide = (right - left) / (last - first) * self.width() >= LEAST_DRAG
+        if is_wide:
+            self.setRange(xRange=(left, right), padding=0, disableAutoRange=False)
         if is_tall:
-            self.show_values(max(low, chosen.top()), min(high, chosen.bottom()))
-        self.sigRangeChangedManually.emit([True, is_tall])
+            self.show_values(bottom, top)
+        if is_wide or is_tall:
+            self.sigRangeChangedManually.emit([is_wide, is_tall])
 
     def mouseClickEvent(self, event: Any) -> None:
         """Fits everything (double-click), or asks for the menu (right)."""

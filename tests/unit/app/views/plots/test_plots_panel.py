@@ -193,6 +193,52 @@ def test_a_tall_drag_zooms_values_too(make: Make, run: RunStore) -> None:
     assert other is not None
     assert other.low == 0.0
 
+DRAGS = {
+    "flat": ((0.5, 0.9), (0.95, 0.95)),
+    "flat, leftwards": ((0.95, 0.95), (0.5, 0.9)),
+    "flat, upwards": ((0.1, 0.95), (0.4, 0.8)),
+    "tall": ((0.5, 0.3), (0.95, 0.95)),
+    "tall, leftwards and up": ((0.95, 0.95), (0.5, 0.3)),
+    "upright": ((0.5, 0.2), (0.5, 0.9)),
+    "beyond the edges": ((0.02, 0.98), (1.4, 1.6)),
+    "beside all curves": ((0.6, 0.05), (0.9, 0.4)),
+    "tiny": ((0.5, 0.5), (0.502, 0.505)),
+}
+
+
+@pytest.mark.parametrize("drag_name", DRAGS)
+@pytest.mark.parametrize("log", [False, True])
+def test_no_drag_empties_a_chart(make: Make, tmp_path: Path, drag_name: str, log: bool) -> None:
+    store = write_lines(tmp_path / "falling", Shape(steps=400))  # its first values are far above the last
+    panel = make(store)
+    chart = panel.loss.chart
+    chart.set_log(log)
+    area, whole = chart.plot_area(), (panel.time_axis.low, panel.time_axis.high)
+    before = chart.scale
+    ends = [QPointF(area.left() + x * area.width(), area.top() + y * area.height()) for x, y in DRAGS[drag_name]]
+    drag(chart, *ends)
+    after, span = chart.scale, panel.time_axis.span
+    assert before is not None and after is not None
+    assert after.low < after.high
+    seen = np.concatenate(chart._seen())
+    seen = np.log10(seen) if log else seen
+    inside = seen[(seen >= after.low) & (seen <= after.high)]
+    if drag_name == "tiny":
+        assert (panel.time_axis.low, panel.time_axis.high) == whole
+        assert after == before
+    elif drag_name == "upright":
+        assert span == whole[1] - whole[0], "time stays as it is"
+        assert after.high - after.low < 0.8 * (before.high - before.low)
+    elif drag_name.startswith("flat"):
+        assert span == pytest.approx((whole[1] - whole[0]) * abs(ends[1].x() - ends[0].x()) / area.width(), rel=0.02)
+        assert inside.size > 0.9 * seen.size, "values are fitted to the part that is shown"
+    else:
+        assert span < whole[1] - whole[0]
+    if drag_name.startswith("tall"):
+        assert after.high - after.low < 0.8 * (before.high - before.low)
+    if drag_name != "upright":
+        assert inside.size, "something is drawn"
+
 
 def test_wheel_with_keys_and_keyboard(make: Make, run: RunStore, qtbot: QtBot) -> None:
     panel = make(run)
