@@ -9,7 +9,6 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QFontMetrics
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QLabel,
     QProgressBar,
     QSizePolicy,
@@ -28,6 +27,7 @@ from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.page import Page
+from app.views.widgets.steady import ComboBox
 from core.bench.charts import BenchChart
 from core.bench.kinds import ABOUT, Kind
 from core.errors import RankdeckError
@@ -129,7 +129,7 @@ class BenchPage(Page):
         self.title = page_title("Benchmark")
         self.close_button = icon_button("close", "Close the benchmark (Esc)", self.close_requested.emit, "Close")
         self.close_button.setAutoRaise(True)
-        self.kinds = named(QComboBox(), "What is measured")
+        self.kinds = named(ComboBox(), "What is measured")
         for value, title in kind_titles():
             self.kinds.addItem(title, value)
         self.kinds.currentIndexChanged.connect(self._on_kind_chosen)
@@ -157,7 +157,7 @@ class BenchPage(Page):
         self.table.setUniformRowHeights(True)
         self.table.setSelectionMode(QAbstractItemView.SelectionMode.NoSelection)
         self.table.setFrameShape(QTreeWidget.Shape.NoFrame)
-        self.charts = named(QComboBox(), "Chart")
+        self.charts = named(ComboBox(), "Chart")
         self.charts.currentIndexChanged.connect(self._on_chart_chosen)
         self.chart = BenchChartView()
         self.chart.setMinimumHeight(180)

@@ -8,7 +8,6 @@ from typing import Final
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QDialogButtonBox,
     QHeaderView,
@@ -22,6 +21,7 @@ from app.state.chart_names import PLACES, ChartName, chart_names, place_of
 from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named, narrow
 from app.views.widgets.field_row import ProblemLabel
+from app.views.widgets.steady import ComboBox
 from core.errors import ConfigError
 from core.recipes.user_script import DROP, charts_text, parse_charts, plain
 
@@ -104,10 +104,10 @@ class ChartsDialog(QDialog):
         set_first_size(self, 560, 420)
         self._check()
 
-    def combo(self, row: int) -> QComboBox:
+    def combo(self, row: int) -> ComboBox:
         """The list of charts in a row."""
         found = self.table.cellWidget(row, _CHART)
-        assert isinstance(found, QComboBox)
+        assert isinstance(found, ComboBox)
         return found
 
     def choose(self, row: int, chart: str) -> None:
@@ -144,10 +144,10 @@ class ChartsDialog(QDialog):
         self.setTabOrder(self.combo(row - 1) if row else self.table, self.combo(row))
         self.choose(row, name.chart if name.chosen else "")
 
-    def _make_combo(self, name: ChartName) -> QComboBox:
-        combo = named(QComboBox(), f"Chart of {name.printed}" if name.printed else "Chart of the new name")
+    def _make_combo(self, name: ChartName) -> ComboBox:
+        combo = named(ComboBox(), f"Chart of {name.printed}" if name.printed else "Chart of the new name")
         combo.setEditable(True)
-        combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        combo.setInsertPolicy(ComboBox.InsertPolicy.NoInsert)
         usual = "" if name.chosen or name.chart == name.printed else f" ({name.chart})"
         combo.addItem(AS_IT_IS + usual, "")
         combo.addItem(LEFT_OUT, DROP)

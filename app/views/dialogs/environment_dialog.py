@@ -8,7 +8,6 @@ from typing import Final
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialog,
     QDialogButtonBox,
     QFileDialog,
@@ -35,6 +34,7 @@ from app.views.widgets.build import Part, bold_label, lay_column, lay_row, muted
 from app.views.widgets.buttons import primary_button
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.notice_bar import NoticeBar
+from app.views.widgets.steady import ComboBox
 from app.views.widgets.tone_label import ToneLabel
 from core.environments.extras import Extra
 from core.environments.places import Places
@@ -98,7 +98,7 @@ class EnvironmentDialog(QDialog):
 
     def _make_drive(self, offered: Offered) -> None:
         self._choices = place_choices(offered)
-        self.drive = named(QComboBox(), "Drive for PyTorch, models and runs")
+        self.drive = named(ComboBox(), "Drive for PyTorch, models and runs")
         self.drive.addItems([choice.text for choice in self._choices])
         narrow(self.drive, 24)
         self.drive.currentIndexChanged.connect(self._on_drive_chosen)

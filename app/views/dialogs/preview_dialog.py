@@ -8,7 +8,6 @@ from typing import Final
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
-    QComboBox,
     QDialog,
     QDialogButtonBox,
     QGridLayout,
@@ -32,6 +31,7 @@ from app.views.dialogs.first_size import set_first_size
 from app.views.style.tones import blend, is_dark, muted, tone
 from app.views.widgets.build import dialog_buttons, lay_column, lay_row, muted_label, named
 from app.views.widgets.notice_bar import NoticeBar, Step
+from app.views.widgets.steady import ComboBox
 from core.errors import RankdeckError
 from core.formatting import count
 
@@ -66,8 +66,8 @@ class PreviewDialog(QDialog):
         self.bar = named(QProgressBar(minimum=0, maximum=0, textVisible=False), "Progress")
         self.cancel = QPushButton("&Cancel")
         self.cancel.clicked.connect(self._on_cancel_clicked)
-        self.column = named(QComboBox(), "Text column")
-        self.column.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.column = named(ComboBox(), "Text column")
+        self.column.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToContents)
         self.column.activated.connect(lambda row: self.column_chosen.emit(str(self.column.itemData(row))))
         self._column_label = QLabel("&Text column")
         self._column_label.setBuddy(self.column)

@@ -11,7 +11,6 @@ from PySide6.QtCore import QSignalBlocker, QSize, Qt, QTimer, Signal
 from PySide6.QtGui import QTextOption
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QDialog,
     QDialogButtonBox,
     QFileDialog,
@@ -52,6 +51,7 @@ from app.views.widgets.build import (
 from app.views.widgets.buttons import primary_button
 from app.views.widgets.card import Card
 from app.views.widgets.notice_bar import NoticeBar, Step
+from app.views.widgets.steady import ComboBox
 from app.views.widgets.tall_body import TallBody
 from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.config.device_names import count_devices
@@ -153,17 +153,17 @@ class ResumeDialog(QDialog):
         self._machines_then = {str(entry.path): nodes_before(entry.state) for entry in entries}
         self._suggested = ""
         self.notice = NoticeBar()
-        self.run = named(QComboBox(), "Run, or path of a state file")
+        self.run = named(ComboBox(), "Run, or path of a state file")
         self.run.setEditable(True)
-        self.run.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        self.run.setInsertPolicy(ComboBox.InsertPolicy.NoInsert)
         narrow(self.run, 36)
         line = self.run.lineEdit()
         if line is not None:
             line.setPlaceholderText("a run, its folder, or a state file")
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
-        self.devices, self.mode, self.checkpoint = QComboBox(), QComboBox(), QComboBox()
-        self.where, self.machines = QComboBox(), QComboBox()
+        self.devices, self.mode, self.checkpoint = ComboBox(), ComboBox(), ComboBox()
+        self.where, self.machines = ComboBox(), ComboBox()
         self.trust = QCheckBox("&I trust this run")
         self.trust.setToolTip(
             "What it names runs with your permissions: it can read, change and send any file that you can."

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QLabel, QSpinBox, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from app.state.nodes_text import ABOUT, NO_INTERFACE, head_text
 from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import label_grid, lay_column, lay_row, muted_label, named, narrow
 from app.views.widgets.disclosure import Disclosure
+from app.views.widgets.steady import ComboBox, SpinBox
 from core.config.node_count import NodeCount
 from core.launch.nodes.job import DEFAULT_PORT, PORTS
 
@@ -52,7 +53,7 @@ class NodesGroup(QWidget):
             "At least", 0, 1, "With how many the run may start. It never trains with fewer, and waits for lost ones."
         )
         self.least.setSpecialValueText(ALL)
-        self.nic = named(QComboBox(), "Network interface", "The interface of this computer that the others reach")
+        self.nic = named(ComboBox(), "Network interface", "The interface of this computer that the others reach")
         narrow(self.nic, 12)
         self.port = self._spin(
             "Port", 1024, 65_536 - PORTS, f"The first of the {PORTS} ports of this computer that are used"
@@ -135,8 +136,8 @@ class NodesGroup(QWidget):
             self.nic.setCurrentIndex(row)
         self._show()
 
-    def _spin(self, name: str, least: int, most: int, tip: str) -> QSpinBox:
-        box = named(QSpinBox(), name, tip)
+    def _spin(self, name: str, least: int, most: int, tip: str) -> SpinBox:
+        box = named(SpinBox(), name, tip)
         box.setRange(least, most)
         return box
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QComboBox, QLabel, QLineEdit, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
 from app.state.draft import RUNS_DIR
 from app.views.new_run.data_field import DataField
@@ -13,6 +13,7 @@ from app.views.new_run.recipe_form import LABEL_WIDTH
 from app.views.widgets.build import lay_column, muted_label, named, narrow
 from app.views.widgets.field_row import EDITOR_HEIGHT, ProblemLabel, field_grid
 from app.views.widgets.remedies import Remedies, RemediesFor
+from app.views.widgets.steady import ComboBox
 from core.errors import RankdeckError
 from core.recipes.manifest import Recipe
 
@@ -27,7 +28,7 @@ class RecipeAndData(QWidget):
 
     def __init__(self, more: QWidget, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.recipe = named(QComboBox(), "Recipe")
+        self.recipe = named(ComboBox(), "Recipe")
         self.recipe.setObjectName("field_recipe")
         narrow(self.recipe)
         self._description = muted_label()

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QComboBox, QGridLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QGridLayout, QLineEdit, QWidget
 
 from app.views.widgets.build import icon_button, muted_label, narrow
 from app.views.widgets.field_row import Editor, FieldRow
+from app.views.widgets.steady import ComboBox
 from core.config.fields import FieldSpec
 from core.machine.interpreters import Interpreter
 
@@ -27,9 +28,9 @@ class InterpreterRow(FieldRow):
         super().__init__(spec, parent, wording)
 
     def _make_editor(self, parent: QWidget) -> Editor:
-        combo = QComboBox(parent)
+        combo = ComboBox(parent)
         combo.setEditable(True)
-        combo.setInsertPolicy(QComboBox.InsertPolicy.NoInsert)
+        combo.setInsertPolicy(ComboBox.InsertPolicy.NoInsert)
         combo.setCompleter(None)  # type: ignore[arg-type]  # it would complete the descriptions, not the paths
         narrow(combo)
         line = combo.lineEdit()
@@ -51,7 +52,7 @@ class InterpreterRow(FieldRow):
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:
         """Offers these; what stands in the field stays."""
         combo, text = self.editor, self.line.text()
-        assert isinstance(combo, QComboBox)
+        assert isinstance(combo, ComboBox)
         with QSignalBlocker(combo):
             combo.clear()
             for item in found:
@@ -95,7 +96,7 @@ class InterpreterRow(FieldRow):
         self._on_edited()
 
     def _on_activated(self, row: int) -> None:
-        assert isinstance(self.editor, QComboBox)
+        assert isinstance(self.editor, ComboBox)
         self.line.setText(str(self.editor.itemData(row)))
         self.line.setCursorPosition(0)
         self._on_typed()

@@ -8,10 +8,11 @@ from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QLabel, QPushButton, QSlider, QStyle, QStyleOptionSlider, QStylePainter, QWidget
+from PySide6.QtWidgets import QLabel, QPushButton, QStyle, QStyleOptionSlider, QStylePainter, QWidget
 
 from app.views.widgets.build import label_grid, muted_label, named
 from app.views.widgets.field_row import MARGIN
+from app.views.widgets.steady import Slider
 from core.config.run_config import FIELD_BY_NAME
 
 STOPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
@@ -22,7 +23,7 @@ _LINES: Final = 4
 """Room that the price keeps, so that nothing below it moves when it changes."""
 
 
-class IntervalSlider(QSlider):
+class IntervalSlider(Slider):
     """A slider whose groove is filled up to the handle, and not at all at its right end, "never"."""
 
     def paintEvent(self, event: QPaintEvent) -> None:
@@ -54,10 +55,10 @@ class SyncInterval(QWidget):
         self._every: int | None = None
         self._name = QLabel("Synchronise")
         tip = f"{FIELD_BY_NAME['sync_every'].help}\nLeft: at every step, close to DDP. Right: never."
-        self.slider = named(IntervalSlider(Qt.Orientation.Horizontal), "Sync interval in steps", tip)
+        self.slider = named(IntervalSlider(), "Sync interval in steps", tip)
         self.slider.setRange(0, len(STOPS))
         self.slider.setPageStep(1)
-        self.slider.setTickPosition(QSlider.TickPosition.TicksBelow)
+        self.slider.setTickPosition(Slider.TickPosition.TicksBelow)
         self.slider.setTickInterval(1)
         self.slider.setObjectName("field_sync_every")
         self.value = QLabel()

@@ -37,6 +37,9 @@ class BenchChartView(pyqtgraph.PlotWidget):
         self.chart = chart
         item = self.getPlotItem()
         item.ctrlMenu.setParent(self, item.ctrlMenu.windowFlags())  # else it is left behind
+        for menu in item.ctrlMenu.actions():  # never shown, but made: nothing in it takes the wheel
+            for action in menu.menu().actions():
+                action.defaultWidget().setEnabled(False)
         item.hideButtons()
         item.setContentsMargins(6, 6, 14, 6)
         for side in ("left", "bottom"):

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QAction, QActionGroup, QIcon, QPalette, QPixmap
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QComboBox,
-    QHBoxLayout,
-    QLabel,
-    QMenu,
-    QPushButton,
-    QSizePolicy,
-    QSlider,
-    QToolButton,
-    QWidget,
-)
+from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QMenu, QPushButton, QSizePolicy, QToolButton, QWidget
 
 from app.run_data.series import XAxis
 from app.views.plots.curve_options import CurveOptions
 from app.views.style.fonts import tabular
 from app.views.style.palette import rank_colour
+from app.views.widgets.steady import ComboBox, Slider
 from core.machine.devices.names import RankNames
 
 STRENGTHS: Final = (0, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
@@ -39,7 +29,7 @@ class SmoothingSlider(QWidget):
 
     def __init__(self, strength: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.slider = QSlider(Qt.Orientation.Horizontal)
+        self.slider = Slider()
         self.slider.setRange(0, len(STRENGTHS) - 1)
         self.slider.setPageStep(1)
         self.slider.setFixedWidth(84)
@@ -172,7 +162,7 @@ class DevicesButton(QPushButton):
         self.options_changed.emit()
 
 
-class AxisBox(QComboBox):
+class AxisBox(ComboBox):
     """Step or time.
 
     Signals:

@@ -86,7 +86,7 @@ class PlotView(pyqtgraph.ViewBox):
             super().mouseDragEvent(event, axis=axis)
 
     def updateScaleBox(self, start: QPointF, end: QPointF) -> None:
-        """Shows the rectangle that is being dragged: as high as the plot while it is flat, as wide where it is narrow."""
+        """Shows the rectangle that is being dragged: as high as the plot while flat, as wide while narrow."""
         chosen = QRectF(QPointF(start), QPointF(end)).normalized()
         chosen.setCoords(
             max(0.0, chosen.left()), max(0.0, chosen.top()),

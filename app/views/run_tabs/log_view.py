@@ -11,7 +11,6 @@ from PySide6.QtCore import QModelIndex, QPersistentModelIndex, QSize, Qt, Signal
 from PySide6.QtGui import QFontDatabase, QGuiApplication, QPainter, QPalette, QShortcut, QShowEvent
 from PySide6.QtWidgets import (
     QAbstractItemView,
-    QComboBox,
     QFrame,
     QListView,
     QStyle,
@@ -28,6 +27,7 @@ from app.views.style.icons import icon
 from app.views.style.tones import muted, tone
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named, search_line
 from app.views.widgets.empty_note import WithNote
+from app.views.widgets.steady import ComboBox
 from core.machine.devices.names import RankNames
 
 NOTHING: Final = "What the run does, step by step, and what its devices print appears here."
@@ -83,8 +83,8 @@ class LogView(QWidget):
         self._logs: tuple[Path, ...] = ()
         self._events: deque[Event] = deque(maxlen=EVENTS_KEPT)
         self._waiting: deque[Event] = deque(maxlen=EVENTS_KEPT)
-        self.source = named(QComboBox(), "Log source", "Show everything, the host's events, or what one device prints")
-        self.source.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToContents)
+        self.source = named(ComboBox(), "Log source", "Show everything, the host's events, or what one device prints")
+        self.source.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToContents)
         self.search = search_line("Search (Enter: next, Shift+Enter: previous)", "Search the log")
         self.found = muted_label(wraps=False)
         self.follow = QToolButton()

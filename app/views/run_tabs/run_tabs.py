@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QTabBar, QTabWidget, QWidget
+from PySide6.QtWidgets import QTabWidget, QWidget  # noqa: TID251  # its tab bar is a `TabBar`
 
 from app.views.run_tabs.alerts_view import AlertsView
 from app.views.run_tabs.config_view import ConfigView
@@ -13,6 +13,7 @@ from app.views.run_tabs.ledger_view import LedgerView
 from app.views.run_tabs.log_view import LogView
 from app.views.run_tabs.samples_view import SamplesView
 from app.views.widgets.build import named
+from app.views.widgets.steady import TabBar
 
 if TYPE_CHECKING:
     from app.models.rank_log import RankLog
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 ROOM_PX: Final = 4
 
 
-class RoomyTabBar(QTabBar):
+class RoomyTabBar(TabBar):
     """Fusion moves the text of a tab that lies behind down, and cuts its descenders off."""
 
     def tabSizeHint(self, index: int) -> QSize:

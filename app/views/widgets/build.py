@@ -8,7 +8,6 @@ from typing import Final, TypeAlias, TypeVar
 from PySide6.QtGui import QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QComboBox,
     QDialogButtonBox,
     QFrame,
     QGridLayout,
@@ -24,6 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.views.style.icons import icon
+from app.views.widgets.steady import ComboBox
 
 Margins: TypeAlias = tuple[int, int, int, int] | None
 """Left, top, right and bottom in pixels; None: the style's."""
@@ -104,10 +104,10 @@ def dialog_buttons(*standard: QDialogButtonBox.StandardButton) -> QDialogButtonB
     return buttons
 
 
-def narrow(combo: QComboBox, letters: int = 4) -> None:
+def narrow(combo: ComboBox, letters: int = 4) -> None:
     """Lets a list be narrower than its longest entry."""
     combo.setMinimumContentsLength(letters)
-    combo.setSizeAdjustPolicy(QComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
+    combo.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
 
 
 def scrolled(body: QWidget) -> QScrollArea:

@@ -11,7 +11,6 @@ from PySide6.QtCore import QEvent, QObject, QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPalette
 from PySide6.QtWidgets import (
     QCheckBox,
-    QComboBox,
     QFileDialog,
     QGridLayout,
     QLabel,
@@ -27,6 +26,7 @@ from app.views.widgets.build import icon_button, lay_row, narrow
 from app.views.widgets.changed_dot import ChangedDot
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.remedies import Remedies
+from app.views.widgets.steady import ComboBox
 from app.views.widgets.tone_label import ToneLabel
 from app.views.widgets.unit_edit import UnitEdit
 from core.config.fields import FieldSpec
@@ -69,7 +69,7 @@ def field_grid(owner: QWidget, label_width: int) -> QGridLayout:
     return grid
 
 
-Editor: TypeAlias = QLineEdit | QComboBox | QCheckBox | QPlainTextEdit
+Editor: TypeAlias = QLineEdit | ComboBox | QCheckBox | QPlainTextEdit
 
 
 class FieldRow(QObject):
@@ -117,7 +117,7 @@ class FieldRow(QObject):
             box.toggled.connect(self._on_edited)
             return box
         if self._wording:
-            combo = QComboBox(parent)
+            combo = ComboBox(parent)
             for value, name in self._wording.items():
                 combo.addItem(name, value)
             narrow(combo)
@@ -175,14 +175,14 @@ class FieldRow(QObject):
             return "true" if self.editor.isChecked() else "false"
         if isinstance(self.editor, QPlainTextEdit):
             return self.editor.toPlainText()
-        return str(self.editor.currentData()) if isinstance(self.editor, QComboBox) else self.editor.text()
+        return str(self.editor.currentData()) if isinstance(self.editor, ComboBox) else self.editor.text()
 
     def set_text(self, text: str) -> None:
         """Shows a value without telling anybody that it was edited; of the default a line shows only the grey text."""
         with QSignalBlocker(self.editor):
             if isinstance(self.editor, QCheckBox):
                 self.editor.setChecked((text or self.default).lower() in ("true", "1", "yes", "on"))
-            elif isinstance(self.editor, QComboBox):
+            elif isinstance(self.editor, ComboBox):
                 self.editor.setCurrentIndex(max(0, self.editor.findData(text or self.default)))
             elif isinstance(self.editor, QPlainTextEdit):
                 if text != self.text():  # else the cursor would jump
@@ -265,7 +265,7 @@ class FieldRow(QObject):
 
     def set_choice(self, value: str, name: str, reason: str = "") -> None:
         """What a value of the list is called just now, and why it cannot be chosen."""
-        if isinstance(self.editor, QComboBox):
+        if isinstance(self.editor, ComboBox):
             row = self.editor.findData(value)
             with QSignalBlocker(self.editor):
                 self.editor.setItemText(row, name)

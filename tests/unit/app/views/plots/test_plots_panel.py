@@ -193,6 +193,7 @@ def test_a_tall_drag_zooms_values_too(make: Make, run: RunStore) -> None:
     assert other is not None
     assert other.low == 0.0
 
+
 DRAGS = {
     "flat": ((0.5, 0.9), (0.95, 0.95)),
     "flat, leftwards": ((0.95, 0.95), (0.5, 0.9)),
