@@ -1,7 +1,8 @@
 """Sets up this checkout and starts Rankdeck or its tests, with nothing but Python 3.11 to 3.14 and pip.
 
     python installer/bootstrap.py run [ARGS...]     `rankdeck ARGS...`; with no ARGS the window opens
-    python installer/bootstrap.py test [ARGS...]    the test suite, offscreen; ARGS go to pytest
+    python installer/bootstrap.py test [--all]      the tests of every push, offscreen; --all: all tests
+    python installer/bootstrap.py test ARGS...       the same as `pytest ARGS...`, offscreen
 
 The first call makes `.venv` in the checkout and installs the versions that constraints.txt names; later
 calls find it ready and add a few milliseconds. RANKDECK_WHEELS names a folder of wheels to take all of them from. This

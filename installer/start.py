@@ -16,7 +16,8 @@ from installer.environment import Environment
 USAGE: Final = """\
 Usage:
   python installer/bootstrap.py run [ARGS...]     the same as `rankdeck ARGS...`; with no ARGS the window opens
-  python installer/bootstrap.py test [ARGS...]    the test suite, offscreen; ARGS go to pytest
+  python installer/bootstrap.py test [--all]      the tests of every push, offscreen; --all: all tests
+  python installer/bootstrap.py test ARGS...       the same as `pytest ARGS...`, offscreen
 """
 # Where there is no wheel that fits, the tests of DeepSpeed say why they are skipped.
 _TESTED: Final = frozenset({"bpe", "test"} | ({"deepspeed"} if sys.platform == "linux" else set()))
@@ -51,8 +52,8 @@ def main(arguments: Sequence[str]) -> int:
         return _become([str(environment.python), "-P", "-m", "app", *rest])
     os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
     os.chdir(environment.root)
-    if not rest:
-        return _become([str(environment.python), "-m", "tests.run_suite"])
+    if rest in ([], ["--all"]):
+        return _become([str(environment.python), "-m", "tests.run_suite", *rest])
     return _become([str(environment.python), "-m", "pytest", *rest])
 
 

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
+from tests import tiers
 from tests.helpers import forking, leaks, run_logs
 from tests.helpers.wine import PATIENCE, UNDER_WINE
 
@@ -41,6 +42,7 @@ LEVELS: Final = {
     "training": "needs PyTorch, and mostly trains",
 }
 """What the tests in each of these folders are marked as."""
+LEFT_OUT: Final = pytest.StashKey[int]()
 _numbers = itertools.count()
 
 
@@ -51,8 +53,8 @@ def pytest_configure(config: pytest.Config) -> None:
     each other by spinning, would only take time from other tests.
     """
     config.addinivalue_line("markers", "spawned: its run hosts and ranks start as a person's do, and are not forked")
-    for level, words in LEVELS.items():
-        config.addinivalue_line("markers", f"{level}: {words}")
+    for name, words in (LEVELS | tiers.TIERS).items():
+        config.addinivalue_line("markers", f"{name}: {words}")
     gc.disable()  # until all is collected: what tests import stays
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes would compile our modules anew
     os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -71,7 +73,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)  # before `-m` selects
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks tests with their level; spreads files that mostly wait between files that train, to share the cores well.
+    """Marks tests with level and tier; spreads files that mostly wait between files that train, to share cores well.
 
     Files with slow tests are all begun within the first nine tenths: nothing long is left when all else is done.
     """
@@ -81,6 +83,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if UNDER_WINE:
             limit = item.get_closest_marker("timeout")
             item.add_marker(pytest.mark.timeout(PATIENCE * (limit.args[0] if limit else LIMIT_S)), append=False)
+    tiers.mark(items)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     files = list(dict.fromkeys(item.path for item in items))
     quick = [path for path in files if path not in slow]
@@ -169,8 +172,27 @@ def _show_qts_own_dialogs() -> None:
     QCoreApplication.setAttribute(Qt.ApplicationAttribute.AA_DontUseNativeDialogs)
 
 
-def pytest_terminal_summary(terminalreporter: Any) -> None:
-    """Says how long the tests of each level took, added up."""
+def pytest_deselected(items: list[pytest.Item]) -> None:
+    """Counts the tests of the second tier that are left out."""
+    if items:
+        left_out = sum(item.get_closest_marker(tiers.SECOND) is not None for item in items)
+        _note_left_out(items[0].config, left_out)
+
+
+def _note_left_out(config: pytest.Config, number: int) -> None:
+    config.stash[LEFT_OUT] = config.stash.get(LEFT_OUT, 0) + number
+    if hasattr(config, "workeroutput"):  # each of pytest-xdist's workers collects all tests
+        config.workeroutput[tiers.SECOND] = config.stash[LEFT_OUT]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Takes the number from the workers: it is the same in each."""
+    node.config.stash[LEFT_OUT] = getattr(node, "workeroutput", {}).get(tiers.SECOND, 0)
+
+
+def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> None:
+    """Says how long the tests of each level took, added up, and how many were not run."""
     spent = dict.fromkeys(LEVELS, 0.0)
     for kind in ("passed", "failed", ""):
         for report in terminalreporter.getreports(kind):
@@ -178,7 +200,7 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             if level in spent and isinstance(report, pytest.TestReport):
                 spent[level] += report.duration
     if any(spent.values()):
-        terminalreporter.write_line(", ".join(f"{level} {seconds:.0f} s" for level, seconds in spent.items()))
+        terminalreporter.write_line(tiers.summary(spent, config.option.markexpr, config.stash.get(LEFT_OUT, 0)))
 
 
 @pytest.hookimpl(wrapper=True)

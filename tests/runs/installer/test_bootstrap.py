@@ -247,9 +247,10 @@ def test_test_adds_what_tests_need_and_runs_pytest_offscreen(ready: Checkout) ->
     assert "creating .venv" not in err, "what is there is kept"
 
 
-def test_without_arguments_the_whole_suite_runs_offscreen(ready: Checkout) -> None:
-    code, said, err = ready.run("test")
-    assert (code, said["argv"], said["env"]["QT_QPA_PLATFORM"]) == (0, [], "offscreen"), err
+@pytest.mark.parametrize("words", [(), ("--all",)])
+def test_without_other_arguments_the_suite_runs_offscreen(ready: Checkout, words: tuple[str, ...]) -> None:
+    code, said, err = ready.run("test", *words)
+    assert (code, said["argv"], said["env"]["QT_QPA_PLATFORM"]) == (0, list(words), "offscreen"), err
     assert Path(said["cwd"]).samefile(ready.root)
 
 
