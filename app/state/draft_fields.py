@@ -24,7 +24,7 @@ MODE_FIELDS: Final = (
 """Fields of `RunConfig` that stand under the mode they belong to."""
 OF_MODE: Final = {spec.name: spec.modes for spec in FIELDS if spec.modes and spec.name not in MODE_FIELDS}
 """Rows of the form that mean something in these modes only."""
-OWN_PLACES: Final = ("recipe", "dataset_file", "mode", "nodes", *MODE_FIELDS)
+OWN_PLACES: Final = ("recipe", "dataset_file", "mode", "nodes", "lr_schedule", *MODE_FIELDS)
 """Fields of `RunConfig` that have a place of their own in the panel and are no row of the form."""
 
 

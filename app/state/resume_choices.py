@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from core.checkpoints.checkpoint_choice import CheckpointEntry
+from core.config.lr_schedule import DECAY, REPLAN, RESTART
 from core.config.mode import Mode, mode_label
 from core.config.node_count import NodeCount
 from core.formatting import count
@@ -23,6 +24,13 @@ from core.run_folder.store import RunEntry
 UNCHANGED: Final = "unchanged"
 THIS_COMPUTER: Final = "This computer"
 NEWEST: Final = "Newest checkpoint"
+LR_CHOICES: Final = (
+    ("continues from the current rate", None),
+    ("decays again from the current rate", DECAY),
+    ("warms up and decays again", RESTART),
+    ("planned again over all steps", REPLAN),
+)
+"""How the learning rate continues under another number of steps, as text and as `RunConfig.lr_schedule` has it."""
 BALANCED: Final[Mapping[str, str]] = {"mode": Mode.DDP, "balance": "measured"}
 """What an alert about a slow device advises."""
 MODES: Final[Sequence[Mapping[str, str]]] = (

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from core.config.fields import FieldSpec, FieldValue, Needs, declared_fields, setting
+from core.config.lr_schedule import CHOICES, CONTINUE
 from core.config.mode import Mode
 from core.config.node_count import NodeCount
 from core.config.stop_target import read_stop_target
@@ -162,6 +163,13 @@ class RunConfig:
     seq_len: int = setting(128, "Sequence length", "Tokens per sample.", limits=(2, 10**6), unit="tokens", common=True)
     lr: float = setting(
         1e-3, "Learning rate", "The peak learning rate, after warm-up.", limits=(0.0, 100.0), common=True,
+    )
+    lr_schedule: str = setting(
+        CONTINUE, "Learning rate schedule",
+        "When a run gets more or fewer steps. continue: the rest of the schedule from the current rate, which stays at "
+        "its end. decay: down again from the current rate. restart: warm-up and decay again from the peak. replan: as "
+        "if planned with all its steps from the start.",
+        choices=CHOICES,
     )
     non_finite: str = setting(
         "skip", "Non-finite loss",

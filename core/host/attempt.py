@@ -32,7 +32,7 @@ from core.host.states import AttemptPhase
 from core.host.stop_ladder import Rung, StopLadder
 from core.host.stop_watch import StopWatch
 from core.host.straggler_watch import StragglerWatch
-from core.host.work_plan import rank_starts, total_steps
+from core.launch.work_plan import rank_starts, total_steps
 from core.processes import folder_mark, new_mark
 from core.protocol.messages import (
     COMPILING,

@@ -14,9 +14,9 @@ from typing import Any
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.host.outcome import Outcome
-from core.host.work_plan import independent_on_all, on_one_device, with_torchs_engine
 from core.launch.mode import DEEPSPEED, TORCH
 from core.launch.resolved import ResolvedRun
+from core.launch.work_plan import independent_on_all, on_one_device, with_torchs_engine
 from core.machine.devices import Device
 from core.machine.devices.names import short_label
 

@@ -27,6 +27,7 @@ from core.config.layers import (
     normalise,
     with_absolute_paths,
 )
+from core.config.lr_schedule import CONTINUE
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.errors import ConfigError
 from core.recipes.catalog import get_recipe
@@ -78,8 +79,8 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
     common = parser.add_argument_group("common settings")
     rare = parser.add_argument_group("more settings")
     for spec in FIELDS:
-        if spec.name == "nodes":
-            continue  # with its companions: `core.cli.node_flags`
+        if spec.name in ("nodes", "lr_schedule"):
+            continue  # with its companions: `core.cli.node_flags`; of resumed runs only
         _add_field(common if spec.common else rare, spec)
     rare.add_argument("--keep-generations", dest="keep_checkpoints", help=argparse.SUPPRESS)  # 0.1
     rare.add_argument("--set", metavar="KEY=VALUE", action="append", help="A recipe's own field; may be repeated.")
@@ -250,7 +251,7 @@ def to_command_line(config: RunConfig, recipe: Recipe | None = None) -> list[str
     Raises:
         ConfigError: There is no such recipe.
     """
-    recipe = recipe or get_recipe(config.recipe)
+    recipe, config = recipe or get_recipe(config.recipe), config.replace(lr_schedule=CONTINUE)
 
     def base(given: Collection[str]) -> RunConfig:
         made = RunConfig(**recipe_defaults(recipe, given))

@@ -9,14 +9,16 @@ from core.checkpoints.state_header import read_values
 from core.checkpoints.store import Checkpoint
 from core.config.device_names import count_notes
 from core.config.layers import device_texts
+from core.config.lr_schedule import CONTINUE, DECAY, REPLAN, RESTART, Schedule, cosine, saved_schedule
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, RunConfig
-from core.errors import StateFileError
+from core.errors import ConfigError, StateFileError
 from core.launch.resolved import ResolvedRun, TrainedRun
 from core.parsing import parse_json
 
 _HOW: Final = (
-    "lr", "mode", "zero_stage", "zero_engine", "offload_optimizer", "offload_parameters", "deepspeed_config",
+    "lr", "lr_schedule",
+    "mode", "zero_stage", "zero_engine", "offload_optimizer", "offload_parameters", "deepspeed_config",
     "gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers",
     "gradient_as_bucket_view", "backend",
     "collective_timeout_s", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr", "outer_momentum",
@@ -34,7 +36,15 @@ STOPS: Final = (
 CHANGES: Final = (*_HOW, *BATCH, *STOPS)
 """Settings that say how the work is shared or when it ends, and the learning rate: each may change at a resume."""
 
+_SCHEDULES: Final = {
+    CONTINUE: "continues from the current rate",
+    DECAY: "decays again from the current rate",
+    RESTART: "warm-up and decay start again",
+    REPLAN: "planned again over all steps",
+}
+
 _EFFECTS: Final[Mapping[str, str]] = {
+    "lr": "It is the peak of the schedule.",
     "zero_stage": "The sharded state is redistributed; its values stay the same.",
     "zero_engine": "Weights and optimizer state stay the same.",
     "gradient_exchange": "Affects only what is sent from here on.",
@@ -49,7 +59,7 @@ def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
     lines = []
     for name in (*_HOW, *STOPS, "nodes"):
         spec, old, new = FIELD_BY_NAME[name], getattr(before.config, name), getattr(now.config, name)
-        if name == "mode" or old == new:
+        if name in ("mode", "lr_schedule") or old == new:
             continue
         if name == "deepspeed_config":
             lines.append(f"{spec.label}: {'changed' if new else 'as Rankdeck has them for this stage'}.")
@@ -67,6 +77,66 @@ def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
             "Set the global batch to change it."
         )
     return tuple(lines)
+
+
+class SavedRate:
+    """The learning rate of a checkpoint, and of the steps that follow it.
+
+    Args:
+        checkpoint: What is resumed from.
+        before: The run's settings so far: in their options stands what older checkpoints don't say of the rule.
+    """
+
+    def __init__(self, checkpoint: Checkpoint, before: RunConfig) -> None:
+        counters = read_values(checkpoint.folder / "rank0.safetensors").get("counters", {})
+        named = {"peak": before.lr, **{name: before.options.get(name) for name in ("warmup_steps", "min_lr_ratio")}}
+        self._step = checkpoint.step
+        try:
+            rule = {name: float(counters.get("lr_rule", named)[name]) for name in named}
+            self._schedule = saved_schedule(counters.get("schedule"))
+        except (TypeError, ValueError, KeyError, AttributeError):  # a rule of the recipe's own, or a damaged file
+            rule, self._schedule = dict.fromkeys(named, 0.0), None
+        self._peak, self._warmup_steps, self._min_lr_ratio = (rule[name] for name in named)
+
+    @property
+    def has_decayed_to_zero(self) -> bool:
+        """More steps along the rest of this schedule would change nothing."""
+        return self._schedule is not None and self._peak > 0 and self._share(self._schedule, self._step) == 0
+
+    def text(self, run: ResolvedRun, ends: int | None) -> str:
+        """The rates now and next, as a sentence; empty where they aren't known.
+
+        Args:
+            run: What would be trained.
+            ends: The step at which it would end.
+
+        Raises:
+            ConfigError: The rate would be zero from here on.
+        """
+        saved, config, step = self._schedule, run.config, self._step
+        if saved is None or ends is None or ends <= step:
+            return ""
+        planned = Schedule.new(ends, (config.steps, config.epoch_limit), config.lr_schedule)
+        following = saved.resumed(planned, step, self._curve)
+        asked = (following.asked, following.choice) != (saved.asked, saved.choice)
+        shares = [self._share(following, at) for at in (step + 1, ends)]
+        if asked and config.lr > 0 and not any(shares):
+            raise ConfigError(
+                "lr_schedule",
+                f"The learning rate has decayed to 0 at step {step:,}, so more steps would change nothing.",
+                "Let the learning rate warm up and decay again, or plan its schedule again over all steps.",
+                option=f"--lr-schedule {RESTART}, or {REPLAN}",
+            )
+        now = self._share(saved, step) * self._peak
+        coming, last = (f"{share * config.lr:.3g}" for share in shares)
+        how = f"; {_SCHEDULES[config.lr_schedule]}" if asked else ""
+        return f"Learning rate: {now:.3g} now, {coming} at step {step + 1:,}, {last} at step {ends:,}{how}."
+
+    def _share(self, schedule: Schedule, step: int) -> float:
+        return schedule.share(step, self._curve)
+
+    def _curve(self, place: float, length: float, warms_up: bool) -> float:
+        return cosine(place, length, self._warmup_steps if warms_up else 0, self._min_lr_ratio, 1.0)
 
 
 def check_optimizer(checkpoint: Checkpoint, config: RunConfig, mode: Mode) -> None:

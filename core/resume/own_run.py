@@ -13,6 +13,7 @@ from core.checkpoints.restore_plan import plan_restore, policy_for
 from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoint
 from core.config.device_names import with_counts
 from core.config.layers import Given, config_from_given, normalise, with_absolute_paths
+from core.config.lr_schedule import CONTINUE, RESTART
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, identify
@@ -20,6 +21,7 @@ from core.errors import ConfigError, RankdeckError, RunBusyError, StateFileError
 from core.formatting import duration, number
 from core.launch.preflight import check_engine, check_folder, check_stop_rules, check_torch, needed_bytes
 from core.launch.resolved import ResolvedRun, resolve, trained_run
+from core.launch.work_plan import total_steps
 from core.ledger.ledger import Ledger, LedgerFile, LedgerProgress, read_state_file
 from core.ledger.state_file import FILE_NAME
 from core.machine.devices import Device
@@ -33,7 +35,7 @@ from core.recipes.check import check_by_recipe
 from core.recipes.outside_code import outside_code
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
-from core.resume.changes import change_lines, check_optimizer, device_count_notes, other_chunk_size
+from core.resume.changes import SavedRate, change_lines, check_optimizer, device_count_notes, other_chunk_size
 from core.resume.plan import ResumePlan
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes, read_notes
@@ -96,7 +98,8 @@ def plan_own(
     before = store.config()
     config = _changed(before, changes, store.dir)
     folder = _read_folder(store, state, before, asked)
-    _check_something_left(state, config, folder.step, changes)
+    rate = None if folder.checkpoint is None else SavedRate(folder.checkpoint, before)
+    _check_something_left(state, config, folder.step, changes, rate)
     _check_limits(state, config)
     _check_data(config, folder.ledger)
     recipe = get_recipe(config.recipe)
@@ -107,6 +110,7 @@ def plan_own(
     if accepted and not elsewhere:
         check_by_recipe(run.config, recipe, global_batch=run.batch.global_, resumes=True)
     checkpoints, checkpoint = list_checkpoints(store.checkpoints), folder.checkpoint
+    progress = _progress(run, folder)
     labels = {device.uuid: device_label(device) for device in available}
     return ResumePlan(
         run_dir=store.dir,
@@ -114,7 +118,8 @@ def plan_own(
         config=run.config,
         checkpoint=None if checkpoint is None else checkpoint.number,
         step=folder.step,
-        progress=_progress(run, folder),
+        progress=progress,
+        learning_rate="" if rate is None else rate.text(run, _end(run, folder)),
         mode_then=folder.mode,
         mode_now=run.mode,
         devices_then=state.devices,
@@ -232,13 +237,26 @@ def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunCon
         wanted = config_from_given(given, config).dataset_chunk_size
         if wanted != config.dataset_chunk_size:
             raise other_chunk_size(str(folder), config.dataset_chunk_size, wanted)
+    limits = (config.steps, config.epochs, config.lr)
     if ("steps" in changes) != ("epochs" in changes):
         config = config.replace(steps=None, epochs=None)
     changed = config_from_given(given, config.replace(nodes=None))  # alone, unless others are asked for
+    if "lr_schedule" not in changes and (changed.steps, changed.epochs, changed.lr) != limits:
+        changed = changed.replace(lr_schedule=CONTINUE)  # a choice holds for one resume, not for later ones
     return changed.replace(devices=with_counts(changed.devices)) if "devices" in changes else changed
 
 
-def _check_something_left(state: RunState, config: RunConfig, step: int, changes: Mapping[str, Any]) -> None:
+def _end(run: ResolvedRun, folder: _Folder) -> int | None:
+    """The step at which it will end; None where that depends on a program or on data that is not known yet."""
+    if folder.ledger is None or run.recipe.self_contained:
+        return run.config.steps if run.config.epoch_limit is None else None
+    folder.ledger.change(world=run.world_size, groups=run.replica_groups, epochs=run.config.epoch_limit)
+    return total_steps(run, folder.ledger, dict.fromkeys(range(run.replica_groups), folder.step))
+
+
+def _check_something_left(
+    state: RunState, config: RunConfig, step: int, changes: Mapping[str, Any], rate: SavedRate | None
+) -> None:
     extended = "steps" in changes or "epochs" in changes
     if config.steps is not None and extended and config.steps <= step:
         raise ConfigError(
@@ -248,6 +266,8 @@ def _check_something_left(state: RunState, config: RunConfig, step: int, changes
         )
     if state.state == "finished" and not extended and step >= state.step:
         more = f"--steps {max(2 * step, 1)}" if config.epochs is None else f"--epochs {config.epochs + 1}"
+        if rate is not None and rate.has_decayed_to_zero:
+            more += f" --lr-schedule {RESTART}"
         raise _nothing_left(state, f"{step:,} steps", more)
 
 

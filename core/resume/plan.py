@@ -69,6 +69,7 @@ class ResumePlan:
         name: What the list calls the run; empty: as its folder.
         nodes_then: With how many machines it has trained, as `RunConfig.nodes` has it; None: one alone.
         checkpoint_bytes: The size of the checkpoint.
+        learning_rate: The rates now and next, as a sentence.
     """
 
     run_dir: Path | None
@@ -96,6 +97,7 @@ class ResumePlan:
     name: str = ""
     nodes_then: str | None = None
     checkpoint_bytes: int = 0
+    learning_rate: str = ""
 
     def lines(self) -> list[str]:
         """The plan in plain words, one sentence a line."""
@@ -132,7 +134,8 @@ class ResumePlan:
         return f" from step {self.step:,} (checkpoint {self.checkpoint})"
 
     def _training_lines(self) -> list[str]:
-        return [*self._weights_lines(), *self._data_lines(), self._target()]
+        rate = [self.learning_rate] if self.learning_rate else []
+        return [*self._weights_lines(), *self._data_lines(), self._target(), *rate]
 
     def _script_lines(self) -> list[str]:
         lines = [f"Not used: {reason}" for reason in self.damaged]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.checkpoints.store import CheckpointStore
+from core.config.lr_schedule import Schedule
 from core.config.run_config import RunConfig
 from core.data.dataset import identify
 from core.ledger.ledger import Ledger
@@ -43,6 +44,7 @@ def make_run(
     checkpoints: int = 2,
     runs_dir: Path | None = None,
     optimizer: str | None = None,
+    lr_rule: dict[str, Any] | None = None,
     **changes: Any,
 ) -> RunStore:
     """A run of two ranks, on `place`/text.txt, that has committed a chunk in each of its checkpoints.
@@ -53,6 +55,8 @@ def make_run(
         checkpoints: How many there are.
         runs_dir: Another folder for it.
         optimizer: The kind that its optimizer files name; None writes none.
+        lr_rule: What checkpoints say of the learning rate, besides its end at a tenth of the peak; the schedule ends
+            at the last of them.
         changes: Settings.
     """
     base = recipe_defaults(get_recipe("minigpt"))
@@ -76,6 +80,10 @@ def make_run(
             files = [file]
             if optimizer is not None and rank == 0:
                 files.append(write_values(folder / "optimizer.safetensors", {"kind": optimizer}))
+            if lr_rule is not None and rank == 0:
+                schedule = Schedule.new(10 * checkpoints, (config.steps, config.epochs)).as_dict()
+                counters = {"schedule": schedule, "lr_rule": {"min_lr_ratio": 0.1, **lr_rule}}
+                files.append(write_values(folder / "rank0.safetensors", {"counters": counters}))
             parts[rank] = CommitStaged(number, Position(number * 10, number * CHUNK, [done]), files)
         positions = {rank: part.position for rank, part in parts.items()}
         kept.commit(number, parts, ledger.preview(positions, number), mode=config.mode, devices=("cpu:0", "cpu:1"))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 from torch import nn
 from torch.optim import AdamW, Optimizer
+
+from core.config.lr_schedule import cosine
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,16 +34,12 @@ class Optimization:
     clip_norm: float = 0.0
 
     def lr(self, step: float, total_steps: float, peak: float) -> float:
-        """The learning rate of step number `step` (1-based; a place between two steps after a resume with other ranks).
+        """The learning rate of step number `step`: `core.config.lr_schedule.cosine`."""
+        return cosine(step, total_steps, self.warmup_steps, self.min_lr_ratio, peak)
 
-        Warm-up is linear; after it Loshchilov and Hutter's cosine (arXiv 1608.03983) without restarts, down to
-        `min_lr_ratio` × `peak` at `total_steps`.
-        """
-        if step <= self.warmup_steps:
-            return peak * step / self.warmup_steps
-        span = max(1, total_steps - self.warmup_steps)
-        done = min(1.0, (step - self.warmup_steps) / span)
-        return peak * (self.min_lr_ratio + (1 - self.min_lr_ratio) * 0.5 * (1 + math.cos(math.pi * done)))
+    def lr_curve(self, place: float, length: float, warms_up: bool) -> float:
+        """As a `core.config.lr_schedule.Curve`."""
+        return (self if warms_up else replace(self, warmup_steps=0)).lr(place, length, 1.0)
 
     @property
     def kind_name(self) -> str:

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
+from core.config.lr_schedule import Schedule, saved_schedule
 from core.protocol.messages import GoalProgress
-from workers.optim.lr_schedule import Schedule, saved_schedule
+from workers.optim.optimizer import Optimization
 from workers.training.setup import TrainingSetup
 
 
@@ -25,7 +27,7 @@ class Horizon:
         self._goal = setup.task.goal
         self._batches = setup.batches
         config = self._session.config
-        self._schedule = Schedule.new(self._planned_steps(), (config.steps, config.epoch_limit))
+        self._schedule = Schedule.new(self._planned_steps(), (config.steps, config.epoch_limit), config.lr_schedule)
 
     @property
     def is_reached(self) -> bool:
@@ -40,8 +42,9 @@ class Horizon:
 
     def lr(self) -> float:
         """The learning rate of the step that is being made."""
-        place = self._schedule.place(self._session.step)
-        return self._optimization.lr(place, self._schedule.length, self._session.config.lr)
+        schedule, peak = self._schedule, self._session.config.lr * self._schedule.scale
+        rule = self._optimization if schedule.warms_up else replace(self._optimization, warmup_steps=0)
+        return rule.lr(schedule.place(self._session.step), schedule.length, peak)
 
     def follow_grants(self) -> None:
         """Spreads the rest of the schedule over this batch and those that this replica group may still expect."""
@@ -64,15 +67,24 @@ class Horizon:
         """What a checkpoint keeps for `restore`."""
         return {
             "schedule": self._schedule.as_dict(),
+            **self._lr_rule(),
             **({} if self._goal is None else {"goal": self._goal.counters()}),
         }
 
     def restore(self, counters: Mapping[str, Any]) -> None:
         """Continues a saved schedule at the step that the session has reached, and what was counted of the goal."""
         if (schedule := saved_schedule(counters.get("schedule"))) is not None:
-            self._schedule = schedule.resumed(self._schedule, self._session.step)
+            self._schedule = schedule.resumed(self._schedule, self._session.step, self._optimization.lr_curve)
         if self._goal is not None and counters.get("goal"):
             self._goal.restore(counters["goal"])
+
+    def _lr_rule(self) -> dict[str, Any]:
+        """What a resume plan needs to compute the rate without torch; nothing of a recipe with a rule of its own."""
+        rule = self._optimization
+        if type(rule).lr is not Optimization.lr:
+            return {}
+        figures = {"peak": self._session.config.lr, "warmup_steps": rule.warmup_steps}
+        return {"lr_rule": {**figures, "min_lr_ratio": rule.min_lr_ratio}}
 
     @property
     def _last_step(self) -> float:

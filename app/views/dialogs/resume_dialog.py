@@ -23,6 +23,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.resume_choices import (
+    LR_CHOICES,
     UNCHANGED,
     TrainingPlace,
     checkpoint_choices,
@@ -73,6 +74,7 @@ ROWS: Final = (
     ("R&un", ""),
     ("Fr&om", "Resume from an older checkpoint. Newer ones are set aside, not removed."),
     ("Train &to step", "Total number of optimizer steps"),
+    ("&Learning rate", "How the learning rate continues when the run gets more or fewer steps"),
     ("&Where", "A run can be resumed on any machine. Its checkpoint, and there its code and data, are sent first."),
     ("&Mode", "A run can be resumed in any mode, whichever mode it was trained in."),
     ("Mach&ines", "Whether other machines take part again; their interface is chosen in New run"),
@@ -163,7 +165,7 @@ class ResumeDialog(QDialog):
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
         self.devices, self.mode, self.checkpoint = ComboBox(), ComboBox(), ComboBox()
-        self.where, self.machines = ComboBox(), ComboBox()
+        self.where, self.machines, self.schedule = ComboBox(), ComboBox(), ComboBox()
         self.trust = QCheckBox("&I trust this run")
         self.trust.setToolTip(
             "What it names runs with your permissions: it can read, change and send any file that you can."
@@ -185,6 +187,8 @@ class ResumeDialog(QDialog):
         for place in places:
             self.where.addItem(place.title, place.machine)
         self._offer_devices()
+        for text, choice in LR_CHOICES:
+            self.schedule.addItem(text, choice)
         for text, changes in mode_choices(mode):
             self.mode.addItem(text, changes)
         self._lay_out()
@@ -196,7 +200,7 @@ class ResumeDialog(QDialog):
         grid = label_grid(None, LABELS_PX, line_spacing=8)
         self._labels: dict[QWidget, QLabel] = {}
         fields = (
-            *(self.run, self.checkpoint, self.steps, self.where, self.mode, self.machines, self.devices),
+            *(self.run, self.checkpoint, self.steps, self.schedule, self.where, self.mode, self.machines, self.devices),
             *(self.data, self.chunk_size),
         )
         for row, ((text, tip), field) in enumerate(zip(ROWS, fields, strict=True)):
@@ -207,7 +211,7 @@ class ResumeDialog(QDialog):
             grid.addWidget(field, 2 * row, 1)
             if field is self.steps:
                 grid.addWidget(self.steps_hint, 2 * row + 1, 1)
-        for box in (self.checkpoint, self.devices, self.mode, self.machines, self.where):
+        for box in (self.checkpoint, self.schedule, self.devices, self.mode, self.machines, self.where):
             narrow(box, 36)
         for part in (self._labels[self.where], self.where):
             part.setVisible(len(self._places) > 1)
@@ -249,7 +253,7 @@ class ResumeDialog(QDialog):
         self.run.editTextChanged.connect(self._on_edited)
         self.run.editTextChanged.connect(self._on_run_changed)
         self.where.activated.connect(self._offer_devices)
-        for box in (self.checkpoint, self.devices, self.mode, self.machines, self.where):
+        for box in (self.checkpoint, self.schedule, self.devices, self.mode, self.machines, self.where):
             box.activated.connect(self._on_edited)
         for field in (self.steps, self.data, self.chunk_size):
             field.textEdited.connect(self._on_edited)
@@ -289,6 +293,8 @@ class ResumeDialog(QDialog):
         for name, line in lines.items():
             if line.text().strip():
                 changes[name] = line.text().strip()
+        if self.schedule.currentData() is not None:
+            changes["lr_schedule"] = self.schedule.currentData()
         if self.checkpoint.currentData() is not None:
             changes["checkpoint"] = str(self.checkpoint.currentData())
         devices, mode = self.devices.currentData(), self.mode.currentData()
@@ -433,6 +439,7 @@ class ResumeDialog(QDialog):
     def _on_run_changed(self) -> None:
         """What was learnt or confirmed of one run says nothing of another."""
         self._show_field(self.chunk_size, False)
+        self.schedule.setCurrentIndex(0)
         self._offer_checkpoints(())
         self._offer_machines(self._machines_then.get(self._named()))
         self.steps.setPlaceholderText(UNCHANGED)

@@ -87,13 +87,16 @@ def test_a_finished_run_is_given_more_to_do(
 ) -> None:
     monkeypatch.chdir(shell.place)
     monkeypatch.setenv("RANKDECK_HOME", str(shell.runs))
-    assert main(_train("--mode", "ddp", "--steps", "10")) == 0
+    assert main(_train("--mode", "ddp", "--steps", "10", "--set", "warmup_steps=2")) == 0
     store = shell.only_run()
     assert main(["resume", store.dir.name]) == 2
     capsys.readouterr()
     assert main(["resume", store.dir.name, "--steps", "20"]) == 0
     assert "step 20" in capsys.readouterr().out
     assert (store.state().step, store.state().attempt) == (20, 2)
+    lines = [json.loads(line) for line in store.metrics.read_text(encoding="utf-8").splitlines()]
+    rates = {line["step"]: line["lr"] for line in lines if line["event"] == "step" and line["rank"] == 0}
+    assert rates[11] == rates[20] == rates[10] < rates[9], "it has decayed to its end, and stays there"
 
 
 def test_detached_stopped_from_elsewhere_and_resumed(shell: CommandLine) -> None:

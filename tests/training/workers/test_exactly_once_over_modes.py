@@ -20,7 +20,7 @@ pytest.importorskip("numpy", reason="cuts batches")
 from core.checkpoints.restore_plan import AVERAGE, RestorePlan, plan_restore
 from core.checkpoints.store import Checkpoint
 from core.config import RunConfig
-from core.host.work_plan import rank_starts
+from core.launch.work_plan import rank_starts
 from core.ledger.ledger import Ledger
 from core.protocol.messages import Position, RankStart
 from tests.helpers.resolved_run import resolved_run

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from core.checkpoints.state_header import read_values
 from core.checkpoints.store import CheckpointStore
 from core.errors import (
     ConfigError,
@@ -22,7 +25,8 @@ from core.errors import (
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.resume.planner import ResumePlan, plan_resume
-from tests.helpers.made_runs import CHUNK, TEXT, aios_file, make_run, tree
+from core.run_folder.store import RunStore
+from tests.helpers.made_runs import CHUNK, TEXT, aios_file, make_run, tree, write_values
 
 pytestmark = pytest.mark.windows
 
@@ -134,6 +138,71 @@ def test_a_finished_run_has_nothing_left_but_can_be_given_more(runs: Path) -> No
     assert (epochs.steps, epochs.epochs) == (None, 2)
     with pytest.raises(ConfigError, match="20 steps already"):
         plan(store.dir, runs, steps="20")
+
+
+def rate_line(store: RunStore, runs: Path, **changes: Any) -> str:
+    (line,) = [line for line in plan(store.dir, runs, **changes).lines() if line.startswith("Learning rate: ")]
+    return line
+
+
+def test_the_plan_has_the_learning_rate_now_and_next(runs: Path) -> None:
+    store = make_run(runs, "finished", lr_rule={"peak": 2e-3, "warmup_steps": 5}, steps=20, lr=2e-3)
+    rates = {
+        "": "0.0002 now, 0.0002 at step 21, 0.0002 at step 40; continues from the current rate.",
+        "decay": "0.0002 now, 0.000199 at step 21, 2e-05 at step 40; decays again from the current rate.",
+        "restart": "0.0002 now, 0.0004 at step 21, 0.0002 at step 40; warm-up and decay start again.",
+        "replan": "0.0002 now, 0.00122 at step 21, 0.0002 at step 40; planned again over all steps.",
+    }
+    for choice, text in rates.items():
+        chosen = {"lr_schedule": choice} if choice else {}
+        assert rate_line(store, runs, steps="40", **chosen) == f"Learning rate: {text}"
+    assert "0.0002 now, 0.0002 at step 21, 0.0002 at step 88;" in rate_line(store, runs, epochs="2")
+    earlier = rate_line(store, runs, steps="40", checkpoint="1")
+    assert earlier.startswith("Learning rate: 0.00155 now, 0.00149 at step 11, 0.0002 at step 40"), "not finished there"
+    peak = plan(store.dir, runs, steps="40", lr="1e-3").lines()
+    assert "Learning rate: 0.0002 now, 0.0001 at step 21, 0.0001 at step 40; continues from the current rate." in peak
+    assert "Learning rate: 0.001; it was 0.002. It is the peak of the schedule." in peak
+
+
+def test_a_choice_of_schedule_holds_for_one_resume(runs: Path) -> None:
+    store = make_run(runs, "finished", lr_schedule="replan")
+    assert plan(store.dir, runs, steps="150").config.lr_schedule == "continue"
+    assert plan(store.dir, runs, epochs="2").config.lr_schedule == "continue"
+    assert plan(store.dir, runs, steps="150", lr_schedule="decay").config.lr_schedule == "decay"
+    stopped = make_run(runs, lr_schedule="replan")
+    assert plan(stopped.dir, runs).config.lr_schedule == "replan", "killed before its first checkpoint, it is the same"
+
+
+def test_a_rate_that_has_decayed_to_zero_is_not_continued(runs: Path) -> None:
+    rule = {"peak": 2e-3, "warmup_steps": 5, "min_lr_ratio": 0.0}
+    store = make_run(runs, "finished", lr_rule=rule, steps=20)
+    with pytest.raises(UsageError) as caught:
+        plan(store.dir, runs)
+    assert caught.value.next_step.endswith("--steps 40 --lr-schedule restart")
+    for choice in ("continue", "decay"):
+        with pytest.raises(ConfigError, match="decayed to 0 at step 20"):
+            plan(store.dir, runs, steps="40", lr_schedule=choice)
+    assert "0 now, 0.0004 at step 21" in rate_line(store, runs, steps="40", lr_schedule="restart")
+
+
+def test_older_checkpoints_take_the_rule_from_the_options(runs: Path) -> None:
+    options = {"warmup_steps": 5, "min_lr_ratio": 0.1}
+    store = make_run(runs, lr_rule={}, steps=20, lr=2e-3, options=options)
+    edit_counters(store, lambda counters: counters.pop("lr_rule"))
+    assert "0.0002 now, 0.0002 at step 21" in rate_line(store, runs, steps="40")
+    edit_counters(store, lambda counters: counters.update(schedule={"ends": "many", "asked": 5}))
+    assert not any("Learning rate" in line for line in plan(store.dir, runs, steps="40").lines())
+
+
+def edit_counters(store: RunStore, change: Callable[[dict[str, Any]], Any]) -> None:
+    """Changes what the newest checkpoint says of its counters."""
+    folder = store.checkpoints / "2"
+    values = dict(read_values(folder / "rank0.safetensors"))
+    change(values["counters"])
+    file = write_values(folder / "rank0.safetensors", values)
+    manifest = json.loads((folder / "manifest.json").read_bytes())
+    manifest["files"][file.name] = {"size": file.size, "sha256": file.sha256}
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
 
 
 def test_more_or_fewer_ranks_go_on_with_the_same_weights(runs: Path) -> None:

@@ -264,6 +264,21 @@ def test_a_finished_run_asks_for_a_larger_step_and_suggests_one(place: Path, run
     assert dialog.steps.text() == "77", "what was typed stays"
 
 
+def test_how_the_learning_rate_continues_can_be_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+    store = make_run(place, "finished", runs_dir=runs_dir, lr_rule={"peak": 2e-3, "warmup_steps": 5})
+    dialog = ResumeDialog(list_runs(runs_dir), DDP)
+    qtbot.addWidget(dialog)
+    answered(dialog, runs_dir)
+    dialog.choose(str(store.dir))
+    assert "Learning rate: 0.0002 now, 0.0002 at step 21" in dialog.message.text()
+    pick(dialog.schedule, dialog.schedule.findData("replan"))
+    qtbot.waitUntil(lambda: "0.0002 now, 0.00197 at step 21" in dialog.message.text())
+    assert dialog.asked()[1] == {"steps": "200", "lr_schedule": "replan"}
+    other = make_run(place, runs_dir=runs_dir)
+    dialog.choose(str(other.dir))
+    assert "lr_schedule" not in dialog.asked()[1], "it holds for the run that it was chosen for"
+
+
 def test_tab_goes_from_the_run_down_to_the_button(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, checkpoints=2)
     dialog = ResumeDialog(list_runs(runs_dir), DDP)
@@ -273,11 +288,11 @@ def test_tab_goes_from_the_run_down_to_the_button(place: Path, runs_dir: Path, q
     dialog.choose(str(store.dir))
     dialog.run.setFocus()
     passed = []
-    for _ in range(8):
+    for _ in range(9):
         passed.append(dialog.focusWidget())
         dialog.focusNextChild()
     cancel = dialog.buttons.button(dialog.buttons.StandardButton.Cancel)
-    fields = [dialog.run, dialog.checkpoint, dialog.steps, dialog.mode, dialog.devices]
+    fields = [dialog.run, dialog.checkpoint, dialog.steps, dialog.schedule, dialog.mode, dialog.devices]
     assert passed == [*fields, dialog.message, dialog.go, cancel]
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from core.config import RunConfig
 from core.config.batch import resolve_batch
-from core.host.work_plan import independent_on_all, on_one_device, total_steps
 from core.launch.resolved import ResolvedRun
+from core.launch.work_plan import independent_on_all, on_one_device, total_steps
 from core.ledger.ledger import Ledger
 from core.machine.devices import Device
 from core.protocol.messages import ChunkDone, Position
