@@ -128,7 +128,21 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
         _install_deepspeed(pip, install, deepspeed, progress, needed=_DEEPSPEED in extras)
     progress.say("installing Rankdeck from this checkout")
     pip.run([*install, "--no-deps", "--no-build-isolation", "--editable", str(environment.root)], progress)
+    name_checkout_relatively(environment.site_packages)
     shutil.rmtree(pip.scratch, ignore_errors=True)
+
+
+def name_checkout_relatively(site_packages: Path) -> None:
+    """Makes the folders in the editable install's ``.pth`` file relative to it, so that the file is plain ASCII.
+
+    Build backends write it in UTF-8. Before Python 3.13 `site` reads it in Windows' code page, so a checkout below
+    ``C:\\Users\\Jürgen`` would be installed and not found: https://github.com/python/cpython/issues/77102
+    """
+    for path in site_packages.glob("*rankdeck*.pth"):
+        folders = [Path(line).resolve() for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+        base = site_packages.resolve()
+        lines = [os.path.relpath(folder, base).replace(os.sep, "/") for folder in folders]
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="ascii", newline="\n")
 
 
 def _install_deepspeed(

@@ -56,7 +56,7 @@ from pathlib import Path
 def build_editable(wheel_directory, config_settings=None, metadata_directory=None):
     name = "rankdeck-1-py3-none-any.whl"
     with zipfile.ZipFile(Path(wheel_directory) / name, "w") as wheel:
-        wheel.writestr("rankdeck.pth", f"import sys; sys.path.append({ascii(str(Path.cwd()))})\\n")
+        wheel.writestr("_rankdeck.pth", str(Path.cwd()))  # in UTF-8, as hatchling does
         wheel.writestr("rankdeck-1.dist-info/METADATA", "Metadata-Version: 2.1\\nName: rankdeck\\nVersion: 1\\n")
         tag = "Root-Is-Purelib: true\\nTag: py3-none-any\\n"
         wheel.writestr("rankdeck-1.dist-info/WHEEL", f"Wheel-Version: 1.0\\n{tag}")
@@ -124,7 +124,8 @@ class Checkout:
         self.elsewhere = folder / "else where"
         for path in (self.root / "app", self.root / "tests", self.wheels, self.elsewhere):
             path.mkdir(parents=True)
-        shutil.copytree(ROOT / "installer", self.root / "installer", ignore=shutil.ignore_patterns("__pycache__"))
+        for name in ("installer", "core"):  # all of core: no installed copy may stand in for what the installer needs
+            shutil.copytree(ROOT / name, self.root / name, ignore=shutil.ignore_patterns("__pycache__"))
         make_wheel(self.wheels, "torch", torch, {"torch.py": ""})
         make_wheel(self.wheels, "pytest", "1.0", {"pytest/__init__.py": "", "pytest/__main__.py": ECHO})
         self.write("constraints.txt", "torch==2.13.0\n")
@@ -142,10 +143,12 @@ class Checkout:
     def start(self, *arguments: str, cwd: Path | None = None, **variables: str) -> subprocess.Popen[str]:
         """Starts bootstrap.py as a person would."""
         environment = {
-            name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "QT_", "RANKDECK"))
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(("PIP_", "QT_", "RANKDECK", "SSL_")) and not name.endswith("_CA_BUNDLE")
         }
         environment.update(PIP_NO_INDEX="1", PIP_FIND_LINKS=self.wheels.as_uri(), PIP_CONFIG_FILE=os.devnull)
-        environment.update(PYTHONIOENCODING="utf-8", **variables)
+        environment.update(PYTHONIOENCODING="utf-8", PYTHONUTF8="0", **variables)
         return subprocess.Popen(
             [sys.executable, str(self.root / "installer" / "bootstrap.py"), *arguments],
             cwd=cwd or self.elsewhere,
@@ -200,6 +203,17 @@ def ready(killed: Checkout) -> Checkout:
 def test_a_run_that_was_killed_is_begun_again(ready: Checkout) -> None:
     assert ready.state["state"] == "ready"
     assert [path.name for path in ready.root.glob(".venv-*")] == []
+
+
+def test_the_checkout_is_found_in_any_code_page(ready: Checkout) -> None:
+    """Before Python 3.13 `site` reads ``.pth`` files in Windows' code page; hatchling writes them in UTF-8."""
+    (paths,) = [path for path in ready.venv.rglob("*.pth") if "rankdeck" in path.name]
+    assert paths.read_bytes().isascii()
+    python = next(path for path in ready.venv.glob("*/python*") if path.stem == "python")
+    asked = [str(python), "-c", "import app; print(ascii(app.__file__))"]
+    env = {**os.environ, "PYTHONUTF8": "0", "LC_ALL": "C", "PYTHONCOERCECLOCALE": "0"}
+    answer = subprocess.run(asked, cwd=ready.elsewhere, env=env, capture_output=True, text=True, check=False)
+    assert "__init__.py" in answer.stdout, answer.stderr
 
 
 def test_the_second_call_does_nothing_but_start(ready: Checkout) -> None:
