@@ -50,19 +50,10 @@ class Shown:
 
 LEVELS: Final[dict[Level, Shown]] = {
     "ok": Shown("works", "state-finished", "success"),
-    "warn": Shown("degraded", "warning", "warning"),
+    "warn": Shown("limited", "warning", "warning"),
     "fail": Shown("failed", "error", "error"),
     "not_tried": Shown("not tried", "state-idle", "muted"),
 }
-
-
-def summary_text(findings: Sequence[Finding]) -> str:
-    """The counts in one line: "24 work · 2 degraded · 1 failed · 3 not tried"."""
-    counts = {level: sum(finding.level == level for finding in findings) for level in LEVELS}
-    counted = {"ok": "work" if counts["ok"] != 1 else "works", "warn": "degraded", "fail": "failed"}
-    return " · ".join(
-        f"{number} {counted.get(level, 'not tried')}" for level, number in counts.items() if number or level == "ok"
-    )
 
 
 def spoken_text(finding: Finding) -> str:

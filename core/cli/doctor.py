@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -15,7 +15,7 @@ from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.doctor.diagnostics import DiagnosticsFile, gather, write_zip
-from core.doctor.finding import MODES, Finding, Level, merged
+from core.doctor.finding import MODES, Finding, Level, find_problems, merged, problems_text
 from core.doctor.fit import FIT
 from core.doctor.person import redactor_here
 from core.doctor.quick import examine
@@ -48,6 +48,8 @@ def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:
         findings = merged(findings, [*tested, *modes])
     if arguments.json:
         terminal.json([finding.as_dict() for finding in findings])
+    else:
+        show_problems(findings, terminal)
     if arguments.zip:
         settings = {name: value for name, value in os.environ.items() if name.startswith(("RANKDECK_", "CUDA_"))}
         files = gather(findings, runs_dir, platform, {"variables": settings}, redactor_here())
@@ -62,8 +64,20 @@ def show_finding(finding: Finding, arguments: argparse.Namespace, terminal: Term
     if arguments.json:
         return
     terminal.say(f"{_LABELS[finding.level]:4}  {finding.name}: {finding.text}")
-    if finding.next_step:
+    if finding.next_step and not finding.cause:  # what several share is said once, at the end
         terminal.say(f"      → {finding.next_step}")
+
+
+def show_problems(findings: Sequence[Finding], terminal: Terminal) -> None:
+    """Prints what is wrong, each cause once with its remedy."""
+    terminal.say("")
+    terminal.say(problems_text(findings))
+    for problem in find_problems(findings):
+        first = problem.findings[0]
+        if first.cause:
+            terminal.say(f"{_LABELS[problem.level]:4}  {problem.title}: {first.text}")
+            terminal.say(f"      → {first.next_step}")
+            terminal.say(f"      Affects: {problem.affects}")
 
 
 def _run_self_tests(

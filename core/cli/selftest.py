@@ -57,6 +57,7 @@ def selftest(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.json:
         terminal.json([finding.as_dict() for finding in findings])
     else:
+        show_problems(findings, terminal)
         terminal.say(f"Written: {out.absolute()}. It holds these lines, versions and counters; please send it back.")
     return INTERRUPTED_TWICE if interrupted else 0
 

@@ -24,6 +24,7 @@ BUILD: Final = Topic(
     DEVICES,
     "A build of PyTorch runs on cards it was compiled for, with a driver that is new enough for its CUDA version.",
 )
+NO_CUDA: Final = "PyTorch cannot use your GPUs"
 GFX_OVERRIDE: Final = "HSA_OVERRIDE_GFX_VERSION"
 BUSY_SHARE: Final = 0.5
 """Of a card's memory: with less free, other programs or the desktop leave little to train with."""
@@ -47,7 +48,7 @@ def check_gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:
     try:
         check_cuda(found, platform)
     except RankdeckError as error:
-        return GPUS.warn(f"{text}. {error.cause}", error.next_step, "install_cuda")
+        return GPUS.warn(f"{text}. {error.cause}", error.next_step, "install_cuda", cause=NO_CUDA)
     if monitor.problem:
         return GPUS.warn(f"{text}. {monitor.problem}", "List the devices: rankdeck devices")
     return GPUS.ok(text)
@@ -65,7 +66,9 @@ def check_build(devices: Sequence[Device], driver: str | None, platform: Platfor
     if gpus and platform.rocm_build is not None:
         return _check_rocm(gpus, platform, os.environ)
     if not gpus or platform.cuda_build is None:
-        why = "there is no GPU" if not gpus else "this PyTorch is a CPU build"
+        why = (
+            "this PyTorch is a CPU build" if platform.is_cpu_only else "there is no GPU that this PyTorch is built for"
+        )
         return BUILD.not_tried(f"nothing to compare: {why}")
     cards = ", ".join(
         f"{device.name} {'.'.join(map(str, device.compute_capability))}" for device in gpus if device.compute_capability

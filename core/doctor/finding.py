@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from core.errors import RankdeckError
+from core.formatting import listed
 
 Level = Literal["ok", "warn", "fail", "not_tried"]
 Fix = Literal[
@@ -44,17 +45,19 @@ class Topic:
         """It is well."""
         return Finding(self, "ok", text)
 
-    def warn(self, text: str, next_step: str, fix: Fix = "", command: str = "") -> Finding:
+    def warn(self, text: str, next_step: str, fix: Fix = "", command: str = "", *, cause: str = "") -> Finding:
         """It works, but less well than it could; or some runs cannot be started."""
-        return Finding(self, "warn", text, next_step, fix, command)
+        return Finding(self, "warn", text, next_step, fix, command, cause)
 
-    def fail(self, text: str, next_step: str, fix: Fix = "", command: str = "") -> Finding:
+    def fail(self, text: str, next_step: str, fix: Fix = "", command: str = "", *, cause: str = "") -> Finding:
         """It does not work."""
-        return Finding(self, "fail", text, next_step, fix, command)
+        return Finding(self, "fail", text, next_step, fix, command, cause)
 
-    def not_tried(self, text: str, next_step: str = "", fix: Fix = "", command: str = "") -> Finding:
+    def not_tried(
+        self, text: str, next_step: str = "", fix: Fix = "", command: str = "", *, cause: str = ""
+    ) -> Finding:
         """Nothing is known of it, and why."""
-        return Finding(self, "not_tried", text, next_step, fix, command)
+        return Finding(self, "not_tried", text, next_step, fix, command, cause)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ class Finding:
         next_step: What to do about a problem; empty where there is none.
         fix: What the window can do about it.
         command: For `fix` ``copy_command``.
+        cause: The title of a problem that other findings share; empty: the finding is its own.
     """
 
     topic: Topic
@@ -76,6 +80,7 @@ class Finding:
     next_step: str = ""
     fix: Fix = ""
     command: str = ""
+    cause: str = ""
 
     @property
     def name(self) -> str:
@@ -100,7 +105,61 @@ class Finding:
             "next_step": self.next_step,
             "fix": self.fix,
             "command": self.command,
+            "cause": self.cause,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One cause, and everything that suffers from it.
+
+    Attributes:
+        title: The cause, for people.
+        findings: Those that share it; the first one says what to do.
+    """
+
+    title: str
+    findings: tuple[Finding, ...]
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether it has a name and a remedy of its own, beside several findings."""
+        return len(self.findings) > 1
+
+    @property
+    def level(self) -> Level:
+        """Of the worst finding."""
+        return "fail" if any(finding.level == "fail" for finding in self.findings) else "warn"
+
+    @property
+    def affects(self) -> str:
+        """What suffers from it besides its own check: "DDP and ZeRO 1"."""
+        return listed([finding.name for finding in self.findings[1:] or self.findings])
+
+
+def find_problems(findings: Sequence[Finding]) -> tuple[Problem, ...]:
+    """What is wrong, each cause once, what stops runs first."""
+    by_cause: dict[str, list[Finding]] = {}
+    for finding in findings:
+        if finding.level in ("warn", "fail"):
+            by_cause.setdefault(finding.cause or finding.name, []).append(finding)
+    problems = [
+        # A mode suffers; what is checked beside it is what has to be mended.
+        Problem(title, tuple(sorted(found, key=lambda one: (one.topic.group == MODES, not one.next_step))))
+        for title, found in by_cause.items()
+    ]
+    return tuple(sorted(problems, key=lambda problem: problem.level != "fail"))
+
+
+def problems_text(findings: Sequence[Finding]) -> str:
+    """The result of all checks: "1 problem: PyTorch cannot use your GPUs"."""
+    problems = find_problems(findings)
+    if problems:
+        count = f"{len(problems)} problem{'' if len(problems) == 1 else 's'}"
+        return f"{count}: {' · '.join(problem.title for problem in problems)}"
+    good = sum(finding.level == "ok" for finding in findings)
+    left = len(findings) - good
+    return f"No problems: {good} checks passed" + (f", {left} not tried" if left else "")
 
 
 def merged(findings: Sequence[Finding], newer: Sequence[Finding]) -> list[Finding]:

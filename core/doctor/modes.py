@@ -7,10 +7,11 @@ from typing import Final
 
 from core.config import RunConfig
 from core.config.mode import Mode
+from core.doctor.devices import NO_CUDA
 from core.doctor.finding import MODES, Finding, Topic
-from core.errors import RankdeckError
+from core.errors import PreflightError, RankdeckError
 from core.formatting import listed
-from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, why_no_cuda
+from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, check_cuda
 from core.launch.preflight import check_torch
 from core.launch.resolved import mode_choice
 from core.machine.devices.device import Device
@@ -49,6 +50,7 @@ _SETTINGS: Final = (
     ),
 )
 """Each mode's settings; ZeRO by PyTorch's engine, so that DeepSpeed's line is about DeepSpeed."""
+WITHOUT_NCCL: Final = "GPUs exchange tensors through the machine's memory"
 GLOO_TEST: Final = "gloo"
 NCCL_TEST: Final = "nccl"
 
@@ -65,7 +67,11 @@ def check_modes(
         links: Findings of the self-tests of the links, by backend; empty before they have run.
     """
     gpus = [device for device in available if device.kind == "cuda" and not device.hidden_by]
-    why_cpu = why_no_cuda(gpus, platform) or ""
+    why_cpu = ""
+    try:
+        check_cuda(gpus, platform)
+    except PreflightError as error:
+        why_cpu = error.next_step
     devices = list(cpus[:2]) if why_cpu or not gpus else gpus
     return [_verdict(topic, settings, devices, platform, why_cpu, links) for topic, settings in _SETTINGS]
 
@@ -90,10 +96,10 @@ def _verdict(
     except MissingPackageError as error:
         return topic.not_tried(error.cause, error.next_step, "install_deepspeed")
     except RankdeckError as error:
-        return topic.fail(error.cause, error.next_step)
+        return topic.fail(error.cause, error.next_step, cause=error.title)
     broken = _broken_link(choice, links)
     if broken is not None:
-        return topic.fail(f"needs {broken.name}, whose self-test failed", "")  # which says why, and what to do
+        return topic.fail(f"needs {broken.name}, whose self-test failed", "", cause=broken.cause or broken.name)
     return _how_well(topic, choice, chosen, names, why_cpu)
 
 
@@ -107,8 +113,8 @@ def _how_well(topic: Topic, choice: ModeChoice, chosen: Sequence[Device], names:
     over = f" over {'NCCL' if choice.backend == NCCL_TEST else choice.backend}" if choice.backend else ""
     text = f"works on {names}{over}"
     if why_cpu:
-        return topic.warn(f"{text}, not on the GPU. {why_cpu}", "Install PyTorch's CUDA build.", "install_cuda")
+        return topic.warn(f"{text}, not on a GPU", why_cpu, "install_cuda", cause=NO_CUDA)
     if choice.backend == GLOO_TEST and chosen[0].kind == "cuda":
         step = "Use larger micro-batches or a sync interval; NCCL, which is faster, is part of PyTorch for Linux."
-        return topic.warn(f"{text}: tensors go through the machine's memory", step)
+        return topic.warn(f"{text}: tensors go through the machine's memory", step, cause=WITHOUT_NCCL)
     return topic.ok(text)

@@ -44,7 +44,7 @@ def check_torch_build(platform: Platform) -> Finding:
     try:
         check_torch(platform)
     except RankdeckError as error:
-        return TORCH.fail(error.cause, error.next_step, "copy_command", good_torch_command())
+        return TORCH.fail(error.cause, error.next_step, "copy_command", good_torch_command(), cause=error.title)
     build = "CPU build" if platform.is_cpu_only else f"for {platform.build}"
     return TORCH.ok(f"version {platform.torch_version}, {build}")
 
@@ -54,7 +54,7 @@ def check_connections(platform: Platform) -> Finding:
     try:
         check_gloo(platform)
     except RankdeckError as error:
-        return GLOO.warn(error.cause, error.next_step, "copy_command", good_torch_command())
+        return GLOO.warn(error.cause, error.next_step, "copy_command", good_torch_command(), cause=error.title)
     if platform.torch_version is None:
         return GLOO.not_tried("not known without PyTorch", f"Install torch {GOOD_TORCH}.")
     return GLOO.ok("connected over NCCL and gloo" if platform.has_nccl else "connected over gloo")

@@ -9,8 +9,8 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
 
-from app.state.doctor_text import CHECKING, GROUPS, SELF_TESTS_IDLE, summary_text, worst
-from app.views.doctor.check_row import CheckRow
+from app.state.doctor_text import CHECKING, GROUPS, SELF_TESTS_IDLE, worst
+from app.views.doctor.check_row import CheckRow, ProblemCard
 from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named, page_title
 from app.views.widgets.buttons import PrimaryButton
@@ -18,7 +18,7 @@ from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.page import Page
 from app.views.widgets.tab_order import chain_tabs
-from core.doctor.finding import SELF_TESTS, Finding
+from core.doctor.finding import MODES, SELF_TESTS, Finding, Problem, find_problems, problems_text
 
 BESIDE_BAR: Final = 20
 """Room for the scroll bar and its gap, so that all cards have the same right edge."""
@@ -27,7 +27,12 @@ MOST_WIDTH: Final = 1080
 
 
 class DoctorPage(Page):
-    """A card for each group of checks. It checks nothing itself.
+    """A card for each cause of several findings, then one for each group of checks. It checks nothing itself.
+
+    Attributes:
+        findings: That are shown.
+        rows: Of the findings, by their topic.
+        problems: The cards of shared causes.
 
     Signals:
         check_requested: The quick checks, again.
@@ -49,6 +54,8 @@ class DoctorPage(Page):
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.findings: list[Finding] = []
         self.rows: dict[str, CheckRow] = {}
+        self.problems: list[ProblemCard] = []
+        self._shared: tuple[Problem, ...] = ()
         self._is_checking = self._is_testing = False
         self._make_head()
         self._make_cards()
@@ -72,12 +79,11 @@ class DoctorPage(Page):
         """
         self.findings = list(findings)
         self._is_checking = self._is_checking and not complete
+        self._show_problems(tuple(problem for problem in find_problems(findings) if problem.is_shared))
+        told = {finding.topic.id for problem in self._shared for finding in problem.findings}
         for finding in findings:
-            row = self.rows.get(finding.topic.id)
-            if row is None:
-                self._add(finding)
-            else:
-                row.show_finding(finding)
+            row = self.rows.get(finding.topic.id) or self._add(finding)
+            row.show_finding(finding, is_told=finding.topic.id in told)
         for topic in self.rows.keys() - {finding.topic.id for finding in findings}:
             row = self.rows.pop(topic)
             row.hide()
@@ -88,7 +94,7 @@ class DoctorPage(Page):
             card.setVisible(bool(own) or group == SELF_TESTS)
         self._idle.setVisible(not any(finding.topic.group == SELF_TESTS for finding in findings))
         if not self._is_checking:
-            self.about.set_full_text(summary_text(findings))
+            self.about.set_full_text(problems_text(findings))
         chain_tabs(self)
         self._show_buttons()
 
@@ -154,7 +160,7 @@ class DoctorPage(Page):
         lay_column(head, row, self.about, self._buttons, self._going, spacing=6, margins=(16, 8, 8, 10))
         body = QWidget()
         body.setMaximumWidth(MOST_WIDTH)
-        lay_column(body, *self._cards.values(), None, spacing=8, margins=(0, 0, 8, 8))
+        self._body = lay_column(body, *self._cards.values(), None, spacing=8, margins=(0, 0, 8, 8))
         middle = QWidget()
         lay_row(middle, body, spacing=0)
         self._scroll = named(QScrollArea(), "Checks")
@@ -168,11 +174,23 @@ class DoctorPage(Page):
         over = lay_row(None, head, margins=(0, 0, BESIDE_BAR, 0))
         lay_column(self, over, self._scroll, spacing=8, margins=(8, 8, 0, 0), grow=self._scroll)
 
-    def _add(self, finding: Finding) -> None:
-        row = CheckRow(finding)
+    def _add(self, finding: Finding) -> CheckRow:
+        row = CheckRow(finding, in_table=finding.topic.group == MODES)
         row.fix_requested.connect(self.fix_requested)
         self.rows[finding.topic.id] = row
         self._columns[finding.topic.group].addWidget(row)
+        return row
+
+    def _show_problems(self, shared: tuple[Problem, ...]) -> None:
+        if shared == self._shared:
+            return
+        for old in self.problems:
+            old.hide()
+            old.deleteLater()
+        self._shared, self.problems = shared, [ProblemCard(problem) for problem in shared]
+        for place, card in enumerate(self.problems):
+            card.fix_requested.connect(self.fix_requested)
+            self._body.insertWidget(place, card)
 
     def _show_buttons(self) -> None:
         is_busy = self._is_checking or self._is_testing

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from core.doctor.finding import Finding
+from core.doctor import software
+from core.doctor.finding import Finding, find_problems, problems_text
 from core.doctor.modes import check_modes
 from core.doctor.self_tests import GLOO, NCCL
 from core.machine.devices import Device
@@ -26,6 +27,7 @@ def verdicts(
     told_once = "whose self-test failed"  # the line of that self-test says what to do
     wrong = [finding for finding in found if finding.level in ("warn", "fail")]
     assert all(finding.next_step or finding.text.endswith(told_once) for finding in wrong)
+    assert len(find_problems(found)) <= 1, "one cause is one problem, however many modes suffer from it"
     return {finding.topic.id.removeprefix("mode_"): (finding.level, finding.text) for finding in found}
 
 
@@ -57,11 +59,26 @@ def test_one_gpu_has_nothing_to_share_with() -> None:
 def test_a_gpu_that_torch_cannot_use_is_a_degradation() -> None:
     found = verdicts(GPUS, CPU_ONLY)
     assert {found[mode][0] for mode in ALONE | TOGETHER} == {"warn"}
-    assert "CPU 0" in found["ddp"][1] and "not on the GPU" in found["ddp"][1]
+    assert found["ddp"][1] == "works on CPU 0 and CPU 1 over gloo, not on a GPU", "the remedy is said once"
+    told = [*check_modes(GPUS, CPUS, CPU_ONLY, {}), software.check_torch_build(CPU_ONLY)]
+    assert problems_text(told) == "1 problem: PyTorch cannot use your GPUs"
 
 
 def test_without_torch_nothing_trains() -> None:
-    assert {level for level, _ in verdicts(CPUS, Platform("linux", None, None, 2)).values()} == {"fail"}
+    bare = Platform("linux", None, None, 2)
+    assert {level for level, _ in verdicts(CPUS, bare).values()} == {"fail"}
+    (problem,) = find_problems([*check_modes(CPUS, CPUS, bare, {}), software.check_torch_build(bare)])
+    first = problem.findings[0]
+    assert (problem.title, problem.level, first.topic, first.fix) == (
+        "PyTorch is missing", "fail", software.TORCH, "copy_command",
+    )  # fmt: skip
+
+
+def test_a_broken_link_and_its_modes_are_one_problem() -> None:
+    broken = GLOO.fail("the process crashed", "Restart.")
+    (problem,) = find_problems([*check_modes(CPUS, CPUS, LINUX, {"gloo": broken}), broken])
+    assert problem.title == GLOO.name and problem.findings[0] is broken
+    assert "DDP" in problem.affects and "One device" not in problem.affects
 
 
 @pytest.mark.parametrize(("way", "devices"), [("gloo", CPUS), ("gloo", GPUS), ("nccl", GPUS)])

@@ -9,9 +9,13 @@ from pytestqt.qtbot import QtBot
 
 from app.views.dialogs.diagnostics_dialog import DiagnosticsDialog
 from app.views.doctor.doctor_page import DoctorPage
+from core.doctor.devices import NO_CUDA
 from core.doctor.diagnostics import DiagnosticsFile
 from core.doctor.finding import FOLDERS, MACHINE, SELF_TESTS, Finding, Topic
+from core.doctor.modes import check_modes
 from core.errors import PreflightError
+from core.machine.devices import Device
+from core.machine.platform import Platform
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -39,7 +43,7 @@ def findings() -> list[Finding]:
 def test_lines_say_what_they_mean_and_what_to_do(page: DoctorPage, qtbot: QtBot) -> None:
     assert not page.run_tests.isEnabled() and "Checking" in page.about.full_text
     page.show_findings(findings())
-    assert page.about.full_text == "1 works · 1 failed" and page.run_tests.isEnabled()
+    assert page.about.full_text == "1 problem: Runs folder" and page.run_tests.isEnabled()
     well, wrong = page.rows["sleep"], page.rows["runs_folder"]
     assert well.fix.isHidden() and well.next_step.isHidden() and well.text.text() == "Never"
     assert "Choose another folder." in wrong.next_step.text()
@@ -48,6 +52,28 @@ def test_lines_say_what_they_mean_and_what_to_do(page: DoctorPage, qtbot: QtBot)
     with qtbot.waitSignal(page.fix_requested) as asked:
         wrong.fix.click()
     assert asked.args[0].fix == "choose_runs_folder"
+
+
+def test_one_cause_is_one_card_with_one_remedy(page: DoctorPage, qtbot: QtBot) -> None:
+    page.resize(900, 700)
+    gpus, platform = [Device("GPU-0", "cuda", 0, "NVIDIA RTX 4090", 24 << 30)], Platform("linux", "2.13.0+cpu", None, 8)
+    cpus = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(2)]
+    cause = Topic("gpus", "GPUs", "Devices", "A rank trains on one GPU.")
+    told = cause.warn("RTX 4090; driver 581", "Install it.", "install_cuda", cause=NO_CUDA)
+    page.show_findings([SLEEP.ok("never"), told, *check_modes(gpus, cpus, platform, {})])
+    assert page.about.full_text == "1 problem: PyTorch cannot use your GPUs"
+    (card,) = page.problems
+    assert card.fix.text() == "Install GPU build…" and card.affects.text().startswith("Affects One device, DDP")
+    with qtbot.waitSignal(page.fix_requested) as asked:
+        card.fix.click()
+    assert asked.args[0] is told
+    suffers = [row for name, row in page.rows.items() if row.finding.cause]
+    assert len(suffers) > 6 and not any(row.fix.isVisible() or row.next_step.isVisible() for row in suffers)
+    assert page.rows["mode_ddp"].word.text() == "Limited"
+    modes = [row for name, row in page.rows.items() if name.startswith("mode_")]
+    qtbot.waitUntil(lambda: max(row.height() for row in modes) < 40)  # they are a table
+    page.show_findings([SLEEP.ok("never"), cause.ok("RTX 4090")])
+    assert page.problems == [] and page.about.full_text == "No problems: 2 checks passed"
 
 
 def test_newer_results_take_the_place_of_older_ones(page: DoctorPage, qtbot: QtBot) -> None:
