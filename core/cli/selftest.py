@@ -9,7 +9,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
-from core.cli.doctor import show_finding
+from core.cli.doctor import show_finding, show_problems
 from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import counted_interrupts
 from core.cli.runs import chosen_runs_dir
