@@ -118,7 +118,9 @@ class Rankdeck(QObject):
             window, self.launching, lambda: self.drafting, lambda error: self.new_run.install_step(error), table,
             runs, showing, self.display, self.nodes, self.settings, self,
         )  # fmt: skip
-        self.beginning = Beginning(window, self.launching, self.table, self.runner, self.runs_dir, self)
+        self.beginning = Beginning(
+            window, self.launching, self.table, self.runner, runs, self._offer_fix, self.runs_dir, self
+        )
         self.organising = Organising(window, runs, showing, self.display, self.runner, self)
         self.bin = RunBin(window, runs, showing, self.runner, self.runs_dir, self)
         self.files = RunFiles(window, showing, self.runner, self)
@@ -127,7 +129,7 @@ class Rankdeck(QObject):
         self.preferences = Preferences(window, self.settings, self.runs_dir, self.updating, self)
         self.machine_check = MachineCheck(
             window, showing, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
-            lambda fix: self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix)), self,
+            self._offer_fix, self,
         )  # fmt: skip
         self.shown_job = ShownJob(window.header, showing, self)
         self.benching = Benching(window, showing, table, self.runs_dir, self._chosen_run, self)
@@ -147,6 +149,10 @@ class Rankdeck(QObject):
         """What New run would train here; None while it is not known, or a setting is wrong."""
         latest = self.drafting.latest
         return None if latest is None or self.drafting.is_elsewhere else latest.here
+
+    def _offer_fix(self, fix: str) -> None:
+        """Offers to install what the check of this machine, or the first page, found missing."""
+        self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix))
 
     def _import_then(self, modules: Sequence[str], act: Callable[[], object]) -> None:
         """Imports modules in a thread, so that the window answers meanwhile, then does what needs them."""

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
 from app.controllers.background import Operation, OperationRunner
-from app.state.welcome_text import Machine, demo_text, found_text, machine_text
+from app.state.welcome_text import Machine, demo_text, machine_text, unused_gpus, use_text
 
 if TYPE_CHECKING:
     from app.controllers.run_operations import Launching
     from app.models.device_table import DeviceTable
+    from app.models.run_list import RunList
     from app.views.window.main_window import MainWindow
     from core.errors import RankdeckError
     from core.machine.devices import DeviceSample
     from core.machine.platform import Platform
+    from core.run_folder.store import RunEntry
 
 LANGUAGE_MODEL = "hf_causal_lm"
 UNCHANGED = "The present one stays as it is."
@@ -32,11 +34,16 @@ class Beginning(QObject):
         launching: Launching,
         table: DeviceTable,
         runner: OperationRunner,
+        runs: RunList,
+        install: Callable[[str], None],
         runs_dir: Path,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._window = window
+        self._runs_seen: bool | None = None
+        self._bin_holds: bool | None = None
+        self._samples: Sequence[DeviceSample] = ()
         self._launching = launching
         self._table = table
         self._runner = runner
@@ -47,6 +54,8 @@ class Beginning(QObject):
         page.demo.clicked.connect(self._on_demo_requested)
         page.model.clicked.connect(lambda: self._open_sheet(LANGUAGE_MODEL, "model"))
         page.script.clicked.connect(self._on_script_requested)
+        page.install_gpu_build.clicked.connect(lambda: install("install_cuda"))
+        runs.listed.connect(self._on_runs_listed)
         table.devices_changed.connect(self._show_machine)
         table.sampled.connect(self._on_sampled)
         window.new_run_made.connect(lambda: window.new_run.devices.selection_changed.connect(self._show_demo))
@@ -55,19 +64,32 @@ class Beginning(QObject):
         """Finds out what there is; the page says so."""
         place = self._runs_dir
 
-        def work() -> tuple[Platform, int | None, str]:
+        def work() -> tuple[Platform, int | None, str, bool]:
             from core.environments.differences import present_differences
             from core.machine.drives import free_bytes
             from core.machine.platform import this_platform
+            from core.run_folder.bin import list_bin
 
-            return this_platform(), free_bytes(place), present_differences()
+            return this_platform(), free_bytes(place), present_differences(), bool(list_bin(place))
 
-        def found(result: tuple[Platform, int | None, str]) -> None:
-            self._platform, self._free_bytes, differences = result
+        def found(result: tuple[Platform, int | None, str, bool]) -> None:
+            self._platform, self._free_bytes, differences, self._bin_holds = result
+            self._show_runs()
             self._window.welcome.show_differences(differences and f"{differences} {UNCHANGED}")
             self._show_machine()
 
         self._runner.run(Operation(work, found, self._window.notice.show_error, topic="machine"))
+
+    def _on_runs_listed(self, entries: Sequence[RunEntry]) -> None:
+        self._runs_seen = bool(self._runs_seen or entries)
+        self._show_runs()
+
+    def _show_runs(self) -> None:
+        """Leaves out the list of runs until there is, or was, one: an empty column says nothing."""
+        if self._runs_seen or self._bin_holds:
+            self._window.runs.show()
+        elif self._runs_seen is not None and self._bin_holds is not None:
+            self._window.runs.hide()
 
     def _show_machine(self) -> None:
         if self._platform is not None:
@@ -79,10 +101,21 @@ class Beginning(QObject):
 
     def _show_demo(self) -> None:
         self._window.welcome.show_demo(demo_text(self._window.new_run.devices.selected()))
+        self._show_use()
 
     def _on_sampled(self, samples: Sequence[DeviceSample]) -> None:
+        self._samples = samples
         if self._window.welcome.isVisible():
-            self._window.welcome.show_found(found_text(self._table.devices, samples))
+            self._show_use()
+
+    def _show_use(self) -> None:
+        table, chosen, page = self._table, self._window.new_run.devices.selected(), self._window.welcome
+        if not table.is_known:
+            return
+        by_uuid = {sample.uuid: sample for sample in self._samples}
+        build = None if table.no_cuda else table.cuda_build
+        page.show_found(use_text(chosen, self._samples))
+        page.show_unused_gpus(unused_gpus(table.devices, by_uuid, chosen, build=build, driver=table.driver))
 
     def _on_demo_requested(self) -> None:
         """Starts MiniGPT with its defaults on the devices that are selected; what New run holds stays."""

@@ -61,25 +61,25 @@ class CheckRow(QWidget):
             row.setAlignment(part, Qt.AlignmentFlag.AlignTop)
         self.show_finding(finding)
 
-    def show_finding(self, finding: Finding, *, is_told: bool = False) -> None:
+    def show_finding(self, finding: Finding, *, shares_cause: bool = False) -> None:
         """Shows a newer result of the same check.
 
         Args:
             finding: The result.
-            is_told: What to do about it stands elsewhere, since other findings share its cause.
+            shares_cause: What to do about it stands elsewhere, since other findings share its cause.
         """
         self.finding = finding
         self.word.setText(LEVELS[finding.level].word.capitalize())
         self._name.setText(finding.name)
         self.text.setText(f"{finding.text[:1].upper()}{finding.text[1:]}")
         self.next_step.setText(f"To do: {finding.next_step}")
-        self.next_step.setVisible(bool(finding.next_step) and not is_told and not self._in_table)
+        self.next_step.setVisible(bool(finding.next_step) and not shares_cause and not self._in_table)
         self._meaning.setText(finding.topic.meaning)
         self._meaning.setVisible(not self._in_table)
         self.setToolTip("\n".join(filter(None, (finding.topic.meaning, finding.next_step))) if self._in_table else "")
         label = FIXES.get(finding.fix, "")
         self.fix.setText(label)
-        self.fix.setVisible(bool(label) and not is_told)
+        self.fix.setVisible(bool(label) and not shares_cause)
         self.fix.setAccessibleName(f"{label} ({finding.name})")
         self.fix.setToolTip(finding.command or finding.next_step)
         self.setAccessibleName(spoken_text(finding))

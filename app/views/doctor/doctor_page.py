@@ -80,10 +80,10 @@ class DoctorPage(Page):
         self.findings = list(findings)
         self._is_checking = self._is_checking and not complete
         self._show_problems(tuple(problem for problem in find_problems(findings) if problem.is_shared))
-        told = {finding.topic.id for problem in self._shared for finding in problem.findings}
+        shared = {finding.topic.id for problem in self._shared for finding in problem.findings}
         for finding in findings:
             row = self.rows.get(finding.topic.id) or self._add(finding)
-            row.show_finding(finding, is_told=finding.topic.id in told)
+            row.show_finding(finding, shares_cause=finding.topic.id in shared)
         for topic in self.rows.keys() - {finding.topic.id for finding in findings}:
             row = self.rows.pop(topic)
             row.hide()

@@ -194,7 +194,8 @@ class MainWindow(QMainWindow):
         """Writes sizes into the settings."""
         self._settings.set_values("window", {"sheet_width": self.desk.sheet_width})
         self._settings.set_layout("window/geometry", self.saveGeometry())
-        self._settings.set_layout("splitters/runs", self._panes.saveState())
+        if not self.runs.isHidden():
+            self._settings.set_layout("splitters/runs", self._panes.saveState())
 
     # --- pages -------------------------------------------------------------------------------------------
 

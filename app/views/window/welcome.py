@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QSize, Qt
 from PySide6.QtGui import QAction, QShowEvent
 from PySide6.QtWidgets import QAbstractButton, QLabel, QScrollArea, QSizePolicy, QWidget
 
-from app.state.welcome_text import NOTHING_DOWNLOADED, demo_text
+from app.state.welcome_text import NOTHING_DOWNLOADED, UnusedGpus, demo_text
 from app.views.style.icons import icon
 from app.views.widgets.action_buttons import ActionButton, OutlinedButton
 from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label, named
@@ -29,10 +29,12 @@ class WelcomeCard(Card):
         super().__init__(parent)
         self._sign = sign
         self._icon = QLabel()
+        self.title = bold_label(title)
+        self.title.setWordWrap(True)
         self.text = muted_label(text)
         self.button = button
         button.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
-        lines = lay_column(None, bold_label(title), self.text, spacing=2)
+        lines = lay_column(None, self.title, self.text, spacing=2)
         lay_row(self, self._icon, lines, button, spacing=16, margins=(24, 16, 16, 16), grow=lines)
         self._show_sign()
 
@@ -42,7 +44,7 @@ class WelcomeCard(Card):
         super().changeEvent(event)
 
     def _show_sign(self) -> None:
-        self._icon.setPixmap(icon(self._sign, "accent").pixmap(SIGN, SIGN))
+        self._icon.setPixmap(icon(self._sign, "warning" if self._sign == "warning" else "accent").pixmap(SIGN, SIGN))
 
 
 class Welcome(QScrollArea):
@@ -69,6 +71,9 @@ class Welcome(QScrollArea):
             self.set_up,
         )
         self.without_torch.hide()
+        self.install_gpu_build = PrimaryButton("Install &GPU build…")
+        self.unused_gpus = WelcomeCard("warning", "", "", self.install_gpu_build)
+        self.unused_gpus.hide()
         self.set_up_another = OutlinedButton("Make a &new one…")
         self.older_torch = WelcomeCard("model", "PyTorch is from an earlier Rankdeck", "", self.set_up_another)
         self.older_torch.hide()
@@ -109,7 +114,15 @@ class Welcome(QScrollArea):
         middle.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Preferred)
         foot = lay_row(None, self.machine, self.doctor, spacing=16, grow=self.machine)
         column = lay_column(
-            middle, title, self.found, self.without_torch, self.older_torch, *self.cards, foot, spacing=12
+            middle,
+            title,
+            self.found,
+            self.without_torch,
+            self.unused_gpus,
+            self.older_torch,
+            *self.cards,
+            foot,
+            spacing=12,
         )
         column.insertSpacing(2, 4)
         row = lay_row(None, None, middle, None)
@@ -129,7 +142,7 @@ class Welcome(QScrollArea):
         return QSize(0 if page is None else page.minimumSizeHint().width(), 200)
 
     def show_found(self, text: str) -> None:
-        """What there is to train on."""
+        """What runs will use."""
         self.found.setText(text)
 
     def show_demo(self, text: str) -> None:
@@ -144,6 +157,14 @@ class Welcome(QScrollArea):
         """Offers to set PyTorch up where there is none, in place of the demo, which needs it."""
         self.without_torch.setVisible(is_missing)
         self.cards[0].setVisible(not is_missing)
+
+    def show_unused_gpus(self, unused: UnusedGpus | None) -> None:
+        """Says why this machine's GPUs are not used, with the button that mends it where one can."""
+        self.unused_gpus.setVisible(unused is not None and self.without_torch.isHidden())
+        if unused is not None:
+            self.unused_gpus.title.setText(unused.title)
+            self.unused_gpus.text.setText(unused.text)
+            self.install_gpu_build.setVisible(unused.is_build)
 
     def show_differences(self, text: str) -> None:
         """Offers another environment where the present one differs from what was tested; empty: it does not."""

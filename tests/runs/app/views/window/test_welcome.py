@@ -9,6 +9,7 @@ from PySide6.QtWidgets import QFileDialog
 from pytestqt.qtbot import QtBot
 
 from core.launch.resolved import ResolvedRun
+from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -16,9 +17,17 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
 def test_it_says_what_there_is(open_window: OpenWindow, qtbot: QtBot) -> None:
     page = open_window().window.welcome
-    qtbot.waitUntil(lambda: "Rankdeck found" in page.found.text(), timeout=10_000)
+    qtbot.waitUntil(lambda: page.found.text().startswith("Runs use CPU 0"), timeout=10_000)
     qtbot.waitUntil(lambda: page.machine.text().startswith("This machine: PyTorch"), timeout=10_000)
     assert "free on" in page.machine.text() and "about two minutes" in page.cards[0].text.text()
+
+
+def test_the_list_of_runs_comes_with_the_first_run(open_window: OpenWindow, runs_dir: Path, qtbot: QtBot) -> None:
+    window = open_window().window
+    qtbot.waitUntil(window.runs.isHidden, timeout=10_000)
+    write_lines(runs_dir / "first", Shape(steps=5))
+    qtbot.waitUntil(window.runs.isVisible, timeout=10_000)
+    assert window.runs.width() > 150
 
 
 def test_the_demo_starts_whatever_new_run_holds(
