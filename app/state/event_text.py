@@ -99,6 +99,8 @@ def _launch(event: Event, names: RankNames) -> str:
 
 
 def _data(event: Event, _names: RankNames) -> str:
+    if event.get("text"):
+        return sentences(f"Data: {event['text']}", "The tokens were cached." if event.get("reused") else "")
     tokens, rows, bad = event.get("tokens"), event.get("rows"), event.get("bad_rows")
     size = f"{_count(tokens)} tokens" if isinstance(tokens, int) else "ready"
     of = f" in {_count(rows)} rows" if isinstance(rows, int) and isinstance(tokens, int) else ""

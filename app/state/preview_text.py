@@ -22,6 +22,7 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
     bad = counts["words"] or "none"
     lines = [
         ("Data", data_text(str(found["dataset"]), found["files"], found["size_bytes"])),
+        ("Read as", "\n".join([found["form"], *found["remarks"]])),
         ("Rows", f"{_many(counts['rows'], 'row')}, {_many(counts['documents'], 'document')}{part}"),
         ("Bad rows", "\n".join([bad, *counts["examples"]])),
         ("Tokens", f"{about}{found['tokens']:,} ({kind}){kept}"),

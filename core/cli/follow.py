@@ -210,6 +210,8 @@ def event_text(line: Mapping[str, Any], metric: MainMetric = LOSS) -> str:
         devices = line.get("devices")
         devices = ", ".join(map(str, devices)) if isinstance(devices, list) else UNKNOWN
         return f"Training on {devices} ({line.get('mode')})."
+    if event == "data":
+        return f"Data: {line['text']}" if line.get("text") else ""
     if event == "eval":
         return f"step {step}: {_evaluation(line, metric)}"
     if event == "commit":

@@ -55,6 +55,8 @@ def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _lines(found: dict[str, Any]) -> list[str]:
     lines = [f"{found['dataset']}: {found['files']:,} files, {byte_size(found['size_bytes'])}"]
+    lines.append(f"Read as: {found['form']}")
+    lines += [f"  {remark}" for remark in found["remarks"]]
     lines += _column_lines(found)
     counts, epoch = found["counts"], found["epoch"]
     about = "" if found["exact"] else "about "
@@ -87,7 +89,8 @@ def _column_lines(found: dict[str, Any]) -> list[str]:
     if not found["columns"] or found["text_column"] is None:
         return []
     how = "guessed; to choose another: --set text_column=NAME" if found["text_column_guessed"] else "as requested"
-    lines = [f"Text column: {found['text_column']} ({how})"]
+    shape = "" if found["shape"] == "texts" else f" of {found['shape']}"
+    lines = [f"Text column: {found['text_column']}{shape} ({how})"]
     for column in found["columns"][:_SHOWN_COLUMNS]:
         mark = "*" if column["name"] == found["text_column"] else " "
         kind = f"text, {column['mean_chars']:,.0f} characters" if column["text_share"] >= 0.5 else "not text"

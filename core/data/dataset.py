@@ -19,8 +19,9 @@ from core.data.formats import FileFormat, format_for, is_data_name, missing_pack
 from core.data.hub import HUB, HubName, cached_text_bytes, check_package
 from core.errors import DatasetError
 from core.files.atomic import explain
-from core.held_files import open_binary
+from core.held_files import open_binary, read_utf8
 from core.machine.packages import MissingPackageError
+from core.parsing import parse_json
 
 Kind = Literal["stdlib", "file", "folder", "hub", "none"]
 
@@ -282,12 +283,30 @@ def _find_files(kind: Kind, root: Path) -> list[tuple[Path, FileFormat]]:
         if _RUN_FILES.issubset(names):  # a run's own folder: its metrics are no text to learn, and they grow
             folders.clear()
             continue
+        names = _saved_by_datasets(Path(folder), names)
         found += [Path(folder, name) for name in names if _is_wanted(name, kind)]
     if not found:
         what = "Python sources" if kind == "stdlib" else "text files (.txt, .md, .py, .jsonl, .csv, .parquet, …)"
         raise _error(f"{root} holds no {what}.", "Choose a folder with text files, or name one file.")
     files = sorted((path for path in found if path.is_file()), key=lambda path: _relative(path, root))
     return [(path, FileFormat("text") if kind == "stdlib" else format_for(path.name)) for path in files]
+
+
+def _saved_by_datasets(folder: Path, names: list[str]) -> list[str]:
+    """A folder's files; where `datasets` has saved a dataset (``save_to_disk``), those that hold rows."""
+    if "dataset_dict.json" in names:
+        return []  # its splits are folders
+    if not {"state.json", "dataset_info.json"}.issubset(names):
+        return names
+    try:
+        state = parse_json(read_utf8(folder / "state.json"))
+        saved = [str(file["filename"]) for file in state["_data_files"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return [name for name in names if name.endswith(".arrow")]
+    missing = next((name for name in saved if name not in names), "")
+    if missing:
+        raise _error(f"{folder} should hold {missing}, which is missing.", "Copy the whole folder again.", MISSING)
+    return saved
 
 
 def _is_skipped(name: str, kind: Kind) -> bool:

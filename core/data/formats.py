@@ -6,7 +6,10 @@ import importlib.util
 import re
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, Literal
+
+from core.held_files import open_binary
 
 Form = Literal["text", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 Packing = Literal["", "gz", "zst"]
@@ -20,7 +23,13 @@ _ENDINGS: Final[dict[str, Form]] = {
     "csv": "csv",
     "tsv": "tsv",
     "parquet": "parquet",
+    "arrow": "arrow",
+    "feather": "arrow",
 }
+_BINARY: Final = (".parquet", ".arrow", ".feather")
+_OPEN_ENDINGS: Final = frozenset(("txt", "log"))
+_LOOKED_AT_BYTES: Final = 1 << 13
+_SAME_LINES: Final = 5
 _PACKINGS: Final[dict[str, Packing]] = {"gz": "gz", "zst": "zst"}
 _TEXT_NAME: Final = re.compile(
     r".+\.(txt|text|md|markdown|rst|tex|log|csv|tsv|jsonl?|ndjson|xml|html?|css|ya?ml|toml|ini|cfg|pyi?|ipynb|jsx?|tsx?"
@@ -36,10 +45,12 @@ class FileFormat:
     Attributes:
         form: How its rows are written down; "text" is one document without rows.
         packing: How the file as a whole is packed; empty: not at all.
+        is_open: The name leaves open whether text is one document, or rows as people keep them in .txt files too.
     """
 
     form: Form
     packing: Packing = ""
+    is_open: bool = False
 
     @property
     def is_plain_text(self) -> bool:
@@ -59,8 +70,28 @@ class FileFormat:
 
 def format_for(name: str) -> FileFormat:
     """The format that a file's name stands for; whatever is not known is text."""
-    name, packing = _unpacked(name)
-    return FileFormat(_ENDINGS.get(name.rpartition(".")[2].lower(), "text"), packing)
+    inner, packing = _unpacked(name)
+    ending = inner.rpartition(".")[2].lower()
+    is_open = ending in _OPEN_ENDINGS or not is_data_name(name)
+    form = _ENDINGS.get(ending, "text")
+    return FileFormat(form, packing, is_open=form == "text" and is_open)
+
+
+def may_hold_rows(path: Path, file_format: FileFormat) -> bool:
+    """Whether a file is worth a closer look for rows: by its name, or by its first lines where the name is open.
+
+    Raises:
+        OSError: It cannot be read.
+    """
+    if not file_format.is_open:
+        return file_format.has_rows
+    if file_format.packing:
+        return True
+    with open_binary(path) as file:
+        beginning = file.read(_LOOKED_AT_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+    lines = [line for line in beginning.splitlines() if line.strip()][:_SAME_LINES]
+    same = (len({line.count(mark) for line in lines}) == 1 and mark in lines[0] for mark in (b"\t", b";", b"|", b","))
+    return beginning[:1] in (b"{", b"[") or (bool(lines) and any(same))
 
 
 def is_data_name(name: str) -> bool:
@@ -68,7 +99,7 @@ def is_data_name(name: str) -> bool:
     inner, packing = _unpacked(name)
     if inner.startswith("."):
         return False
-    return bool(_TEXT_NAME.fullmatch(inner)) or (not packing and inner.lower().endswith(".parquet"))
+    return bool(_TEXT_NAME.fullmatch(inner)) or (not packing and inner.lower().endswith(_BINARY))
 
 
 def missing_package(form: FileFormat) -> str:

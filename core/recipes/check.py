@@ -6,7 +6,7 @@ One that says `check = "check.py"` has a program which is run as ``python check.
 optimizer step, and `at_default`, names of settings that have the recipe's default. The last line of the output is JSON:
 `{"notes": ["…"]}` where nothing stops the run, with other values for settings in `at_default` as `settings`; else
 `{"field": "…", "cause": "…", "next_step": "…"}`, with `title` if it likes, or `missing`, packages to install.
-Whether the text column is there is asked of `workers.programs.column_main` in the same way.
+How the dataset is read is asked of `workers.programs.column_main` in the same way.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any, Final
 from core.config import RunConfig
 from core.config.config_file import to_json
 from core.config.fields import FieldValue
-from core.data.dataset import DatasetIdentity
-from core.data.formats import TEXT_COLUMN
+from core.data.dataset import DatasetIdentity, list_formats
+from core.data.formats import TEXT_COLUMN, may_hold_rows
 from core.errors import ConfigError, RankdeckError
 from core.machine.packages import MissingPackageError
 from core.parsing import parse_json
@@ -26,6 +26,7 @@ from core.processes.ask import Answer, ask_program
 from core.recipes.manifest import Recipe
 
 LIMIT_S: Final = 60.0
+_LOOKED_AT_FILES: Final = 200
 
 
 def check_by_recipe(
@@ -69,25 +70,35 @@ def check_by_recipe(
 def check_text_column(
     dataset: DatasetIdentity, options: Mapping[str, FieldValue], env: Mapping[str, str], limit_s: float = LIMIT_S
 ) -> tuple[str, ...]:
-    """Looks for the column that is the text in the first rows of a table. Blocks; may be called from any thread.
+    """Looks at how a dataset is read, and at the column that is the text. Blocks; may be called from any thread.
 
     Args:
         dataset: What it trains on.
-        options: The recipe's; nothing is looked at unless it reads text from tables.
+        options: The recipe's; nothing is looked at unless it reads text from tables, and a file may hold one.
         env: The run's variables.
         limit_s: After that the program is ended, and the ranks will find out.
 
     Returns:
-        What a person should know though it stops nothing.
+        How it is read, and what a person should know though it stops nothing.
 
     Raises:
-        ConfigError: The column is in no row, or none looks like text.
+        ConfigError: The column is in no row, none looks like text, or the rows are of another shape than recipes train.
     """
-    if TEXT_COLUMN not in options or not dataset.has_rows:
+    if TEXT_COLUMN not in options or not _may_hold_rows(dataset):
         return ()
     asked = {"config": {"dataset_file": dataset.path, "options": dict(options)}}
     answer = ask_program(("-m", "workers.programs.column_main"), asked, env, limit_s)
     return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand", TEXT_COLUMN)
+
+
+def _may_hold_rows(dataset: DatasetIdentity) -> bool:
+    if dataset.has_rows or dataset.kind not in ("file", "folder"):
+        return dataset.has_rows
+    try:
+        files = list_formats(dataset.path)
+        return any(may_hold_rows(path, file_format) for path, file_format in files[:_LOOKED_AT_FILES])
+    except (OSError, RankdeckError):  # whoever reads it says so
+        return False
 
 
 def _notes(answer: Answer, who: str, unchecked: str, field: str = "") -> tuple[str, ...]:

@@ -260,15 +260,23 @@ class Run:
     def _report(self, corpus: Corpus, data: TokenData) -> None:
         """One `data` line in the metrics, and an alert when rows are bad."""
         event = self._session.reporter.event
-        event("data", text_column=corpus.column or None, text_column_guessed=corpus.guessed, **data.facts)
+        event(
+            "data",
+            text=corpus.report(data.counts, data.tokens),
+            form=corpus.form,
+            shape=corpus.shape.text or "texts",
+            text_column=corpus.column or None,
+            text_column_guessed=corpus.guessed,
+            **data.facts,
+        )
         if data.counts.bad_rows:
             event(
                 "alert",
                 kind="bad_rows",
                 title="Some rows of the dataset are bad",
                 cause=f"{data.counts.summary}. The first: {'; '.join(data.counts.examples)}.",
-                next_step="They are skipped. To make a run fail instead, set max_bad_rows. "
-                "Lines that are not UTF-8 are kept unchanged.",
+                next_step="They are left out. To refuse fewer or more of them, set max_bad_rows. "
+                "Lines of plain text that are not UTF-8 are kept unchanged.",
             )
 
     def prepare(

@@ -52,7 +52,7 @@ def test_packed_rows_train_two_ranks_as_the_same_text_does(tmp_path: Path) -> No
 
 def test_bad_rows_fail_a_run_past_a_limit_only(tmp_path: Path) -> None:
     dataset = spoil(write_rows(tmp_path / "rows.jsonl", texts()))
-    strict = make_run(tmp_path / "strict", dataset, "single", 1, steps=2, options={"max_bad_rows": "2"})
+    strict = make_run(tmp_path / "strict", dataset, "single", 1, steps=2, options={"max_bad_rows": "1"})
     assert host(strict) == 2
     error = strict.state().error
     assert error is not None and "3 of 403 rows are bad" in error["cause"] and "max_bad_rows" in error["next_step"]

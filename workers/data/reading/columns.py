@@ -1,11 +1,13 @@
-"""Text column of a table: guessed from names and contents, unless the user names it."""
+"""Columns of a table: what a sample of rows shows of each, and a row's text."""
 
 from __future__ import annotations
 
 import math
+import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 NAMES: Final = (
     "text", "content", "document", "body", "article", "story", "passage", "markdown", "code", "completion",
@@ -13,9 +15,96 @@ NAMES: Final = (
     "abstract", "description", "summary", "value", "title",
 )  # fmt: skip
 """What people call a column of text, the likeliest first."""
+VALUE: Final = "value"
+"""The column of rows that are a bare text, without a name."""
+SURE_NAMES: Final = frozenset(
+    (
+        "text", "content", "body", "document", "article", "story", "passage", "markdown", "code", "message", "review",
+        "comment", "sentence", "abstract",
+    )
+)  # fmt: skip
+"""Under these names short texts are taken for texts too."""
+_NOT_TEXT: Final = re.compile(
+    r"(.*[ _-])?(ids?|uuid|guid|url|uri|urls|link|links|href|e?mail|address|addr|street|city|country|location|place|"
+    r"company|phone|number|date|time|"
+    r"datetime|timestamp|created|updated|created_at|updated_at|path|file|filename|file_name|user|username|author|name|"
+    r"names|label|labels|class|category|categories|tag|tags|lang|language|split|source|domain|license|hash|sha|md5|"
+    r"score|rating|status|type|kind|level|logger|role|model)",
+    re.IGNORECASE,
+)
+_OPAQUE: Final = re.compile(
+    r"[\w+.-]+://\S+|www\.\S+|[^\s@]+@[^\s@]+\.\w+|[-+]?[\d.,  ]+(e[-+]?\d+)?\s*[%€$£]?|\S*\d\S*|"
+    r"[A-Za-z]:\\.*|(/[\w.-]+)+/?|"
+    r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T,]+\d{1,2}:\d{2}.*)?|"
+    r"(mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .{0,20}\d{2}:\d{2}.{0,20}|"
+    r"\d{1,2} [A-Za-z]{3,9}\.? \d{4}|[A-Za-z]{3,9}\.? \d{1,2}, \d{4}",
+    re.IGNORECASE,
+)
+"""Addresses, e-mail, numbers, ids, paths and dates."""
+_NO_VALUE: Final = frozenset(("nan", "none", "null", "<na>", "#n/a"))
+"""What other programs write where there is no text."""
+_WIDE: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _NAME_WEIGHT: Final = 4.0
 _OTHER_TEXT: Final = 1.0
 _EXAMPLE_CHARS: Final = 80
+_LOOKED_AT_CHARS: Final = 2000
+_PROSE_WORDS: Final = 4
+_DEPTH: Final = 2
+_MOST_COLUMNS: Final = 500
+
+ValueKind = Literal["text", "opaque", "number", "conversation", "texts", "numbers", "objects", "object"]
+
+
+def is_no_value(value: object) -> bool:
+    """Whether there is nothing: no value, no characters, not a number, or a word for it."""
+    if isinstance(value, float):
+        return not math.isfinite(value)
+    return value is None or (
+        isinstance(value, str) and (not value or value.isspace() or value.strip().lower() in _NO_VALUE)
+    )
+
+
+def word_count(text: str) -> int:
+    """Words in a text; in scripts without spaces, two characters count as one."""
+    return max(len(text.split()), len(_WIDE.findall(text)) // 2)
+
+
+def is_prose(value: object) -> bool:
+    """Whether a value is a text of several words."""
+    return isinstance(value, str) and word_count(value[:_LOOKED_AT_CHARS]) >= _PROSE_WORDS and kind_of(value) == "text"
+
+
+def is_conversation(value: object) -> bool:
+    """Whether a value is a list of messages, each with who says it and what; also as the JSON text of one."""
+    if isinstance(value, str):
+        begins = value[:_LOOKED_AT_CHARS].lstrip()
+        if not re.match(r"\[\s*\{\s*['\"]\w+['\"]\s*:", begins):
+            return False
+        return bool(re.search(r"['\"](role|from)['\"]\s*:", begins) and re.search(r"['\"](content|value)['\"]", begins))
+    if not isinstance(value, list) or not value or not isinstance(value[0], dict):
+        return False
+    keys = set(value[0])
+    return bool(keys & {"role", "from", "speaker", "user", "human"}) and bool(
+        keys & {"content", "value", "text", "assistant", "gpt", "parts", "tool_calls"}
+    )
+
+
+def kind_of(value: object) -> ValueKind:
+    """What a value is, roughly."""
+    if is_conversation(value):
+        return "conversation"
+    if isinstance(value, str):
+        short = value[:_LOOKED_AT_CHARS].strip()
+        has_letters = any(map(str.isalpha, short))
+        return "text" if has_letters and not _OPAQUE.fullmatch(short) else "opaque"
+    if isinstance(value, Mapping):
+        return "object"
+    if isinstance(value, list | tuple):
+        first = next((item for item in value if item is not None), None)
+        if isinstance(first, str):
+            return "texts"
+        return "numbers" if isinstance(first, int | float) else "objects"
+    return "text" if isinstance(value, bytes) else "number"
 
 
 @dataclass(slots=True)
@@ -24,85 +113,139 @@ class ColumnFacts:
 
     Attributes:
         rows: Sampled rows in which it has a value.
-        texts: Those whose value is text with letters in it.
-        chars: Characters of those texts in all.
+        kinds: Those rows by what the value is.
+        chars: Characters of the texts in all.
+        words: Words of the texts in all.
         distinct: Different texts among them.
         example: The start of the first.
     """
 
     rows: int = 0
-    texts: int = 0
+    kinds: Counter[str] = field(default_factory=Counter)
     chars: int = 0
+    words: int = 0
     distinct: set[int] = field(default_factory=set)
     example: str = ""
 
     def add(self, value: object) -> None:
         """One more row's value."""
-        if value is None or (isinstance(value, str) and not value.strip()):
+        if is_no_value(value):
             return
+        kind = kind_of(value)
         self.rows += 1
-        if isinstance(value, str) and any(map(str.isalpha, value[:1000])):
-            self.texts += 1
+        self.kinds[kind] += 1
+        if isinstance(value, str) and kind in ("text", "opaque"):
             self.chars += len(value)
+            self.words += word_count(value[:_LOOKED_AT_CHARS])
             self.distinct.add(hash(value))
             self.example = self.example or " ".join(value[: 2 * _EXAMPLE_CHARS].split())[:_EXAMPLE_CHARS]
+
+    def merge(self, other: ColumnFacts) -> None:
+        """What another sample shows of it."""
+        self.rows += other.rows
+        self.kinds += other.kinds
+        self.chars += other.chars
+        self.words += other.words
+        self.distinct |= other.distinct
+        self.example = self.example or other.example
+
+    @property
+    def texts(self) -> int:
+        """Rows whose value is a text and no address, date, id or number."""
+        return self.kinds["text"]
+
+    @property
+    def kind(self) -> str:
+        """What most values are; empty where there are none."""
+        return self.kinds.most_common(1)[0][0] if self.kinds else ""
 
     @property
     def mean_chars(self) -> float:
         """Characters of a text, on average."""
-        return self.chars / self.texts if self.texts else 0.0
+        return self.chars / max(1, self.texts + self.kinds["opaque"])
+
+    @property
+    def mean_words(self) -> float:
+        """Words of a text, on average."""
+        return self.words / max(1, self.texts + self.kinds["opaque"])
+
+    @property
+    def is_text(self) -> bool:
+        """Most values are texts."""
+        return self.texts > 0 and self.texts >= self.rows / 2
+
+    @property
+    def is_prose(self) -> bool:
+        """Most values are texts of several words, and most differ."""
+        varied = self.rows < 8 or len(self.distinct) * 4 >= self.rows
+        return self.is_text and self.mean_words >= _PROSE_WORDS and varied
 
     def score(self, name: str) -> float:
         """How likely this is the text; 0: not at all.
 
         Long texts that differ from row to row are likely; a usual name counts as much as sixteen times the length.
         """
-        if not self.texts or (self.texts < self.rows / 2 and name.lower() != NAMES[0]):
+        name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name.rpartition(".")[2]).lower()
+        if not self.is_text and not (name == NAMES[0] and self.texts):
             return 0.0
-        place = NAMES.index(name.lower()) if name.lower() in NAMES else len(NAMES)
+        if (name not in SURE_NAMES or name in ("code", "message", "abstract")) and (
+            not self.is_prose or _NOT_TEXT.fullmatch(name)
+        ):
+            return 0.0
+        place = NAMES.index(name) if name in NAMES else len(NAMES)
         name_score = _NAME_WEIGHT * (1 - place / len(NAMES))
-        return _OTHER_TEXT + name_score + math.log2(1 + self.mean_chars) * len(self.distinct) / self.texts
+        return _OTHER_TEXT + name_score + math.log2(1 + self.mean_chars) * min(1.0, len(self.distinct) / self.texts)
 
 
 @dataclass(slots=True)
 class Columns:
-    """The columns that a sample of rows has, in the order in which they came."""
+    """The columns that a sample of rows has, in the order in which they came.
+
+    Attributes:
+        facts: By name; ``a.b`` is what stands under ``b`` in the object ``a``.
+        top: The names of whole columns.
+        rows: Sampled rows.
+    """
 
     facts: dict[str, ColumnFacts] = field(default_factory=dict)
+    top: dict[str, None] = field(default_factory=dict)
+    rows: int = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
         """One more row."""
+        self.rows += 1
         for name, value in row.items():
-            self.facts.setdefault(name, ColumnFacts()).add(value)
+            if len(self.top) < _MOST_COLUMNS:
+                self.top[name] = None
+            self._add(name, value, _DEPTH)
+
+    def _add(self, name: str, value: object, depth: int) -> None:
+        if name not in self.facts and len(self.facts) >= _MOST_COLUMNS:
+            return
+        self.facts.setdefault(name, ColumnFacts()).add(value)
+        if isinstance(value, Mapping) and depth:
+            for key, inner in value.items():
+                self._add(f"{name}.{key}", inner, depth - 1)
 
     def merge(self, other: Columns) -> None:
         """Another sample's columns too."""
+        self.rows += other.rows
+        self.top |= other.top
         for name, facts in other.facts.items():
-            mine = self.facts.setdefault(name, ColumnFacts())
-            mine.rows += facts.rows
-            mine.texts += facts.texts
-            mine.chars += facts.chars
-            mine.distinct |= facts.distinct
-            mine.example = mine.example or facts.example
-
-    @property
-    def guess(self) -> str:
-        """The likeliest column of text; empty when none holds text."""
-        scores = {name: facts.score(name) for name, facts in self.facts.items()}
-        best = max(scores, key=lambda name: scores[name], default="")
-        return best if best and scores[best] > 0 else ""
+            self.facts.setdefault(name, ColumnFacts()).merge(facts)
 
     @property
     def names(self) -> tuple[str, ...]:
         """All of them."""
-        return tuple(self.facts)
+        return tuple(self.top)
 
     def has(self, column: str) -> bool:
         """Whether a sampled row has it; ``a.b`` is what stands under ``b`` in the object ``a``."""
-        return column in self.facts or column.partition(".")[0] in self.facts
+        return column in self.top or column in self.facts or column.partition(".")[0] in self.top
 
     def as_list(self) -> list[dict[str, Any]]:
         """Plain values, for JSON."""
+        shown = [name for name, facts in self.facts.items() if name in self.top or facts.texts]
         return [
             {
                 "name": name,
@@ -111,6 +254,7 @@ class Columns:
                 "example": facts.example,
             }
             for name, facts in self.facts.items()
+            if name in shown
         ]
 
 
@@ -118,7 +262,10 @@ _MISSING: Final = object()
 
 
 def row_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
-    """A row's text, and what is wrong with it (a kind of `row_counts.BAD_ROW_TEXTS`; empty: nothing)."""
+    """A row's text, and what is wrong with it (a kind of `row_counts.BAD_ROW_TEXTS`; empty: nothing).
+
+    The lines of a list of texts are joined: nobody guesses such a column, so that a person has named it.
+    """
     value = row.get(column, _MISSING)
     if value is _MISSING and "." in column:
         value = row
@@ -126,12 +273,12 @@ def row_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
             value = value.get(key, _MISSING) if isinstance(value, Mapping) else _MISSING
     if value is _MISSING:
         return "", "missing_column"
-    if value is None or value == "":
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        value = "\n".join(value)
+    if is_no_value(value):
         return "", "empty"
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape"), ""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return str(value), ""
-    if not isinstance(value, str):
-        return "", "not_text"
-    return (value, "") if not value.isspace() else ("", "empty")
+    return (value, "") if isinstance(value, str) else ("", "not_text")

@@ -1,34 +1,34 @@
-"""A dataset as a list of files with their formats and text columns: looked at, not yet read."""
+"""A dataset as a list of files with their layouts and text columns: looked at, not yet read."""
 
 from __future__ import annotations
 
 import hashlib
 import itertools
 import json
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
 from core.data.dataset import identify, is_hub, list_formats
-from core.data.formats import TEXT_COLUMN, FileFormat, Form
+from core.data.formats import TEXT_COLUMN, FileFormat
 from core.data.hub import ALLOW_DOWNLOAD, HubName
-from core.errors import ConfigError, DatasetError
+from core.errors import DatasetError, sentences
 from workers.data.reading.columns import Columns
 from workers.data.reading.hub import fetch
-from workers.data.reading.json_stream import NotRowsError
+from workers.data.reading.layout import WHOLE, find_layout
 from workers.data.reading.packed import is_damage
 from workers.data.reading.pieces import OnRead, Piece, Source, read_error, source_pieces, source_rows
-from workers.data.reading.row_counts import RowCounts
-from workers.data.reading.rows import Bad
+from workers.data.reading.row_counts import Bad, RowCounts
+from workers.data.reading.shapes import TEXTS, Choice, Shape, choose_column, find_shape, likely_columns
 
 MAX_BAD_ROWS: Final = "max_bad_rows"
 OPTIONS: Final = (TEXT_COLUMN, MAX_BAD_ROWS, ALLOW_DOWNLOAD)
 """The options that recipes on text have in common."""
-WHOLE: Final = "*"
-"""As text column: the files' text as it stands, names, brackets and all."""
-_SAMPLED_ROWS: Final = 64
+_SAMPLED_ROWS: Final = 200
 _SAMPLED_FILES: Final = 200
+_LISTED: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +37,12 @@ class Corpus:
 
     Attributes:
         sources: Its files, in the order in which they are read.
-        digest: Of the files' contents, names and formats, and of the columns.
+        digest: Of the files' contents, names and layouts, and of the columns.
         column: The text column of most tables; empty when there are none.
         guessed: The user did not name it.
         columns: What a sample of rows shows of all columns.
+        shape: What the rows are.
+        remarks: What a person should know of how it is read, a sentence each.
     """
 
     sources: tuple[Source, ...]
@@ -48,11 +50,39 @@ class Corpus:
     column: str
     guessed: bool
     columns: Columns
+    shape: Shape = TEXTS
+    remarks: tuple[str, ...] = ()
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all files."""
         return sum(source.size_bytes for source in self.sources)
+
+    @property
+    def form(self) -> str:
+        """How the files are read, for people: "JSON Lines", or "3 × plain text, 1 × CSV"."""
+        forms = Counter(source.layout.text for source in self.sources)
+        if len(forms) == 1:
+            return next(iter(forms))
+        return ", ".join(f"{count:,} × {form}" for form, count in forms.most_common())
+
+    @property
+    def text(self) -> str:
+        """How it is read, in one line: "JSON Lines, text column body (guessed; not used: id, title)"."""
+        if not self.column:
+            return self.form
+        how = ["guessed" if self.guessed else "as requested"]
+        unused = [name for name in self.columns.names if name != self.column.partition(".")[0]]
+        if unused:
+            more = f" and {len(unused) - _LISTED} more" if len(unused) > _LISTED else ""
+            how.append(f"not used: {', '.join(unused[:_LISTED])}{more}")
+        shape = f" of {self.shape.text}" if self.shape.text else ""
+        return f"{self.form}, text column {self.column}{shape} ({'; '.join(how)})"
+
+    def report(self, counts: RowCounts, tokens: int) -> str:
+        """What came of it, in sentences: how it was read, documents, tokens, what was left out, remarks."""
+        documents = f"{counts.documents:,} document{'' if counts.documents == 1 else 's'}"
+        return sentences(f"{self.text}: {documents}, {tokens:,} tokens.", counts.left_out, *self.remarks, "")
 
     def pieces(self, counts: RowCounts, on_read: OnRead = lambda _: None) -> Iterator[Piece]:
         """All documents, file after file; raises as `source_pieces`.
@@ -73,7 +103,7 @@ class Corpus:
 
 
 def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], None] = lambda _: None) -> Corpus:
-    """Looks at a dataset: which files, which columns. Reads the start of each table.
+    """Looks at a dataset: which files, how each is read, which columns. Reads the start of each file.
 
     Args:
         dataset: As `--dataset-file` names it.
@@ -81,11 +111,11 @@ def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], N
         say: Is told what takes long ("downloading 1.2 GB").
 
     Raises:
-        DatasetError: It is missing or unreadable, no column holds text, or it would have to be downloaded.
+        DatasetError: It is missing or unreadable, has no column of text or rows that no recipe trains, or it would
+            have to be downloaded.
         ConfigError: The column that was named is in no file.
         PreflightError: A package is missing.
     """
-    wanted = str(options.get(TEXT_COLUMN) or "").strip()
     if is_hub(dataset):
         files = fetch(HubName.parse(dataset), options.get(ALLOW_DOWNLOAD) is True, say)
         found, identity = [(path, FileFormat("arrow")) for path in files], ""
@@ -93,48 +123,128 @@ def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], N
         say("looking at the files")
         identity = identify(dataset).sha256
         found = list_formats(dataset)
-    root = _root(dataset, [path for path, _ in found])
-    sampled = _samples(found, wanted)
-    together, column = _together(sampled, wanted)
-    sources = tuple(
-        Source(
-            path=path,
-            name=path.name if path == root else path.relative_to(root).as_posix(),
-            form=form,
-            packing=file_format.packing,
-            column=_column_in(columns, column, wanted) if form != "text" else "",
-            size_bytes=path.stat().st_size,
-        )
-        for (path, file_format), (form, columns) in zip(found, sampled, strict=True)
-    )
-    digest = _digest(identity or dataset, sources, by_stat=not identity)
-    return Corpus(sources, digest, column, not wanted, together)
+    corpus = _looked_at(dataset, found, options)
+    return replace(corpus, digest=_digest(identity or dataset, corpus.sources, by_stat=not identity))
 
 
-def find_column(dataset: str, options: Mapping[str, Any]) -> str:
-    """The text column of a dataset's tables, from their first rows; empty where there are no tables.
-
-    Args:
-        dataset: Files of this machine, as `--dataset-file` names them.
-        options: As in `open_corpus`.
+def look_at(dataset: str, options: Mapping[str, Any]) -> Corpus:
+    """A dataset of this machine as `open_corpus` gives it, but without a digest, for which all bytes would be read.
 
     Raises:
         RankdeckError: As in `open_corpus`.
     """
+    return _looked_at(dataset, list_formats(dataset), options)
+
+
+@dataclass(frozen=True, slots=True)
+class _Looked:
+    source: Source
+    columns: Columns
+
+
+def _looked_at(dataset: str, found: Sequence[tuple[Path, FileFormat]], options: Mapping[str, Any]) -> Corpus:
     wanted = str(options.get(TEXT_COLUMN) or "").strip()
-    return _together(_samples(list_formats(dataset), wanted), wanted)[1]
-
-
-def _samples(found: list[tuple[Path, FileFormat]], wanted: str) -> list[tuple[Form, Columns]]:
-    return [_sampled(path, file_format, wanted, number) for number, (path, file_format) in enumerate(found)]
-
-
-def _together(sampled: list[tuple[Form, Columns]], wanted: str) -> tuple[Columns, str]:
-    """All columns, and the one that is the text."""
+    root = _root(dataset, [path for path, _ in found])
+    looked = [_look(path, file_format, root, wanted, number) for number, (path, file_format) in enumerate(found)]
+    _check_json_text(looked, wanted)
     together = Columns()
-    for _, columns in sampled:
-        together.merge(columns)
-    return together, _choose(wanted, together, any(form != "text" for form, _ in sampled))
+    for file in looked:
+        together.merge(file.columns)
+    remarks = [file.source.layout.remark for file in looked if file.source.layout.remark]
+    chosen = Choice("")
+    if wanted != WHOLE and any(file.source.layout.form != "text" for file in looked):
+        chosen, looked, more = _with_columns(looked, together, wanted, dataset)
+        remarks += more
+    json_texts = [file.source.name for file in looked if file.source.layout.is_json_text]
+    if json_texts:
+        listed = ", ".join(json_texts[:3])
+        remarks.append(f"JSON without rows is read as plain text, with names and brackets: {listed}.")
+    if len(remarks) > _LISTED:
+        remarks = [*remarks[:_LISTED], f"There are {len(remarks) - _LISTED} more notes like these."]
+    sources = tuple(file.source for file in looked)
+    return Corpus(sources, "", chosen.column, not wanted, together, chosen.shape, tuple(remarks))
+
+
+def _look(path: Path, file_format: FileFormat, root: Path, wanted: str, number: int) -> _Looked:
+    """How a file is read, and the columns of its first rows."""
+    try:
+        layout = find_layout(path, file_format, wanted)
+        name = path.name if path == root else path.relative_to(root).as_posix()
+        source = Source(path, name, file_format.packing, layout, size_bytes=path.stat().st_size)
+        columns = Columns()
+        if layout.form != "text" and number < _SAMPLED_FILES:
+            rows = source_rows(source)
+            for row in itertools.islice((row for row in rows if not isinstance(row, Bad)), _SAMPLED_ROWS):
+                columns.add(row)
+    except Exception as error:
+        if not is_damage(error):  # then it is counted as bad when it is read
+            raise read_error(path, error) from None
+    return _Looked(source, columns)
+
+
+def _check_json_text(looked: Sequence[_Looked], wanted: str) -> None:
+    """Refuses JSON without rows where it is all there is.
+
+    Raises:
+        DatasetError: So it is.
+    """
+    if wanted != WHOLE and looked and all(file.source.layout.is_json_text for file in looked):
+        raise DatasetError(
+            f"{looked[0].source.name} holds JSON, but no rows: neither objects one after the other nor an array.",
+            f"Choose data with rows, or {WHOLE} as the text column to train on it as plain text, brackets included.",
+            option=f"--set {TEXT_COLUMN}={WHOLE}",
+            title="The data has no rows",
+        )
+
+
+def _with_columns(
+    looked: Sequence[_Looked], together: Columns, wanted: str, dataset: str
+) -> tuple[Choice, list[_Looked], list[str]]:
+    """The tables with their text columns; those without a text are left out where others have one."""
+    choices: dict[tuple[str, ...], Choice | None] = {}
+    sizes: Counter[tuple[str, ...]] = Counter()
+    for file in () if wanted else looked:
+        names = file.columns.names
+        sizes[names] += file.source.size_bytes
+        if names and names not in choices:
+            has_text = likely_columns(file.columns) or find_shape(file.columns).next_step
+            choices[names] = choose_column(file.columns, "", file.source.name) if has_text else None
+    usual = next((choice for names, _ in sizes.most_common() if (choice := choices.get(names))), None)
+    if wanted or (usual is None and all(file.source.layout.form != "text" for file in looked)):
+        usual = choose_column(together, wanted, dataset) if together.names or wanted else _no_rows(looked)
+    chosen = usual or Choice("")
+    kept: list[_Looked] = []
+    remarks = [chosen.remark] if chosen.remark else []
+    for file in looked:
+        own = choices.get(file.columns.names, chosen)
+        if file.source.layout.form == "text":
+            kept.append(file)
+        elif own is None:
+            remarks.append(f"{file.source.name} is left out: none of its columns looks like text.")
+        else:
+            use = chosen if file.columns.has(chosen.column) else own
+            if use is not chosen:
+                remarks.append(sentences(f"{file.source.name}: text column {use.column} (guessed).", use.remark))
+            kept.append(replace(file, source=replace(file.source, column=use.column)))
+    return chosen, kept, remarks
+
+
+def _no_rows(looked: Sequence[_Looked]) -> Choice:
+    """Tables of which no row could be sampled: refused where nothing is in them, else left to the reader."""
+    if all(_is_empty(file.source) for file in looked):
+        raise DatasetError(
+            f"{looked[0].source.name} has no rows.", "Choose data with text in it.", title="The dataset is empty"
+        )
+    return Choice("text")
+
+
+def _is_empty(source: Source) -> bool:
+    try:
+        return next(iter(source_rows(source)), None) is None
+    except Exception as error:
+        if not is_damage(error):
+            raise read_error(source.path, error) from None
+        return False
 
 
 def _root(dataset: str, paths: list[Path]) -> Path:
@@ -149,58 +259,10 @@ def _root(dataset: str, paths: list[Path]) -> Path:
     )
 
 
-def _sampled(path: Path, file_format: FileFormat, wanted: str, number: int) -> tuple[Form, Columns]:
-    """How a file is read after all, and the columns of its first rows."""
-    if not file_format.has_rows:
-        return "text", Columns()
-    if wanted == WHOLE and file_format.form not in ("parquet", "arrow"):
-        return "text", Columns()
-    if number >= _SAMPLED_FILES and file_format.form != "json":
-        return file_format.form, Columns()
-    columns = Columns()
-    try:
-        rows = source_rows(Source(path, path.name, file_format.form, file_format.packing))
-        for row in itertools.islice((row for row in rows if not isinstance(row, Bad)), _SAMPLED_ROWS):
-            columns.add(row)
-    except NotRowsError:
-        return "text", Columns()  # a settings file, say: its text is all there is to learn
-    except Exception as error:
-        if not is_damage(error):  # then it is counted as bad when it is read
-            raise read_error(path, error) from None
-    return file_format.form, columns
-
-
-def _choose(wanted: str, columns: Columns, has_tables: bool) -> str:
-    if wanted == WHOLE or not has_tables:
-        return ""
-    names = ", ".join(columns.names) or "none"
-    if wanted:
-        if columns.names and not columns.has(wanted):
-            raise ConfigError(
-                TEXT_COLUMN, f"No row that was looked at has a column {wanted!r}. The columns are: {names}.",
-                f"Choose one of them, or {WHOLE} for the whole text of the files.",
-            )  # fmt: skip
-        return wanted
-    guess = columns.guess
-    if not guess:
-        raise DatasetError(
-            f"No column looks like text. The columns are: {names}.",
-            f"Choose the text column, or {WHOLE} for the whole text of the files.",
-            option=f"--set {TEXT_COLUMN}=NAME",
-            title="Which column is the text?",
-        )
-    return guess
-
-
-def _column_in(columns: Columns, column: str, wanted: str) -> str:
-    """The column that is read in one file: where it lacks the others' and none was named, its own guess."""
-    return column if wanted or not columns.names or columns.has(column) else columns.guess or column
-
-
 def _digest(identity: str, sources: tuple[Source, ...], by_stat: bool) -> str:
     """Contents are in `identity`; files that are known by name only (the Hub's) count with size and time."""
     facts = [
-        (source.name, source.form, source.packing, source.column)
+        (source.name, source.layout.form, source.packing, source.column, *source.layout.key)
         + ((source.size_bytes, source.path.stat().st_mtime_ns) if by_stat else ())
         for source in sources
     ]

@@ -1,4 +1,4 @@
-"""A JSON document of any size, one row at a time: an array of rows, or an object of arrays (one each column).
+"""JSON text of any size, one row at a time, laid out as `json_layout` found it.
 
 Not read with ijson 3.6: its C backend takes 0.5 s of processor time for 50 MB instead of 0.7 s, but ends the document
 at NaN, at an integer of more than 64 bits and at a byte that is not UTF-8 (here that costs one row), and sets no limit
@@ -8,84 +8,156 @@ to a value's size. Its Python backend takes 3.7 s.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from typing import IO, Any, Final
+
+from workers.data.reading.json_layout import JsonLayout
 
 MAX_VALUE_CHARS: Final = 64 << 20
 _READ_CHARS: Final = 1 << 18
 _SPACE: Final = " \t\r\n"
-
-
-class NotRowsError(Exception):
-    """The document is valid as far as it was read, but holds neither an array nor an object of arrays."""
+_NEXT_ROW: Final = re.compile(r"[\n,]\s*\{")
 
 
 class BrokenJsonError(Exception):
     """From here on the document cannot be understood."""
 
 
+class BrokenRow(str):
+    """A row that could not be understood: why. The rows behind it were found again."""
+
+
 class Cell(dict[str, Any]):
     """One value of a table that is written column by column: a row with that one column."""
 
 
-def json_rows(text: IO[str]) -> Iterator[Any]:
-    """The rows of a JSON document: elements of an array, or those of an object's arrays.
-
-    What is in an object's array and not an object itself comes as a `Cell`, first all of the first column. Arrays
-    of objects inside an object (``{"version": 1, "data": [{…}, …]}``) come as their objects.
+def json_rows(text: IO[str], layout: JsonLayout) -> Iterator[Any]:
+    """The rows of JSON text. Those of a table that is written column by column come as a `Cell` for each value.
 
     Raises:
-        NotRowsError: There are no arrays.
         BrokenJsonError: It is broken from there on.
     """
     scanner = _Scanner(text)
-    first = scanner.peek()
-    if first == "[":
-        yield from _elements(scanner)
-    elif first == "{":
-        yield from _columns(scanner)
-    else:
-        scanner.value()
-        raise NotRowsError
+    if layout.kind == "values":
+        yield from _values(scanner)
+        return
+    yield from _below(scanner, layout, layout.path)
     if scanner.peek():
         raise BrokenJsonError("something follows the document's end")
 
 
-def _elements(scanner: _Scanner) -> Iterator[Any]:
+def _below(scanner: _Scanner, layout: JsonLayout, path: tuple[str, ...]) -> Iterator[Any]:
+    """The rows at a path of keys."""
+    if not path:
+        yield from _rows_here(scanner, layout)
+        return
+    for key in _keys(scanner):
+        if key == path[0]:
+            yield from _below(scanner, layout, path[1:])
+        else:
+            _skip(scanner)
+
+
+def _rows_here(scanner: _Scanner, layout: JsonLayout) -> Iterator[Any]:
+    if layout.kind == "row":
+        yield scanner.value()
+    elif layout.kind == "array":
+        yield from _elements(scanner, layout.path[-1] if layout.path else "")
+    elif layout.kind == "index":
+        for _ in _keys(scanner):
+            yield scanner.value()
+    elif layout.kind == "split":
+        yield from _split(scanner)
+    else:
+        yield from _columns(scanner)
+
+
+def _values(scanner: _Scanner) -> Iterator[Any]:
+    """One value after the other, with or without commas; the elements of an array among them."""
+    while following := scanner.peek():
+        if following == ",":
+            scanner.take(",")
+            continue
+        try:
+            value = scanner.value()
+        except BrokenJsonError as error:
+            if not scanner.find_row():
+                raise
+            yield BrokenRow(error)
+            continue
+        yield from value if isinstance(value, list) else [value]
+
+
+def _elements(scanner: _Scanner, column: str = "") -> Iterator[Any]:
+    """The elements of an array; after one that is broken, from the next that begins like a row."""
     scanner.take("[")
     if scanner.peek() == "]":
         scanner.take("]")
         return
     while True:
-        yield scanner.value()
-        if scanner.peek() == ",":
+        try:
+            value = scanner.value()
+            yield value if isinstance(value, dict) or not column else Cell({column: value})
+            if scanner.peek() != ",":
+                scanner.take("]")
+                return
             scanner.take(",")
-            continue
-        scanner.take("]")
-        return
+        except BrokenJsonError as error:
+            if not scanner.find_row():
+                raise
+            yield BrokenRow(error)
 
 
-def _columns(scanner: _Scanner) -> Iterator[Any]:
+def _keys(scanner: _Scanner) -> Iterator[str]:
+    """An object's keys; the value of each is taken before the next is asked for."""
     scanner.take("{")
-    arrays = 0
     while scanner.peek() != "}":
         key = scanner.value()
         if not isinstance(key, str):
             raise BrokenJsonError("a key is not text")
         scanner.take(":")
-        if scanner.peek() == "[":
-            arrays += 1
-            for element in _elements(scanner):
-                yield element if isinstance(element, dict) else Cell({key: element})
-        else:
-            scanner.value()
+        yield key
         if scanner.peek() == ",":
             scanner.take(",")
         elif scanner.peek() != "}":
             raise BrokenJsonError("a comma is missing")
     scanner.take("}")
-    if not arrays:
-        raise NotRowsError
+
+
+def _columns(scanner: _Scanner) -> Iterator[Any]:
+    """An object of columns, each an array or an object with a value for each row."""
+    for key in _keys(scanner):
+        following = scanner.peek()
+        if following == "[":
+            yield from _elements(scanner, key)
+        elif following == "{":
+            for _ in _keys(scanner):
+                yield Cell({key: scanner.value()})
+        else:
+            scanner.value()
+
+
+def _split(scanner: _Scanner) -> Iterator[Any]:
+    """What pandas calls "split": an array of names, and one of the rows' cells."""
+    names: list[str] = []
+    for key in _keys(scanner):
+        if key == "columns":
+            names = [str(name) for name in scanner.value()]
+        elif key == "data":
+            for cells in _elements(scanner):
+                yield dict(zip(names, cells, strict=False)) if isinstance(cells, list) else cells
+        else:
+            _skip(scanner)
+
+
+def _skip(scanner: _Scanner) -> None:
+    """Goes past a value; past an array one element at a time."""
+    if scanner.peek() == "[":
+        for _ in _elements(scanner):
+            continue
+    else:
+        scanner.value()
 
 
 class _Scanner:
@@ -126,9 +198,27 @@ class _Scanner:
                     return value
             except (ValueError, RecursionError) as error:
                 left = len(self._buffer) - self._at
-                if isinstance(error, RecursionError) or left > MAX_VALUE_CHARS or not self._more(size):
+                if self._is_final(error) or left > MAX_VALUE_CHARS or not self._more(size):
                     raise BrokenJsonError(str(error)) from None
             size *= 2
+
+    def find_row(self) -> bool:
+        """Goes to the next object that begins a line or follows a comma; False where there is none."""
+        self._at += 1
+        while True:
+            found = _NEXT_ROW.search(self._buffer, max(0, self._at - 1))
+            if found is not None:
+                self._at = found.end() - 1
+                return True
+            self._at = max(self._at, len(self._buffer) - 1)
+            if not self._more(_READ_CHARS):
+                return False
+
+    def _is_final(self, error: ValueError | RecursionError) -> bool:
+        """Whether reading on cannot help: it fails far from the end of what was read, and not in a long string."""
+        if not isinstance(error, json.JSONDecodeError):
+            return True
+        return error.pos < len(self._buffer) - _READ_CHARS and not error.msg.startswith("Unterminated string")
 
     def _more(self, size: int) -> bool:
         if self._ended:

@@ -12,14 +12,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from core.data.formats import Form, Packing
+from core.data.formats import Packing
 from core.errors import DatasetError
 from core.files.atomic import explain
 from workers.data.reading.columns import row_text
+from workers.data.reading.delimited import delimited_rows
 from workers.data.reading.json_stream import Cell
+from workers.data.reading.layout import BOM, Layout
 from workers.data.reading.packed import is_damage, open_packed
-from workers.data.reading.row_counts import RowCounts
-from workers.data.reading.rows import Bad, Row, csv_rows, json_file_rows, jsonl_rows, table_rows
+from workers.data.reading.row_counts import Bad, RowCounts
+from workers.data.reading.rows import Row, json_file_rows, jsonl_rows, table_rows
 
 PIECE_BYTES: Final = 1 << 22
 MAX_LINE_BYTES: Final = 1 << 20
@@ -37,16 +39,16 @@ class Source:
     Attributes:
         path: The file.
         name: Its path within the dataset, with forward slashes.
-        form: How it is read; "text" too for a JSON document without rows.
         packing: How it is packed.
+        layout: How it is read.
         column: Its text column; empty for text.
         size_bytes: Its size.
     """
 
     path: Path
     name: str
-    form: Form
     packing: Packing
+    layout: Layout
     column: str = ""
     size_bytes: int = 0
 
@@ -76,7 +78,7 @@ def source_pieces(source: Source, counts: RowCounts, on_read: OnRead = lambda _:
         DatasetError: The file cannot be read, or packed into it is something other than text.
     """
     try:
-        if source.form == "text":
+        if source.layout.form == "text":
             yield from _text_pieces(source, counts, on_read)
         else:
             yield from _row_pieces(source, counts, on_read)
@@ -85,7 +87,7 @@ def source_pieces(source: Source, counts: RowCounts, on_read: OnRead = lambda _:
             raise read_error(source.path, error) from None
         counts.rows += 1
         counts.add_bad("cut_off", source.name)
-        if source.form == "text":
+        if source.layout.form == "text":
             yield Piece(b"", True)
 
 
@@ -101,20 +103,20 @@ def source_rows(source: Source, on_read: OnRead = lambda _: None) -> Iterator[Ro
     """The rows of a file that is not text.
 
     Raises:
-        NotRowsError: It is a JSON document without rows.
         OSError: The file cannot be read.
     """
-    if source.form in ("parquet", "arrow"):
+    layout = source.layout
+    if layout.form in ("parquet", "arrow"):
         columns = [source.column.partition(".")[0], source.column] if source.column else []
-        yield from table_rows(source.path, columns, on_read, stream=source.form == "arrow")
+        yield from table_rows(source.path, columns, on_read, arrow=layout.form == "arrow")
         return
     with open_packed(source.path, source.packing) as (stream, position):
-        if source.form == "jsonl":
-            rows = jsonl_rows(stream)
-        elif source.form == "json":
-            rows = json_file_rows(stream)
+        if layout.dialect is not None:
+            rows: Iterator[Row | Bad] = delimited_rows(stream, layout.dialect)
+        elif layout.json is not None:
+            rows = json_file_rows(stream, layout.json)
         else:
-            rows = csv_rows(stream, "\t" if source.form == "tsv" else ",")
+            rows = jsonl_rows(stream)
         for row in rows:
             on_read(position())
             yield row
@@ -125,6 +127,8 @@ def _text_pieces(source: Source, counts: RowCounts, on_read: OnRead) -> Iterator
     lines_before = counts.rows
     with open_packed(source.path, source.packing) as (stream, position):
         counts.documents += 1
+        if source.layout.has_bom:
+            stream.read(len(BOM))
         for data in cut_text(stream):
             if source.packing and b"\0" in data:  # plain files were looked at before
                 raise DatasetError(
@@ -185,7 +189,7 @@ def _count_lines(piece: bytes, name: str, lines_before: int, counts: RowCounts) 
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError:
-                counts.add_bad("invalid_utf8", f"{name}, line {number}")
+                counts.add_bad("kept", f"{name}, line {number}")
     counts.rows += lines
 
 

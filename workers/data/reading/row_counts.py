@@ -19,8 +19,22 @@ BAD_ROW_TEXTS: Final[Mapping[str, str]] = {
     "not_text": "no text in the text column",
     "too_long": "longer than 64 MiB",
     "cut_off": "cut off: the file ends in the middle",
+    "kept": "not UTF-8 and kept as they are",
 }
 """Kinds of bad rows, and what users read."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bad:
+    """A row that cannot be used.
+
+    Attributes:
+        kind: See `BAD_ROW_TEXTS`.
+        where: Its place in the file, as text.
+    """
+
+    kind: str
+    where: str
 
 
 @dataclass(slots=True)
@@ -30,8 +44,8 @@ class RowCounts:
     Attributes:
         rows: Rows that were looked at, bad ones included; of a text file its lines.
         documents: Texts that were taken.
-        bad: Bad rows by kind (`BAD_ROW_TEXTS`). They are left out, but for lines of text that are not UTF-8: bytes are
-            tokens too.
+        bad: Bad rows by kind (`BAD_ROW_TEXTS`). They are left out, but for "kept", lines of text that are not UTF-8:
+            bytes are tokens too.
         examples: Where the first ones stand.
     """
 
@@ -50,6 +64,22 @@ class RowCounts:
     def bad_rows(self) -> int:
         """All of them."""
         return self.bad.total()
+
+    @property
+    def damaged(self) -> int:
+        """Bad rows that a limit is for: not those that are empty, unless most are, nor lines that are kept."""
+        empty = self.bad["empty"]
+        return self.bad_rows - self.bad["kept"] - (empty if 2 * empty <= self.rows else 0)
+
+    @property
+    def left_out(self) -> str:
+        """What is left out, as text: "12 rows are left out: 10 empty, 2 broken"; empty: nothing."""
+        kinds = [(kind, count) for kind, count in self.bad.most_common() if kind != "kept"]
+        if not kinds:
+            return ""
+        total = sum(count for _, count in kinds)
+        listed = ", ".join(f"{count:,} {BAD_ROW_TEXTS.get(kind, kind)}" for kind, count in kinds)
+        return f"{total:,} {'row is' if total == 1 else 'rows are'} left out: {listed}"
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""
@@ -112,11 +142,12 @@ class BadRowLimit:
             DatasetError: It has more; says which and where.
         """
         allowed = self.rows if self.share is None else self.share * counts.rows
-        if allowed is None or counts.bad_rows <= allowed:
+        if allowed is None or counts.damaged <= allowed:
             return
         limit = f"{self.rows:,}" if self.share is None else f"{100 * self.share:g} %"
         raise DatasetError(
             f"{counts.summary}; the limit is {limit}. The first: {'; '.join(counts.examples)}.",
             "Correct the data, choose another text column (text_column), or raise max_bad_rows.",
             title="Too many rows are bad",
+            option="--set max_bad_rows=100%",
         )

@@ -2,33 +2,19 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
-from workers.data.reading.json_stream import BrokenJsonError, json_rows
+from workers.data.reading.columns import VALUE
+from workers.data.reading.delimited import MAX_ROW_BYTES
+from workers.data.reading.json_layout import JsonLayout
+from workers.data.reading.json_stream import BrokenJsonError, BrokenRow, json_rows
+from workers.data.reading.row_counts import Bad
 
-MAX_ROW_BYTES: Final = 64 << 20
 _TABLE_ROWS: Final = 512
-VALUE: Final = "value"
-"""The column of rows that are a bare text, without a name."""
-
-
-@dataclass(frozen=True, slots=True)
-class Bad:
-    """A row that cannot be used.
-
-    Attributes:
-        kind: See `workers.data.reading.row_counts.BAD_ROW_TEXTS`.
-        where: Its place in the file, as text.
-    """
-
-    kind: str
-    where: str
 
 
 Row = Mapping[str, Any]
@@ -59,17 +45,14 @@ def _line_row(line: bytes, where: str) -> Row | Bad:
         return Bad("broken", where)
 
 
-def json_file_rows(stream: IO[bytes]) -> Iterator[Row | Bad]:
-    """The rows of a JSON document.
-
-    Raises:
-        NotRowsError: It has none.
-    """
+def json_file_rows(stream: IO[bytes], layout: JsonLayout) -> Iterator[Row | Bad]:
+    """The rows of JSON text that is not JSON Lines."""
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         number = 0
         try:
-            for number, value in enumerate(json_rows(text), 1):
-                yield _as_row(value, f"row {number}")
+            for number, value in enumerate(json_rows(text, layout), 1):
+                broken = isinstance(value, BrokenRow)
+                yield Bad("broken", f"row {number} ({value})") if broken else _as_row(value, f"row {number}")
         except BrokenJsonError as error:
             yield Bad("broken", f"from row {number + 1} on ({error})")
 
@@ -80,62 +63,26 @@ def _as_row(value: Any, where: str) -> Row | Bad:
     return value if isinstance(value, dict) else Bad("broken", where)
 
 
-def csv_rows(stream: IO[bytes], delimiter: str) -> Iterator[Row | Bad]:
-    """The rows of a table whose first line names the columns."""
-    csv.field_size_limit(MAX_ROW_BYTES)
-    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
-        names: list[str] | None = None
-        number = 0
-        reader = csv.reader(_bounded_lines(text), delimiter=delimiter)
-        while True:
-            number += 1
-            try:
-                cells = next(reader)
-            except StopIteration:
-                return
-            except csv.Error:
-                yield Bad("too_long", f"row {number}")
-                continue
-            if names is None:
-                if len(cells) == 1 and delimiter == "," and ";" in cells[0]:
-                    delimiter = ";"  # as spreadsheets write it where the comma separates decimals
-                    cells = next(csv.reader([cells[0]], delimiter=delimiter))
-                    reader = csv.reader(_bounded_lines(text), delimiter=delimiter)
-                names = [name.strip() for name in cells]
-            elif not any(cells):
-                yield Bad("empty", f"row {number}")
-            elif len(cells) > len(names):
-                yield Bad("broken", f"row {number} ({len(cells)} cells under {len(names)} names)")
-            else:
-                yield dict(zip(names, cells, strict=False))
-
-
-def _bounded_lines(text: IO[str]) -> Iterator[str]:
-    """Lines, an endless one cut, so that a file without line ends needs no memory."""
-    while line := text.readline(MAX_ROW_BYTES):
-        yield line
-
-
 def table_rows(
-    path: Path, columns: Sequence[str], on_read: Callable[[int], None], *, stream: bool
+    path: Path, columns: Sequence[str], on_read: Callable[[int], None], *, arrow: bool
 ) -> Iterator[Row | Bad]:
-    """The rows of a Parquet file, or of an Arrow stream, as the `datasets` package keeps them.
+    """The rows of a Parquet file, or of an Arrow file, as the `datasets` package and pandas keep them.
 
     Args:
         path: The file.
         columns: Only those of these that it has; all where it has none of them.
         on_read: Called with the bytes of the file that have been read; of Parquet by the share of its rows.
-        stream: It is an Arrow stream.
+        arrow: It is an Arrow file or stream.
     """
     import pyarrow
-    from pyarrow import ipc, parquet
+    from pyarrow import parquet
 
     try:
-        if stream:
-            with pyarrow.memory_map(str(path)) as source, ipc.open_stream(source) as reader:
-                known = [name for name in columns if name in reader.schema.names] or reader.schema.names
-                for batch in reader:
+        if arrow:
+            with pyarrow.memory_map(str(path)) as source:
+                for batch in _arrow_batches(source):
                     on_read(source.tell())
+                    known = [name for name in columns if name in batch.schema.names] or batch.schema.names
                     for start in range(0, batch.num_rows, _TABLE_ROWS):
                         yield from batch.select(known).slice(start, _TABLE_ROWS).to_pylist()
             return
@@ -148,3 +95,18 @@ def table_rows(
                 yield from batch.to_pylist()
     except (pyarrow.ArrowException, OSError) as error:
         yield Bad("broken", f"the file cannot be read on ({error})"[:300])
+
+
+def _arrow_batches(source: Any) -> Iterator[Any]:
+    """The batches of an Arrow file or stream."""
+    from pyarrow import ipc
+
+    is_file = source.read(6) == b"ARROW1"
+    source.seek(0)
+    if not is_file:
+        with ipc.open_stream(source) as reader:
+            yield from reader
+        return
+    file = ipc.open_file(source)
+    for number in range(file.num_record_batches):
+        yield file.get_batch(number)

@@ -92,7 +92,7 @@ def test_plain_texts_are_their_bytes(tmp_path: Path, cache: Path) -> None:
     (folder / "2.txt").write_bytes(two)
     data = make(folder, cache)
     assert texts_of(data) == [two + b"\n\n", one + b"\n\n"]
-    assert (data.documents, data.counts.rows, dict(data.counts.bad)) == (2, 4, {"invalid_utf8": 1})
+    assert (data.documents, data.counts.rows, dict(data.counts.bad)) == (2, 4, {"kept": 1})
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -311,8 +311,8 @@ def test_a_bad_line_far_down_is_named_by_its_place(
     (tmp_path / "b.txt").write_bytes(b"a line\n" * 100 + b"\xff\n" + b"more\n" * 10)
     (tmp_path / "c.jsonl").write_bytes(b'{"text": "a line"}\n{"text": 1e3}\n{"text": []}\n')
     assert make(tmp_path, cache).counts.examples == [
-        "b.txt, line 101: not UTF-8",
-        "c.jsonl, row 3: no text in the text column",
+        "b.txt, line 101: not UTF-8 and kept as they are",
+        "c.jsonl, row 3: empty",
     ]
 
 

@@ -139,7 +139,12 @@ def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
     table = tmp_path / "Tabelle mit Raum.jsonl"
     table.write_text('{"title": "a", "body": "some words"}\n' * 50, encoding="utf-8", newline="\n")
     asked = apply_recipe(RunConfig(dataset_file=str(table)), get_recipe("minigpt"))
-    assert text_column(asked) == ()
+    found, short = text_column(asked)
+    assert found == "Data: JSON Lines, text column body (guessed; not used: title), 50 documents."
+    assert short == "The texts in column body are short: 2.0 words on average."
+    prose = table.with_name("prose.txt")
+    prose.write_text("Some words, and more.\nNo table.\n", encoding="utf-8", newline="\n")
+    assert text_column(asked.replace(dataset_file=str(prose)), limit_s=0.0) == ()
     asked = asked.replace(options={**asked.options, "text_column": "none"})
     with pytest.raises(ConfigError, match="The columns are: title, body") as caught:
         text_column(asked)

@@ -89,7 +89,7 @@ BROKEN: list[tuple[str, bytes, list[str], dict[str, int]]] = [
     ("k.csv", b"id,text\n1,ok\n2,\xff\xfe\n", ["ok"], {"invalid_utf8": 1}),
     ("l.csv", b"id;text\n1;ok, with comma\n", ["ok, with comma"], {}),
     ("m.tsv", b"text\tid\nok\t1\n", ["ok"], {}),
-    ("n.txt", b"good\nb\xe4d\ngood\n", ["good\nb�d\ngood\n"], {"invalid_utf8": 1}),
+    ("n.txt", b"good\nb\xe4d\ngood\n", ["good\nb�d\ngood\n"], {"kept": 1}),
     ("o.jsonl.gz", pack(b'{"text": "ok"}\n' * 3, "x.gz")[:-4], ["ok"] * 3, {"cut_off": 1}),
     ("p.txt.gz", pack(b"", "x.gz"), [""], {}),
 ]
@@ -130,7 +130,7 @@ def test_a_broken_parquet_file_is_a_bad_row(tmp_path: Path) -> None:
         ([{"title": "A", "body": "a longer body of words"}], "body"),
         ([{"label": "positive", "Review": "I liked it a lot."}, {"label": "positive", "Review": "So so."}], "Review"),
         ([{"n": 1, "lang": "en", "what": f"sentence number {n} of them all"} for n in range(9)], "what"),
-        ([{"prompt": "Say hi.", "completion": "Hi there, how are you?"}], "completion"),
+        ([{"prompt": "Say hi to all of us.", "id": 3}], "prompt"),
         ([{"url": "http://a.example/x", "content": "words", "score": 0.3}], "content"),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_person_says_which_column_is_the_text(tmp_path: Path) -> None:
 
 def test_without_a_column_of_text_nothing_is_guessed(tmp_path: Path) -> None:
     (tmp_path / "prices.csv").write_text("day,price\n1,2.5\n2,2.75\n", encoding="utf-8", newline="\n")
-    with pytest.raises(DatasetError, match="day, price") as caught:
+    with pytest.raises(DatasetError, match=r"day \(.*numbers.*\); price \(") as caught:
         open_corpus(str(tmp_path / "prices.csv"), {})
     assert "text_column" in caught.value.next_step
     assert read(tmp_path / "prices.csv", text_column="*")[0] == ["day,price\n1,2.5\n2,2.75\n"]
@@ -165,6 +165,12 @@ def test_a_limit_for_bad_rows() -> None:
     counts.add_bad("broken", "a.jsonl, line 5")
     for accepted in ("", None, "2", "1%", "1.0 %", "100%"):
         BadRowLimit.parse(accepted).check(counts)
+    counts.bad["empty"], counts.bad["kept"] = 90, 9  # neither is damage
+    BadRowLimit.parse("1%").check(counts)
+    counts.bad["empty"] = 101
+    with pytest.raises(DatasetError, match="101 empty"):
+        BadRowLimit.parse("1%").check(counts)
+    del counts.bad["empty"], counts.bad["kept"]
     for exceeded in ("0", "1", "0.9%"):
         with pytest.raises(DatasetError, match="2 of 200 rows are bad: 2 broken") as caught:
             BadRowLimit.parse(exceeded).check(counts)

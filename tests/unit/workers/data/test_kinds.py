@@ -1,0 +1,319 @@
+"""Files as people have them: what each is understood as, its documents, what is left out, or why it is refused."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from core.errors import RankdeckError
+from tests.helpers.written import write_parquet
+from workers.data.reading.corpus import open_corpus
+from workers.data.reading.row_counts import BadRowLimit, RowCounts
+
+pytestmark = pytest.mark.windows
+
+ROWS = 40
+TEXTS = [f"This is sentence number {n} of a story, and it is {n * n} words long." for n in range(ROWS)]
+
+
+def lines(rows: Sequence[object]) -> bytes:
+    return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()
+
+
+def whole(value: object, indent: int | None = None) -> bytes:
+    return json.dumps(value, ensure_ascii=False, indent=indent).encode()
+
+
+def named(**columns: Sequence[object]) -> list[dict[str, object]]:
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+
+def table(rows: Sequence[Mapping[str, object]], delimiter: str = ",", header: bool = True) -> bytes:
+    out = io.StringIO(newline="")
+    writer = csv.DictWriter(out, list(rows[0]), delimiter=delimiter)
+    if header:
+        writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue().encode()
+
+
+TEXT_ROWS = named(id=range(ROWS), text=TEXTS)
+CHATS = [
+    {"messages": [{"role": "user", "content": f"Question {n}?"}, {"role": "assistant", "content": text}]}
+    for n, text in enumerate(TEXTS)
+]
+SHAREGPT = [
+    {"id": f"identity_{n}", "conversations": [{"from": "human", "value": "Hi."}, {"from": "gpt", "value": text}]}
+    for n, text in enumerate(TEXTS)
+]
+ALPACA = named(
+    instruction=[f"Say the number {n} in words." for n in range(ROWS)], input=[""] * ROWS, output=TEXTS
+)  # fmt: skip
+QUESTIONS = [f"What is the square of the number {n}?" for n in range(ROWS)]
+SQUAD = [
+    {"title": "Numbers", "context": TEXTS[0], "question": q, "answers": {"text": ["four"], "answer_start": [3]}}
+    for q in QUESTIONS
+]
+PLAIN = [text.replace(",", "") for text in TEXTS]
+STRAY = table(named(id=range(ROWS), text=PLAIN)).replace(b"\n10,This", b'\n10,"This', 1)
+DISCORD = {
+    "guild": {"id": "1", "name": "Club"}, "channel": {"id": "2", "name": "general"},
+    "messages": [{"id": str(n), "timestamp": "2024-01-01T10:00:00", "content": text, "author": {"name": "ann"}}
+                 for n, text in enumerate(TEXTS)],
+}  # fmt: skip
+EXPORT = [{"title": "Chat", "create_time": 1.7e9, "mapping": {"a": {"message": {"content": t}}}} for t in TEXTS]
+LOGS = [
+    {"ts": f"2024-01-01T10:00:{n:02}", "level": "INFO", "message": text} | ({"user": f"u{n}"} if n % 2 else {"code": n})
+    for n, text in enumerate(TEXTS)
+]
+WHATSAPP = "".join(f"12/31/20, 9:{n:02} PM - Ann: {text}\n" for n, text in enumerate(TEXTS)).encode()
+SUBTITLES = "".join(f"{n + 1}\n00:00:{n:02},000 --> 00:00:{n:02},900\n{t}\n\n" for n, t in enumerate(TEXTS)).encode()
+SENTIMENT = named(a=["0", "4"] * 20, b=range(10**9, 10**9 + ROWS), c=["Mon Apr 06 22:19:45 PDT 2009"] * ROWS, d=TEXTS)
+HUGE = "A long line of words. " * 200_000
+
+
+class Kind(NamedTuple):
+    """A file, and what must come of it."""
+
+    name: str
+    data: bytes
+    form: str
+    column: str = "text"
+    documents: int = ROWS
+    bad: dict[str, int] | None = None
+    remark: str = ""
+    options: dict[str, str] | None = None
+
+
+READ = [
+    Kind("rows.jsonl", lines(TEXT_ROWS), "JSON Lines"),
+    Kind("lines.json", lines(named(text=TEXTS, tags=[["a", "b"]] * ROWS)), "JSON Lines"),
+    Kind("array.jsonl", whole(TEXT_ROWS), "a JSON array"),
+    Kind("array.json", whole(TEXT_ROWS, 2), "a JSON array"),
+    Kind("pretty.jsonl", b"\n".join(whole(row, 2) for row in TEXT_ROWS), "JSON objects one after the other"),
+    Kind("joined.json", b"".join(whole(row) for row in TEXT_ROWS), "JSON objects one after the other"),
+    Kind("pandas.json", whole({"text": dict(enumerate(TEXTS)), "n": dict(enumerate(range(ROWS)))}),
+         "JSON, column by column"),
+    Kind("index.json", whole(dict(enumerate(TEXT_ROWS))), "a JSON object of rows"),
+    Kind("by_name.json", whole({f"page-{n}": row for n, row in enumerate(TEXT_ROWS)}), "a JSON object of rows"),
+    Kind("split.json", whole({"columns": ["id", "text"], "index": [*range(ROWS)], "data": [*enumerate(TEXTS)]}),
+         "JSON with the columns' names apart"),
+    Kind("pandas_table.json", whole({"schema": {"fields": [{"name": "id"}]}, "data": TEXT_ROWS}),
+         "a JSON array below “data”"),
+    Kind("columns.json", whole({"id": [*range(ROWS)], "text": TEXTS}), "JSON, column by column"),
+    Kind("wrapped.json", whole({"data": {"train": TEXT_ROWS, "test": TEXT_ROWS[:3]}}),
+         "a JSON array below “data.train”", remark="test"),
+    Kind("splits.json", whole({"train": TEXT_ROWS, "validation": TEXT_ROWS[:3]}), "a JSON array below “train”",
+         remark="validation, which is not read"),
+    Kind("strings.json", whole(TEXTS), "a JSON array", "value"),
+    Kind("article.json", whole({"url": "http://a.example", "text": TEXTS[0]}), "one JSON object", documents=1),
+    Kind("nested.jsonl", lines([{"data": {"id": n, "text": t}} for n, t in enumerate(TEXTS)]), "JSON Lines",
+         "data.text"),
+    Kind("viewer.json", whole({"features": [], "rows": [{"row_idx": n, "row": row} for n,
+         row in enumerate(TEXT_ROWS)]}),
+         "a JSON array below “rows”", "row.text"),
+    Kind("discord.json", whole(DISCORD), "a JSON array below “messages”", "content"),
+    Kind("wiki.jsonl", lines(named(id=range(ROWS), url=["https://x.example/a"] * ROWS, title=["A b"] * ROWS,
+         text=TEXTS)),
+         "JSON Lines"),
+    Kind("code.jsonl", lines(named(repo=["a/b"] * ROWS, path=["x/y.py"] * ROWS,
+         content=["def f():\n    pass\n"] * ROWS)),
+         "JSON Lines", "content"),
+    Kind("logs.jsonl", lines(LOGS), "JSON Lines", "message"),
+    Kind("lines.txt", lines(TEXT_ROWS), "JSON Lines", remark="lines.txt holds JSON Lines"),
+    Kind("lines.csv", lines(TEXT_ROWS), "JSON Lines", remark="is no table"),
+    Kind("nan.jsonl", lines(named(text=[t if n % 4 else float("nan") for n, t in enumerate(TEXTS)])), "JSON Lines",
+         documents=30, bad={"empty": 10}),
+    Kind("words_for_nothing.csv", table(named(text=[t if n % 4 else "None" for n, t in enumerate(TEXTS)])),
+         "CSV with one column", documents=30, bad={"empty": 10}),
+    Kind("broken_array.json", whole(TEXT_ROWS).replace(b'"id": 20', b'"id": ,', 1), "a JSON array", documents=39,
+         bad={"broken": 1}),
+    Kind("rows.csv", table(TEXT_ROWS), "CSV"),
+    Kind("tabs.csv", table(TEXT_ROWS, "\t"), "TSV"),
+    Kind("pipe.csv", table(TEXT_ROWS, "|"), "CSV with vertical bars"),
+    Kind("commas.tsv", table(TEXT_ROWS), "CSV"),
+    Kind("semiq.csv", b'"id";"text, long";"preis"\n' +
+         b"".join(f'"{n}";"{t}";"3,50"\n'.encode() for n, t in enumerate(TEXTS)), "CSV with semicolons", "text, long"),
+    Kind("excel.csv", b"\xef\xbb\xbfsep=;\r\n" + table(TEXT_ROWS, ";"), "CSV with semicolons"),
+    Kind("headerless.csv", table(SENTIMENT, header=False), "CSV without a header", "4"),
+    Kind("spam.tsv", "".join(f"{'spam' if n % 2 else 'ham'}\t{t}\n" for n, t in enumerate(TEXTS)).encode(),
+         "TSV without a header", "2"),
+    Kind("one_column.csv", b"review\n" + "\n".join(TEXTS).encode(), "CSV with one column", "review"),
+    Kind("essays.csv", table(named(id=range(ROWS), text=["\n".join(TEXTS)] * ROWS, score=["3"] * ROWS)), "CSV"),
+    Kind("labels.csv", table(named(text=[f"{t}\nAnd more, of it." for t in TEXTS], label=[0, 1] * 20)), "CSV"),
+    Kind("stray.csv", STRAY, "CSV", documents=39, bad={"broken": 1}),
+    Kind("stray_pair.csv", STRAY.replace(b"900 words long.", b'900 words long."', 1), "CSV", documents=39,
+         bad={"broken": 1}),
+    Kind("stray_in_quoted.csv", table(TEXT_ROWS).replace(b'\n10,"', b'\n10,"" "', 1), "CSV", documents=39,
+         bad={"broken": 1}),
+    Kind("stray.tsv", b"id\ttext\n" + "".join(f'{n}\t{chr(34) * (n == 9)}{t}\n' for n, t in enumerate(TEXTS))
+         .encode(), "TSV", documents=39, bad={"broken": 1}),
+    Kind("huge.csv", table([{"id": 0, "text": HUGE}, {"id": 1, "text": HUGE}]), "CSV", documents=2),
+    Kind("kaggle.csv", table(named(Id=range(ROWS), ProfileName=["Ann B"] * ROWS, Summary=["So good"] * ROWS,
+         Text=TEXTS)),
+         "CSV", "Text"),
+    Kind("twice.csv", b"text,text,n\n" + b"".join(f'"{t}",{n},{n}\n'.encode() for n, t in enumerate(TEXTS)), "CSV"),
+    Kind("rows.csv.gz", gzip.compress(table(TEXT_ROWS, ";")), "CSV with semicolons"),
+    Kind("bom.txt", b"\xef\xbb\xbfA text.\n", "plain text", "", 1),
+    Kind("latin.txt", "Größe\nund mehr\n".encode("latin-1"), "plain text", "", 1, {"kept": 1}),
+    Kind("whatsapp.txt", WHATSAPP, "plain text", "", 1),
+    Kind("subtitles.srt", SUBTITLES, "plain text", "", 1),
+    Kind("table.txt", table(TEXT_ROWS, "\t"), "plain text", "", 1, remark="looks like a table (TSV: id, text)"),
+    Kind("table.txt", table(TEXT_ROWS, "\t"), "TSV", options={"text_column": "text"}),
+    Kind("notes.md", b"[a list](of links)\n{not: json}\n", "plain text", "", 1),
+    Kind("alpaca_rendered.jsonl", lines([{**row,
+         "text": f"### {row['instruction']}\n{row['output']}"} for row in ALPACA]),
+         "JSON Lines"),
+    Kind("alpaca.json", whole(ALPACA), "a JSON array", "output", options={"text_column": "output"}),
+    Kind("lists.jsonl", lines(named(text=[[t, "More."] for t in TEXTS], url=["http://x.example/y"] * ROWS)),
+         "JSON Lines",
+         options={"text_column": "text"}),
+    Kind("chat.jsonl", lines(CHATS), "plain text", "", 1, options={"text_column": "*"}),
+]  # fmt: skip
+
+REFUSED: list[tuple[str, bytes, str]] = [
+    ("chatlines.json", lines(CHATS), "The rows are conversations"),
+    ("openai.jsonl", lines(CHATS), "The rows are conversations"),
+    ("one_chat.json", whole(CHATS[0], 1), "The rows are conversations"),
+    ("sharegpt.json", whole(SHAREGPT), "The rows are conversations"),
+    ("chat.csv", table([{"id": n, "conversation": json.dumps(row["messages"])} for n, row in enumerate(CHATS)]),
+     "The rows are conversations"),
+    ("conversations.json", whole(EXPORT), "The rows are conversations"),
+    ("alpaca.json", whole(ALPACA), "The rows are instructions with responses"),
+    ("qa.csv", table(named(question=QUESTIONS, answer=["four", "nine"] * 20)), "The rows are questions and answers"),
+    ("numbers.jsonl", lines(named(question=QUESTIONS, answer=range(ROWS))), "The rows are questions and answers"),
+    ("squad.jsonl", lines(SQUAD), "The rows are questions and answers"),
+    ("squad.json", whole({"version": "1.1", "data": [{"title": "A b", "paragraphs": [{"context": TEXTS[0],
+     "qas": []}]}]}),
+     "The rows are questions and answers"),
+    ("dpo.jsonl", lines(named(prompt=QUESTIONS, chosen=TEXTS, rejected=TEXTS)), "The rows are preferences"),
+    ("dpo_chat.jsonl", lines(named(chosen=[c["messages"] for c in CHATS], rejected=[c["messages"] for c in CHATS])),
+     "The rows are preferences"),
+    ("kto.jsonl", lines(named(prompt=QUESTIONS, completion=TEXTS, label=[True, False] * 20)),
+     "The rows are prompts with rated completions"),
+    ("completion.jsonl", lines(named(prompt=QUESTIONS, completion=TEXTS)), "The rows are prompts with completions"),
+    ("io.jsonl", lines(named(input=QUESTIONS, output=TEXTS)), "The rows are inputs with outputs"),
+    ("context.csv", table(named(Context=QUESTIONS, Response=TEXTS)), "The rows are inputs with outputs"),
+    ("translation.jsonl", lines([{"translation": {"de": t, "en": t}} for t in TEXTS]), "The rows are translations"),
+    ("opus.tsv", table(named(en=TEXTS, de=TEXTS), "\t"), "The rows are translations"),
+    ("xsum.jsonl", lines(named(document=TEXTS, summary=QUESTIONS, id=range(ROWS))),
+     "The rows are texts with summaries"),
+    ("nli.jsonl", lines(named(premise=TEXTS, hypothesis=QUESTIONS, label=[0, 1] * 20)), "The rows are pairs of texts"),
+    ("ids.jsonl", lines([{"input_ids": [1, 2, n], "attention_mask": [1, 1, 1]} for n in range(ROWS)]),
+     "The rows are token ids"),
+    ("lists.jsonl", lines(named(text=[[t] for t in TEXTS], url=["http://x.example/y"] * ROWS)),
+     "The rows are lists of texts"),
+    ("conll.jsonl", lines(named(tokens=[["A", "b"]] * ROWS, ner_tags=[[0, 1]] * ROWS)), "The rows are lists of texts"),
+    ("names.csv", table(named(name=["Ann Bell"] * ROWS, url=["http://x.example/y"] * ROWS, born=["2001-02-03"] * ROWS)),
+     "Which column is the text?"),
+    ("prices.csv", table(named(day=range(ROWS), price=["2.5"] * ROWS)), "Which column is the text?"),
+    ("two_columns.csv", table(named(before=TEXTS, after=TEXTS)), "Which column is the text?"),
+    ("same_name.csv", b"text,text\n" + b"".join(f'"{t}","{t}"\n'.encode() for t in TEXTS), "Which column is the text?"),
+    ("settings.json", b'{"lr": 0.1, "name": "a"}', "The data has no rows"),
+    ("only_header.csv", b"id,text\n", "The dataset is empty"),
+    ("empty.csv", b"", "The dataset is empty"),
+    ("nul.csv.gz", gzip.compress(table(TEXT_ROWS).decode().encode("utf-16")), "The dataset is not text"),
+    ("utf16.csv", table(TEXT_ROWS).decode().encode("utf-16"), "The dataset is not text"),
+    ("latin.csv", b"text\n" + "Größe und mehr Wörter\n".encode("latin-1") * 40, "Too many rows are bad"),
+    ("not_json.jsonl", b"{'text': 'Python writes it so'}\n" * 40, "Too many rows are bad"),
+]  # fmt: skip
+
+
+def read(path: Path, options: Mapping[str, Any]) -> tuple[Any, list[bytes], RowCounts]:
+    """What is found in a file, its documents, and the counts that the default limit lets through."""
+    corpus, counts = open_corpus(str(path), options), RowCounts()
+    pieces = list(corpus.pieces(counts))
+    BadRowLimit.parse("5%").check(counts)
+    return corpus, [piece.data for piece in pieces if piece.data], counts
+
+
+@pytest.mark.parametrize("kind", READ, ids=[f"{number}-{kind.name}" for number, kind in enumerate(READ)])
+def test_a_file_is_read_as_what_it_holds(tmp_path: Path, kind: Kind) -> None:
+    (tmp_path / kind.name).write_bytes(kind.data)
+    corpus, texts, counts = read(tmp_path / kind.name, kind.options or {})
+    assert (corpus.form, corpus.column) == (kind.form, kind.column)
+    assert (counts.documents, dict(counts.bad)) == (kind.documents, kind.bad or {})
+    assert kind.remark in " ".join(corpus.remarks) and bool(corpus.remarks) >= bool(kind.remark)
+    if counts.documents == ROWS and kind.column == "text" and kind.name not in ("essays.csv", "labels.csv"):
+        assert TEXTS[-1].encode() in texts[-1]
+    assert not texts[0].startswith(b"\xef\xbb\xbf")
+
+
+def test_texts_in_a_parquet_list_are_not_guessed(tmp_path: Path) -> None:
+    rows = named(text=[[t, "More."] for t in TEXTS], url=["https://x.example/a"] * ROWS)
+    write_parquet(tmp_path / "a.parquet", rows)
+    with pytest.raises(RankdeckError, match="lists of texts"):
+        read(tmp_path / "a.parquet", {})
+    _, texts, _ = read(tmp_path / "a.parquet", {"text_column": "text"})
+    assert texts[3].decode() == f"{TEXTS[3]}\nMore."
+
+
+def save_to_disk(folder: Path, rows: list[dict[str, object]], shards: int = 2) -> None:
+    """A folder as `datasets.Dataset.save_to_disk` writes it, with a file that `map` has left there."""
+    pyarrow = pytest.importorskip("pyarrow", reason="Arrow needs the pyarrow package")
+    folder.mkdir(parents=True)
+    names = [f"data-{number:05}-of-{shards:05}.arrow" for number in range(shards)]
+    for number, name in enumerate([*names, "cache-0123456789abcdef.arrow"]):
+        part = pyarrow.Table.from_pylist(rows[number::shards] or rows[:1])
+        with pyarrow.OSFile(str(folder / name), "wb") as file, pyarrow.ipc.new_stream(file, part.schema) as writer:
+            writer.write_table(part)
+    state = {"_data_files": [{"filename": name} for name in names], "_fingerprint": "a", "_split": "train"}
+    (folder / "state.json").write_text(json.dumps(state), encoding="utf-8")
+    (folder / "dataset_info.json").write_text('{"description": "A set of words.", "features": {}}', encoding="utf-8")
+
+
+def test_a_folder_saved_by_datasets_is_its_rows(tmp_path: Path) -> None:
+    save_to_disk(tmp_path / "saved", TEXT_ROWS)
+    corpus, texts, counts = read(tmp_path / "saved", {})
+    assert (corpus.form, corpus.column, counts.documents) == ("Arrow", "text", ROWS)
+    assert sorted(texts) == sorted(text.encode() for text in TEXTS)
+    (tmp_path / "saved" / "data-00001-of-00002.arrow").unlink()
+    with pytest.raises(RankdeckError, match=r"data-00001-of-00002\.arrow, which is missing"):
+        read(tmp_path / "saved", {})
+
+
+def test_a_feather_file_is_its_rows(tmp_path: Path) -> None:
+    feather = pytest.importorskip("pyarrow.feather", reason="Feather needs the pyarrow package")
+    import pyarrow
+
+    feather.write_feather(pyarrow.Table.from_pylist(TEXT_ROWS), str(tmp_path / "a.feather"))
+    assert read(tmp_path / "a.feather", {})[2].documents == ROWS
+
+
+def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
+    (tmp_path / "rows.jsonl").write_bytes(lines(TEXT_ROWS))
+    (tmp_path / "prices.csv").write_bytes(table(named(day=range(9), price=range(9))))
+    (tmp_path / "notes.txt").write_bytes(b"\xef\xbb\xbfWords.\n")
+    (tmp_path / "settings.json").write_bytes(b'{"lr": 0.1}')
+    corpus, texts, counts = read(tmp_path, {})
+    assert (corpus.column, counts.documents, not counts.bad) == ("text", ROWS + 2, True)
+    assert texts[0] == b"Words.\n"
+    assert corpus.remarks == (
+        "prices.csv is left out: none of its columns looks like text.",
+        "JSON without rows is read as plain text, with names and brackets: settings.json.",
+    )
+    (tmp_path / "chat.jsonl").write_bytes(lines(CHATS))
+    with pytest.raises(RankdeckError, match=r"chat\.jsonl holds conversations"):
+        read(tmp_path, {})
+
+
+def test_plain_text_keeps_its_digest(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"A text.\n")
+    digest = open_corpus(str(tmp_path / "a.txt"), {}).digest
+    assert digest == "31235f2ee9eb6f5ad8850c415efce603afcc8fe439ef4a0af6ff41d4957b8924"  # that of 0.1's first runs
+
+
+@pytest.mark.parametrize(("name", "data", "title"), REFUSED, ids=[row[0] for row in REFUSED])
+def test_a_file_is_refused_by_name(tmp_path: Path, name: str, data: bytes, title: str) -> None:
+    (tmp_path / name).write_bytes(data)
+    with pytest.raises(RankdeckError) as caught:
+        read(tmp_path / name, {})
+    assert (caught.value.title, caught.value.exit_code) == (title, 2)
+    assert caught.value.next_step

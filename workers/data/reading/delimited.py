@@ -1,0 +1,316 @@
+"""Tables of delimited text (CSV, TSV and their relatives): how one is written, told from its beginning; its rows."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+import re
+from collections import Counter, deque
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import IO, Any, Final
+
+from workers.data.reading.columns import NAMES, kind_of, word_count
+from workers.data.reading.row_counts import Bad
+
+MAX_ROW_BYTES: Final = 64 << 20
+_DELIMITERS: Final = (",", "\t", ";", "|")
+_NONE: Final = "\x1f"
+"""Stands for no delimiter: a table of one column."""
+_DELIMITER_NAMES: Final = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
+_SEPARATOR_LINE: Final = re.compile(r'"?sep=(.)"?\s*$', re.IGNORECASE)
+_SAMPLED: Final = 200
+_LONG_NAME: Final = 60
+_LEARNED_ROWS: Final = 50
+_LOOK_AFTER: Final = 4
+"""Lines of a record after which it is looked at for the first time: three rows in a cell are no accident."""
+_NUMBER: Final = re.compile(r"[-+]?\d[\d., ]*(e[-+]?\d+)?\s*%?", re.IGNORECASE)
+_USUAL_NAMES: Final = frozenset(
+    (*NAMES, "id", "label", "name", "url", "date", "index", "category", "tweet", "sentiment")
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """How a table of delimited text is written.
+
+    Attributes:
+        delimiter: What stands between two cells.
+        escape: What stands before a quote within quotes; empty: another quote.
+        has_header: The first row names the columns; without one they are numbered from 1.
+        has_separator_line: Excel's ``sep=;`` comes first.
+    """
+
+    delimiter: str = ","
+    escape: str = ""
+    has_header: bool = True
+    has_separator_line: bool = False
+
+    @property
+    def text(self) -> str:
+        """What it is, for people."""
+        if self.delimiter == _NONE:
+            return "CSV with one column"
+        name = _DELIMITER_NAMES.get(self.delimiter, f"“{self.delimiter}”")
+        return "CSV" if self.delimiter == "," else "TSV" if self.delimiter == "\t" else f"CSV with {name}"
+
+
+def find_dialect(head: str, *, is_whole: bool, usual: str) -> Dialect:
+    """How a table is written.
+
+    Args:
+        head: Its beginning.
+        is_whole: That is all of it.
+        usual: The delimiter that the file's name stands for, which wins where others do as well.
+    """
+    first, _, rest = head.partition("\n")
+    stated = _SEPARATOR_LINE.match(first)
+    if stated is not None:
+        return Dialect(stated[1], has_header=has_header(sampled_rows(rest, Dialect(stated[1]), is_whole)[0]),
+                       has_separator_line=True)  # fmt: skip
+    best, best_fit, rows = Dialect(_NONE), (0.0, 0), sampled_rows(head, Dialect(_NONE), is_whole)[0]
+    for delimiter in sorted(_DELIMITERS, key=lambda it: it != usual):
+        for escape in ("", "\\") if '\\"' in head else ("",):
+            tried = Dialect(delimiter, escape)
+            found, well_formed = sampled_rows(head, tried, is_whole)
+            share = _share(found, well_formed)
+            fit = (min(share, 0.9), len(found[0]) if found else 0)
+            if fit[1] >= 2 and share > 0.5 and fit > best_fit:
+                best, best_fit, rows = tried, fit, found
+    return replace(best, has_header=has_header(rows))
+
+
+def sampled_rows(head: str, dialect: Dialect, is_whole: bool) -> tuple[list[list[str]], int]:
+    """The first rows of a table as cells, and how many of them are well formed."""
+    if not is_whole:
+        head = head[: head.rfind("\n") + 1] or head
+    rows: list[list[str]] = []
+    well_formed = 0
+    reader = _Records(io.StringIO(head, newline=""), dialect)
+    for cells in reader:
+        if isinstance(cells, Bad):
+            if reader.ended and not is_whole:
+                break  # it goes on behind the beginning
+            rows.append([])
+        elif any(cells):
+            rows.append(cells)
+            well_formed += not reader.mended
+        if len(rows) >= _SAMPLED:
+            break
+    return rows, well_formed
+
+
+def _share(rows: Sequence[Sequence[str]], well_formed: int) -> float:
+    """The part of the rows that are well formed and have as many cells as the first."""
+    if not rows or not rows[0]:
+        return 0.0
+    fitting = sum(len(cells) == len(rows[0]) for cells in rows)
+    return min(fitting, well_formed) / len(rows)
+
+
+def has_header(rows: Sequence[Sequence[str]]) -> bool:
+    """Whether the first row names the columns."""
+    if not rows:
+        return True
+    names, below = rows[0], [cells for cells in rows[1:] if len(cells) == len(rows[0])]
+    if any(name.strip().lower() in _USUAL_NAMES for name in names):
+        return True
+    if not any(name.strip() for name in names) or any(len(name) > 4 * _LONG_NAME for name in names):
+        return False
+    for number, name in enumerate(names):
+        values = [cells[number] for cells in below if cells[number].strip()]
+        typed = sum(_cell_type(value) != "" for value in values)
+        if values and typed >= 0.8 * len(values):
+            return _cell_type(name) == ""
+    if any(_cell_type(name) for name in names):
+        return False
+    repeated = any(
+        name and sum(cells[number] == name for cells in below) > 1 for number, name in enumerate(names)
+    )  # a label of a row
+    mean = sum(word_count(cell) for cells in below for cell in cells) / max(1, len(below))
+    long = sum(map(word_count, names)) > 6 and sum(map(word_count, names)) * 3 > mean
+    return not repeated and not long
+
+
+def _cell_type(value: str) -> str:
+    """ "number" or "opaque" (an address, a date, an id); empty for words."""
+    value = value.strip()
+    if _NUMBER.fullmatch(value):
+        return "number"
+    return "opaque" if value and kind_of(value) == "opaque" else ""
+
+
+def delimited_rows(stream: IO[bytes], dialect: Dialect) -> Iterator[dict[str, Any] | Bad]:
+    """The rows of a table."""
+    with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
+        if dialect.has_separator_line:
+            text.readline(MAX_ROW_BYTES)
+        names: list[str] | None = None
+        reader = _Records(text, dialect, first_line=2 if dialect.has_separator_line else 1)
+        for cells in reader:
+            if isinstance(cells, Bad):
+                yield cells
+            elif names is None and dialect.has_header:
+                names = column_names(cells)
+                reader.width = len(names)
+            elif not any(cells):
+                yield Bad("empty", f"line {reader.line}")
+            else:
+                if names is None:
+                    names = [str(number) for number in range(1, len(cells) + 1)]
+                    reader.width = len(names)
+                if len(cells) > len(names):
+                    yield Bad("broken", f"line {reader.line} ({len(cells)} cells under {len(names)} names)")
+                else:
+                    yield dict(zip(names, cells, strict=False))
+
+
+def column_names(cells: Sequence[str]) -> list[str]:
+    """The names in a header; one that is missing is its number, one that was there before gets a number too."""
+    names: list[str] = []
+    for number, cell in enumerate(cells, 1):
+        name = cell.strip() or str(number)
+        same = sum(other == name or other.startswith(f"{name} (") for other in names)
+        names.append(f"{name} ({same + 1})" if name in names else name)
+    return names
+
+
+class _Records:
+    """The records of a table, each a list of cells, or a `Bad`.
+
+    Where a quote opens a cell that does not end, or that holds the rows behind it, the record is bad and reading
+    continues with the next line, so that one stray quote costs one row.
+
+    Attributes:
+        line: Where the newest record begins, counted from 1.
+        mended: The newest record's quotes do not follow the rules; it was read without them spanning lines.
+        ended: The text has been read to its end.
+        width: How many cells a record should have; 0: not known yet.
+    """
+
+    def __init__(self, text: IO[str], dialect: Dialect, first_line: int = 1) -> None:
+        csv.field_size_limit(MAX_ROW_BYTES)
+        self.line, self.mended, self.ended, self.width = first_line, False, False, 0
+        self._text = text
+        self._dialect = dialect
+        self._again: deque[str] = deque()
+        self._record: list[str] = []
+        self._held = 0
+        self._next_look = _LOOK_AFTER
+        self._given_up = ""
+        self._records = self._spanning = 0
+        self._types: list[Counter[str]] = []
+        self._last_number: float | None = -math.inf
+
+    def __iter__(self) -> Iterator[list[str] | Bad]:
+        reader = self._reader(self._lines())
+        next_line = self.line
+        while True:
+            self.line = next_line
+            self._record, self._held, self._next_look, self._given_up, self.mended = [], 0, _LOOK_AFTER, "", False
+            cells: list[str] | Bad
+            try:
+                cells = next(reader)
+            except StopIteration:
+                return
+            except csv.Error as error:
+                cells = self._mended(str(error))
+                reader = self._reader(self._lines())
+            if not isinstance(cells, Bad) and len(self._record) > 1 and self._holds_rows(ended=True):
+                cells = self._give_up("a quote that is not closed")
+                reader = self._reader(self._lines())
+            next_line = self.line + len(self._record)
+            if not isinstance(cells, Bad):
+                self._learn(cells)
+            yield cells
+
+    def _reader(self, lines: Iterator[str], strict: bool = True) -> Iterator[list[str]]:
+        escape = self._dialect.escape
+        return csv.reader(
+            lines, delimiter=self._dialect.delimiter, strict=strict, escapechar=escape or None, doublequote=not escape
+        )
+
+    def _lines(self) -> Iterator[str]:
+        """Lines, an endless one cut, until the record should be given up."""
+        while True:
+            if len(self._record) == self._next_look:
+                self._next_look *= 2
+                if self._holds_rows():
+                    self._given_up = "a quote that is not closed"
+                    return
+            if self._held > MAX_ROW_BYTES:
+                self._given_up = "too long"
+                return
+            line = self._again.popleft() if self._again else self._text.readline(MAX_ROW_BYTES)
+            if not line:
+                self.ended = True
+                return
+            self._record.append(line)
+            self._held += len(line)
+            yield line
+
+    def _mended(self, problem: str) -> list[str] | Bad:
+        """A record whose quotes do not follow the rules, as its first line alone."""
+        if "limit" in problem or self._given_up == "too long":
+            self._back()
+            return Bad("too_long", f"line {self.line}")
+        if len(self._record) > 1 or "end of data" in problem:
+            return self._give_up("a quote that is not closed")
+        self.mended = True
+        return next(self._reader(iter(self._record), strict=False), [])
+
+    def _give_up(self, why: str) -> Bad:
+        self._back()
+        return Bad("broken", f"line {self.line} ({why})")
+
+    def _back(self) -> None:
+        """Gives back all lines of the record but the first."""
+        self._again.extendleft(reversed(self._record[1:]))
+        del self._record[1:]
+
+    def _learn(self, cells: Sequence[str]) -> None:
+        """What the cells of good records are like, and how many records span lines."""
+        self._records += 1
+        self._spanning += len(self._record) > 1
+        if self._last_number is not None and self._records > 1:
+            number = _integer(cells[0]) if cells else None
+            self._last_number = number if number is not None and number > self._last_number else None
+        if self._records == 1 or self._records > _LEARNED_ROWS:
+            return
+        self._types += [Counter() for _ in range(len(cells) - len(self._types))]
+        for types, cell in zip(self._types, cells, strict=False):
+            types[_cell_type(cell) if cell else "empty"] += 1
+
+    def _holds_rows(self, *, ended: bool = False) -> bool:
+        """Whether the lines behind the first look like rows of their own; `ended`: the last one ends the record."""
+        width = self.width or max(1, len(self._types))
+        if width == 1 or self._dialect.delimiter == _NONE:
+            usual = self._records >= 10 and self._spanning * 20 < self._records
+            return usual and len(self._record) > 20
+        typed = {
+            number: types.most_common(1)[0][0]
+            for number, types in enumerate(self._types)
+            if types.total() >= 3 and types.most_common(1)[0][0] in ("number", "opaque")
+            and types.most_common(1)[0][1] >= 0.9 * types.total()
+        }  # fmt: skip
+        # The end of a text and the number behind it are like a row, too; only a row begins with what rows begin with.
+        last = -1 if ended and 0 not in typed else None
+        lines = [line for line in self._record[1:last] if line.strip()]
+        fitting = sum(self._is_row(line, width, typed) for line in lines)
+        enough = _LOOK_AFTER - 1 if typed else 5 if width > 2 else 20
+        return fitting >= max(enough, 0.8 * len(lines))
+
+    def _is_row(self, line: str, width: int, typed: dict[int, str]) -> bool:
+        try:
+            cells = next(self._reader(iter((line,)), strict=False), [])
+        except csv.Error:
+            return False
+        if len(cells) != width or any(_cell_type(cells[number]) != kind for number, kind in typed.items()):
+            return False
+        number = _integer(cells[0])  # where rows are numbered, those in a cell have later numbers
+        return self._last_number is None or self._records < 2 or (number is not None and number > self._last_number)
+
+
+def _integer(cell: str) -> int | None:
+    return int(cell) if cell.isdecimal() and len(cell) < 20 else None

@@ -1,0 +1,161 @@
+"""How a file is read: told from its beginning, since what people name their files says little about what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Final
+
+from core.data.formats import FileFormat, Form, Packing
+from core.errors import DatasetError
+from workers.data.reading.columns import NAMES
+from workers.data.reading.delimited import Dialect, column_names, find_dialect, sampled_rows
+from workers.data.reading.json_layout import JsonLayout, find_json_layout
+from workers.data.reading.packed import is_damage, open_packed
+
+WHOLE: Final = "*"
+"""As text column: the files' text as it stands, names, brackets and all."""
+_HEAD_BYTES: Final = 1 << 20
+BOM: Final = b"\xef\xbb\xbf"
+_VERSION: Final = 2
+"""Of how rows are read: another one gives other tokens for the same file."""
+_USUAL_DELIMITERS: Final = {"csv": ",", "tsv": "\t"}
+_SURE_ROWS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """How a file is read.
+
+    Attributes:
+        form: How rows are written down; "text" is one document without rows.
+        json: How JSON text holds its rows.
+        dialect: How delimited text is written.
+        has_bom: Text that begins with a byte order mark, which is left out.
+        remark: A sentence on what is in it and is not read so; empty: nothing.
+        is_json_text: It is read as text though it is a JSON document.
+    """
+
+    form: Form = "text"
+    json: JsonLayout | None = None
+    dialect: Dialect | None = None
+    has_bom: bool = False
+    remark: str = ""
+    is_json_text: bool = False
+
+    @property
+    def key(self) -> tuple[object, ...]:
+        """What the tokens depend on beside form and column; empty where text is read as it always was."""
+        if self.form == "text":
+            return ("bom",) if self.has_bom else ()
+        dialect, json = self.dialect, self.json
+        details = (json.kind, *json.path) if json is not None else ()
+        if dialect is not None:
+            details = (dialect.delimiter, dialect.escape, str(dialect.has_header), str(dialect.has_separator_line))
+        return (_VERSION, *details)
+
+    @property
+    def text(self) -> str:
+        """What it is, for people."""
+        if self.json is not None:
+            return self.json.text
+        if self.dialect is not None:
+            return self.dialect.text + ("" if self.dialect.has_header else " without a header")
+        return {"parquet": "Parquet", "arrow": "Arrow", "jsonl": "JSON Lines"}.get(self.form, "plain text")
+
+
+def find_layout(path: Path, file_format: FileFormat, wanted: str = "") -> Layout:
+    """How a file is read.
+
+    Args:
+        path: The file.
+        file_format: What its name says.
+        wanted: The text column that a person named; `WHOLE`: it is text.
+
+    Raises:
+        DatasetError: It is not text, though it should be.
+        OSError: It cannot be read.
+    """
+    form, packing = file_format.form, file_format.packing
+    if form in ("parquet", "arrow"):
+        return Layout(form)
+    may_hold_rows = wanted != WHOLE and (file_format.has_rows or file_format.is_open)
+    data, is_whole = _beginning(path, packing, _HEAD_BYTES if may_hold_rows else len(BOM))
+    as_text = Layout("text", has_bom=data.startswith(BOM))
+    if not may_hold_rows:
+        return as_text
+    if b"\0" in data:
+        raise DatasetError(
+            f"{path.name} is not text: it has NUL bytes (a binary file, or UTF-16).",
+            "Choose a text file; save UTF-16 text as UTF-8.",
+            title="The dataset is not text",
+        )
+    head = data.removeprefix(BOM).decode("utf-8", "surrogateescape")
+    if form in ("json", "jsonl"):
+        found = find_json_layout(head, is_whole=is_whole, lines_expected=form == "jsonl")
+        if found is None:
+            return replace(as_text, is_json_text=True)
+        left_out = ", ".join(found.left_out)
+        return _json(found, f"{path.name} also holds {left_out}, which is not read." if left_out else "")
+    if form in ("csv", "tsv"):
+        return _in_table(path, head, is_whole, form)
+    return _in_text(path, head, is_whole, wanted, as_text)
+
+
+def _beginning(path: Path, packing: Packing, size: int) -> tuple[bytes, bool]:
+    """The first bytes of a file, unpacked, and whether that is all of it; fewer where it is damaged."""
+    parts: list[bytes] = []
+
+    def blocks() -> Iterator[bytes]:
+        with open_packed(path, packing) as (stream, _):
+            left = size + 1
+            while left > 0 and (block := stream.read(min(left, 1 << 16))):
+                left -= len(block)
+                yield block
+
+    try:
+        for block in blocks():
+            parts.append(block)
+    except Exception as error:
+        if not is_damage(error):  # then it is counted as bad when it is read
+            raise
+    data = b"".join(parts)
+    return data[:size], len(data) <= size
+
+
+def _json(found: JsonLayout, remark: str) -> Layout:
+    return Layout("jsonl", remark=remark) if found.kind == "lines" else Layout("json", json=found, remark=remark)
+
+
+def _in_table(path: Path, head: str, is_whole: bool, form: Form) -> Layout:
+    """A table; or JSON that was named like one."""
+    if head.lstrip()[:1] in ("{", "["):
+        found = find_json_layout(head, is_whole=is_whole, lines_expected=True, is_sure=False)
+        if found is not None:
+            return _json(found, f"{path.name} is no table: it holds {found.text}.")
+    dialect = find_dialect(head, is_whole=is_whole, usual=_USUAL_DELIMITERS[form])
+    return Layout("tsv" if dialect.delimiter == "\t" else "csv", dialect=dialect)
+
+
+def _in_text(path: Path, head: str, is_whole: bool, wanted: str, as_text: Layout) -> Layout:
+    """Text, unless it is JSON with rows; a table only where a person names one of its columns."""
+    if head.lstrip()[:1] in ("{", "["):
+        found = find_json_layout(head, is_whole=is_whole, is_sure=False)
+        if found is not None and found.kind in ("lines", "values", "array"):
+            return _json(found, f"{path.name} holds {found.text}, so its rows are read.")
+    dialect = find_dialect(head, is_whole=is_whole, usual="\t")
+    rows, _ = sampled_rows(head, dialect, is_whole)
+    if len(rows) <= _SURE_ROWS or len(rows[0]) < 2 or any(len(cells) != len(rows[0]) for cells in rows):
+        return as_text
+    names = column_names(rows[0]) if dialect.has_header else [str(number + 1) for number in range(len(rows[0]))]
+    known = {name.lower() for name in names} & {*NAMES, "id", "label"}
+    if not known and dialect.delimiter != "\t":
+        return as_text  # commas stand in sentences, too
+    if wanted in names:
+        return Layout("tsv" if dialect.delimiter == "\t" else "csv", dialect=dialect)
+    remark = (
+        f"{path.name} looks like a table ({dialect.text}: {', '.join(names)}) and is read as plain text. "
+        "Name its text column to read that alone."
+    )
+    return replace(as_text, remark=remark)
