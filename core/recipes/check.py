@@ -97,7 +97,7 @@ def _may_hold_rows(dataset: DatasetIdentity) -> bool:
     try:
         files = list_formats(dataset.path)
         return any(may_hold_rows(path, file_format) for path, file_format in files[:_LOOKED_AT_FILES])
-    except (OSError, RankdeckError):  # whoever reads it says so
+    except (OSError, RankdeckError):  # the program that reads it says so
         return False
 
 

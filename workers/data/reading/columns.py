@@ -48,7 +48,7 @@ _NAME_WEIGHT: Final = 4.0
 _OTHER_TEXT: Final = 1.0
 _EXAMPLE_CHARS: Final = 80
 _LOOKED_AT_CHARS: Final = 2000
-_PROSE_WORDS: Final = 4
+_PROSE_LENGTH: Final = 4
 _DEPTH: Final = 2
 _MOST_COLUMNS: Final = 500
 
@@ -71,7 +71,7 @@ def word_count(text: str) -> int:
 
 def is_prose(value: object) -> bool:
     """Whether a value is a text of several words."""
-    return isinstance(value, str) and word_count(value[:_LOOKED_AT_CHARS]) >= _PROSE_WORDS and kind_of(value) == "text"
+    return isinstance(value, str) and word_count(value[:_LOOKED_AT_CHARS]) >= _PROSE_LENGTH and kind_of(value) == "text"
 
 
 def is_conversation(value: object) -> bool:
@@ -115,7 +115,7 @@ class ColumnFacts:
         rows: Sampled rows in which it has a value.
         kinds: Those rows by what the value is.
         chars: Characters of the texts in all.
-        words: Words of the texts in all.
+        length: Words of the texts in all.
         distinct: Different texts among them.
         example: The start of the first.
     """
@@ -123,7 +123,7 @@ class ColumnFacts:
     rows: int = 0
     kinds: Counter[str] = field(default_factory=Counter)
     chars: int = 0
-    words: int = 0
+    length: int = 0
     distinct: set[int] = field(default_factory=set)
     example: str = ""
 
@@ -136,7 +136,7 @@ class ColumnFacts:
         self.kinds[kind] += 1
         if isinstance(value, str) and kind in ("text", "opaque"):
             self.chars += len(value)
-            self.words += word_count(value[:_LOOKED_AT_CHARS])
+            self.length += word_count(value[:_LOOKED_AT_CHARS])
             self.distinct.add(hash(value))
             self.example = self.example or " ".join(value[: 2 * _EXAMPLE_CHARS].split())[:_EXAMPLE_CHARS]
 
@@ -145,7 +145,7 @@ class ColumnFacts:
         self.rows += other.rows
         self.kinds += other.kinds
         self.chars += other.chars
-        self.words += other.words
+        self.length += other.length
         self.distinct |= other.distinct
         self.example = self.example or other.example
 
@@ -165,9 +165,9 @@ class ColumnFacts:
         return self.chars / max(1, self.texts + self.kinds["opaque"])
 
     @property
-    def mean_words(self) -> float:
+    def mean_length(self) -> float:
         """Words of a text, on average."""
-        return self.words / max(1, self.texts + self.kinds["opaque"])
+        return self.length / max(1, self.texts + self.kinds["opaque"])
 
     @property
     def is_text(self) -> bool:
@@ -178,7 +178,7 @@ class ColumnFacts:
     def is_prose(self) -> bool:
         """Most values are texts of several words, and most differ."""
         varied = self.rows < 8 or len(self.distinct) * 4 >= self.rows
-        return self.is_text and self.mean_words >= _PROSE_WORDS and varied
+        return self.is_text and self.mean_length >= _PROSE_LENGTH and varied
 
     def score(self, name: str) -> float:
         """How likely this is the text; 0: not at all.
@@ -264,7 +264,7 @@ _MISSING: Final = object()
 def row_text(row: Mapping[str, Any], column: str) -> tuple[str, str]:
     """A row's text, and what is wrong with it (a kind of `row_counts.BAD_ROW_TEXTS`; empty: nothing).
 
-    The lines of a list of texts are joined: nobody guesses such a column, so that a person has named it.
+    The texts in a list are joined with line ends: such a column is never guessed, so that a person has named it.
     """
     value = row.get(column, _MISSING)
     if value is _MISSING and "." in column:

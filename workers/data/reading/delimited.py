@@ -91,7 +91,7 @@ def sampled_rows(head: str, dialect: Dialect, is_whole: bool) -> tuple[list[list
     for cells in reader:
         if isinstance(cells, Bad):
             if reader.ended and not is_whole:
-                break  # it goes on behind the beginning
+                break  # the beginning ends within it
             rows.append([])
         elif any(cells):
             rows.append(cells)

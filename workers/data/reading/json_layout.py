@@ -1,4 +1,4 @@
-"""How JSON text holds its rows, told from its beginning: the file's name says little about it."""
+"""Layout of rows in JSON text, told from its beginning: the file's name says little about it."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _first_end(head: str) -> int | None:
 
 
 def _completed(head: str) -> Any:
-    """The value that begins there, with what was cut off left out; None where it is no JSON."""
+    """The value that begins there, with what was cut off left out; None where it is not JSON."""
     end = _first_end(head)
     if end is not None:
         return json.loads(head[:end])

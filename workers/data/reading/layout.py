@@ -1,4 +1,4 @@
-"""How a file is read: told from its beginning, since what people name their files says little about what is in them."""
+"""Layout of a data file, told from its beginning: what people name their files says little about their content."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _in_table(path: Path, head: str, is_whole: bool, form: Form) -> Layout:
     if head.lstrip()[:1] in ("{", "["):
         found = find_json_layout(head, is_whole=is_whole, lines_expected=True, is_sure=False)
         if found is not None:
-            return _json(found, f"{path.name} is no table: it holds {found.text}.")
+            return _json(found, f"{path.name} is not a table: it holds {found.text}.")
     dialect = find_dialect(head, is_whole=is_whole, usual=_USUAL_DELIMITERS[form])
     return Layout("tsv" if dialect.delimiter == "\t" else "csv", dialect=dialect)
 

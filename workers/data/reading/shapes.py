@@ -47,7 +47,7 @@ _PREFERENCES: Final = (
     ("response_0", "response_1"), ("response_1", "response_2"), ("answer_a", "answer_b"), ("response_j", "response_k"),
     ("output_1", "output_2"), ("winner", "loser"), ("accepted", "rejected"), ("good", "bad"), ("better", "worse"),
 )  # fmt: skip
-_FEW_WORDS: Final = 3.0
+_SHORT_LENGTH: Final = 3.0
 _NESTED: Final = 2.0
 """How much less likely a value within an object is the text."""
 _JOIN: Final = "Write each pair as one text in a column named text, or choose one column to train on it alone."
@@ -312,9 +312,9 @@ def _guessed(columns: Columns, where: str) -> Choice:
             option=f"--set {TEXT_COLUMN}=NAME",
             title="Which column is the text?",
         )
-    words = columns.facts[best].mean_words
-    short = f"The texts in column {best} are short: {words:.1f} words on average."
-    return Choice(best, TEXTS, short if words < _FEW_WORDS else "")
+    length = columns.facts[best].mean_length
+    short = f"The texts in column {best} are short: {length:.1f} words on average."
+    return Choice(best, TEXTS, short if length < _SHORT_LENGTH else "")
 
 
 def _rivals(columns: Columns, best: str, others: Collection[str]) -> Iterator[str]:
@@ -335,7 +335,7 @@ def _described(name: str, facts: ColumnFacts) -> str:
     what: Mapping[str, str] = {
         "": "empty", "opaque": "addresses, dates, numbers or ids", "number": "numbers", "texts": "lists of texts",
         "numbers": "lists of numbers", "objects": "lists of objects", "object": "objects",
-        "conversation": "conversations", "text": f"texts of {facts.mean_words:.0f} words",
+        "conversation": "conversations", "text": f"texts of {facts.mean_length:.0f} words",
     }  # fmt: skip
     return f"{name} ({what.get(facts.kind, facts.kind)})"
 

@@ -128,7 +128,7 @@ READ = [
          "JSON Lines", "content"),
     Kind("logs.jsonl", lines(LOGS), "JSON Lines", "message"),
     Kind("lines.txt", lines(TEXT_ROWS), "JSON Lines", remark="lines.txt holds JSON Lines"),
-    Kind("lines.csv", lines(TEXT_ROWS), "JSON Lines", remark="is no table"),
+    Kind("lines.csv", lines(TEXT_ROWS), "JSON Lines", remark="is not a table"),
     Kind("nan.jsonl", lines(named(text=[t if n % 4 else float("nan") for n, t in enumerate(TEXTS)])), "JSON Lines",
          documents=30, bad={"empty": 10}),
     Kind("words_for_nothing.csv", table(named(text=[t if n % 4 else "None" for n, t in enumerate(TEXTS)])),
