@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import re
 import sys
+import urllib.parse
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -23,6 +26,34 @@ HUB_VARIABLES: Final = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_
 """With each of these a person says where Hugging Face keeps what it downloads."""
 SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
 """The folder that holds `rankdeck`, the public package, and nothing else."""
+
+
+_INVISIBLE: Final = "\u200b\u200e\u200f\u202a\u202c\ufeff"
+"""What Windows' dialogs put before a path that is copied out of them."""
+_QUOTES: Final = ('""', "''", "“”", "„“", "‘’", "«»")
+
+
+def typed_path(text: str) -> Path:
+    """The path that a person typed or pasted: in quotes, as ``file://``, with ``~`` or a variable such as ``$HOME``."""
+    text = text.strip().strip(_INVISIBLE).strip()
+    while len(text) > 1 and text[0] + text[-1] in _QUOTES:
+        text = text[1:-1].strip()
+    if sys.platform == "win32":  # no name has a quote there; "C:\My data\" ends in one, as the C runtime has it
+        text = text.strip('"')
+    if re.match(r"file:/", text, re.IGNORECASE):
+        text = _path_of_url(text)
+    path = Path(os.path.expandvars(text))
+    with contextlib.suppress(RuntimeError):  # "~name" of no known user is then a file's name
+        path = path.expanduser()
+    return path
+
+
+def _path_of_url(url: str) -> str:
+    host, slash, path = re.sub(r"^file:(//)?", "", url, flags=re.IGNORECASE).partition("/")
+    path = urllib.parse.unquote(slash + path)
+    if host and host.lower() != "localhost":
+        return f"//{host}{path}"
+    return path[1:] if re.match(r"/[A-Za-z]:", path) else path
 
 
 def data_folder() -> Path:

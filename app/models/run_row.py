@@ -83,9 +83,9 @@ def reason(entry: RunEntry) -> str:
 
 
 def lasted_s(state: RunState, now: float | None = None) -> float | None:
-    """Seconds from its start to its end, or to now. Unknown for a resumed run: the pauses are not noted."""
+    """Seconds from its start to its end, or to now; of a resumed run those in which it trained."""
     if not state.created or state.attempt > 1:
-        return None
+        return state.trained_s or None
     end = state.now(time.time() if now is None else now) if state.is_live else state.updated
     return max(0.0, end - state.created) if end else None
 

@@ -33,8 +33,7 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
         figures = _figures(ending, store)
         at = f" at step {state.step}" if state.step or figures else ""
         at += f" ({state.goal})" if state.goal else ""
-        took = duration(state.updated - state.created)
-        terminal.say(f"{state.state.capitalize()}{at} after {took}{f': {figures}' if figures else '.'}")
+        terminal.say(f"{state.state.capitalize()}{at}{_took(state)}{f': {figures}' if figures else '.'}")
         if state.stopped_by:
             terminal.say(f"Stopped early: {state.stopped_by}")
         if state.recipe == USER_SCRIPT and not at:
@@ -52,6 +51,13 @@ def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
             terminal.say(f"{again}: rankdeck resume {store.dir.name}")
     elif state.error is not None and not state.between_hosts:
         terminal.error(run_error(state, store))
+
+
+def _took(state: RunState) -> str:
+    """How long it trained; the time between two attempts does not count."""
+    if state.trained_s:
+        return f" after {duration(state.trained_s)} of training"
+    return f" after {duration(state.updated - state.created)}" if state.attempt == 1 else ""
 
 
 def _figures(ending: Ending, store: RunStore) -> str:

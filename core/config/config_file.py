@@ -79,6 +79,17 @@ def find_line(path: Path, key: str) -> int | None:
     return next((number for number, line in enumerate(lines, 1) if pattern.match(line)), None)
 
 
+def written_number(path: Path, key: str, value: float) -> str:
+    """A number as it stands in a file: the parsers take ``1.000`` for 1 before anybody can ask. Empty: not found."""
+    name = re.escape(key).replace("_", "[-_]")
+    pattern = re.compile(rf"""^[^#\n]*?(?<![\w-]){name}["']?\s*[:=]\s*(?P<number>[-+\d.eE]+)""", re.MULTILINE)
+    try:
+        texts = [found["number"] for found in pattern.finditer(read_utf8(path))]
+        return next((text for text in texts if float(text) == value), "")
+    except (OSError, ValueError):
+        return ""
+
+
 def _read_text(path: Path) -> str:
     try:
         status = path.stat()

@@ -12,6 +12,7 @@ from enum import StrEnum
 from typing import Any, Final, Literal, cast
 
 from core.config.mode import Mode
+from core.config.numbers import NumberError, read_number
 from core.config.variables import read_variables, variable_lines
 from core.errors import ConfigError
 
@@ -19,10 +20,17 @@ FieldType = Literal["int", "float", "bool", "str", "choice", "path", "variables"
 Picks = Literal["name", "file", "folder"]
 FieldValue = bool | int | float | str | Mapping[str, str] | None
 
+UNSET: Final = "none"
+"""The word that empties an optional setting, on a command line and in a file."""
 _TRUTH: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
 }
+
+
+def is_unset(text: str) -> bool:
+    """Whether a person empties an optional setting."""
+    return text.strip().lower() == UNSET
 
 
 class Needs(StrEnum):
@@ -97,7 +105,7 @@ class FieldSpec:
         """
         if self.type == "variables":
             return read_variables({} if value is None else value)
-        if value is None or value == "":
+        if value is None or value == "" or (self.optional and isinstance(value, str) and is_unset(value)):
             if self.optional:
                 return None
             raise self._wrong("nothing was given")
@@ -124,10 +132,10 @@ class FieldSpec:
             ConfigError: As `check`.
         """
         text = text.strip()
+        if self.optional and is_unset(text):
+            return None
         if not text or self.type in ("str", "choice", "path", "variables"):
             return self.check(text)
-        if self.optional and text.lower() == "none":
-            return None
         if self.type == "bool":
             if text.lower() not in _TRUTH:
                 raise self._wrong(f"{_shown(text)} is neither true nor false")
@@ -145,12 +153,10 @@ class FieldSpec:
         return f"{value:g}" if isinstance(value, float) and float(f"{value:g}") == value else str(value)
 
     def _parsed_number(self, text: str) -> int | float:
-        for number in (int, float):  # as a float too: "1e6" is a whole number, "0.5" is not
-            try:
-                return number(text.replace("_", ""))
-            except ValueError:
-                continue
-        raise self._wrong(f"{_shown(text)} is not a number")
+        try:
+            return read_number(text, self.unit, whole=self.type == "int")
+        except NumberError as error:
+            raise self._wrong(f"{_shown(text)} {error}", error.instead) from None
 
     def _number(self, value: FieldValue) -> int | float:
         if isinstance(value, bool) or not isinstance(value, int | float):
@@ -168,8 +174,8 @@ class FieldSpec:
         except OverflowError:
             raise self._wrong(f"{_shown(value)} is too large") from None
 
-    def _wrong(self, what: str) -> ConfigError:
-        return ConfigError(self.name, f"{self.label} ({self.name}): {what}.", f"Give {self.allowed()}.")
+    def _wrong(self, what: str, instead: str = "") -> ConfigError:
+        return ConfigError(self.name, f"{self.label} ({self.name}): {what}.", instead or f"Give {self.allowed()}.")
 
     def allowed(self) -> str:
         """The values that are allowed, as text: "a whole number from 1 to 64"."""

@@ -5,22 +5,23 @@ One layer is one `Given` (a file, a command line); a later layer wins over an ea
 
 from __future__ import annotations
 
-import contextlib
 import difflib
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PureWindowsPath
 from typing import Any, Final
 
 from core.config.arguments import split_arguments
-from core.config.config_file import MAX_FILE_BYTES, find_line, read_config
+from core.config.config_file import MAX_FILE_BYTES, find_line, read_config, written_number
 from core.config.device_names import count_devices
-from core.config.fields import FieldSpec, FieldValue
+from core.config.fields import FieldSpec, FieldValue, is_unset
 from core.config.mode import Mode
 from core.config.node_count import FIELD as NODES
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.config.variables import FIELD, is_decided, read_variables
 from core.errors import ConfigError
+from core.paths import typed_path
 
 PLACE_KEYS: Final = ("run_dir", "runs_dir")
 """Keys that say where a run lives, not what it is: the command line reads them, `RunConfig` has no such field."""
@@ -119,13 +120,13 @@ def with_absolute_paths(given: Given, folder: Path) -> Given:
     """
     values = dict(given.values)
     for name in ("dataset_file", "log_file", *PLACE_KEYS):
-        if isinstance(values.get(name), str) and values[name].strip() and "://" not in values[name]:
+        if is_path(values.get(name)) and not (name == "log_file" and is_unset(values[name])):
             values[name] = str(_absolute(values[name], folder))
     text = values.get("deepspeed_config")
-    if isinstance(text, str) and text.strip() and not text.lstrip().startswith("{"):
+    if isinstance(text, str) and text.strip() and not text.lstrip().startswith("{") and not is_unset(text):
         values["deepspeed_config"] = _read_deepspeed_config(_absolute(text, folder))
     for name, marker in (("recipe", "recipe.toml"), ("model", "")):
-        if isinstance(values.get(name), str) and values[name].strip():
+        if is_path(values.get(name)):
             path = _absolute(values[name], folder)
             if (path / marker).exists():
                 values[name] = str(path)
@@ -148,12 +149,15 @@ def _read_deepspeed_config(path: Path) -> str:
         ) from None
 
 
+def is_path(text: object) -> bool:
+    """Whether a setting's text names a file or folder of this machine: it is none of ``hf://``, ``stdlib://`` …"""
+    return isinstance(text, str) and bool(text.strip()) and re.match(r"\W*(?!file:)[\w+.-]+://", text.lower()) is None
+
+
 def _absolute(text: str, folder: Path) -> Path:
-    path = Path(text.strip())
+    path = typed_path(text)
     if PureWindowsPath(path).drive and not path.drive:
         return path  # from a run.toml of another system: it is not here, and no folder of ours belongs before it
-    with contextlib.suppress(RuntimeError):  # "~name" of no known user is then a file's name
-        path = path.expanduser()
     return (folder / path).absolute()
 
 
@@ -201,15 +205,16 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
         if name == "devices":
             changes["devices"] = device_texts(value)
         elif name in FIELD_BY_NAME:
-            changes[name] = _checked(FIELD_BY_NAME[name], value)
+            changes[name] = _checked(FIELD_BY_NAME[name], _as_written(FIELD_BY_NAME[name], value, given.source))
         elif name in option_fields:
-            options[name] = _option(name, value, option_fields)
+            options[name] = _option(name, _as_written(option_fields[name], value, given.source), option_fields)
         else:
             raise _unknown(
                 name, [*FIELD_BY_NAME, *PLACE_KEYS, *MEETING_KEYS, *ALIASES, *_AIOS_KEYS, "devices", *option_fields]
             )
     for name, value in given.options.items():
-        options[name] = _option(name, value, option_fields)
+        spec = option_fields.get(name)
+        options[name] = _option(name, value if spec is None else _as_written(spec, value, given.source), option_fields)
     return base.replace(**changes, options=options)
 
 
@@ -223,6 +228,13 @@ def _option(name: str, value: Any, option_fields: Mapping[str, FieldSpec]) -> Fi
     if value is not None and not isinstance(value, bool | int | float | str):
         raise ConfigError(name, f"{name}: {value!r} is neither a number nor a text.", "Give a single value.")
     return value
+
+
+def _as_written(spec: FieldSpec, value: Any, source: Path | None) -> Any:
+    """A whole number that a file's parser took for one with decimals, as it stands in the file: ``1.000``."""
+    if spec.type != "int" or not isinstance(value, float) or source is None:
+        return value
+    return written_number(source, spec.name, value) or value
 
 
 def _checked(spec: FieldSpec, value: Any) -> FieldValue:

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from core.config.numbers import NumberError, read_number
 from core.errors import ConfigError
 
 BETTER: Final = {"<=": "lower", ">=": "higher", "=": ""}
@@ -33,10 +34,13 @@ def read_stop_target(text: str) -> StopTarget:
         ConfigError: It names none.
     """
     found = _FORM.fullmatch(text)
-    try:
-        value = math.nan if found is None else float(found[3])
-    except ValueError:
-        value = math.nan
+    value = math.nan
+    if found is not None:
+        try:
+            value = float(read_number(found[3]))
+        except NumberError as error:
+            cause = f"Stop at value (stop_at): {found[3][:80]!r} {error}."
+            raise ConfigError("stop_at", cause, error.instead or "Give a number, for example val_loss=1.2.") from None
     if found is None or not math.isfinite(value):
         raise ConfigError(
             "stop_at",

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final, Literal
 
+from core.config.layers import is_path
 from core.data.formats import FileFormat, format_for, is_data_name, missing_package
 from core.data.hub import HUB, HubName, cached_text_bytes, check_package
 from core.errors import DatasetError
@@ -22,6 +23,7 @@ from core.files.atomic import explain
 from core.held_files import open_binary, read_utf8
 from core.machine.packages import MissingPackageError
 from core.parsing import parse_json
+from core.paths import typed_path
 
 Kind = Literal["stdlib", "file", "folder", "hub", "none"]
 
@@ -126,6 +128,12 @@ def identify(text: str) -> DatasetIdentity:
     counted = all(file_format.is_plain_text for _, file_format in files)
     has_rows = any(file_format.has_rows for _, file_format in files)
     return DatasetIdentity(path_text, kind, len(files), total, digest, utf8, None if counted else text_bytes, has_rows)
+
+
+def typed_dataset(text: str) -> str:
+    """A dataset as a person typed or pasted it, without quotes and ``file://``; ``hf://…`` as it is."""
+    text = text.strip()
+    return str(typed_path(text)) if text and is_path(text) else text
 
 
 def is_hub(text: str) -> bool:
@@ -252,12 +260,12 @@ def _locate(text: str) -> tuple[Kind, Path]:
         raise _error("No dataset is named.", "Name a file, a folder, hf://… or stdlib://.")
     if text == STDLIB:
         return "stdlib", Path(sysconfig.get_path("stdlib"))
-    if "://" in text:
+    if not is_path(text):
         scheme = text.partition("://")[0]
         raise _error(
             f"{text}: {scheme}:// is an unsupported dataset type.", "Name a file, a folder, hf://… or stdlib://."
         )
-    root = Path(text).absolute()
+    root = typed_path(text).absolute()
     try:
         if root.is_dir():
             return "folder", root

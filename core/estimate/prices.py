@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass, replace
 from typing import Annotated, Final
 
+from core.config.numbers import NumberError, read_number
 from core.errors import ConfigError
 from core.files.kept_settings import keep_settings, read_settings
 from core.records import Limits
@@ -64,7 +65,10 @@ class Prices:
         if found is None or (found["before"] and found["after"]) or len(found["before"] + found["after"]) > 16:
             raise ConfigError(option, f"{text!r} is not a price.", "Write a number with its currency, such as 0.30 €.")
         sign = found["before"] or found["after"]
-        value = float(found["number"].replace(",", "."))
+        try:
+            value = float(read_number(found["number"]))
+        except NumberError as error:
+            raise ConfigError(option, f"{found['number']!r} {error}.", error.instead) from None
         return value, replace(self, currency=sign, sign_first=bool(found["before"])) if sign else self
 
     def as_typed(self, value: float | None) -> str:

@@ -24,6 +24,7 @@ from core.files.long_paths import is_too_long
 from core.files.private import make_private
 from core.held_files import IN_USE, is_sharing_violation, open_binary, retried
 from core.parsing import ParseError, decode_utf8, parse_json, type_text
+from core.paths import typed_path
 
 REPLACE_TIMEOUT_S: Final = 5.0
 MAX_STATE_BYTES: Final = 256 << 20
@@ -38,11 +39,11 @@ _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
 def parse_path(text: str) -> Path | None:
     """The path that a person's text means; None where no file can have such a name (too long, a zero byte)."""
     try:
-        path = Path(text).expanduser()
+        path = typed_path(text)
         path.lstat()
     except (FileNotFoundError, NotADirectoryError, PermissionError):
         return path
-    except (OSError, ValueError, RuntimeError):  # RuntimeError: "~name" of no known user has no home
+    except (OSError, ValueError):
         return None
     return path
 

@@ -16,13 +16,14 @@ from typing import Any, Final
 
 from core.config.arguments import quoted
 from core.config.config_file import read_config
-from core.config.fields import FieldSpec, FieldValue
+from core.config.fields import UNSET, FieldSpec, FieldValue
 from core.config.layers import (
     MEETING_KEYS,
     PLACE_KEYS,
     DeviceCount,
     Given,
     config_from_given,
+    is_path,
     load_config,
     normalise,
     with_absolute_paths,
@@ -30,6 +31,7 @@ from core.config.layers import (
 from core.config.lr_schedule import CONTINUE
 from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
 from core.errors import ConfigError
+from core.paths import typed_path
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import Recipe, check_options, recipe_defaults
 from core.recipes.outside_code import OutsideCodeError, outside_code
@@ -140,8 +142,8 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
     config = config_from_given(given, base, recipe.fields)
     config = _until_episodes(config, named)
     if arguments.config is not None:
-        _check_config_file(Path(arguments.config), config)
-    beside = [Path.cwd(), *([] if arguments.config is None else [Path(arguments.config).absolute().parent])]
+        _check_config_file(typed_path(arguments.config), config)
+    beside = [Path.cwd(), *([] if arguments.config is None else [typed_path(arguments.config).absolute().parent])]
     if recipe.name == USER_SCRIPT:
         config = config.replace(options=with_absolute_places(config.options, beside))
     else:
@@ -172,8 +174,8 @@ def _with_absolute_paths(
     found = dict(options)
     for spec in recipe.fields:
         text = found.get(spec.name)
-        if spec.type == "path" and isinstance(text, str) and text.strip() and "://" not in text:
-            places = [folder / Path(text.strip()).expanduser() for folder in folders]
+        if spec.type == "path" and is_path(text):
+            places = [folder / typed_path(str(text)) for folder in folders]
             found[spec.name] = str(next((place for place in places if place.exists()), places[0]))
     return found
 
@@ -185,7 +187,7 @@ def _given(arguments: argparse.Namespace) -> Given:
     layer = with_absolute_paths(normalise(flags), Path.cwd())
     if arguments.config is None:
         return layer
-    path = Path(arguments.config)
+    path = typed_path(arguments.config)
     return layer.over(with_absolute_paths(normalise(read_config(path), path), path.absolute().parent))
 
 
@@ -312,7 +314,7 @@ def _flag_arguments(spec: FieldSpec, value: Any) -> list[str]:
         return [word for name, item in value.items() for word in (flag, f"{name}={item}")]
     if isinstance(value, bool):
         return [flag if value else flag.replace("--", "--no-", 1)]
-    text = spec.text(value)
+    text = spec.text(value) or (UNSET if spec.optional else "")
     return [f"{flag}={text}"] if text == "" or text.startswith("-") else [flag, text]
 
 

@@ -17,6 +17,7 @@ from typing import Final
 from core.config.arguments import split_arguments
 from core.config.fields import FieldValue
 from core.errors import ConfigError
+from core.paths import typed_path
 from core.training_python import training_python
 
 RECIPE: Final = "script"
@@ -122,7 +123,7 @@ def with_absolute_places(options: Mapping[str, FieldValue], folders: Sequence[Pa
         text = _text(options, name)
         if not text or (name == "python" and not re.search(r"[/\\]", text)):
             continue  # an interpreter without a folder is looked up on the path
-        path = Path(text).expanduser()
+        path = typed_path(text)
         places = [folder / path for folder in folders]
         found[name] = os.path.abspath(next((place for place in places if place.exists()), places[0]))  # noqa: PTH100
     if _text(options, "module") and not _text(options, "working_directory"):

@@ -15,7 +15,7 @@ from app.views.widgets.buttons import chip
 from app.views.widgets.field_row import ProblemLabel
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.remedies import Remedies
-from core.data.dataset import STDLIB
+from core.data.dataset import STDLIB, typed_dataset
 from core.errors import RankdeckError, sentences
 
 _ASKED: Final = "Text file or folder (drop one here)"
@@ -71,7 +71,7 @@ class DataField(QWidget):
 
     def path(self) -> str:
         """What stands in the field."""
-        return self.line.text().strip() or ("" if self._is_asked else STDLIB)
+        return typed_dataset(self.line.text()) or ("" if self._is_asked else STDLIB)
 
     def set_path(self, path: str) -> None:
         """Shows a path without telling anybody that it was edited."""

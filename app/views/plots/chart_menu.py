@@ -24,6 +24,7 @@ from PySide6.QtWidgets import (
 from app.views.plots import chart_export
 from app.views.plots.chart import Chart
 from app.views.widgets.build import dialog_buttons
+from core.config.numbers import NumberError, read_number
 from core.errors import RankdeckError, full_stop
 
 KINDS: Final = {"png": "Pictures (*.png)", "svg": "Drawings (*.svg)", "csv": "Tables (*.csv)"}
@@ -126,17 +127,18 @@ class RangeDialog(QDialog):
         self._check()
 
     def _range(self) -> tuple[float, float] | None:
-        try:
-            low, high = float(self.low.text().replace(",", "")), float(self.high.text().replace(",", ""))
-        except ValueError:
-            return None
+        low, high = (float(read_number(field.text())) for field in (self.low, self.high))
         fits = float("-inf") < low < high < float("inf") and (low > 0 or not self._chart.is_log)
         return (low, high) if fits else None
 
     def _check(self) -> None:
-        fits = self._range() is not None
-        above_zero = " Both must be above zero on a logarithmic axis." if self._chart.is_log else ""
-        self.problem.setText("" if fits else f"Enter two numbers, the lower one first.{above_zero}")
+        why = "Enter two numbers, the lower one first."
+        why += " Both must be above zero on a logarithmic axis." if self._chart.is_log else ""
+        try:
+            fits = self._range() is not None
+        except NumberError as error:
+            fits, why = False, error.instead or why
+        self.problem.setText("" if fits else why)
         self.buttons.button(QDialogButtonBox.StandardButton.Ok).setEnabled(fits)
 
     def _show(self) -> None:

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from core.config.layers import MEETING_KEYS
 from core.config.node_count import NodeCount
+from core.config.numbers import NumberError, read_number
 from core.errors import ConfigError
 from core.launch.nodes.job import DEFAULT_PORT, PORTS, NodeJob
 
@@ -115,8 +116,8 @@ def _endpoint(texts: Mapping[str, str]) -> tuple[str, int]:
 
 def _seconds(text: str) -> float:
     try:
-        return float(text)
-    except ValueError:
+        return float(read_number(text, "s"))
+    except NumberError:
         raise _no_wait(text) from None
 
 

@@ -51,3 +51,26 @@ def test_the_programs_own_folders_hold_what_they_are_named_for() -> None:
     assert [path.name for path in paths.SDK_FOLDER.iterdir() if path.is_dir() and path.name != "__pycache__"] == [
         "rankdeck"
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "path"),
+    [
+        ('"a b"', "a b"),
+        (" 'a b' ", "a b"),
+        ("„a b“", "a b"),
+        ("\u202aa b", "a b"),
+        ("file:///C:/My%20data/a.txt", "C:/My data/a.txt"),
+        ("file://localhost/a%20b", "/a b"),
+        ("file://server/share/a", "//server/share/a"),
+        ("file:/a/b", "/a/b"),
+        ("~/a", str(Path.home() / "a")),
+        ("~nobody-of-this-name/a", "~nobody-of-this-name/a"),
+        ("$A_FOLDER/a", "here/a"),
+        ("a'b", "a'b"),
+        ("$NOT_SET/a", "$NOT_SET/a"),
+    ],
+)
+def test_a_path_is_taken_as_it_is_typed(text: str, path: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("A_FOLDER", "here")
+    assert paths.typed_path(text) == Path(path)

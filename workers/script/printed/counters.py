@@ -27,6 +27,8 @@ _COUNTER: Final = re.compile(
     r"(?:\s*(?:/|of)\s*(?P<total>\d[\d,]*))?\s*[\])]?",
     re.IGNORECASE,
 )
+_DECIMALS: Final = re.compile(r"^0+,\d|^\d+,(?!\d{3}(?:,|$))\d+$")
+"""What stands behind this comma are no thousands."""
 _NOT_COUNTED: Final = re.compile(
     r"(?:total|max|num|number of|warm-?up|every|per|each|best|optimization|save|saved|eval|log|logging|remaining|for|in"
     r"|until|after|last)[\s_-]*$",
@@ -68,11 +70,15 @@ def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
             return found[0]
         name = re.sub(r"[\s-]+", "_", found["name"].lower())
         if name.startswith("epoch"):
-            if reading.epoch is None:
-                reading.epoch = float(found["number"].replace(",", ""))
+            if reading.epoch is None and (epoch := _epoch(found["number"])) is not None:
+                reading.epoch = epoch
                 reading.epoch_form = "" if found["total"] else _form(found, found["name"])
             return " | "
-        return found[0] if "." in found["number"] else count(found, _KINDS.get(name, BATCH), found["name"])
+        return (
+            found[0]
+            if "." in found["number"] or _DECIMALS.search(found["number"])
+            else count(found, _KINDS.get(name, BATCH), found["name"])
+        )
 
     def placed(found: re.Match[str]) -> str:
         number, total = _integer(found["number"]), _integer(found["total"])
@@ -94,6 +100,14 @@ def take_counters(text: str, reading: Reading, in_bar: bool) -> str:
         reading.count(Counter(LEADING, _integer(leading["number"]), form="|"))
         text = text[leading.end() :]
     return text
+
+
+def _epoch(text: str) -> float | None:
+    """``0,83`` is a part of one; None for ``1,234``, which is hardly more than a thousand of them."""
+    text = text.rstrip(",")
+    if "," in text and not _DECIMALS.search(text):
+        return None
+    return float(text.replace(",", "."))
 
 
 def _form(found: re.Match[str], name: str = "") -> str:

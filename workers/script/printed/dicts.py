@@ -54,7 +54,9 @@ def read_dict(found: Mapping[Any, Any], reading: Reading, names: Names) -> None:
     if any(key in found for key in _SUMMARY_KEYS):
         return  # the Trainer's last words: means over the whole run, no point of the curve
     plain_values = {
-        key: number for key, value in found.items() if isinstance(key, str) and (number := _number(value)) is not None
+        key: number
+        for key, value in found.items()
+        if isinstance(key, str) and (number := _number(value, key, names)) is not None
     }
     step = next((key for key in _STEP_KEYS if key in plain_values), None)
     nested = any(isinstance(value, dict) for value in found.values())
@@ -77,10 +79,10 @@ def read_dict(found: Mapping[Any, Any], reading: Reading, names: Names) -> None:
     reading.add_all(part, names)
 
 
-def _number(value: object) -> float | None:
+def _number(value: object, key: str, names: Names) -> float | None:
     if isinstance(value, bool):
         return None
     if isinstance(value, int | float):
         return float(value) if abs(value) < 1e300 or not math.isfinite(value) else None
-    text = value.strip().replace(",", "").removesuffix("%") if isinstance(value, str) and len(value) < 40 else ""
-    return float(text) if NUMBER_OR_NAN.fullmatch(text) else None
+    text = value.strip().removesuffix("%") if isinstance(value, str) and len(value) < 40 else ""
+    return names.number(text, names.chart(key)[0]) if NUMBER_OR_NAN.fullmatch(text) else None

@@ -64,6 +64,9 @@ _EVALUATED: Final = re.compile(r"_(?:val|valid|validation|eval|test|dev)$")
 _EVALUATION: Final = re.compile(r"(?:val|valid|validation|eval|evaluation|test|dev)(?:_|$)")
 
 
+_COUNTS: Final = frozenset(("tokens_per_s", "samples_per_s", "tokens_seen", "loss_scale"))
+"""Common charts whose numbers are large: a comma in them stands between thousands."""
+_GROUPED: Final = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?!\d)")
 MOST_SEEN: Final = 500
 
 
@@ -75,11 +78,33 @@ class Names:
         charts: Printed name, as `plain` gives it → chart; `DROP` leaves it out.
         seen: Names that were printed → chart, as `charts` could name them; of the first `MOST_SEEN`.
         numbers: Names that were printed → the last two different numbers behind them.
+        points: What has stood before decimals so far, "." or ",".
     """
 
     charts: Mapping[str, str] = field(default_factory=dict)
     seen: dict[str, str] = field(default_factory=dict, compare=False)
     numbers: dict[str, list[float]] = field(default_factory=dict, compare=False)
+    points: set[str] = field(default_factory=set, compare=False)
+
+    def number(self, text: str, chart: str) -> float | None:
+        """A printed number of a chart. ``0,833`` has a decimal comma, ``21,494`` is in thousands.
+
+        Where ``1,234`` may be either, the program's other numbers decide; None where they do not.
+        """
+        known = self.is_known(chart)
+        if "," not in text:
+            self.points.update({"."} & set(text))
+            return float(text)
+        grouped = _GROUPED.match(text) is not None
+        if not grouped and known:
+            self.points.add(",")
+        if "." in text or text.count(",") > 1:
+            return float(text.replace(",", ""))
+        is_large = chart.removeprefix("val_") in _COUNTS
+        if (self.points == {","} and not (is_large and grouped)) or (known and not grouped):
+            return float(text.replace(",", "."))
+        certain = is_large or not known or self.points == {"."}
+        return float(text.replace(",", "")) if grouped and certain else None
 
     def note(self, name: str, number: float) -> None:
         """Remembers a number that stood behind a name."""

@@ -77,7 +77,7 @@ def _pairs(text: str, names: Names, evaluating: bool) -> Iterator[tuple[str, flo
         if rate in ("tokens_per_s", "samples_per_s"):
             name = rate
         chart, factor = names.chart(name, evaluating)
-        number = None if found["unit"] == "M" else _value(found, unit)  # megabytes are no minutes
+        number = None if found["unit"] == "M" else _value(found, unit, chart, names)  # megabytes are no minutes
         if chart and number is not None:
             names.note(name, number)
             yield chart, number * factor, sure
@@ -103,9 +103,9 @@ def _chosen_name(label: str, sure: bool, names: Names) -> str:
     return label
 
 
-def _value(found: re.Match[str], unit: str) -> float | None:
-    number = float(found["number"].replace(",", ""))
-    if found["total"]:
+def _value(found: re.Match[str], unit: str, chart: str, names: Names) -> float | None:
+    number = names.number(found["number"], chart)
+    if number is not None and found["total"]:
         total = float(found["total"].replace(",", ""))
         return 100.0 * number / total if total else None  # 9823/10000 right ones: a percentage
-    return number * _SECONDS.get(unit, 1.0)
+    return None if number is None else number * _SECONDS.get(unit, 1.0)

@@ -15,7 +15,11 @@ GLOBAL, STEP, ITERATION, BATCH, BAR, PLACE, LEADING = range(7)
 
 MOST_STEPS: Final = 1 << 53
 """A greater number counts nothing, and no JSON reader keeps it."""
-NUMBER: Final = r"[-+]?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+]?\.\d+(?:[eE][-+]?\d+)?"
+NUMBER: Final = (
+    r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?!\d)(?:\.\d*)?(?:[eE][-+]?\d+)?"
+    r"|[-+]?\d+,\d+(?![\d.]|,\d)(?:[eE][-+]?\d+)?"  # a decimal comma: `Names.number`
+    r"|[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+]?\.\d+(?:[eE][-+]?\d+)?"
+)
 NAN: Final = r"[-+]?(?a:nan|inf(?:inity)?)"
 """Only in ASCII: without regard to case `ı` is an `i`, which `float` does not read."""
 NUMBER_OR_NAN: Final = re.compile(f"{NUMBER}|{NAN}", re.IGNORECASE)

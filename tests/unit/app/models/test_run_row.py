@@ -107,10 +107,11 @@ def test_a_run_that_cannot_be_read_says_why() -> None:
     assert value_text(RunRow(damaged)) == "–" and progress(damaged.entry) is None
 
 
-def test_the_time_of_a_resumed_run_is_not_known() -> None:
+def test_the_time_of_a_resumed_run_is_what_it_trained() -> None:
     state = RunState("r", created=BEGAN, updated=BEGAN + 60, state="finished")
     assert lasted_s(state) == 60.0
-    assert lasted_s(state.replace(attempt=2)) is None
+    assert lasted_s(state.replace(attempt=2)) is None  # by a version that did not count
+    assert lasted_s(state.replace(attempt=2, trained_s=20.0)) == 20.0
     assert lasted_s(state.replace(state="training"), BEGAN + 90) == 90.0
     assert lasted_s(state.replace(state="training"), BEGAN + 86_400) == 60.0, "the clocks of two machines differ"
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from core.cli.ending import exit_code
+from core.cli.ending import exit_code, report_ending
 from core.cli.follow import Ending
 from core.cli.interrupts import Interrupts
 from core.cli.progress_line import RunProgress
+from core.cli.terminal import Terminal
 from core.run_folder.state import RunState
+from core.run_folder.store import RunStore
 
 
 @pytest.mark.parametrize(
@@ -36,3 +40,19 @@ def test_two_ways_of_one_interrupt_count_once() -> None:
         assert interrupts.count == expected
         interrupts.note(15)
         assert interrupts.count == expected + 1
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (RunState("a-run", created=0, updated=1140, attempt=2, trained_s=62), "Finished after 1 m 02 s of training."),
+        (RunState("a-run", created=0, updated=1140, attempt=2), "Finished."),  # by a version that did not count
+        (RunState("a-run", created=0, updated=48), "Finished after 48 s."),
+    ],
+)
+def test_the_time_between_two_attempts_does_not_count(
+    state: RunState, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ending = Ending(state.replace(state="finished", exit_code=0, recipe="x"), RunProgress(), 0)
+    report_ending(ending, RunStore(tmp_path), Terminal())
+    assert capsys.readouterr().out.strip() == said

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.config.fields import FieldSpec, FieldValue
+from core.config.run_config import FIELD_BY_NAME
 from core.errors import ConfigError
 
 STEPS = FieldSpec("steps", "Steps", "int", None, 1, 1000, optional=True)
@@ -92,3 +93,19 @@ def test_a_choice_that_is_misspelt_names_the_nearest() -> None:
 def test_a_field_can_depend_on_what_another_holds(wanted: str, text: str, matters: bool) -> None:
     spec = FieldSpec("heads", "Heads", "int", when=("model", wanted))
     assert spec.matters({"model": text}) is matters and spec.matters({})
+
+
+@pytest.mark.parametrize(
+    "name", ["stop_at", "max_hours", "log_file", "nodes", "model", "deepspeed_config", "eval_every"]
+)
+@pytest.mark.parametrize("text", ["none", " None ", ""])
+def test_one_word_empties_every_optional_setting(name: str, text: str) -> None:
+    spec = FIELD_BY_NAME[name]
+    assert spec.optional and spec.parse(text) is None and spec.check(text.strip()) is None
+
+
+def test_a_number_with_two_meanings_is_refused_with_both() -> None:
+    with pytest.raises(ConfigError, match=r"'1\.000' can be read as 1 and as 1000") as raised:
+        FIELD_BY_NAME["steps"].parse("1.000")
+    assert raised.value.next_step == "Write 1000 or 1."
+    assert FIELD_BY_NAME["lr"].parse("0,001") == 0.001 and FIELD_BY_NAME["max_hours"].parse("90 min") == 1.5

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from core.config.config_file import read_config
 from core.config.fields import FieldSpec
 from core.config.layers import (
     DeviceCount,
@@ -136,3 +137,33 @@ def test_paths_become_absolute_and_names_stay(tmp_path: Path) -> None:
     }
     kept = Given({"dataset_file": "stdlib://", "recipe": "minigpt"})
     assert with_absolute_paths(kept, tmp_path).values == kept.values
+
+
+@pytest.mark.parametrize(
+    ("name", "line"), [("a.toml", "steps = 1.000"), ("a.json", '{"steps": 1.000}'), ("a.yaml", "steps: 1.000")]
+)
+def test_a_files_number_is_read_as_it_stands_there(name: str, line: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(line, encoding="utf-8")
+    with pytest.raises(ConfigError, match="can be read as 1 and as 1000"):
+        config_from_mapping(read_config(tmp_path / name), tmp_path / name)
+    (tmp_path / name).write_text(line.replace("1.000", "1e3"), encoding="utf-8")
+    assert config_from_mapping(read_config(tmp_path / name), tmp_path / name).steps == 1000
+
+
+def test_paths_are_taken_as_they_are_pasted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_DATA", str(tmp_path))
+    folder = tmp_path / "Meine Daten"
+    for text in (f'"{folder}"', f" '{folder}' ", folder.as_uri(), f'"{folder.as_uri()}"', "$MY_DATA/Meine Daten"):
+        given = with_absolute_paths(normalise({"dataset_file": text, "runs_dir": text}), Path.cwd())
+        assert given.values == {"dataset_file": str(folder), "runs_dir": str(folder)}
+
+
+@pytest.mark.parametrize("text", ["hf://owner/name", "stdlib://", "s3://bucket/x"])
+def test_other_addresses_are_no_paths(text: str) -> None:
+    assert with_absolute_paths(normalise({"dataset_file": text}), Path.cwd()).values == {"dataset_file": text}
+
+
+def test_the_word_that_empties_a_setting_is_no_path() -> None:
+    given = {"log_file": "none", "deepspeed_config": "none", "model": "none", "stop_at": "none"}
+    config = config_from_given(with_absolute_paths(normalise(given), Path.cwd()), RunConfig(stop_at="val_loss=1"))
+    assert (config.log_file, config.deepspeed_config, config.model, config.stop_at) == (None, None, None, None)

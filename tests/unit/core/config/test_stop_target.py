@@ -29,3 +29,10 @@ def test_what_is_no_target_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
         RunConfig(stop_at=text)
     assert caught.value.field == "stop_at" and "val_loss=1.2" in caught.value.next_step
+
+
+def test_a_target_is_read_as_any_number() -> None:
+    assert read_stop_target("val_loss=1,2") == StopTarget("val_loss", 1.2)
+    with pytest.raises(ConfigError, match=r"can be read as 1\.2 and as 1200") as caught:
+        read_stop_target("val_loss=1,200")
+    assert caught.value.next_step == "Write 1200 or 1.2."

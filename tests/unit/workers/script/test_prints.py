@@ -119,6 +119,25 @@ def test_what_is_no_metric_is_not_charted(text: str) -> None:
     assert points(text) == []
 
 
+@pytest.mark.parametrize(
+    ("text", "values"),
+    [
+        ("step 7: loss 0,833 acc: 0,5", [{"loss": 0.833, "accuracy": 0.5}]),
+        ("step 7, loss: 2,5123, lr: 1,00e-03", [{"loss": 2.5123, "lr": 0.001}]),
+        ("{'loss': '0,833', 'step': 7}", [{"loss": 0.833}]),
+        ("step 7 loss 1,234", []),  # either; nothing is better than a wrong figure
+        ("step 6 loss 0,9\nstep 7 loss 1,234 tok/s 21,494", [{"loss": 0.9}, {"loss": 1.234, "tokens_per_s": 21494}]),
+        ("step 6 loss 0.9\nstep 7 loss 1,234 tok/s 21,494", [{"loss": 0.9}, {"loss": 1234, "tokens_per_s": 21494}]),
+        ("step 7 loss 1,234,567.5", [{"loss": 1234567.5}]),
+        ("step 7 loss 0.5 box: 1,2", [{"loss": 0.5}]),
+        ("epoch 0,50 loss 2.0", [{"loss": 2.0}]),
+        ("step 1,200 loss 2.0", [{"loss": 2.0}]),
+    ],
+)
+def test_a_decimal_comma_is_not_one_between_thousands(text: str, values: list[dict[str, float]]) -> None:
+    assert [found for _, found in trained(text)] == values
+
+
 def test_a_counter_without_a_loss_beside_it_counts_once_it_rises() -> None:
     line = "[2024-01-01 10:00:00,123] [INFO] [logging.py:96:log_dist] [Rank 0] step={}, skipped=0, lr=[1e-05, 1e-05]\n"
     assert trained(line.format(7)) == []

@@ -107,6 +107,8 @@ def test_a_value_range_is_asked_for(panel: PlotsPanel, qtbot: QtBot) -> None:
     dialog.low.setText("much")
     assert not ok.isEnabled() and dialog.problem.text() == "Enter two numbers, the lower one first."
     dialog.low.setText("1,000")
+    assert not ok.isEnabled() and dialog.problem.text() == "Write 1000 or 1."
+    dialog.low.setText("1'000")
     dialog.high.setText("500000")
     assert ok.isEnabled()
     dialog._show()
