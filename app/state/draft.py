@@ -296,7 +296,7 @@ class _Attempt:
         # A recipe that makes its samples itself reads a dataset that was chosen, not the one that stands there unasked.
         without_dataset = recipe.self_contained or (recipe.own_samples and draft.dataset == STDLIB)
         given = {name: value for name, value in self._values.items() if name not in own}
-        base = recipe_defaults(recipe, [name for name, value in given.items() if value is not None])
+        base = recipe_defaults(recipe, [name for name, value in given.items() if value is not None], self._values)
         options = base["options"] | {name: value for name, value in self._values.items() if name in own}
         asked = RunConfig(
             **{
@@ -424,7 +424,9 @@ def mode_changes(draft: Draft) -> dict[str, str]:
 
 def _placeholders(run: ResolvedRun | None, recipe: Recipe) -> dict[str, str]:
     """What each field will be when it is left empty."""
-    defaults = default_texts(recipe)
+    config = None if run is None else run.config
+    chosen = {} if config is None else {**config.as_dict(), **config.options}
+    defaults = default_texts(recipe, chosen)
     shown = {name: text or _WITHOUT.get(name, "") for name, text in defaults.items()}
     if recipe.self_contained:
         shown["steps"] = "no limit"

@@ -46,12 +46,17 @@ def _model_field(spec: FieldSpec) -> FieldSpec:
     return dataclasses.replace(spec, type="path", picks="folder", common=True) if spec.name == "model" else spec
 
 
-def default_texts(recipe: Recipe) -> dict[str, str]:
-    """What the form shows before anybody has typed: the recipe's defaults."""
-    defaults = recipe_defaults(recipe)
+def default_texts(recipe: Recipe, texts: Mapping[str, str] | None = None) -> dict[str, str]:
+    """What the form shows before anybody has typed: the recipe's defaults.
+
+    Args:
+        recipe: The chosen recipe.
+        texts: The form's, by field: some bring other defaults.
+    """
+    defaults = recipe_defaults(recipe, (), texts)
     own = {spec.name for spec in recipe.fields}
     values = {
-        spec.name: spec.default if spec.name in own else defaults.get(spec.name, spec.default)
+        spec.name: (defaults["options"] if spec.name in own else defaults).get(spec.name, spec.default)
         for spec in form_fields(recipe)
     }
     return {spec.name: text_of(spec, values[spec.name]) for spec in form_fields(recipe)}

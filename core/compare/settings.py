@@ -62,9 +62,10 @@ def changed_settings(config: RunConfig) -> tuple[ChangedSetting, ...]:
         pass
     else:
         fields = {spec.name: spec for spec in recipe.fields}
-        plain = recipe_defaults(recipe)
+        chosen = {**config.as_dict(), **config.options}
+        plain = recipe_defaults(recipe, (), chosen)
         given = [spec.name for spec in FIELDS if getattr(config, spec.name) not in (None, plain.get(spec.name))]
-        left = recipe_defaults(recipe, given).keys() | set(given)  # without `steps` where epochs are given
+        left = recipe_defaults(recipe, given, chosen).keys() | set(given)  # without `steps` where epochs are given
         own = {name: value for name, value in plain.items() if name in left}
     specs = [spec for spec in FIELDS if spec.name not in ("recipe", DEVICES.name)]
     pairs = [(spec, getattr(config, spec.name), own.get(spec.name, spec.default)) for spec in specs]

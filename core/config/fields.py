@@ -64,7 +64,7 @@ class FieldSpec:
         modes: The modes in which it means something; empty: in all of them.
         needs: What else the run must have.
         when: Another field and what that must hold for this one to mean something: a text or several (``"a|b"``),
-            ``"!text"`` for any other, ``"*"`` for anything, ``""`` for nothing.
+            ``"!text"`` (or several) for any other, ``"*"`` for anything, ``""`` for nothing.
         instead: What happens where it has no effect, as a sentence. A form shows it beside the field.
     """
 
@@ -90,12 +90,7 @@ class FieldSpec:
     def matters(self, texts: Mapping[str, str]) -> bool:
         """Whether what the other field (`when`) holds leaves this one a meaning; without that field it does."""
         name, wanted = self.when
-        if name not in texts:
-            return True
-        text = texts[name]
-        if wanted == "*":
-            return bool(text)
-        return text != wanted[1:] if wanted.startswith("!") else text in wanted.split("|")
+        return name not in texts or matches(texts[name], wanted)
 
     def check(self, value: FieldValue) -> FieldValue:
         """`value` in this field's type.
@@ -195,6 +190,13 @@ class FieldSpec:
         if self.minimum is not None:
             return f"{kind} of at least {_plain(self.minimum)}"
         return f"{kind} of at most {_plain(self.maximum)}" if self.maximum is not None else kind
+
+
+def matches(text: str, wanted: str) -> bool:
+    """Whether a field's text is among those wanted; see `FieldSpec.when`."""
+    if wanted == "*":
+        return bool(text)
+    return text not in wanted[1:].split("|") if wanted.startswith("!") else text in wanted.split("|")
 
 
 def _plain(number: float) -> str:

@@ -136,7 +136,7 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
     recipe = get_recipe(str(FIELD_BY_NAME["recipe"].check(name)))
     _check_aios_options(given, recipe)
     named = {key for key, value in given.values.items() if value is not None}
-    base = RunConfig(**recipe_defaults(recipe, named))
+    base = RunConfig(**recipe_defaults(recipe, named, {**given.values, **given.options}))
     if "batch_size" in named:
         base = base.replace(keep_micro_batch=True)
     config = config_from_given(given, base, recipe.fields)
@@ -256,7 +256,8 @@ def to_command_line(config: RunConfig, recipe: Recipe | None = None) -> list[str
     recipe, config = recipe or get_recipe(config.recipe), config.replace(lr_schedule=CONTINUE)
 
     def base(given: Collection[str]) -> RunConfig:
-        made = RunConfig(**recipe_defaults(recipe, given))
+        chosen = {**config.as_dict(), **config.options}
+        made = RunConfig(**recipe_defaults(recipe, given, chosen))
         return made.replace(recipe=RunConfig().recipe, keep_micro_batch="batch_size" in given)
 
     names = _needed(config, base)

@@ -80,7 +80,6 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     engine_notes = check_engine(run)
     dataset = identify(config.dataset_file)
-    check_size(dataset, config.seq_len)
     if dataset.kind == "hub":
         check_download(HubName.parse(config.dataset_file), config.options)
     if run_dir is not None:
@@ -99,6 +98,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
     config, recipe_notes = check_by_recipe(config, recipe, global_batch=run.batch.global_)
+    check_size(dataset, config.seq_len)  # now that the recipe has fitted it to its model
     run = replace(run, config=config)
     samples = estimate_samples(dataset, config.seq_len, config.held_out)
     samples = config.samples_per_block if recipe.own_samples else samples

@@ -23,7 +23,7 @@ from core.errors import ConfigError, RankdeckError
 from core.machine.packages import MissingPackageError
 from core.parsing import parse_json
 from core.processes.ask import Answer, ask_program
-from core.recipes.manifest import Recipe
+from core.recipes.manifest import Recipe, recipe_defaults
 
 LIMIT_S: Final = 60.0
 _LOOKED_AT_FILES: Final = 200
@@ -56,7 +56,9 @@ def check_by_recipe(
     """
     if not recipe.check:
         return config, ()
-    at_default = [name for name, value in recipe.defaults.items() if getattr(config, name) == value and not resumes]
+    defaults = recipe_defaults(recipe, (), {**config.as_dict(), **config.options})
+    own = [(name, defaults[name]) for name in (*recipe.defaults, "seq_len") if name in defaults]
+    at_default = [] if resumes else [name for name, value in own if getattr(config, name) == value]
     function = ("-m", "workers.programs.check_main", str(recipe.folder))
     program = function if recipe.checks_in_function else (str(recipe.folder / recipe.check),)
     asked = {"config": parse_json(to_json(config)), "resumes": resumes, "global_batch": global_batch}

@@ -20,6 +20,9 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
     uses_model = true                      # optional: reads the common field `model`; so does one with a default for it
     [defaults]                             # optional: RunConfig fields
     steps = 300
+    [[variants]]                           # optional: other defaults where fields hold these values, see FieldSpec.when
+    when = { training = "lora" }
+    defaults = { lr = 2e-4, weight_decay = 0.0 }
     [[fields]]                             # the recipe's own fields, see core.config.fields.FieldSpec
     name = "n_layer"
     label = "Layers"
@@ -33,13 +36,13 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from core.config.config_file import MAX_FILE_BYTES
-from core.config.fields import FieldSpec, FieldValue
+from core.config.fields import FieldSpec, FieldValue, matches
 from core.config.mode import RESOLVED_MODES, Mode, mode_choices
 from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.errors import ConfigError, sentences
@@ -61,7 +64,7 @@ _MODULE: Final = re.compile(r"[^\W\d]\w*")
 _MANIFEST_KEYS: Final = (
     "format", "version", "name", "title", "description", "entry", "program", "self_contained", "uses", "modes",
     "defaults", "fields", "exports", "requires", "check", "options", "own_samples", "uses_model",
-    "heroes",
+    "heroes", "variants",
 )  # fmt: skip
 _EXPORTS: Final = ("hf",)
 _NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env", "keep_micro_batch")
@@ -92,6 +95,7 @@ class Recipe:
         checks_in_function: It has a function `check(request)`; otherwise it is a program, see `core.recipes.check`.
         own_samples: It makes its samples itself, whatever the dataset: an epoch is a block of them.
         uses_model: It reads `RunConfig.model`. Other recipes ignore it, which is said before a run starts.
+        variants: Other defaults, of common fields and its own, each with the values of fields that bring them.
         heroes: The figures that its runs' header shows; empty: those of every recipe, or what a script reports.
     """
 
@@ -114,22 +118,29 @@ class Recipe:
     own_samples: bool = False
     uses_model: bool = False
     heroes: tuple[Hero, ...] = ()
+    variants: tuple[tuple[Mapping[str, str], Mapping[str, FieldValue]], ...] = ()
 
 
-def recipe_defaults(recipe: Recipe, given: Collection[str] = ()) -> dict[str, Any]:
+def recipe_defaults(
+    recipe: Recipe, given: Collection[str] = (), chosen: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """What a config of this recipe starts from: `RunConfig` fields, and `options` with every field's default.
 
     Args:
         recipe: A usable recipe.
         given: Names of `RunConfig` fields that the person set. A default that would contradict one of them is
             left out: `steps` when `epochs` is given (and the reverse), the batch when a global batch is given.
+        chosen: Values of fields, common ones and the recipe's own, that may bring other defaults (`Recipe.variants`).
     """
-    values: dict[str, Any] = {"recipe": recipe.name}
-    for name, value in recipe.defaults.items():
-        if name not in given and not _contradicts(name, given):
-            values[name] = value
-    values["options"] = {spec.name: spec.default for spec in recipe.fields if spec.default is not None}
-    return values
+    options: dict[str, FieldValue] = {spec.name: spec.default for spec in recipe.fields if spec.default is not None}
+    defaults: dict[str, FieldValue] = dict(recipe.defaults)
+    held = {**defaults, **options, **{name: it for name, it in (chosen or {}).items() if it not in (None, "")}}
+    for when, values in recipe.variants:
+        if all(matches(str(held.get(name, "")), wanted) for name, wanted in when.items()):
+            defaults |= {name: value for name, value in values.items() if name not in options}
+            options |= {name: value for name, value in values.items() if name in options}
+    common = {name: it for name, it in defaults.items() if name not in given and not _contradicts(name, given)}
+    return {"recipe": recipe.name, **common, "options": options}
 
 
 def apply_recipe(config: RunConfig, recipe: Recipe) -> RunConfig:
@@ -273,6 +284,7 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         own_samples=_flag(manifest, "own_samples"),
         uses_model=_flag(manifest, "uses_model") or "model" in (*defaults, *uses),
         heroes=heroes,
+        variants=_variants(manifest.get("variants", []), fields),
     )
 
 
@@ -313,6 +325,28 @@ def _requires(value: object) -> tuple[str, ...]:
     if not isinstance(value, list) or not all(isinstance(name, str) and _MODULE.fullmatch(name) for name in value):
         raise ManifestError(f"requires is {value!r}; it must be a list of packages' names, as they are imported.")
     return tuple(value)
+
+
+def _variants(
+    tables: object, fields: Sequence[FieldSpec]
+) -> tuple[tuple[Mapping[str, str], Mapping[str, FieldValue]], ...]:
+    specs = {spec.name: spec for spec in fields}
+    found = []
+    where = "[[variants]]"
+    for table in tables if isinstance(tables, list) else [tables]:
+        table = table if isinstance(table, dict) else {}
+        when, values = table.get("when"), table.get("defaults")
+        if not isinstance(when, dict) or not isinstance(values, dict):
+            raise ManifestError(f"{where} must have tables `when` and `defaults`.")
+        known_keys(where, table, ("when", "defaults"))
+        known_keys(where, when, [*FIELD_BY_NAME, *specs])
+        known_keys(where, values, [*(name for name in FIELD_BY_NAME if name not in _NOT_A_DEFAULT), *specs])
+        try:
+            checked = {name: (specs.get(name) or FIELD_BY_NAME[name]).check(value) for name, value in values.items()}
+        except ConfigError as error:
+            raise ManifestError(f"{where}: {sentences(error.cause, error.next_step)}") from None
+        found.append(({name: str(wanted) for name, wanted in when.items()}, checked))
+    return tuple(found)
 
 
 def _defaults(table: object) -> dict[str, FieldValue]:

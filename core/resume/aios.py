@@ -73,7 +73,7 @@ def _config(file: LedgerFile, changes: dict[str, Any]) -> RunConfig:
     chunk_size = file.chunk_size
     given = with_absolute_paths(normalise(changes), Path.cwd())
     recipe = get_recipe(str(given.values.get("recipe") or RunConfig().recipe))
-    base = RunConfig(**recipe_defaults(recipe, {*given.values, "steps", "epochs"}))
+    base = RunConfig(**recipe_defaults(recipe, {*given.values, "steps", "epochs"}, given.values))
     base = base.replace(samples_per_block=RunConfig().samples_per_block)
     config = config_from_given(given, base, recipe.fields)
     if chunk_size is not None and "dataset_chunk_size" in changes and config.dataset_chunk_size != chunk_size:

@@ -96,6 +96,11 @@ class Run:
         return self.config.options
 
     @property
+    def has_weights(self) -> bool:
+        """True where the run resumes from a checkpoint, whose weights replace those that the model is made with."""
+        return self._session.resume_folder is not None
+
+    @property
     def rank(self) -> int:
         """This rank."""
         return self._session.strategy.place.rank

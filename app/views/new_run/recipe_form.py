@@ -42,7 +42,8 @@ class RecipeForm(FieldRows):
         self.advanced = Advanced()
         self.more = self.advanced.toggle
         self.more.toggled.connect(self.more_toggled)
-        self.edited.connect(self._show_changed)
+        self._recipe: Recipe | None = None
+        self.edited.connect(self._on_edited)
         lay_column(self, self._how, self.advanced, spacing=8)
 
     def set_recipe(self, recipe: Recipe, kinds: Mapping[str, type[FieldRow]] | None = None) -> None:
@@ -52,7 +53,7 @@ class RecipeForm(FieldRows):
             recipe: Whose fields they are.
             kinds: Fields that are edited in a way of their own, by name.
         """
-        self._kinds = kinds or {}
+        self._kinds, self._recipe = kinds or {}, recipe
         for row in self.rows.values():
             row.deleteLater()
         self.rows = {}
@@ -85,11 +86,13 @@ class RecipeForm(FieldRows):
     def set_texts(self, texts: Mapping[str, str]) -> None:
         """Shows values; fields that are not named keep theirs."""
         super().set_texts(texts)
+        self._follow_defaults(keep=True)
         self._show_changed()
 
     def reset(self) -> None:
         """Puts every field to its default."""
-        self.set_texts({name: row.default for name, row in self.rows.items()})
+        if self._recipe is not None:
+            self.set_texts(default_texts(self._recipe))
 
     @property
     def is_changed(self) -> bool:
@@ -110,6 +113,22 @@ class RecipeForm(FieldRows):
         """Shows, greyed, what empty fields will be."""
         for name, row in self.rows.items():
             row.set_placeholder(texts.get(name, ""))
+
+    def _on_edited(self, *_: object) -> None:
+        self._follow_defaults()
+        self._show_changed()
+
+    def _follow_defaults(self, *, keep: bool = False) -> None:
+        """Takes up defaults that other values bring, as a pretrained model does; with `keep`, no field changes."""
+        if self._recipe is None:
+            return
+        texts = {name: row.text() for name, row in self.rows.items()}
+        for name, text in default_texts(self._recipe, texts).items():
+            if (row := self.rows.get(name)) is not None and row.default != text:
+                untouched = not row.is_changed
+                row.set_default(text)
+                if untouched and not keep:
+                    row.set_text(text)
 
     def _show_changed(self) -> None:
         self.advanced.show_changed()

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rankdeck.recipe import ConfigError, Request, check_heads, check_packages, has_tokenizer, read_options
+from rankdeck.recipe import Checked, ConfigError, Request, check_heads, check_packages, has_tokenizer, read_options
 from workers.recipes.hf_causal_lm.folder import (
     ModelFolder,
     check_tokenizer_fits,
@@ -21,13 +21,23 @@ from workers.recipes.hf_causal_lm.source import Source, find_source, not_here
 _HIGH_LR = {"full": 2e-4, "lora": 2e-3}
 
 
-def check(request: Request) -> list[str]:
-    """Refuses what cannot be trained; see `check_model`."""
+def check(request: Request) -> list[str] | Checked:
+    """Refuses what cannot be trained, see `check_model`; samples are no longer than a pretrained model's own."""
     config = request.config
+    options = read_options(request, Options)
     shards = config.mode == "fsdp" or (config.mode == "zero" and config.zero_stage > 1)
-    return check_model(
-        config.model or "", config.seq_len, read_options(request, Options), config.lr, shards_weights=shards
-    )
+    if request.resumes:  # what is needed of the model is in the run's folder, wherever the model itself is by now
+        if options.training == "lora":
+            check_packages(["peft"], "LoRA")
+            _check_formats(options, shards)
+        return []
+    settings: dict[str, int] = {}
+    source, seq_len = find_source(config.model or ""), config.seq_len
+    if source.folder is not None and "seq_len" in request.at_default:
+        longest = open_folder(source.folder).longest or seq_len
+        if longest < seq_len:
+            seq_len = settings["seq_len"] = longest
+    return Checked(check_model(config.model or "", seq_len, options, config.lr, shards_weights=shards), settings)
 
 
 def check_model(

@@ -9,7 +9,8 @@ folder that `from_pretrained` opens afterwards. The rest is the trainer's.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -26,6 +27,7 @@ from rankdeck.recipe import (
     Run,
     Task,
     TextSource,
+    TokenData,
     TokenizerSpec,
     Tokens,
     cut_windows,
@@ -63,7 +65,9 @@ _DATA_DEPENDS_ON: Final = (
 def main(run: Run) -> None:
     """Data, model, loss, training: on every rank."""
     o, config = read_options(run, Options), run.config
-    check_model(config.model or "", config.seq_len, o, shards_weights=run.forward_is_collective)
+    if not run.has_weights:
+        with _resumable(run.data_dir / KEPT):
+            check_model(config.model or "", config.seq_len, o, shards_weights=run.forward_is_collective)
     be_quiet(o.allow_download)
     depends_on = {name: getattr(o, name) for name in _DATA_DEPENDS_ON} | {"model": config.model}
     info = run.prepare(lambda folder: prepare(run, o, folder), depends_on=depends_on)
@@ -108,8 +112,11 @@ def main(run: Run) -> None:
 def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
     """Model folder, tokenizer and tokens; the last `val_fraction` of them is held out. On rank 0, once."""
     kept, seq_len = folder / KEPT, run.config.seq_len
+    if run.has_weights and (kept / CONFIG).is_file() and (kept / TOKENIZER).is_file():
+        return _cut(run, options, run.tokenize(tokens_in(kept).spec), "")
     shutil.rmtree(kept, ignore_errors=True)
-    model, tokens = find_model_and_tokens(run, folder, run.say)
+    with _resumable(folder if run.has_weights else None):
+        model, tokens = find_model_and_tokens(run, folder, run.say)
     if model is not None:
         check_model(str(model), seq_len, options)  # it may have come just now
         check_tokenizer_fits(kept / TOKENIZER, open_folder(model))
@@ -118,8 +125,28 @@ def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
     if model is None:
         architecture = find_source(run.config.model or "").name
         write_config(scratch_config(architecture, options, seq_len, data.vocab_size, tokens.end), kept)
-    cut = cut_windows(data.tokens, seq_len, options.val_fraction)
-    names = {"model_folder": "" if model is None else str(model), "model_name": run.config.model}
+    return _cut(run, options, data, "" if model is None else str(model))
+
+
+@contextmanager
+def _resumable(of_earlier_attempt: Path | None) -> Iterator[None]:
+    """Words the loss of a model for a run that was started before: another one cannot be chosen for it."""
+    try:
+        yield
+    except ConfigError as error:
+        if error.field != "model" or of_earlier_attempt is None or not of_earlier_attempt.exists():
+            raise
+        raise ConfigError(
+            "model",
+            f"{error.cause} The run needs it to continue.",
+            "Put the model back in its place and resume again, or start a new run.",
+            title="The model of this run is missing",
+        ) from error
+
+
+def _cut(run: Run, options: Options, data: TokenData, model: str) -> PreparedData:
+    cut = cut_windows(data.tokens, run.config.seq_len, options.val_fraction)
+    names = {"model_folder": model, "model_name": run.config.model}
     return PreparedData(cut.samples, cut.val_samples, {**data.info, **names, "train_tokens": cut.train_tokens})
 
 
@@ -156,7 +183,8 @@ def make_model(run: Run, options: Options) -> nn.Module:
     Raises:
         ConfigError: It cannot be opened, or not trained with these settings.
     """
-    folder = run.info["model_folder"]
+    # A checkpoint brings the weights: the model itself may have moved since.
+    folder = "" if run.has_weights else run.info["model_folder"]
     place = Path(folder) if folder else run.data_dir / KEPT
     has_weights = folder and torch.get_default_device().type != "meta"  # there an estimate asks for sizes only
     model = trained_model(place) if has_weights else empty_model(place)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from core.config import RunConfig
-from core.errors import ConfigError
+from core.errors import ConfigError, RankdeckError
 from core.recipes.catalog import find_recipes, get_recipe
 from core.recipes.manifest import Recipe, apply_recipe, check_options, recipe_defaults
 
@@ -192,3 +193,31 @@ def test_packages_that_a_recipe_requires_are_names_as_they_are_imported(tmp_path
     write_recipe(tmp_path / "wrong", head.replace("needy", "wrong").replace('"peft"', '"peft>=0.15"'))
     with pytest.raises(ConfigError, match="requires is"):
         get_recipe(str(tmp_path / "wrong"))
+
+
+def test_some_values_bring_other_defaults() -> None:
+    recipe = get_recipe("hf_causal_lm")
+
+    def defaults(given: Collection[str] = (), **chosen: str) -> tuple[Any, ...]:
+        values = recipe_defaults(recipe, given, chosen)
+        return values.get("lr"), values["seq_len"], values["options"]["weight_decay"]
+
+    assert defaults() == defaults(model="") == defaults(model="qwen3") == (1e-3, 128, 0.1)
+    assert defaults(model="/models/mine") == defaults(model="owner/name", training="full") == (2e-5, 1024, 0.1)
+    assert defaults(model="/models/mine", training="lora") == (2e-4, 1024, 0.0)
+    assert defaults(["lr"], model="/models/mine") == (None, 1024, 0.1), "what is given stays"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        'when = { model = "!a" }',
+        'when = { modle = "!a" }\ndefaults = { lr = 1e-4 }',
+        'when = { model = "!a" }\ndefaults = { lr = -1.0 }',
+        'when = { model = "!a" }\ndefaults = { recipe = "x" }',
+    ],
+)
+def test_a_wrong_variant_is_named(table: str, tmp_path: Path) -> None:
+    write_recipe(tmp_path / "mine", GOOD.format(name="mine") + f"\n[[variants]]\n{table}\n")
+    with pytest.raises(RankdeckError, match=r"\[\[variants\]\]"):
+        get_recipe(str(tmp_path / "mine"))

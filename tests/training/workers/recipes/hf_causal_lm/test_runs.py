@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from core.export.export import export_run
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import curve, host, lines, make_run
 from tests.helpers.written import write_rows
-from tests.training.workers.recipes.hf_causal_lm.made import needs_transformers
+from tests.training.workers.recipes.hf_causal_lm.made import make_folder, needs_peft, needs_transformers
 from workers.recipes.hf_causal_lm.samples import Packing, loss
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240), needs_transformers]
@@ -64,3 +65,21 @@ def test_stopped_and_resumed_it_goes_on_as_if_nothing_had_been_and_its_export_is
 
     folder = export_run(whole, "hf").path
     assert val_loss(folder, whole) == pytest.approx(lines(whole, "eval")[-1]["val_loss"], rel=1e-5)
+
+
+@needs_peft
+@pytest.mark.parametrize("training", ["full", "lora"])
+def test_its_model_may_move_between_start_and_resume(training: str, tmp_path: Path) -> None:
+    model = make_folder(tmp_path / "base")
+    rows = write_rows(tmp_path / "rows.jsonl", [f"the cat sat on mat {number}." for number in range(200)])
+    chosen = {"training": training, "sample_tokens": 2, "val_batches": 2, "lora_rank": 2}
+    settings = {"recipe": "hf_causal_lm", "model": str(model), "options": chosen, "eval_every": 6}
+    kept, moved = (make_run(tmp_path / name, rows, "single", 1, steps=6, **settings) for name in ("kept", "moved"))
+    assert host(kept, timeout_s=200.0) == 0
+    assert host(moved, stop_at=3, timeout_s=200.0) == 0
+    model.rename(tmp_path / "renamed")
+    shutil.rmtree(moved.data.parent.parent / "cache", ignore_errors=True)
+    (moved.data / "data.json").unlink()  # its data is prepared again
+    assert host(moved, timeout_s=200.0) == 0
+    assert moved.model.read_bytes() == kept.model.read_bytes()
+    assert (export_run(moved, "hf").path / "tokenizer.json").is_file()

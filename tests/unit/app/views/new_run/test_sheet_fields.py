@@ -59,6 +59,26 @@ def test_defaults_are_placeholders_and_a_dot_marks_what_differs(panel: NewRunShe
     assert line.text() == "" and not dot_of(panel, "lr").isVisible()
 
 
+def test_a_pretrained_model_brings_its_own_defaults(panel: NewRunSheet, qtbot: QtBot) -> None:
+    panel.show()
+    panel.devices.set_devices([A, B], None)
+    recipe = get_recipe("hf_causal_lm")
+    panel.set_draft(Draft(recipe="hf_causal_lm", dataset="stdlib://", devices=("GPU-a",)))
+    line, rate = panel.form.rows["model"].editor, panel.form.rows["lr"].editor
+    assert isinstance(line, QLineEdit) and isinstance(rate, QLineEdit)
+    assert rate.placeholderText() == "0.001"
+    line.clear()
+    qtbot.keyClicks(line, "owner/name")
+    checked = check_draft(panel.draft(), recipe, [A], LINUX)
+    panel.show_checked(checked)
+    assert (rate.text(), rate.placeholderText()) == ("", "2e-05") and not dot_of(panel, "lr").isVisible()
+    assert checked.run is not None and (checked.run.config.lr, checked.run.config.seq_len) == (2e-5, 1024)
+    qtbot.keyClicks(rate, "0.001")
+    assert dot_of(panel, "lr").isVisible(), "it is not the default any more"
+    checked = check_draft(panel.draft(), recipe, [A], LINUX)
+    assert checked.run is not None and checked.run.config.lr == 1e-3
+
+
 def test_reset_puts_the_recipes_defaults_back_and_keeps_the_devices(panel: NewRunSheet) -> None:
     panel.show()
     panel.devices.set_devices([A, B], None)

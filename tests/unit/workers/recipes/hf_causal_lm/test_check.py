@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from core.config import RunConfig
 from core.errors import ConfigError
+from core.recipes.catalog import get_recipe
 from tests.unit.workers.recipes.hf_causal_lm.model_folder import (
     LLAMA,
     only_pickle,
@@ -19,7 +21,8 @@ from tests.unit.workers.recipes.hf_causal_lm.model_folder import (
     write_model,
     write_tokenizer,
 )
-from workers.recipes.hf_causal_lm.check import check_model
+from workers.recipe_api.refusals import Checked, Request
+from workers.recipes.hf_causal_lm.check import check, check_model
 from workers.recipes.hf_causal_lm.folder import causal_architectures
 
 pytestmark = pytest.mark.windows
@@ -173,3 +176,23 @@ def test_a_downloaded_model_is_found_in_the_cache(model: Path, tmp_path: Path, m
         assert check_model(name, 32, options()) == []
     with pytest.raises(ConfigError, match="not on this machine"):
         check_model("owner/name@v2", 32, options())
+
+
+def request(model: Path, **changes: Any) -> Request:
+    given = {"resumes": False, "at_default": ("seq_len",), **changes}
+    chosen = {spec.name: spec.default for spec in get_recipe("hf_causal_lm").fields}
+    config = RunConfig(recipe="hf_causal_lm", model=str(model), seq_len=1024, options=chosen)
+    return Request(config, **given)
+
+
+def test_samples_are_no_longer_than_the_models_own(model: Path) -> None:
+    checked = check(request(model))
+    assert isinstance(checked, Checked) and checked.settings == {"seq_len": 64}
+    with pytest.raises(ConfigError, match="exceeds"):
+        check(request(model, at_default=()))
+
+
+def test_a_run_resumes_wherever_its_model_is(tmp_path: Path) -> None:
+    assert check(request(tmp_path / "moved", resumes=True)) == []
+    with pytest.raises(ConfigError):
+        check(request(tmp_path / "moved"))
