@@ -100,7 +100,7 @@ def choice_text(places: Places, extras: Sequence[Extra], chosen: Sequence[str], 
 
 def size_text(plan_text: str, free: int | None, folder: Path) -> str:
     """How large it is and how much room there is."""
-    room = "" if free is None else f" Free on {drive_of(folder)}: {byte_size(free)}."
+    room = "" if free is None else f" {byte_size(free)} free on {drive_of(folder)}"
     return f"{plan_text}{room}"
 
 

@@ -22,6 +22,7 @@ from core.environments.record import (
     Environment,
     choose,
     chosen_environment,
+    clean_up,
     executable_in,
     folder_of,
     list_environments,
@@ -119,7 +120,7 @@ def _find_sizes(wanted: Wanted, choice: BuildChoice, terminal: Terminal, cancell
     finally:
         terminal.end_progress()
     free = free_bytes(wanted.folder)
-    room = f"Free on {drive_of(wanted.folder)}: {byte_size(free)}."
+    room = f"{byte_size(free)} free on {drive_of(wanted.folder)}"
     terminal.say(f"{'Download: size unknown. Installed: size unknown.' if plan is None else plan.text} {room}")
     return plan
 
@@ -148,6 +149,8 @@ def _remove_all(arguments: argparse.Namespace, parents: Sequence[Path], terminal
         remove(one)
         terminal.say(f"Removed: {one.name}")
     for folder in {*parents, *(one.folder.parent for one in found.values())}:
+        if left := clean_up(folder):
+            terminal.warn(f"Files in {folder} could not be deleted yet: programs use them ({left}).")
         with contextlib.suppress(OSError):  # holds other things, or is not there
             folder.rmdir()
     return 0

@@ -167,7 +167,7 @@ def _add_export(export: Parser) -> None:
 
 
 def _add_runs(runs: Parser) -> None:
-    runs.add_argument("--live", action="store_true", help="Only runs that are running.")
+    runs.add_argument("--live", action="store_true", help="Only runs that are running, also those in other folders.")
     _add_list(runs)
 
 

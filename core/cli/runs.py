@@ -22,12 +22,13 @@ from core.paths import default_runs_dir
 from core.recipes.main_metric import MainMetrics
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.bin import folder_bytes
+from core.run_folder.live_runs import live_run_dirs
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord, notes_of, remote_of
 from core.run_folder.remote_run import read_remote
 from core.run_folder.state import RunState
-from core.run_folder.store import RunEntry, RunStore, find_run, list_runs
+from core.run_folder.store import RunEntry, RunStore, find_run, list_runs, read_entry
 
 _MACHINE_COLUMN: Final = 3
 STOP_WAIT_EXTRA_S: Final = 15.0
@@ -39,13 +40,16 @@ def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
     runs_dir = chosen_runs_dir(arguments)
     entries = list_runs(runs_dir)
     if arguments.live:
+        listed = {entry.path.resolve() for entry in entries}
+        others = (read_entry(folder) for folder in live_run_dirs() if folder.resolve() not in listed)
+        entries += [entry for entry in others if entry is not None]
         entries = [entry for entry in entries if entry.state is not None and entry.state.is_live]
     left = find_leftovers([RunStore(entry.path) for entry in entries])
     notes = {entry.path: notes_of(entry.path) for entry in entries}
     if arguments.json:
         terminal.json([entry_values(entry, left.get(entry.path, []), notes[entry.path]) for entry in entries])
     elif not entries and arguments.live:
-        terminal.say(f"No run in {runs_dir} is running.")
+        terminal.say("No run is running.")
     elif not entries:
         terminal.say(f"There are no runs yet in {runs_dir}. Start one: rankdeck train")
     else:

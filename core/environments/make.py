@@ -22,6 +22,7 @@ from core.environments.plan import Plan, Wanted, make_plan
 from core.environments.programs import (
     LOG,
     EnvironmentFailedError,
+    PipFailedError,
     bundled_pips,
     clean_environment,
     has_pip,
@@ -30,7 +31,15 @@ from core.environments.programs import (
     run_pip,
     run_program,
 )
-from core.environments.record import DOWNLOADS, Environment, Record, executable_in, read_environment, write_record
+from core.environments.record import (
+    DOWNLOADS,
+    Environment,
+    Record,
+    clean_up,
+    executable_in,
+    read_environment,
+    write_record,
+)
 from core.environments.wheel_sizes import local_path
 from core.errors import PreflightError, UsageError
 from core.files.atomic import explained
@@ -79,6 +88,7 @@ def make(wanted: Wanted, report: Report, cancelled: Cancelled) -> Environment:
         EnvironmentFailedError, DownloadError, PreflightError: It cannot be made; the sentence says why.
         CancelledError: `cancelled`; what was done so far stays.
     """
+    clean_up(wanted.folder.parent)
     there = read_environment(wanted.folder)
     if there is not None and there.record.state == "ready":
         raise UsageError(f"{wanted.folder.name} is there already.", "Give another name, or remove it.")
@@ -156,8 +166,14 @@ def look(wanted: Wanted, cancelled: Cancelled) -> Plan | None:
     pip = own_pip(may_download=wanted.wheels is None)
     if pip is None:
         return None
-    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
-        return make_plan(pip, wanted, Path(folder), python_bytes(), lambda _: None, cancelled)
+    with contextlib.ExitStack() as removal:
+        folder = Path(tempfile.mkdtemp(prefix="rankdeck-"))
+        removal.callback(shutil.rmtree, folder, ignore_errors=True)
+        try:
+            return make_plan(pip, wanted, folder, python_bytes(), lambda _: None, cancelled)
+        except PipFailedError:
+            removal.pop_all()  # its next step names the log in this folder
+            raise
 
 
 def _fetch(plan: Plan, folder: Path, report: Report, cancelled: Cancelled) -> list[Path]:

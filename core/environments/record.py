@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 import os
 import re
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -22,6 +24,9 @@ RECORD: Final = "environment.json"
 DOWNLOADS: Final = "downloads"
 _FORMAT: Final = "rankdeck-environment"
 _NAME: Final = re.compile(r"[\w][\w.+-]{0,63}", re.ASCII)
+# A folder of this name is being deleted; one that was held then is deleted at the next removal or making.
+_REMOVED: Final = ".removed-"
+_CLEAN_UP_LIMIT_S: Final = 2.0
 _WINDOWS: Final = os.name == "nt"
 
 
@@ -98,7 +103,7 @@ def free_folder(parent: Path, name: str) -> Path:
 def list_environments(parent: Path) -> list[Environment]:
     """All below a folder, by name; a folder without a record is none."""
     try:
-        folders = sorted(path for path in parent.iterdir() if path.is_dir())
+        folders = sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(_REMOVED))
     except OSError:
         return []
     return [found for folder in folders if (found := read_environment(folder)) is not None]
@@ -154,16 +159,27 @@ def choose(environment: Environment) -> None:
 
 
 def remove(environment: Environment) -> None:
-    """Deletes it. Renamed first, which Windows refuses while a program of it runs.
+    """Deletes it. Renamed first, which Windows refuses while a program of it runs; then nothing is changed.
 
     Raises:
-        PreflightError: It is in use, or cannot be deleted.
+        PreflightError: It is in use.
     """
-    if environment.is_chosen:
-        remove_file(choice_file())
-    removed = environment.folder.with_name(f".removed-{environment.name}")
+    removed = environment.folder.with_name(f"{_REMOVED}{environment.name}-{time.time_ns():x}")
+    is_chosen = environment.is_chosen
     with explained(f"{environment.folder} could not be removed; a run may use it"):
-        if removed.exists():
-            remove_folder(removed)
         rename(environment.folder, removed)
-        remove_folder(removed)
+    if is_chosen:
+        remove_file(choice_file())
+    clean_up(environment.folder.parent)
+
+
+def clean_up(parent: Path) -> int:
+    """Deletes what removals have left, as far as no program holds a file of it; returns how many folders are left."""
+    left = 0
+    with contextlib.suppress(OSError):
+        for folder in list(parent.glob(f"{_REMOVED}*")):
+            try:
+                remove_folder(folder, timeout_s=_CLEAN_UP_LIMIT_S)
+            except OSError:
+                left += 1
+    return left

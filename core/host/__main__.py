@@ -18,6 +18,7 @@ from core.host.host import RunHost
 from core.machine.keep_awake import kept_awake
 from core.machine.power import read_power_settings
 from core.processes import ProcessTree
+from core.run_folder.live_runs import noted_as_live
 from core.run_folder.store import RunStore
 
 _SWITCH_S: Final = 0.0005
@@ -39,7 +40,7 @@ def main(arguments: list[str], process_tree: Callable[[str], ProcessTree] = Proc
         store = RunStore.open(Path(arguments[0]))
         _log_to(store.logs / "host.log")
         awake = kept_awake() if read_power_settings().keep_awake else contextlib.nullcontext()
-        with store.lock(), awake:
+        with store.lock(), noted_as_live(store.dir), awake:
             return asyncio.run(_host(store, process_tree))
     except RankdeckError as error:
         logging.getLogger(__name__).error("%s", error)

@@ -72,7 +72,7 @@ def test_a_check_box_has_a_note_where_there_is_one() -> None:
 
 def test_sizes_are_said_with_the_room(tmp_path: Path) -> None:
     assert size_text("Download: 2 GB.", None, tmp_path) == "Download: 2 GB."
-    assert size_text("Download: 2 GB.", 10**9, tmp_path).startswith("Download: 2 GB. Free on ")
+    assert size_text("Download: 2 GB.", 10**9, tmp_path).startswith("Download: 2 GB. 1 GB free on ")
 
 
 def test_the_share_is_known_while_something_is_downloaded() -> None:

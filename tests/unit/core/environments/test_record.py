@@ -88,6 +88,27 @@ def test_a_removed_one_is_no_longer_chosen(tmp_path: Path) -> None:
     assert not choice_file().exists() and list(tmp_path.iterdir()) == []
 
 
+def test_a_refused_removal_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    environment = made(tmp_path / "a")
+    choose(environment)
+
+    def held(source: Path, _target: Path) -> None:
+        raise PermissionError(13, "a program of it runs", str(source))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("core.environments.record.rename", held)
+        with pytest.raises(PreflightError, match="a run may use it"):
+            remove(environment)
+    assert environment.is_chosen and environment.folder.is_dir()
+
+
+def test_what_a_removal_left_goes_with_the_next_one(tmp_path: Path) -> None:
+    left = made(tmp_path / ".removed-old-1f")
+    assert list_environments(tmp_path) == []
+    remove(made(tmp_path / "a"))
+    assert not left.folder.exists() and list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\\b", "a.", "-x", "ü", "a" * 65, "a b"])
 def test_what_is_no_name(name: str, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="not a name"):
