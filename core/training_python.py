@@ -83,6 +83,17 @@ def training_python() -> TrainingPython:
     return own_python() if packages is None else TrainingPython(executable, packages)
 
 
+def why_variable_unused() -> str:
+    """Why the Python of `RANKDECK_PYTHON` does not train, as a sentence; empty where it does, or none is named."""
+    named = os.environ.get(VARIABLE, "").strip()
+    executable = Path(named).expanduser().absolute()
+    if not named or training_python().executable == executable:
+        return ""
+    if not executable.is_file() or package_folder(executable) is None:
+        return f"The variable {VARIABLE} names {executable}, which is not a Python with packages."
+    return f"The variable {VARIABLE} is not used, because this Python has PyTorch itself."
+
+
 def choice_file() -> Path:
     """The file that holds the chosen interpreter."""
     return data_folder() / "training-python.json"

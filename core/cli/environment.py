@@ -34,7 +34,7 @@ from core.errors import UsageError, sentences
 from core.formatting import UNKNOWN, byte_size, listed, moment
 from core.machine.drives import drive_of, free_bytes
 from core.machine.torch_builds import ENV_TORCH_INDEX, BuildChoice, choose_build, has_nvidia_driver, read_driver
-from core.training_python import training_python
+from core.training_python import training_python, why_variable_unused
 
 
 def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -166,7 +166,7 @@ def _list(arguments: argparse.Namespace, parents: Sequence[Path], terminal: Term
         terminal.table(headings, [_row(one) for one in found])
     else:
         terminal.say(f"There are no environments in {parents[0]}. Make one: rankdeck environment make")
-    terminal.say(f"Runs are trained with {training_python().executable}")
+    terminal.say(sentences(f"Runs are trained with {training_python().executable}.", why_variable_unused()))
     for one in found:
         if one.is_chosen and (text := differences_text(find_differences(one))):
             terminal.say(f"{one.name}: {text} Make another one beside it: rankdeck environment make NAME")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
 import sys
 from pathlib import Path
 from typing import Final
@@ -12,6 +13,7 @@ from core.cli.terminal import Terminal
 from core.errors import UsageError
 from core.formatting import byte_size, moment
 from core.run_folder.bin import (
+    bin_of,
     delete_binned,
     find_binned,
     folder_bytes,
@@ -102,6 +104,8 @@ def bin(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     size = sum(map(folder_bytes, chosen))
     count = delete_binned(chosen)
+    with contextlib.suppress(OSError):  # it holds others, or is not there
+        bin_of(runs_dir).rmdir()
     terminal.say(f"Deleted {count} run{'' if count == 1 else 's'} for good ({byte_size(size)}).")
     return 0
 

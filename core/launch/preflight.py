@@ -16,7 +16,7 @@ from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify, list_files
 from core.data.hub import HubName, check_download
-from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
+from core.errors import ConfigError, PreflightError, RankdeckError, UsageError, sentences
 from core.files.atomic import explain
 from core.files.cloud import cloud_folder, count_placeholders
 from core.files.long_paths import IN_A_BUILT_IN_RUN, IN_A_RUN, IN_EVERY_RUN, long_paths_enabled, room_in
@@ -37,6 +37,7 @@ from core.recipes.manifest import BUILT_IN
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
 from core.run_folder.store import check_new_run_dir
+from core.training_python import why_variable_unused
 
 MIN_FREE_BYTES: Final = 200 * 1_000_000
 """Room for the checkpoints of a small model, where their size is not known yet."""
@@ -174,7 +175,10 @@ def check_torch(platform: Platform) -> None:
     version = platform.torch_version
     if version is None:
         raise PreflightError(
-            "PyTorch is not installed.", "Set it up.", option="rankdeck environment make", title="PyTorch is missing"
+            sentences("PyTorch is not installed.", why_variable_unused()),
+            "Set it up.",
+            option="rankdeck environment make",
+            title="PyTorch is missing",
         )
     numbers = re.match(r"(\d+)\.(\d+)", version)
     if numbers is not None and (int(numbers[1]), int(numbers[2])) < OLDEST_TORCH:

@@ -27,8 +27,25 @@ except Exception as error:  # there is no console to print it
     code = 1
     own = Path(sys.prefix).parent
     others = [path for path in own.parent.iterdir() if path != own and (path / "launchers").is_dir()]
-    if not others or "RANKDECK_UPDATING" in os.environ:  # then the setup goes back
+    if "RANKDECK_UPDATING" in os.environ:  # then the setup goes back
         raise
+    if not others:
+        import traceback
+
+        log = Path(os.environ.get("LOCALAPPDATA") or own) / "Rankdeck" / "start-failed.txt"
+        text = (
+            f"Rankdeck did not start.\\n\\n{type(error).__name__}: {error}\\n\\nA file of it may be damaged, or held "
+            f"back by an antivirus program. Look there, then start the setup again.\\n\\nDetails: {log}"
+        )
+        log.parent.mkdir(parents=True, exist_ok=True)
+        log.write_text(f"{text}\\n\\n{traceback.format_exc()}", encoding="utf-8")
+        try:
+            import ctypes
+
+            ctypes.windll.user32.MessageBoxW(None, text, "Rankdeck", 0x10 | 0x10000)  # MB_ICONSTOP | MB_SETFOREGROUND
+        except (ImportError, AttributeError):
+            os.startfile(log)
+        sys.exit(1)
     import subprocess
 
     before = max(others, key=lambda path: path.stat().st_mtime)
@@ -36,7 +53,7 @@ except Exception as error:  # there is no console to print it
     subprocess.Popen([str(python), "-I", str(own / "back.py"), "--ask", f"{type(error).__name__}: {error}"])
 sys.exit(code)
 """
-"""A version that does not open leads back to the one before."""
+"""A version that does not open leads back to the one before; the only one says why it does not open."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 

@@ -82,11 +82,14 @@ VIAddVersionKey LegalCopyright "Licensed under the Apache License 2.0"
 !insertmacro MUI_PAGE_WELCOME
 !define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
 !insertmacro MUI_PAGE_DIRECTORY
+!define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
+!define MUI_COMPONENTSPAGE_NODESC
+!define MUI_COMPONENTSPAGE_TEXT_TOP "With the command, you can write rankdeck in a terminal, as the documentation does."
+!insertmacro MUI_PAGE_COMPONENTS
 !insertmacro MUI_PAGE_INSTFILES
 !define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
 !insertmacro MUI_PAGE_FINISH
 
-!define MUI_COMPONENTSPAGE_NODESC
 !define MUI_COMPONENTSPAGE_TEXT_TOP "Your runs stay where they are unless you tick them."
 !define MUI_PAGE_CUSTOMFUNCTION_SHOW un.HideSpace
 !insertmacro MUI_UNPAGE_COMPONENTS
@@ -96,6 +99,7 @@ VIAddVersionKey LegalCopyright "Licensed under the Apache License 2.0"
 Var Update ; "1": started by the window
 Var IsThere
 Var Before ; the folder of the version that was installed before; empty if there was none
+Var IsDamaged ; "1": its program does not start
 
 ; Says what is wrong in a message and in setup.log, and ends. Nothing that starts has been changed.
 !macro Fail CODE TEXT
@@ -146,13 +150,13 @@ FunctionEnd
 Function ${UN}RefuseWhileInUse
   ReadRegStr $Before HKCU "${KEY}" "VersionFolder"
   ${If} $Before != ""
-  ${AndIf} ${FileExists} "$INSTDIR\versions\$Before\python\python.exe"
     nsExec::ExecToStack '"$INSTDIR\versions\$Before\python\python.exe" -I -m rankdeck runs --live --json'
     Pop $0
     Pop $1
     StrCpy $1 $1 2
-    ${If} $0 == 0
-    ${AndIf} $1 != "[]"
+    ${If} $0 != 0
+      StrCpy $IsDamaged 1 ; it cannot be asked, and must not keep a person from repairing or removing it
+    ${ElseIf} $1 != "[]"
       ${Fail} 3 "A run is being trained. Stop it or wait until it has ended, then start this program again."
     ${EndIf}
   ${EndIf}
@@ -179,25 +183,6 @@ FunctionEnd
 !insertmacro FailFunction
 !undef UN
 !define UN ""
-
-Function .onInit
-  ${IfNot} ${RunningX64}
-  ${OrIfNot} ${AtLeastWin10}
-    ${Fail} 3 "Rankdeck needs a 64-bit Windows 10 or newer."
-  ${EndIf}
-  System::Call 'kernel32::CreateMutexW(p 0, i 0, w "Local\RankdeckSetup") p .r1 ?e'
-  Pop $0
-  ${If} $0 == ${ERROR_ALREADY_EXISTS}
-    ${Fail} 3 "Another setup of Rankdeck is running. Wait until it has ended."
-  ${EndIf}
-  ${GetParameters} $0
-  ClearErrors
-  ${GetOptions} $0 "/UPDATE" $1
-  ${IfNot} ${Errors}
-    StrCpy $Update 1
-    SetAutoClose true
-  ${EndIf}
-FunctionEnd
 
 Function SkipInUpdate
   ${If} $Update == 1
@@ -318,7 +303,7 @@ Function Register
   WriteRegStr HKCU "${KEY}" "Publisher" "Rankdeck"
   WriteRegStr HKCU "${KEY}" "InstallLocation" "$INSTDIR"
   WriteRegStr HKCU "${KEY}" "UninstallString" '"$INSTDIR\uninstall.exe"'
-  WriteRegStr HKCU "${KEY}" "QuietUninstallString" '"$INSTDIR\uninstall.exe" /S'
+  WriteRegStr HKCU "${KEY}" "QuietUninstallString" '"$INSTDIR\uninstall.exe" /S _?=$INSTDIR'
   WriteRegDWORD HKCU "${KEY}" "EstimatedSize" ${SIZE_KB}
   WriteRegDWORD HKCU "${KEY}" "NoModify" 1
   WriteRegDWORD HKCU "${KEY}" "NoRepair" 1
@@ -388,6 +373,7 @@ Function GoBack
 FunctionEnd
 
 Section "Rankdeck"
+  SectionIn RO
   Call CheckFolder
   Call RefuseWhileInUse
   Call LookForVersion
@@ -401,13 +387,81 @@ Section "Rankdeck"
   Call SwitchToVersion
   Call Register
   Call RemoveOldVersions
+SectionEnd
+
+Section "Command: rankdeck" COMMAND
+SectionEnd
+
+Section "-Last"
+  ${If} ${SectionIsSelected} ${COMMAND}
+    WriteRegStr HKCU "${KEY}" "CommandOnPath" "1"
+    nsExec::ExecToStack '"${NEW}\python\python.exe" -I "${NEW}\command_path.py" add "$INSTDIR\bin"'
+  ${Else}
+    WriteRegStr HKCU "${KEY}" "CommandOnPath" "0"
+    nsExec::ExecToStack '"${NEW}\python\python.exe" -I "${NEW}\command_path.py" remove "$INSTDIR\bin"'
+  ${EndIf}
+  Pop $0
+  Pop $1
+  ${If} $0 != 0 ; nothing else depends on it
+    DetailPrint "The command could not be put on PATH: $1"
+  ${EndIf}
   ${If} $Update == 1
     Call OpenOrGoBack
   ${EndIf}
 SectionEnd
 
+Function .onInit
+  ${IfNot} ${RunningX64}
+  ${OrIfNot} ${AtLeastWin10}
+    ${Fail} 3 "Rankdeck needs a 64-bit Windows 10 or newer."
+  ${EndIf}
+  System::Call 'kernel32::CreateMutexW(p 0, i 0, w "Local\RankdeckSetup") p .r1 ?e'
+  Pop $0
+  ${If} $0 == ${ERROR_ALREADY_EXISTS}
+    ${Fail} 3 "Another setup of Rankdeck is running. Wait until it has ended."
+  ${EndIf}
+  ${GetParameters} $0
+  ; NSIS takes /D= away where it understands it: as the last argument, without quotes.
+  StrCpy $1 0
+  ${Do}
+    StrCpy $2 $0 3 $1
+    ${If} $2 == "/D="
+      ${Fail} 2 "The folder was not understood: give /D=FOLDER as the last argument, without quotes."
+    ${EndIf}
+    IntOp $1 $1 + 1
+  ${LoopUntil} $2 == ""
+  ClearErrors
+  ${GetOptions} $0 "/UPDATE" $1
+  ${IfNot} ${Errors}
+    StrCpy $Update 1
+    SetAutoClose true
+  ${EndIf}
+  ReadRegStr $1 HKCU "${KEY}" "CommandOnPath" ; as it was chosen before
+  ${If} $1 == "0"
+    !insertmacro UnselectSection ${COMMAND}
+  ${EndIf}
+  ClearErrors
+  ${GetOptions} $0 "/NOPATH" $1
+  ${IfNot} ${Errors}
+    !insertmacro UnselectSection ${COMMAND}
+  ${EndIf}
+FunctionEnd
+
 !undef UN
 !define UN "un."
+
+; Has the program do something; ends where it cannot, and says why.
+!macro Ask COMMAND FAILURE
+  nsExec::ExecToStack '"$INSTDIR\versions\$Before\python\python.exe" -I -m rankdeck ${COMMAND}'
+  Pop $0
+  Pop $1
+  ${If} $0 != 0
+    ${If} $IsDamaged == 1
+      ${Fail} 2 "${FAILURE}: the program does not start. Start its setup once more, then this one again; or leave your data where it is."
+    ${EndIf}
+    ${Fail} 2 "${FAILURE}: $1"
+  ${EndIf}
+!macroend
 
 Section "un.Rankdeck" UNPROGRAM
   SectionIn RO
@@ -415,26 +469,28 @@ Section "un.Rankdeck" UNPROGRAM
 SectionEnd
 
 Section /o "un.All my runs, checkpoints and settings" UNDATA
-  nsExec::ExecToStack '"$INSTDIR\versions\$Before\python\python.exe" -I -m rankdeck rm --all'
-  Pop $0
-  Pop $1
-  ${If} $0 != 0
-    ${Fail} 2 "Your runs could not be removed: $1"
-  ${EndIf}
+  !insertmacro Ask "rm --all" "Your runs could not be removed"
+  !insertmacro Ask "bin empty" "Your runs could not be deleted from the bin"
+  RMDir /r "$LOCALAPPDATA\Rankdeck\runs\cache"
+  RMDir /r "$LOCALAPPDATA\Rankdeck\live-runs"
+  Delete "$LOCALAPPDATA\Rankdeck\*.json"
+  Delete "$LOCALAPPDATA\Rankdeck\*.txt"
   DeleteRegKey HKCU "Software\Rankdeck"
 SectionEnd
 
 Section "un.PyTorch and the other packages for training" UNENVIRONMENTS
-  nsExec::ExecToStack '"$INSTDIR\versions\$Before\python\python.exe" -I -m rankdeck environment remove --all'
-  Pop $0
-  Pop $1
-  ${If} $0 != 0
-    ${Fail} 2 "The packages for training could not be removed: $1"
+  ${If} $IsDamaged == 1
+    RMDir /r "$LOCALAPPDATA\Rankdeck\environments" ; where they are unless another folder was chosen
+  ${Else}
+    !insertmacro Ask "environment remove --all" "The packages for training could not be removed"
   ${EndIf}
 SectionEnd
 
 Section "-un.Files"
   ; Only what was installed: the folder may hold other things of the person's.
+  nsExec::ExecToStack '"$INSTDIR\versions\$Before\python\python.exe" -I "$INSTDIR\versions\$Before\command_path.py" remove "$INSTDIR\bin"'
+  Pop $0
+  Pop $1
   Delete "$SMPROGRAMS\Rankdeck.lnk"
   Delete "$INSTDIR\Rankdeck.exe"
   Delete "$INSTDIR\bin\rankdeck.exe"
@@ -442,7 +498,11 @@ Section "-un.Files"
   RMDir /r "$INSTDIR\versions"
   Delete "$INSTDIR\uninstall.exe"
   RMDir "$INSTDIR"
+  ${If} ${FileExists} "$INSTDIR\uninstall.exe" ; it runs in place, so that its exit code is seen: it goes a moment later
+    Exec '"$SYSDIR\cmd.exe" /d /c "for /l %i in (1,1,30) do @(del /q "$INSTDIR\uninstall.exe" & rmdir "$INSTDIR" & if not exist "$INSTDIR\uninstall.exe" exit & ping -n 2 127.0.0.1)"'
+  ${EndIf}
   Delete "$LOCALAPPDATA\Rankdeck\setup.log"
+  Delete "$LOCALAPPDATA\Rankdeck\start-failed.txt"
   RMDir /r "$LOCALAPPDATA\Rankdeck\open-windows"
   RMDir /r "$LOCALAPPDATA\Rankdeck\updates" ; setups that the window has downloaded
   Delete "$LOCALAPPDATA\Rankdeck\logs\update.log"

@@ -1,7 +1,7 @@
 """A version's folder, made on the machine that builds and checked on the one that installs: `files.txt` lists it.
 
-`check.py` there is this file, `back.py` the way back. The installer runs the first with the Python beside it, before
-anything points to that version:
+`check.py` there is this file, `back.py` the way back, `command_path.py` puts the command on PATH. The installer runs
+the first with the Python beside it, before anything points to that version:
 
     python\\python.exe -I check.py
 """
@@ -17,16 +17,18 @@ from pathlib import Path
 MANIFEST = "files.txt"
 CHECK = "check.py"
 BACK = "back.py"
-_LEFT_OUT = (MANIFEST, CHECK, BACK)
+COMMAND_PATH = "command_path.py"
+_LEFT_OUT = (MANIFEST, CHECK, BACK, COMMAND_PATH)
 
 
 def write_manifest(folder: Path) -> None:
-    """Writes the hash of each file, and this program and the way back beside them."""
+    """Writes the hash of each file, and the programs that the setup runs beside them."""
     paths = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     lines = [f"{_sha256(folder / path)} {path}\n" for path in paths if path not in _LEFT_OUT]
     (folder / MANIFEST).write_text("".join(lines), encoding="utf-8", newline="\n")
     shutil.copyfile(__file__, folder / CHECK)
-    shutil.copyfile(Path(__file__).with_name(BACK), folder / BACK)
+    for name in (BACK, COMMAND_PATH):
+        shutil.copyfile(Path(__file__).with_name(name), folder / name)
 
 
 def damaged_file(folder: Path) -> str:

@@ -11,9 +11,19 @@ from pathlib import Path
 import pytest
 
 from core import training_python as module
+from core.errors import PreflightError
+from core.launch.preflight import check_torch
 from core.machine.packages import installed_version, missing_packages
 from core.machine.platform import this_platform
-from core.training_python import FORMAT, VARIABLE, TrainingPython, choice_file, own_python, training_python
+from core.training_python import (
+    FORMAT,
+    VARIABLE,
+    TrainingPython,
+    choice_file,
+    own_python,
+    training_python,
+    why_variable_unused,
+)
 
 pytestmark = pytest.mark.windows
 
@@ -104,3 +114,19 @@ def test_packages_are_looked_for_where_training_happens(environment: Path) -> No
     assert installed_version("numpy", own_python()) is not None
     platform = this_platform()
     assert (platform.torch_version, platform.cuda_build) == ("9.9.0+cu130", "13.0")
+
+
+@pytest.mark.usefixtures("without_torch")
+def test_a_variable_that_names_no_python_is_told(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert why_variable_unused() == ""
+    monkeypatch.setenv(VARIABLE, str(environment))
+    assert why_variable_unused() == ""
+    monkeypatch.setenv(VARIABLE, str(environment.parent / "absent.exe"))
+    assert "absent.exe, which is not a Python with packages" in why_variable_unused()
+    with pytest.raises(PreflightError, match=r"PyTorch is not installed. The variable RANKDECK_PYTHON names"):
+        check_torch(this_platform())
+
+
+def test_a_variable_that_is_not_needed_is_told(environment: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, str(environment))
+    assert why_variable_unused().endswith("because this Python has PyTorch itself.")

@@ -50,6 +50,23 @@ def test_what_it_runs_starts_rankdeck(launcher: Launcher, wheel: Path, monkeypat
     assert ended.value.code == 7
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="a message box would wait for a person")
+def test_the_only_version_says_why_it_does_not_open(wheel: Path, tmp_path: Path) -> None:
+    own = tmp_path / "versions" / "0.1.0-aaa"
+    (own / "launchers").mkdir(parents=True)
+    program = tmp_path / "program.py"
+    preamble = (
+        f"import os, sys\nsys.prefix = {str(own / 'python')!r}\nsys.modules['rankdeck'] = None\n"
+        "os.startfile = lambda path: print('opened', path.name)\n"
+    )
+    program.write_text(preamble + program_of(LAUNCHERS[0], wheel), encoding="utf-8")
+    environment = {**os.environ, "LOCALAPPDATA": str(tmp_path)}
+    ended = subprocess.run([sys.executable, program], env=environment, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout.strip()) == (1, "opened start-failed.txt")
+    said = (tmp_path / "Rankdeck" / "start-failed.txt").read_text(encoding="utf-8")
+    assert "Rankdeck did not start." in said and "ModuleNotFoundError" in said and "Traceback" in said
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="a shell script stands for the Python of the version before")
 @pytest.mark.parametrize("is_updating", [False, True])
 def test_a_version_that_does_not_open_asks_for_the_way_back(wheel: Path, tmp_path: Path, is_updating: bool) -> None:
