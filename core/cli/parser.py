@@ -6,6 +6,7 @@ import argparse
 import difflib
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final, NoReturn
 
 from core.bench.kinds import Kind
@@ -79,6 +80,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     return arguments
 
 
+@cache
 def _build() -> tuple[Parser, dict[str, Parser]]:
     parser = Parser(prog="rankdeck", description="Trains PyTorch models on several devices.", allow_abbrev=False)
     parser.add_argument(VERSION_FLAG, action="store_true", help="Print the version.")

@@ -21,6 +21,8 @@ from core.machine.platform import Platform
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import recipe_defaults
 
+pytestmark = pytest.mark.usefixtures("checked_here")
+
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 WINDOWS = Platform("windows", "2.13.0+cu128", "12.8", 8)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(4)]

@@ -16,6 +16,8 @@ from core.machine.platform import Platform
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import recipe_defaults
 
+pytestmark = pytest.mark.usefixtures("checked_here")
+
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(2)]
 

@@ -28,7 +28,7 @@ from core.resume.planner import ResumePlan, plan_resume
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import CHUNK, TEXT, aios_file, make_run, tree, write_values
 
-pytestmark = pytest.mark.windows
+pytestmark = [pytest.mark.windows, pytest.mark.usefixtures("checked_here")]
 
 LINUX = Platform("linux", "2.13.0+cpu", None, 4)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, "Processor") for n in range(4)]

@@ -22,7 +22,7 @@ from core.run_folder.store import list_runs
 from tests.helpers.made_runs import TEXT, make_run
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
-pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows, pytest.mark.usefixtures("checked_here")]
 
 
 DDP = {"mode": "ddp"}
