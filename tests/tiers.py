@@ -33,6 +33,8 @@ SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
     "updates": ("runs/core/updates", "runs/app/test_updates_in_window.py"),
     "GPUs": ("runs/app/test_gpus_in_window.py", "runs/core/machine/devices"),
     "PCs that people report from": ("runs/core/doctor/test_pc_tests.py",),
+    "what scripts listen on": ("runs/end2end/test_script_listens.py",),
+    "resumes that training/workers/test_sharding.py shows too": ("windows/test_windows_sharded_resume.py",),
     "training of all kinds": ("training",),
 }
 """Folders and files below `tests`, by what they are about."""

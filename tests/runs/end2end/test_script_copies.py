@@ -42,6 +42,7 @@ def test_copies_that_were_asked_for_are_not(script_run: MakeScriptRun, mode: str
     assert run.end().state == FINISHED and run.events("alert") == []
 
 
+@pytest.mark.second_tier
 @pytest.mark.slow
 @pytest.mark.parametrize("how", GROUPS)
 def test_ranks_with_a_process_group_are_not(script_run: MakeScriptRun, how: str) -> None:

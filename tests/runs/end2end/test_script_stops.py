@@ -61,7 +61,7 @@ LOADER = """
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(SPAWNED, marks=pytest.mark.slow, id="torch.multiprocessing.spawn"),
+        pytest.param(SPAWNED, marks=[pytest.mark.slow, pytest.mark.second_tier], id="torch.multiprocessing.spawn"),
         pytest.param(WORKERS, marks=pytest.mark.windows, id="multiprocessing"),
         pytest.param(LOADER, marks=pytest.mark.slow, id="DataLoader"),
     ],

@@ -351,6 +351,7 @@ def test_independent_ranks_have_chunks_and_checkpoints_of_their_own(script_run: 
 # --- scripts of several authors --------------------------------------------------------------------------
 
 
+@pytest.mark.second_tier
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "packages", "steps"),

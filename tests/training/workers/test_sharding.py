@@ -172,6 +172,7 @@ def test_a_layer_used_without_its_model_is_said_in_words(two: list[dict[str, Any
     assert [rank["part_alone"] for rank in two] == ["A part of the model was called directly"] * 2
 
 
+@pytest.mark.second_tier
 def test_three_ranks_share_what_three_does_not_divide(tmp_path: Path) -> None:
     """61, 32, 16, 5, 2 and 1 rows: some shards are smaller, some are empty."""
     ranks = run_ranks(two_or_three, 3, tmp_path)

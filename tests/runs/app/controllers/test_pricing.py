@@ -51,6 +51,7 @@ def test_what_the_run_achieved_stands_beside_it() -> None:
     assert words.endswith("Selected run: 0.4 MB a step, about 20 % of the time waiting.")
 
 
+@pytest.mark.second_tier
 @pytest.mark.slow
 def test_measuring_two_slots_for_real(qtbot: QtBot, tmp_path: Path) -> None:
     runner = OperationRunner()
