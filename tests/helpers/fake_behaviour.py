@@ -46,6 +46,7 @@ class Behaviour:
         hang_at: Where it stops answering: as `fail_at`, or "stop" (ignores a stop).
         hang_locked: It hangs with the interpreter lock, so that no other thread of it answers either (not on Windows).
         commit_every: Steps between commits; 0 commits at the end only.
+        commits_all: None is left out because the one before is still being written.
         commit_s: How long a part takes to write.
         failing_commits: How many commits fail first.
         eval_every: Steps between `eval` lines; 0 has none.
@@ -74,6 +75,7 @@ class Behaviour:
     hang_at: str | int | None = None
     hang_locked: bool = False
     commit_every: int = 0
+    commits_all: bool = False
     commit_s: float = 0.0
     failing_commits: int = 0
     eval_every: int = 0

@@ -256,7 +256,7 @@ class FakeRank:
             if self._note_best():
                 self._commit("best", surely=True)
             elif wish == 1 or (self.does.commit_every and self.step % self.does.commit_every == 0):
-                self._commit("asked" if wish else "steps")
+                self._commit("asked" if wish else "steps", surely=self.does.commits_all)
             if self._merge_is_due():
                 self.send(MergeReady(self.merges + 1, self.step))
                 due = self.merges + 1
