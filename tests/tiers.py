@@ -31,7 +31,11 @@ SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
         "runs/app/test_install_in_window.py",
     ),
     "updates": ("runs/core/updates", "runs/app/test_updates_in_window.py"),
-    "GPUs": ("runs/app/test_gpus_in_window.py", "runs/core/machine/devices"),
+    "GPUs": (
+        "runs/app/test_gpus_in_window.py",
+        "runs/core/machine/devices",
+        "runs/core/machine/test_cpu_only_torch.py",
+    ),
     "PCs that people report from": ("runs/core/doctor/test_pc_tests.py",),
     "what scripts listen on": ("runs/end2end/test_script_listens.py",),
     "resumes that training/workers/test_sharding.py shows too": ("windows/test_windows_sharded_resume.py",),
@@ -43,12 +47,34 @@ FIRST_IN_TRAINING: Final[dict[str, tuple[str, ...]]] = {
     "every mode learns, stops and resumes bit by bit": (
         "training/workers/test_sharding.py",
         "training/workers/test_strategies.py",
+        "training/workers/test_local_sgd.py",
+        "training/workers/test_merge.py",
+        "training/workers/test_fsdp_blocks.py",
+        "training/workers/test_ballots.py",
     ),
     "through the command line and the window": (
         "training/end2end/test_cli_train.py",
         "training/end2end/test_window_trains.py",
     ),
-    "whole weights": ("training/core/checkpoints", "training/core/export"),
+    "a kill": ("training/end2end/test_kill_phases.py",),
+    "the loop and what it saves": (
+        "training/core/checkpoints",
+        "training/core/export",
+        "training/workers/optim/test_lr_schedule.py",
+        "training/workers/state_files",
+        "training/workers/test_measured.py",
+        "training/workers/test_minigpt.py",
+        "training/workers/test_optimization.py",
+        "training/workers/test_whole_chunks.py",
+        "training/workers/training/test_checkpoint.py",
+        "training/workers/training/test_commits.py",
+        "training/workers/training/test_step_start.py",
+    ),
+    "measured in this process": (
+        "training/workers/estimate/test_live_bytes.py",
+        "training/workers/estimate/test_mapped_bytes.py",
+        "training/workers/estimate/test_step_times.py",
+    ),
 }
 """What of the training is in the first tier nevertheless."""
 

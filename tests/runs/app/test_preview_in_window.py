@@ -142,6 +142,7 @@ def test_a_column_that_is_not_there_is_marked_before_a_start(open_sheet: OpenWin
     qtbot.waitUntil(lambda: row.problem.isHidden() and start.isEnabled(), timeout=LOOK_MS)
 
 
+@pytest.mark.second_tier
 @pytest.mark.usefixtures("light")
 def test_a_start_on_a_column_that_is_not_there_makes_no_run(
     open_sheet: OpenWindow, rows: Path, runs_dir: Path, qtbot: QtBot
@@ -170,6 +171,7 @@ def test_a_look_is_cancelled_and_leaves_nothing(open_sheet: OpenWindow, qtbot: Q
     dialog.reject()
 
 
+@pytest.mark.second_tier
 @pytest.mark.usefixtures("light")
 def test_data_that_cannot_be_used_cannot_be_previewed(open_sheet: OpenWindow, tmp_path: Path, qtbot: QtBot) -> None:
     rankdeck = open_sheet()

@@ -125,6 +125,7 @@ def test_a_sheet_out_of_sight_starts_no_checks(open_window: OpenWindow, qtbot: Q
     qtbot.waitUntil(lambda: "divisible" in problem(rankdeck.window, "n_embd"), timeout=SOON_MS)
 
 
+@pytest.mark.second_tier
 def test_the_foot_says_how_large_the_model_is(open_sheet: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_sheet()
     facts = rankdeck.window.new_run.summary.facts

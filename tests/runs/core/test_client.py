@@ -148,7 +148,9 @@ def test_a_resume_says_at_once_that_the_run_is_starting(make_run: MakeRun) -> No
     assert run.end().state == FINISHED
 
 
-@pytest.mark.parametrize("after_s", [0.0, 0.05, 0.15, 0.3, 0.6])
+@pytest.mark.parametrize(
+    "after_s", [0.0, 0.3, *(pytest.param(s, marks=pytest.mark.second_tier) for s in (0.05, 0.15, 0.6))]
+)
 def test_a_host_killed_in_its_first_second_is_known_to_be_dead_at_once(make_run: MakeRun, after_s: float) -> None:
     run = make_run().behave(steps=20_000, step_s=0.01).start()
     time.sleep(after_s)

@@ -31,6 +31,7 @@ def finished_curve(store: RunStore) -> dict[int, float]:
     return curve(store)
 
 
+@pytest.mark.second_tier
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.usefixtures("quick_hosts")

@@ -306,6 +306,7 @@ def seen_by_all(run: ScriptRun) -> list[tuple[int, int]]:
 EVERY_SAMPLE = [(epoch, index) for epoch in range(2) for index in range(400)]
 
 
+@pytest.mark.second_tier
 @pytest.mark.spawned
 @pytest.mark.windows
 def test_data_is_dealt_out_once_through_stops_and_kills(script_run: MakeScriptRun) -> None:

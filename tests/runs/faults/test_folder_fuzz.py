@@ -78,7 +78,9 @@ def runs(tmp_path: Path, runs_dir: Path) -> tuple[RunStore, RunStore]:
     return bad, good
 
 
-@pytest.mark.parametrize("number", range(ROUNDS))
+@pytest.mark.parametrize(
+    "number", [0, 1, *(pytest.param(number, marks=pytest.mark.second_tier) for number in range(2, ROUNDS))]
+)
 def test_no_damage_goes_unnoticed_or_spreads(
     number: int, runs: tuple[RunStore, RunStore], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

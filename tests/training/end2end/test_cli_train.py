@@ -56,6 +56,7 @@ def test_training_to_the_end(shell: CommandLine) -> None:
     assert "finished" in shell.run("runs")
 
 
+@pytest.mark.second_tier
 @pytest.mark.usefixtures("quick_hosts")
 def test_independent_training_to_the_end(
     shell: CommandLine, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
@@ -99,6 +100,7 @@ def test_a_finished_run_is_given_more_to_do(
     assert rates[11] == rates[20] == rates[10] < rates[9], "it has decayed to its end, and stays there"
 
 
+@pytest.mark.second_tier
 def test_detached_stopped_from_elsewhere_and_resumed(shell: CommandLine) -> None:
     run_id = shell.run(*_train(*ALONE, "--steps", LONG, "--detach")).strip()
     store = find_run(shell.runs, run_id)
@@ -115,6 +117,7 @@ def test_detached_stopped_from_elsewhere_and_resumed(shell: CommandLine) -> None
     assert store.state().attempt == 2
 
 
+@pytest.mark.second_tier
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C needs a console")
 def test_ctrl_c_stops_and_commits(shell: CommandLine) -> None:
     process = shell.start(*_train("--mode", "ddp", "--steps", LONG))
@@ -126,6 +129,7 @@ def test_ctrl_c_stops_and_commits(shell: CommandLine) -> None:
     assert store.model.is_file()
 
 
+@pytest.mark.second_tier
 @pytest.mark.skipif(sys.platform == "win32", reason="Ctrl+C needs a console")
 def test_ctrl_c_twice_ends_now(shell: CommandLine) -> None:
     slow_steps = ("--batch-size", "64", "--grad-accum-steps", "100")
@@ -139,6 +143,7 @@ def test_ctrl_c_twice_ends_now(shell: CommandLine) -> None:
     assert store.state().exit_code == 130
 
 
+@pytest.mark.second_tier
 def test_closing_the_terminal_leaves_the_run_to_its_host(shell: CommandLine) -> None:
     process = shell.start(*_train(*ALONE, "--steps", LONG))
     store = shell.only_run()

@@ -42,7 +42,7 @@ def assert_all_dead(store: RunStore) -> None:
     assert not left, left
 
 
-@pytest.mark.parametrize("mode", ["ddp", "independent"])
+@pytest.mark.parametrize("mode", ["ddp", pytest.param("independent", marks=pytest.mark.second_tier)])
 def test_killed_at_every_moment_and_resumed(mode: str, tmp_path: Path) -> None:
     text = write_text(tmp_path / "tëxt.txt")
     settings = {"steps": STEPS, "epochs": 3, "checkpoint_every_steps": 4, "options": {"dropout": 0.1}}

@@ -114,6 +114,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     qtbot.waitUntil(lambda: window.tabs.log.source.count() == 4)
 
 
+@pytest.mark.second_tier
 @pytest.mark.usefixtures("quick_hosts")
 def test_a_run_goes_on_without_the_window_and_is_found_again(
     open_window: OpenWindow, qtbot: QtBot, tmp_path: Path

@@ -73,7 +73,7 @@ def test_without_rules_the_recipe_says_which_checkpoint_is_best(make_run: MakeRu
     for name, best in ((str(recipe), 24), (FAKE_RECIPE, 8)):
         run = make_run(recipe=name, keep_checkpoints=1)
         losses = [2.0, 1.0, 2.0, 2.0, 2.0, 3.0, 1.5]
-        run.behave(steps=40, eval_every=4, commit_every=2, commits_all=True, val_losses=losses).start()
+        run.behave(steps=40, eval_every=4, commit_every=4, commits_all=True, val_losses=losses).start()
         run.end()
         assert kept_steps(run) == [best, 40], "the highest score or the lowest loss, and the newest"
 

@@ -198,7 +198,10 @@ REAL = {
     "how",
     [
         "pool",
-        *(pytest.param(how, marks=[pytest.mark.slow, QUICK_ENOUGH]) for how in ("spawn", "loader")),
+        *(
+            pytest.param(how, marks=[pytest.mark.slow, pytest.mark.second_tier, QUICK_ENOUGH])
+            for how in ("spawn", "loader")
+        ),
     ],
 )
 def test_a_workers_exception_names_the_scripts_own_line(tmp_path: Path, how: str) -> None:
@@ -211,7 +214,12 @@ def test_a_workers_exception_names_the_scripts_own_line(tmp_path: Path, how: str
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "code", ["torch.cuda.set_device(0)", "torch.distributed.init_process_group('nccl')", "torch.zeros(1).cuda()"]
+    "code",
+    [
+        "torch.cuda.set_device(0)",
+        pytest.param("torch.distributed.init_process_group('nccl')", marks=pytest.mark.second_tier),
+        pytest.param("torch.zeros(1).cuda()", marks=pytest.mark.second_tier),
+    ],
 )
 def test_what_no_torchrun_would_mend_is_said_to_be_mended_so(code: str) -> None:
     text = f"import os, torch, torch.distributed\nif 'RANK' in os.environ: {code}\n"

@@ -41,6 +41,7 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+@pytest.mark.second_tier
 @pytest.mark.slow
 def test_ranks_make_their_group_several_times(tmp_path: Path) -> None:
     told, port = script(tmp_path, GROUPS), free_port()

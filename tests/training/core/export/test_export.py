@@ -255,6 +255,7 @@ def own_recipe(store: RunStore, code: str) -> RunStore:
     return store
 
 
+@pytest.mark.second_tier
 @pytest.mark.slow
 def test_a_recipe_makes_a_hugging_face_folder(store: RunStore, tmp_path: Path) -> None:
     pytest.importorskip("torch", reason="recipes need it")
@@ -264,6 +265,7 @@ def test_a_recipe_makes_a_hugging_face_folder(store: RunStore, tmp_path: Path) -
     assert "checkpoint 2" in made.details[0]
 
 
+@pytest.mark.second_tier
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "cause"),
