@@ -250,30 +250,36 @@ def test_a_token_that_would_halt_thinks_as_long_as_exploration_says() -> None:
     assert judge(model.eval()(tokens, tokens), Rule(4)).metrics["halt_steps_mean"].item() == 1.0
 
 
-def made_segments(most: int = 3) -> Segments:
+def made_segments(computed: int) -> Segments:
+    """Tokens think for three segments at most."""
     generator = torch.Generator().manual_seed(2)
-    thinking = torch.ones(most, 2, 5, dtype=torch.bool)
+    thinking = torch.ones(computed, 2, 5, dtype=torch.bool)
     thinking[1:, 0, :2] = False
     thinking[2:, 1, 3] = False
+    thinking[3:] = False
     return {
-        "losses": torch.rand(most, 2, 5, generator=generator),
-        "right": torch.rand(most, 2, 5, generator=generator) < 0.5,
-        "q": torch.randn(most, 2, 5, 2, generator=generator),
+        "losses": torch.rand(computed, 2, 5, generator=generator),
+        "right": torch.rand(computed, 2, 5, generator=generator) < 0.5,
+        "q": torch.randn(computed, 2, 5, 2, generator=generator),
         "thinking": thinking,
     }
 
 
-@pytest.mark.parametrize("most", [3, 5])
-def test_the_loss_is_the_mean_over_segments_in_which_tokens_think(most: int) -> None:
-    """Written token by token; 3 of 3 segments, and 3 of 5 after which all had halted."""
-    segments, rule = made_segments(), Rule(most, q_weight=0.7, price=0.05)
+@pytest.mark.parametrize(("most", "computed"), [(3, 3), (4, 4), (5, 4)])
+def test_the_loss_is_the_samples_mean_over_thinking_segments(most: int, computed: int) -> None:
+    """Written token by token; thinking ends with the last segment that may be, or with one that looks ahead."""
+    segments, rule = made_segments(computed), Rule(most, q_weight=0.7, price=0.05)
 
     def entropy(logit: Tensor, target: float) -> float:
         p = float(logit.sigmoid())
         return -(target * math.log(p) + (1 - target) * math.log(1 - p))
 
-    losses, q_losses, answers, right, steps = [], [], [], [], []
+    def mean(values: list[Any]) -> float:
+        return sum(values) / len(values)
+
+    answers, right, steps, means, q_means = [], [], [], [], []
     for row in range(2):
+        losses, q_losses = [], []
         for place in range(5):
             for m in range(3):
                 q = segments["q"][m, row, place]
@@ -281,7 +287,7 @@ def test_the_loss_is_the_mean_over_segments_in_which_tokens_think(most: int) -> 
                     continue
                 losses.append(float(segments["losses"][m, row, place]))
                 q_losses.append(entropy(q[0], float(segments["right"][m, row, place])))
-                if m < 2:
+                if m + 1 < computed:
                     halt, go_on = segments["q"][m + 1, row, place].sigmoid().tolist()
                     target = halt if m + 2 == most else max(halt, go_on)
                     q_losses[-1] += entropy(q[1], max(0.0, target - 0.05))
@@ -289,16 +295,36 @@ def test_the_loss_is_the_mean_over_segments_in_which_tokens_think(most: int) -> 
             answers.append(float(segments["losses"][last, row, place]))
             right.append(float(segments["right"][last, row, place]))
             steps.append(last + 1)
-
-    def mean(values: list[Any]) -> float:
-        return sum(values) / len(values)
+        means.append(mean(losses))
+        q_means.append(mean(q_losses))
 
     found = judge(segments, rule)
-    assert found.loss.item() == pytest.approx(mean(losses) + 0.7 * mean(q_losses))
-    assert found.metrics["q_loss"].item() == pytest.approx(mean(q_losses))
+    assert found.loss.item() == pytest.approx(mean(means) + 0.7 * mean(q_means))
+    assert found.metrics["q_loss"].item() == pytest.approx(mean(q_means))
     assert found.metrics["loss"].item() == pytest.approx(mean(answers))
     assert found.metrics["accuracy"].item() == pytest.approx(mean(right))
     assert found.metrics["halt_steps_mean"].item() == pytest.approx(mean(steps))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_the_loss_is_the_same_in_micro_batches_of_any_size(size: int) -> None:
+    """Loss, gradient and metrics, with exploration; in some rows all tokens halt long before the others."""
+    shape, rule = replace(SHAPE, halt_exploration=0.2), Rule(4, price=0.02)
+    tokens, found = some_tokens(rows=6), []
+    for micro, every in ((6, False), (size, False), (size, True)):
+        model = make(replace(shape, every_segment=every), opinions=5.0)
+        torch.manual_seed(1)
+        sums: dict[str, Tensor] = {}
+        for part in tokens.split(micro):
+            made = judge(model(part, part.roll(1, 1)), rule)
+            (made.loss * len(part) / 6).backward()
+            for name, metric in made.metrics.items():
+                sums[name] = sums.get(name, torch.zeros(())) + metric * len(part) / 6
+        found.append({**sums, **{name: p.grad for name, p in model.named_parameters()}})
+    assert found[0]["halt_steps_mean"].item() < 3
+    for other in found[1:]:
+        for name, value in found[0].items():
+            torch.testing.assert_close(other[name], value, rtol=1e-4, atol=1e-6, msg=name)
 
 
 def test_no_gradient_flows_through_what_the_next_segment_thinks() -> None:

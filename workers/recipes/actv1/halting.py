@@ -18,7 +18,8 @@ Segments = dict[str, Tensor]
 """What each segment of a batch came to; shapes begin with (segments, batch, time).
 
 `losses`: cross-entropy in nats. `right`: whether the likeliest token was the one. `q`: logits of the values of halting
-and of going on, in a last dimension of 2. `thinking`: whether the token had not halted before this segment.
+and of going on, in a last dimension of 2. `thinking`: whether the token had not halted before this segment. After each
+segment in which a token thinks follows another one, up to M_max: what going on would have been worth is read off it.
 """
 
 
@@ -40,13 +41,20 @@ class Rule:
 def least_steps(shape: tuple[int, ...], most: int, exploration: float, device: torch.device) -> Tensor | None:
     """M_min of each token: 1, or with the chance `exploration` a number from 2 to `most`, all alike likely.
 
+    Args:
+        shape: (batch, time). On a CPU a row draws the same numbers however a batch is cut into micro-batches.
+        most: M_max.
+        exploration: The chance.
+        device: Where the tokens are.
+
     Returns:
         Numbers of the given shape; None where all are 1.
     """
     if exploration <= 0 or most < 2:
         return None
-    drawn = torch.randint(2, most + 1, shape, device=device)
-    return torch.where(torch.rand(shape, device=device) < exploration, drawn, 1)
+    chance, share = torch.rand((shape[0], 2, *shape[1:]), device=device).unbind(1)
+    drawn = 2 + (share * (most - 1)).long().clamp(max=most - 2)
+    return torch.where(chance < exploration, drawn, 1)
 
 
 def halts(q: Tensor, number: int, least: Tensor | None) -> Tensor:
@@ -69,24 +77,25 @@ def continue_targets(q: Tensor, rule: Rule) -> Tensor:
 
 
 def judge(segments: Segments, rule: Rule) -> LossAndMetrics:
-    """What is minimised, and what is charted: means over a batch's tokens.
+    """What is minimised, and what is charted: means over a batch's samples, none of which depends on the others.
 
     `loss` and `accuracy` are of the answers, each taken from its token's last segment, `halt_steps_mean` is the
     segments that a token took, `q_loss` the halting head's loss, `objective` what is minimised.
 
     "Deep supervision": every segment of every token that is still thinking is told the right answer, L^m = Loss(ŷ^m, y)
     + weight · BCE(Q̂^m, Ĝ^m), where Ĝ^m_halt = 1{ŷ^m = y}. The paper makes an update after each segment; here a batch's
-    segments make one together, their mean, so that an update has seen exactly its batch.
+    segments make one together, so that an update has seen exactly its batch: the mean over the samples of each one's
+    mean over the segments in which its tokens think. So it is the same however a batch is cut into micro-batches.
     """
     q, right, thinking = segments["q"], segments["right"], segments["thinking"]
     counted = thinking.float()
-    pairs = counted.sum()
+    weights = counted / counted.sum((0, 2), keepdim=True) / thinking.shape[1]
     halting = F.binary_cross_entropy_with_logits(q[..., 0], right.float(), reduction="none")
-    q_loss = (halting * counted).sum() / pairs
+    q_loss = (halting * weights).sum()
     if len(q) > 1:
         going_on = F.binary_cross_entropy_with_logits(q[:-1, ..., 1], continue_targets(q, rule), reduction="none")
-        q_loss = q_loss + (going_on * counted[:-1]).sum() / pairs
-    answer_losses = (segments["losses"] * counted).sum() / pairs
+        q_loss = q_loss + (going_on * weights[:-1]).sum()
+    answer_losses = (segments["losses"] * weights).sum()
     steps = thinking.sum(0)
     last = (steps - 1)[None]
     objective = answer_losses + rule.q_weight * q_loss

@@ -127,21 +127,28 @@ class HierarchicalModel(nn.Module):
         thinking = torch.ones(tokens.shape, dtype=torch.bool, device=x.device)
         answers: list[tuple[Tensor, Tensor, Tensor]] = []
         masks: list[Tensor] = []
+        looks_ahead = False
         for number in range(1, most + 1):
-            new_high, new_low = self._segment(x, high.detach(), low.detach(), turns)
-            if targets is None:
-                q = self.q_head(new_high).float()
-            else:
-                answers.append(self._checkpointed(self._answer, new_high, targets))
-                masks.append(thinking)
-                q = answers[-1][2].detach()
+            with torch.set_grad_enabled(torch.is_grad_enabled() and not looks_ahead):
+                new_high, new_low = self._segment(x, high.detach(), low.detach(), turns)
+                if targets is None:
+                    q = self.q_head(new_high).float()
+                else:
+                    answers.append(self._checkpointed(self._answer, new_high, targets))
+                    masks.append(thinking)
+                    q = answers[-1][2].detach()
+            if looks_ahead:
+                break
             # A halted token's state stays as it was: what others see of it no longer changes.
             high = new_high if number == 1 else torch.where(thinking[..., None], new_high, high)
             low = new_low if number == 1 else torch.where(thinking[..., None], new_low, low)
             if number < most:
                 thinking = thinking & ~halts(q, number, least)
                 if not self.shape.every_segment and not (thinking[:, -1] if last_only else thinking).any():
-                    break
+                    if targets is None:
+                        break
+                    # One more, without a gradient: it tells those that halted last what going on would have been worth.
+                    looks_ahead = True
         if targets is None:
             logits: Tensor = self.head(high[:, -1] if last_only else high)
             return logits
