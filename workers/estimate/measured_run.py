@@ -13,6 +13,7 @@ from workers.data.tokens.tokenizer_spec import TokenizerSpec
 from workers.recipe_api.run import Run
 from workers.training.session import Session
 from workers.training.task import Task
+from workers.training.training_mode import begin_training
 
 SAMPLE_BYTES: Final = 1 << 20
 """Of a dataset without cached tokens so much text is tokenised; what is in it does not matter."""
@@ -58,5 +59,6 @@ class MeasuredRun(Run):
         return tokenise(open_corpus(str(sample), {}), tokenizer, self._session.run_dir / "tokens")
 
     def fit(self, task: Task) -> None:
-        """Measures instead of training."""
+        """Measures instead of training; as in a run, what `from_pretrained` returned is put into training mode."""
+        begin_training(task.model)
         self._measure(task)

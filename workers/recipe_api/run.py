@@ -61,11 +61,12 @@ from workers.training.batches import Indices
 from workers.training.session import Session
 from workers.training.task import LossAndMetrics, StepSamples, Task
 from workers.training.trainer import Trainer
+from workers.training.training_mode import evaluating
 
 __all__ = [
     "ConfigError", "DatasetError", "Encoder", "Export", "Indices", "KeyValues", "LossAndMetrics", "Measured",
     "Optimization", "PreparedData", "Run", "StepSamples", "Task", "TextSource", "TokenData", "TokenizerSpec",
-    "WindowBatches", "Windows", "attend", "cut_windows", "make_tokenizer", "opening_text", "spread",
+    "WindowBatches", "Windows", "attend", "cut_windows", "evaluating", "make_tokenizer", "opening_text", "spread",
     "tokenizer_in", "write_tokens",
 ]  # fmt: skip
 

@@ -15,6 +15,7 @@ from workers.optim.precision import Precision
 from workers.strategies import Strategy
 from workers.training.batches import Indices
 from workers.training.task import LossAndMetrics, Task
+from workers.training.training_mode import evaluating
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +55,9 @@ class Evaluation:
         chosen = spread[np.diff(spread, prepend=-1) > 0]  # not np.unique, which loads numpy.ma
         size, rank = strategy.group_size, strategy.group_rank
         share = chosen[len(chosen) * rank // size : len(chosen) * (rank + 1) // size]
-        training = model.training
-        with seeding.untouched(strategy.place.device), torch.no_grad():
-            model.eval()
-            try:
-                rounds = -(-len(chosen) // (size * self.micro_batch)) + 1 if strategy.forward_is_collective else 1
-                totals = self._totals(model, share, strategy.place.device, rounds)
-            finally:
-                model.train(training)
+        with seeding.untouched(strategy.place.device), torch.no_grad(), evaluating(model):
+            rounds = -(-len(chosen) // (size * self.micro_batch)) + 1 if strategy.forward_is_collective else 1
+            totals = self._totals(model, share, strategy.place.device, rounds)
         count, *sums = strategy.total([float(len(share)), *totals.values()])
         means = {name: sum_ / count if count else float("nan") for name, sum_ in zip(totals, sums, strict=True)}
         return means.pop("loss"), {f"val_{name}": mean for name, mean in means.items()}

@@ -17,6 +17,7 @@ import torch
 from workers.decoding.written_tokens import WeightsNotFiniteError
 from workers.optim import seeding
 from workers.training.setup import TrainingSetup
+from workers.training.training_mode import evaluating
 
 FREE_S: Final = 2.0
 """Samples that have taken less than this in all are always taken: it is the share's meaning that they cost little."""
@@ -83,9 +84,8 @@ class Sampling:
     def _text(self, step: int) -> str:
         setup, sample = self._setup, self._setup.task.sample
         assert sample is not None
-        with seeding.untouched(setup.device), torch.no_grad():
+        with seeding.untouched(setup.device), torch.no_grad(), evaluating(setup.model):
             seeding.seed_everything(self._session.config.seed + step)
-            setup.model.eval()
             try:
                 with setup.precision.forward():
                     return sample(setup.replica.evaluated)
@@ -95,8 +95,6 @@ class Sampling:
                 if all(bool(torch.isfinite(tensor).all()) for tensor in setup.replica.trained()):
                     raise
                 return NOT_FINITE
-            finally:
-                setup.model.train()
 
     def _say_left_out(self, step: int) -> None:
         if self._said or self._strategy.place.rank != 0:

@@ -21,6 +21,7 @@ from workers.training.independent.local_sgd import LocalSgd, make_local_sgd
 from workers.training.independent.model_merge import MergeRounds
 from workers.training.session import Session
 from workers.training.task import Task
+from workers.training.training_mode import begin_training, evaluating_parts
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +65,7 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
     """Puts a task's model on its device and behind the session's mode, once the data is ready; every rank calls it."""
     strategy, config = session.strategy, session.config
     device, is_first = strategy.place.device, strategy.place.rank == 0
+    begin_training(task.model)
     precision = Precision(agreed(config.precision, device, strategy.group_size, strategy.total), device)
     # A model that will be sharded stays on the CPU until its blocks are cut: whole, it may not fit on the device.
     model = task.model if strategy.forward_is_collective else task.model.to(device)
@@ -84,7 +86,7 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
 
 
 def _report_model(reporter: Reporter, model: nn.Module) -> None:
-    """Tells a whole model's size: what synchronising gradients or weights costs follows from it."""
+    """Tells a whole model's size: what synchronising gradients or weights costs follows from it; and what is odd."""
     sizes = [(p.numel(), p.numel() * p.element_size(), p.requires_grad) for p in model.parameters()]
     reporter.event(
         "model",
@@ -92,6 +94,15 @@ def _report_model(reporter: Reporter, model: nn.Module) -> None:
         trainable=sum(numel for numel, _, trained in sizes if trained),
         trainable_bytes=sum(size for _, size, trained in sizes if trained),
     )
+    if parts := evaluating_parts(model):
+        named = parts[0] if len(parts) == 1 else f"{parts[0]} and {len(parts) - 1} more"
+        reporter.event(
+            "alert",
+            kind="evaluation_mode",
+            title="Part of the model is in evaluation mode",
+            cause=f"{named}: its weights are trained, but dropout and gradient checkpointing do nothing there.",
+            next_step="If you did not intend that, call train() on the model in the recipe, before run.fit.",
+        )
 
 
 def _batches(session: Session, task: Task) -> GroupBatches:

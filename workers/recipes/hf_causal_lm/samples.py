@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from rankdeck.recipe import Indices
+from rankdeck.recipe import Indices, evaluating
 
 IGNORED: Final = -100
 TRIED_TOKENS: Final = 7
@@ -92,15 +92,12 @@ def keeps_documents_apart(model: nn.Module) -> bool:
     """Whether positions that start again hide one document from the next in this model: tried out, not believed."""
     both, begin = torch.arange(1, TRIED_TOKENS + 1)[None], 4
     second, places = both[:, begin:], torch.tensor([[0, 1, 2, 3, 0, 1, 2]])
-    training = model.training
-    model.eval()
     try:
-        alone = model(input_ids=second, use_cache=False).logits
-        joined = model(input_ids=both, use_cache=False).logits[:, begin:]
-        apart = model(input_ids=both, position_ids=places, use_cache=False).logits[:, begin:]
+        with evaluating(model):
+            alone = model(input_ids=second, use_cache=False).logits
+            joined = model(input_ids=both, use_cache=False).logits[:, begin:]
+            apart = model(input_ids=both, position_ids=places, use_cache=False).logits[:, begin:]
     except (TypeError, ValueError):
         return False  # it knows no positions
-    finally:
-        model.train(training)
     differs, rounding = float((joined - alone).abs().max()), 1e-5 * float(alone.abs().max())
     return float((apart - alone).abs().max()) <= max(0.02 * differs, rounding)

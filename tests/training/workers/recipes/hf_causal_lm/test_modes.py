@@ -26,6 +26,7 @@ from workers.recipes.hf_causal_lm.tokens import tokens_in
 from workers.strategies import Strategy
 from workers.training.checkpoint import load_part, take_part, write_part
 from workers.training.evaluation import Evaluation
+from workers.training.training_mode import begin_training, evaluating
 
 pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240), needs_transformers, needs_peft]
 
@@ -59,6 +60,7 @@ def train(rank: BareRank, way: str, variant: str, source: str = "llama", resumed
         checkpointed(model)
     if o.training == "lora":
         model = with_lora(model, o, source)
+    begin_training(model)  # as a run does: what `from_pretrained` returns would recompute nothing
     precision = Precision("fp32", CPU)
     replica = strategy.replicate(model, Optimization(weight_decay=0.1, clip_norm=1.0), 0.01, precision)
     data, first = packing(), 0
@@ -90,9 +92,9 @@ def look(rank: BareRank, strategy: Strategy, model: nn.Module, data: Packing) ->
     evaluation = Evaluation(5, 5, 2, lambda indices: data.batch(indices, 3000), loss, precision)
     val_loss, _ = evaluation.measure(model, strategy)
     encoder = tokens_in(rank.folder / "llama").spec.open()
-    model.eval()
-    next_logits = writer(model, LENGTH, encoder.vocab_size)
-    written = write_tokens(next_logits, torch.tensor([1, 2]), 6, 0.0, torch.Generator())
+    with evaluating(model):
+        next_logits = writer(model, LENGTH, encoder.vocab_size)
+        written = write_tokens(next_logits, torch.tensor([1, 2]), 6, 0.0, torch.Generator())
     return {"val_loss": val_loss, "text": encoder.decode(written[2:].tolist())}
 
 

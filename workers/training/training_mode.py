@@ -1,0 +1,52 @@
+"""Training mode: which modules of a model train and which evaluate, each by its own flag (`nn.Module.training`).
+
+A recipe hands its model over as it is to be trained. What `from_pretrained` returns is in evaluation mode, in which
+dropout and gradient checkpointing do nothing, so that alone is switched here, once, before anything is built on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from torch import nn
+
+
+def begin_training(model: nn.Module) -> None:
+    """Calls `train()` on a model that is in evaluation mode, and on each such part that `from_pretrained` has made.
+
+    A part counts if some of its weights are trained. All other flags stay as the recipe has set them: a layer that it
+    has put into evaluation mode, such as a batch normalisation, is frozen on purpose.
+    """
+    if not model.training:
+        model.train()
+        return
+    for part in model.modules():
+        if not part.training and hasattr(type(part), "from_pretrained") and _is_trained(part):
+            part.train()
+
+
+def evaluating_parts(model: nn.Module) -> list[str]:
+    """Names of the parts in evaluation mode that have trained weights and parts of their own, the outermost ones."""
+    found: list[str] = []
+    for name, part in model.named_modules():
+        is_inside = any(name.startswith(f"{outer}.") for outer in found)
+        if not (part.training or is_inside) and any(True for _ in part.children()) and _is_trained(part):
+            found.append(name)
+    return found
+
+
+@contextmanager
+def evaluating(model: nn.Module) -> Iterator[None]:
+    """Puts all of a model into evaluation mode, and each module back into its own afterwards."""
+    flags = [(module, module.training) for module in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in flags:
+            module.training = training
+
+
+def _is_trained(module: nn.Module) -> bool:
+    return any(parameter.requires_grad for parameter in module.parameters())
