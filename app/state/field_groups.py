@@ -25,7 +25,7 @@ _GROUPS: Final = {
     "Data": ("samples_per_block", "dataset_chunk_size"),
     "Checkpoints & evaluation": (
         *("checkpoint_every_steps", "checkpoint_every_s", "keep_checkpoints", "disk_reserve"),
-        *("eval_every", "sample_share"),
+        *("eval_every", "val_samples", "sample_share"),
     ),
     "Stop when it is good": ("early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh"),
     "Sharing the work": (

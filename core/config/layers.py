@@ -42,6 +42,9 @@ ALIASES: Final[Mapping[str, str]] = {
 }
 _TABLES: Final = ("options", "set", FIELD)
 _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")
+_VAL_BATCHES: Final = FieldSpec("val_batches", "Validation batches", "int", None, 1, 1_000_000)
+_HAD_VAL_BATCHES: Final = ("minigpt", "actv1", "hf_causal_lm")
+"""Recipes that had that option: micro-batches of held-out samples that an evaluation measured at most."""
 _ZERO_STAGES: Final[Mapping[str, int]] = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
 
 
@@ -199,6 +202,8 @@ def load_config(path: Path) -> RunConfig:
 def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]) -> RunConfig:
     changes: dict[str, Any] = {}
     options = dict(base.options)
+    if option_fields and given.values.get("recipe", base.recipe) in _HAD_VAL_BATCHES:
+        option_fields = {_VAL_BATCHES.name: _VAL_BATCHES, **option_fields}
     for name, value in given.values.items():
         if name in PLACE_KEYS or name in MEETING_KEYS:
             continue
@@ -215,7 +220,7 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
     for name, value in given.options.items():
         spec = option_fields.get(name)
         options[name] = _option(name, value if spec is None else _as_written(spec, value, given.source), option_fields)
-    return base.replace(**changes, options=options)
+    return _with_val_samples(base.replace(**changes, options=options))
 
 
 def _option(name: str, value: Any, option_fields: Mapping[str, FieldSpec]) -> FieldValue:
@@ -235,6 +240,18 @@ def _as_written(spec: FieldSpec, value: Any, source: Path | None) -> Any:
     if spec.type != "int" or not isinstance(value, float) or source is None:
         return value
     return written_number(source, spec.name, value) or value
+
+
+def _with_val_samples(config: RunConfig) -> RunConfig:
+    """An older version's option made into the samples that it measured."""
+    if config.recipe not in _HAD_VAL_BATCHES or _VAL_BATCHES.name not in config.options:
+        return config
+    batches = _checked(_VAL_BATCHES, config.options[_VAL_BATCHES.name])
+    options = {name: value for name, value in config.options.items() if name != _VAL_BATCHES.name}
+    samples = config.val_samples
+    if samples is None and config.batch_size is not None and isinstance(batches, int):
+        samples = batches * config.batch_size
+    return config.replace(options=options, val_samples=samples)
 
 
 def _checked(spec: FieldSpec, value: Any) -> FieldValue:

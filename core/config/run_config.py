@@ -190,6 +190,11 @@ class RunConfig:
         100, "Evaluate every", "Steps between two evaluations. The end is always evaluated.",
         limits=(1, 10**12), unit="steps",
     )
+    val_samples: int | None = setting(
+        None, "Validation samples",
+        "Held-out samples that each evaluation measures: always the same ones, spread evenly. Empty: all, up to 1,000.",
+        limits=(1, 10**9), unit="samples",
+    )
     sample_share: float = setting(
         5.0, "Time for samples",
         "The share of training time that text samples may take. The final sample is always taken.",

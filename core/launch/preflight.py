@@ -298,6 +298,8 @@ def _notes(run: ResolvedRun, samples: int) -> tuple[str, ...]:
     """Notes on settings that work but are probably not meant."""
     config, recipe, alone = run.config, run.recipe, run.mode == Mode.INDEPENDENT
     notes: list[str] = []
+    if config.val_samples is not None and not recipe.self_contained:
+        notes.append(f"Each evaluation measures {config.val_samples:,} held-out samples at most.")
     if config.model is not None and not recipe.uses_model:
         note = f"{recipe.title} does not use a model, so {config.model!r} has no effect."
         if recipe.folder.parent != BUILT_IN:

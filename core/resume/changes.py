@@ -22,7 +22,7 @@ _HOW: Final = (
     "gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers",
     "gradient_as_bucket_view", "backend",
     "collective_timeout_s", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr", "outer_momentum",
-    "precision", "non_finite", "non_finite_limit", "merge_policy", "merge_every_chunks", "torch_compile",
+    "precision", "val_samples", "non_finite", "non_finite_limit", "merge_policy", "merge_every_chunks", "torch_compile",
     "cudnn_benchmark",
     "expandable_segments", "env",
 )  # fmt: skip
@@ -50,6 +50,7 @@ _EFFECTS: Final[Mapping[str, str]] = {
     "gradient_exchange": "Affects only what is sent from here on.",
     "sync_every": "Affects synchronisation from here on.",
     "precision": "The weights stay the same; steps are computed differently from here on.",
+    "val_samples": "Validation losses before and after are of different samples.",
     "merge_every_chunks": "The chunks until the next merge are counted from here on.",
 }
 

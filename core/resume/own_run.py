@@ -346,4 +346,6 @@ def _warnings(run: ResolvedRun, folder: _Folder) -> tuple[str, ...]:
         )
     if state.fallback and run.mode != Mode.SINGLE:
         warnings.append(f"It had fallen back: {state.fallback}")
+    if run.config.val_samples is not None and run.config.val_samples == folder.config.val_samples:
+        warnings.append(f"Each evaluation measures {run.config.val_samples:,} held-out samples at most, as before.")
     return tuple(warnings)

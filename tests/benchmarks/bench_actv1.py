@@ -116,8 +116,8 @@ def learn(most: int, steps: int, seed: int, folder: Path, options: dict[str, obj
     """One run of the recipe as it stands; its last figures in words."""
     store = make_run(
         folder, "stdlib://", "single", 1, recipe="actv1", steps=steps, seed=seed, batch_size=BATCH, seq_len=LENGTH,
-        eval_every=steps, samples_per_block=10_000, dataset_chunk_size=500, lr=2e-3,
-        options={"halt_max_steps": most, "sample_tokens": 0, "val_batches": 32, **options},
+        eval_every=steps, samples_per_block=10_000, dataset_chunk_size=500, lr=2e-3, val_samples=32 * BATCH,
+        options={"halt_max_steps": most, "sample_tokens": 0, **options},
     )  # fmt: skip
     if host(store, timeout_s=7200, forked=False) != 0:
         return f"{most}: failed: {store.state().error}"

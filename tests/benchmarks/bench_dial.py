@@ -83,9 +83,10 @@ def real(folder: Path, name: str, seed: int, lr: float, steps: int) -> Iterator[
         seq_len=LENGTH,
         batch_size=BATCH,
         eval_every=steps,
+        val_samples=VAL_SAMPLES,
         dataset_chunk_size=500,
         samples_per_block=10_000,
-        options={**SHAPE, "sample_tokens": 0, "warmup_steps": 20, "val_batches": VAL_SAMPLES // BATCH},
+        options={**SHAPE, "sample_tokens": 0, "warmup_steps": 20},
         **settings,
     )
     assert host(store, timeout_s=7200, forked=False) == 0, lines(store, "failed")

@@ -48,8 +48,8 @@ _TEXT: Final = (
     "128",
     "--steps",
     "3",
-    "--set",
-    "val_batches=1",
+    "--val-samples",
+    "4",
     "--set",
     "sample_tokens=0",
 )

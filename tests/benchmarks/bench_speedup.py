@@ -38,7 +38,7 @@ MODES: Final[Mapping[str, tuple[str, ...]]] = {
     "independent": (*TWO, "independent"),
     "sync interval 8": (*TWO, "independent", "--sync-every", "8"),
 }
-_TEXT: Final = ("--batch-size", "8", "--seq-len", "128", "--steps", "20", "--set", "val_batches=1")
+_TEXT: Final = ("--batch-size", "8", "--seq-len", "128", "--steps", "20", "--val-samples", "8")
 _SIZE: Final = ("--set", "sample_tokens=0", "--set", "n_embd=256", "--set", "n_head=4")
 CASES: Final[Mapping[str, tuple[str, ...]]] = {
     "minigpt": (*_TEXT, *_SIZE, "--set", "n_layer=4"),

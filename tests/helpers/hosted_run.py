@@ -25,7 +25,7 @@ from tests.helpers.wine import PATIENCE
 
 HOST_S: Final = 300.0 if sys.platform == "win32" else 90.0
 """How long a run may take. Windows forks nothing, so there each process of each attempt imports PyTorch again."""
-TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "sample_tokens": 0, "warmup_steps": 2, "val_batches": 2}
+TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "sample_tokens": 0, "warmup_steps": 2}
 
 
 def write_text(path: Path, size: int = 40_000) -> Path:
@@ -44,6 +44,7 @@ def make_run(folder: Path, text: Path | str, mode: str, world: int, **settings: 
         "dataset_chunk_size": 32,
         "samples_per_block": 320,
         "eval_every": 8,
+        "val_samples": 8,
         "checkpoint_every_s": None,
         "strict": True,
         "gradient_exchange": "shared",  # the choice by measuring, half a second a start, has tests of its own

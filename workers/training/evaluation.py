@@ -1,10 +1,10 @@
-"""The validation loss: the same samples every time, and no generator moves because of it."""
+"""The validation loss: of the same samples every time, however they are cut, and no generator moves because of it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -14,8 +14,12 @@ from workers.optim import seeding
 from workers.optim.precision import Precision
 from workers.strategies import Strategy
 from workers.training.batches import Indices
+from workers.training.session import Session
 from workers.training.task import LossAndMetrics, Task
 from workers.training.training_mode import evaluating
+
+MOST_SAMPLES: Final = 1_000
+"""Samples that an evaluation measures at most, where neither person nor recipe says how many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +29,7 @@ class Evaluation:
     Attributes:
         samples: Held-out samples there are.
         limit: Samples measured at most, spread evenly over them.
-        micro_batch: Samples at once.
+        micro_batch: Samples at once; which ones are measured does not depend on it.
         batch: CPU tensors of samples by their indices.
         loss: Mean loss of a model over such a batch, or `LossAndMetrics`.
         precision: The forward pass's format.
@@ -39,11 +43,15 @@ class Evaluation:
     precision: Precision
 
     @classmethod
-    def of(cls, task: Task, held_out: int, micro_batch: int, precision: Precision) -> Evaluation | None:
-        """A task's; None where it measures nothing, or no sample is held out."""
+    def of(cls, task: Task, session: Session, precision: Precision) -> Evaluation | None:
+        """A task's, in micro-batches of the size of now; None where it measures nothing, or no sample is held out."""
+        held_out, config, micro_batch = session.data.val_samples, session.config, session.batch.micro
         if task.val_batch is None or held_out < 1:
             return None
-        return cls(held_out, task.val_batches * micro_batch, micro_batch, task.val_batch, task.loss, precision)
+        limit = config.val_samples or task.val_samples or MOST_SAMPLES
+        if config.val_samples is None and task.val_batches is not None:
+            limit = task.val_batches * (config.batch_size or micro_batch)
+        return cls(held_out, limit, micro_batch, task.val_batch, task.loss, precision)
 
     def measure(self, model: nn.Module, strategy: Strategy) -> tuple[float, dict[str, float]]:
         """The mean loss over the samples, spread over the ranks of the replica group and reduced over them.

@@ -88,7 +88,7 @@ class Task:
         sample: Text that the model writes, shown at each evaluation; called on rank 0 in evaluation mode.
         optimization: The update rule.
         tokens_per_sample: For the throughput in tokens.
-        val_batches: Micro-batches of held-out samples that one evaluation measures at most.
+        val_batches: An older way to say `val_samples`: in micro-batches.
         sample_prompt: What the sampled text was asked to go on from, for showing.
         before_step: Called before each optimizer step, without gradients and in the forward pass's format: for what
             has to be made with the weights as they are then, such as episodes to learn from. False leaves the step
@@ -98,6 +98,7 @@ class Task:
         whole_chunks: The run evaluates, commits and stops at the ends of chunks only, since what `before_step` made
             for a chunk cannot be made again with later weights. A stop then takes until the chunk is done.
         goal: Ends the training before its steps and epochs are done.
+        val_samples: Held-out samples that an evaluation measures at most, where the person has not chosen; None: 1,000.
     """
 
     model: nn.Module
@@ -107,9 +108,10 @@ class Task:
     sample: Callable[[nn.Module], str] | None = None
     optimization: Optimization = field(default_factory=Optimization)
     tokens_per_sample: int = 1
-    val_batches: int = 16
+    val_batches: int | None = None
     sample_prompt: str = ""
     before_step: Callable[[StepSamples], bool] | None = None
     shuffled: bool = True
     whole_chunks: bool = False
     goal: Goal | None = None
+    val_samples: int | None = None

@@ -15,27 +15,31 @@ class Validation:
     """Evaluates the model, and knows its newest validation loss.
 
     Attributes:
-        evaluation: Measures the loss; None where no sample is held out.
         best_at: The step of the best evaluation of this attempt, where a run keeps its best checkpoint.
     """
 
     def __init__(self, setup: TrainingSetup) -> None:
-        self._session = session = setup.session
+        self._session = setup.session
         self._replica = setup.replica
         self._sampling = Sampling(setup)
-        held_out, micro_batch = session.data.val_samples, session.batch.micro
-        self.evaluation = Evaluation.of(setup.task, held_out, micro_batch, setup.precision)
+        self._setup = setup
         self._newest: tuple[int, float] | None = None
         self._newest_finite: tuple[int, float] | None = None
         self.best_at: int | None = None
         self._best = math.inf
 
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """Measures the loss, in the micro-batches of now; None where no sample is held out."""
+        return Evaluation.of(self._setup.task, self._session, self._setup.precision)
+
     def take(self, step: int, *, final: bool = False) -> None:
         """Measures the validation loss and samples a text (the `final` one always), once a step."""
-        if self.evaluation is None:
+        evaluation = self.evaluation
+        if evaluation is None:
             return
         if self._newest is None or self._newest[0] != step:
-            self._measure(self.evaluation, step)
+            self._measure(evaluation, step)
         self._sampling.take(step, final=final)
         self._session.phase("training")  # the host's hang watch is patient with "evaluating"
 

@@ -31,7 +31,7 @@ WARMUP = 5
 SMALL = shlex.split(
     "--seq-len 16 --batch-size 4 --dataset-chunk-size 32 --samples-per-block 320 --eval-every 40 --lr 5e-3 --epochs 2 "
     "--checkpoint-every-steps 20 --set n_layer=1 --set n_head=2 --set n_embd=16 --set sample_tokens=0 "
-    f"--set warmup_steps={WARMUP} --set val_batches=2 --strict"
+    f"--set warmup_steps={WARMUP} --val-samples 8 --strict"
 )
 
 

@@ -43,8 +43,7 @@ ONLY_CHECKED: Final = {
 }
 """Commands that are not run, as regular expressions of their beginning, with the reason."""
 SMALL: Final = shlex.split(
-    "--seq-len 16 --eval-every 1000 "
-    "--set n_layer=1 --set n_head=1 --set n_embd=8 --set sample_tokens=0 --set val_batches=1"
+    "--seq-len 16 --eval-every 1000 --set n_layer=1 --set n_head=1 --set n_embd=8 --set sample_tokens=0 --val-samples 8"
 )
 QUICK: Final = ["--counts", "1", "--turns", "1", "--seconds", "0.1"]
 SCRIPT: Final = """

@@ -27,7 +27,7 @@ FOUR_STARTS_S = 300.0
 SMALL = shlex.split(
     "--mode fsdp --seq-len 16 --batch-size 4 --global-batch-size 8 --dataset-chunk-size 32 --samples-per-block 640 "
     "--eval-every 1000 --lr 5e-3 --epochs 1 --checkpoint-every-steps 25 --set n_layer=1 --set n_head=2 --set n_embd=16 "
-    "--set sample_tokens=0 --set val_batches=2"
+    "--set sample_tokens=0 --val-samples 8"
 )
 UNEQUAL = [
     "--recipe", str(Path(__file__).parents[2] / "helpers" / "recipes" / "unequal"),

@@ -139,7 +139,7 @@ def test_ranks_halt_by_themselves_and_evaluate_together(two: list[dict[str, Any]
 
 TINY = {
     "h_layers": 1, "l_layers": 1, "n_head": 2, "n_embd": 16, "halt_max_steps": 3, "halt_exploration": 0.3,
-    "step_price": 0.02, "sample_tokens": 8, "warmup_steps": 2, "val_batches": 2,
+    "step_price": 0.02, "sample_tokens": 8, "warmup_steps": 2,
 }  # fmt: skip
 
 

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
 
+from core.config import RunConfig
+from core.config.batch import Batch
+from core.protocol.messages import DataReady
 from tests.helpers.hosted_run import host, lines, make_run
+from workers.estimate.measured_run import NoHost
 from workers.optim.precision import Precision
 from workers.strategies import RankPlace
 from workers.strategies.single import SingleStrategy
+from workers.training.batches import Indices
 from workers.training.evaluation import Evaluation
-from workers.training.task import LossAndMetrics
+from workers.training.session import Session
+from workers.training.task import LossAndMetrics, Task
 
 CPU = torch.device("cpu")
 
@@ -48,6 +55,75 @@ def test_an_evaluation_averages_every_figure_by_samples() -> None:
 def test_a_rank_without_a_share_knows_the_figures_of_the_others() -> None:
     """One held-out sample on two ranks: one of them has none, and both sum the same numbers."""
     assert evaluation(1).measure(nn.Identity(), OneOfTwo(0, [1.0, 4.0, 16.0])) == (4.0, {"val_squares": 16.0})
+
+
+class OneOf(SingleStrategy):
+    """A rank that keeps its own sums."""
+
+    def __init__(self, rank: int, size: int) -> None:
+        super().__init__(RankPlace(rank, size, CPU))
+        self.group_rank, self.group_size = rank, size
+        self.sums: list[float] = []
+
+    def total(self, values: Sequence[float]) -> list[float]:
+        self.sums = list(values)
+        return self.sums
+
+
+def session(micro_batch: int, **settings: Any) -> Session:
+    no_host: Any = NoHost()
+    strategy = SingleStrategy(RankPlace(0, 1, CPU))
+    batch, data = Batch.of(micro_batch, 1, 1), DataReady(10, 97)
+    return Session(RunConfig(**settings), Path(), strategy, batch, no_host, no_host, data=data)
+
+
+@pytest.mark.parametrize("micro_batch", [1, 2, 3, 4, 7, 8, 64])
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize(("wanted", "expected"), [(None, 97), (40, 40), (1, 1), (97, 97), (500, 97)])
+def test_the_same_samples_are_measured_however_they_are_cut(
+    micro_batch: int, ranks: int, wanted: int | None, expected: int
+) -> None:
+    seen: list[int] = []
+
+    def batch(indices: Indices) -> Tensor:
+        assert len(indices) <= micro_batch
+        seen.extend(indices.tolist())
+        return torch.from_numpy(indices).double() ** 2
+
+    task = Task(nn.Identity(), batch, loss, val_batch=batch)
+    evaluation = Evaluation.of(task, session(micro_batch, val_samples=wanted), Precision("fp32", CPU))
+    assert evaluation is not None
+    sums = []
+    for rank in range(ranks):
+        strategy = OneOf(rank, ranks)
+        evaluation.measure(nn.Identity(), strategy)
+        sums.append(strategy.sums)
+    count, total, _ = (sum(values) for values in zip(*sums, strict=True))
+    measured = np.floor(np.linspace(0, 96, expected))
+    assert count == expected and total / count == pytest.approx((measured**2).mean(), rel=1e-12)
+    if ranks <= expected:  # a rank without a share makes a pass that does not count
+        assert sorted(seen) == measured.tolist()
+
+
+@pytest.mark.parametrize(
+    ("task", "settings", "limit"),
+    [
+        ({}, {}, 1_000),
+        ({"val_samples": 5_000}, {}, 5_000),
+        ({"val_samples": 5_000}, {"val_samples": 10}, 10),
+        ({"val_batches": 3}, {"batch_size": 8}, 24),
+        ({"val_batches": 3}, {"batch_size": 8, "val_samples": 10}, 10),
+    ],
+)
+def test_who_says_how_many_samples_are_measured(task: Any, settings: Any, limit: int) -> None:
+    made = Task(nn.Identity(), lambda i: torch.ones(len(i)), loss, val_batch=lambda i: torch.ones(len(i)), **task)
+    running = session(8, **settings)
+    precision = Precision("fp32", CPU)
+    before = Evaluation.of(made, running, precision)
+    running.batch = Batch.of(4, 1, 2)  # after memory ran out
+    after = Evaluation.of(made, running, precision)
+    assert before is not None and after is not None
+    assert (before.limit, after.limit, before.micro_batch, after.micro_batch) == (limit, limit, 8, 4)
 
 
 def test_a_loss_alone_is_its_own_figure_and_holds_no_graph() -> None:

@@ -59,7 +59,6 @@ def main(run: Run) -> None:
                 clip_norm=o.clip_norm,
             ),
             tokens_per_sample=run.config.seq_len,
-            val_batches=o.val_batches,
         )
     )
 

@@ -86,7 +86,7 @@ def main(run: Run) -> None:
                     clip_norm=o.clip_norm,
                 ),
                 tokens_per_sample=config.seq_len,
-                val_batches=o.eval_episodes,
+                val_samples=o.eval_episodes,
                 before_step=rounds.before_step,
                 shuffled=False,
                 whole_chunks=True,

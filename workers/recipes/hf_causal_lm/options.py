@@ -29,7 +29,6 @@ class Options:
     max_bad_rows: str
     allow_download: bool
     val_fraction: float
-    val_batches: int
     weight_decay: float
     beta1: float
     beta2: float

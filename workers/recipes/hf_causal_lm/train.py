@@ -104,7 +104,6 @@ def main(run: Run) -> None:
                 clip_norm=o.clip_norm,
             ),
             tokens_per_sample=config.seq_len,
-            val_batches=o.val_batches,
         )
     )
 

@@ -69,7 +69,6 @@ def main(run: Run) -> None:
                 clip_norm=o.clip_norm,
             ),
             tokens_per_sample=length,
-            val_batches=o.val_batches,
         )
     )
 

@@ -95,6 +95,32 @@ def test_what_is_not_understood_is_named(mapping: dict[str, Any], field: str, wo
     assert words in caught.value.cause + caught.value.next_step
 
 
+@pytest.mark.parametrize(
+    ("mapping", "expected"),
+    [
+        ({"batch_size": 4, "options": {"val_batches": 16}}, 64),
+        ({"batch_size": "4", "set": ["val_batches=16"]}, 64),
+        ({"batch_size": 4, "set": ["val_batches=16"], "val_samples": 7}, 7),
+        ({"set": ["val_batches=16"]}, None),
+    ],
+)
+@pytest.mark.parametrize("fields", [(LAYERS,), ()])
+def test_micro_batches_of_validation_are_read_as_samples(
+    fields: tuple[FieldSpec, ...], mapping: dict[str, Any], expected: int | None
+) -> None:
+    config = config_from_given(normalise({"recipe": "minigpt", **mapping}), RunConfig(recipe="actv1"), fields)
+    assert config.val_samples == expected
+    assert "val_batches" not in config.options
+
+
+def test_an_own_recipes_option_of_that_name_stays() -> None:
+    given = {"recipe": "/mine/minigpt", "batch_size": 4, "options": {"val_batches": 16}}
+    config = config_from_mapping(given)
+    assert config.val_samples is None and config.options == {"val_batches": 16}
+    with pytest.raises(ConfigError, match="no setting named 'val_batches'"):
+        config_from_given(normalise(given), RunConfig(), (LAYERS,))
+
+
 def test_an_option_that_holds_a_list_is_refused_even_without_a_recipe() -> None:
     with pytest.raises(ConfigError, match="neither a number nor a text"):
         config_from_mapping({"options": {"x": [1]}})

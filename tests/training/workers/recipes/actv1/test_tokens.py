@@ -28,7 +28,7 @@ pytestmark = pytest.mark.windows
 RECIPE = get_recipe("actv1")
 SMALL = {
     "h_layers": 1, "l_layers": 1, "n_head": 2, "n_embd": 16, "halt_max_steps": 1, "sample_tokens": 4,
-    "sample_prompt": "alpha", "warmup_steps": 2, "val_batches": 2,
+    "sample_prompt": "alpha", "warmup_steps": 2,
 }  # fmt: skip
 TEXTS = ["alpha 1\n", "beta 25\n", "gamma 729\n"] * 20
 

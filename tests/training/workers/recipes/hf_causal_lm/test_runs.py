@@ -25,12 +25,12 @@ pytestmark = [pytest.mark.windows, pytest.mark.slow, pytest.mark.timeout(240), n
 STEPS = 40
 SMALL = {
     "n_layer": 1, "n_head": 2, "n_embd": 16, "vocab_size": 300, "sample_tokens": 4, "warmup_steps": 2,
-    "val_batches": 100, "val_fraction": 0.01,
+    "val_fraction": 0.01,
 }  # fmt: skip
 
 
 def new_run(folder: Path, rows: Path) -> RunStore:
-    settings = {"steps": STEPS, "eval_every": 20, "lr": 5e-3, "model": "llama"}
+    settings = {"steps": STEPS, "eval_every": 20, "lr": 5e-3, "model": "llama", "val_samples": 1000}
     return make_run(folder, rows, "ddp", 2, recipe="hf_causal_lm", options=SMALL, **settings)
 
 
