@@ -1,4 +1,4 @@
-"""torch.compile: kernels made for the recipe's model at its first pass.
+"""torch.compile: kernels made for the recipe's model at its first pass, for micro-batches of one size.
 
 Only what `forward` computes is compiled, not the hooks around it: DDP, FSDP and the timing of waits work there
 (`nn.Module.compile` would take them into the graph).
@@ -6,7 +6,9 @@ Only what `forward` computes is compiled, not the hooks around it: DDP, FSDP and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import torch
@@ -15,31 +17,46 @@ from torch import nn
 from workers.strategies import Strategy
 
 
-def compile_model(model: nn.Module, strategy: Strategy) -> None:
-    """Compiles a model's passes from the next one on; its weights keep their names.
-
-    Args:
-        model: The recipe's, not replicated yet.
-        strategy: Says which parts are compiled by themselves.
-    """
-    SwitchedForward(model, strategy).use(compiled=True)
-
-
 class SwitchedForward:
     """A model that is compiled or not from pass to pass; what was compiled is kept.
 
     Args:
-        model: As in `compile_model`.
-        strategy: As there.
+        model: The recipe's, not replicated yet; its weights keep their names.
+        strategy: Says which parts are compiled by themselves.
+        samples: Of the passes that `of` lets be compiled.
     """
 
-    def __init__(self, model: nn.Module, strategy: Strategy) -> None:
-        self._plain = [(part, part.forward) for part in strategy.compiled_parts(model)]
-        self._compiled: list[Callable[..., Any]] = []
+    def __init__(self, model: nn.Module, strategy: Strategy, samples: int = 0) -> None:
+        self._parts = strategy.compiled_parts(model)
+        self._samples = samples
+        self._is_compiled = self._is_ready = False
 
     def use(self, *, compiled: bool) -> None:
         """What the next passes take."""
-        if compiled and not self._compiled:  # now: it imports the compiler, which takes seconds and memory
-            self._compiled = [torch.compile(forward) for _, forward in self._plain]
-        for number, (part, plain) in enumerate(self._plain):
-            part.forward = self._compiled[number] if compiled else plain
+        if compiled and not self._is_ready:  # now: it imports the compiler, which takes seconds and memory
+            for part in self._parts:
+                part.forward = self._switched(part.forward)
+            self._is_ready = True
+        self._is_compiled = compiled
+
+    @contextmanager
+    def of(self, samples: int) -> Iterator[None]:
+        """The context of a training pass; every other pass, such as an evaluation's, is plain.
+
+        Kernels are made again for every other number of samples (26 s on an H200, for an epoch's shorter last batch),
+        so only passes over the one number are compiled.
+        """
+        self.use(compiled=samples == self._samples)
+        try:
+            yield
+        finally:
+            self._is_compiled = False
+
+    def _switched(self, plain: Callable[..., Any]) -> Callable[..., Any]:
+        compiled = torch.compile(plain)
+
+        @wraps(plain)
+        def forward(*args: Any, **kwargs: Any) -> Any:
+            return (compiled if self._is_compiled else plain)(*args, **kwargs)
+
+        return forward

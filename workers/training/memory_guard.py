@@ -114,6 +114,7 @@ class MemoryGuard:
         session, batch = self._session, self._session.batch
         first = 0 if self._strategy.synchronised else self._strategy.place.rank
         ranks = [first + rank for rank in self._short]
+        compiled = ", and are compiled again once the run is resumed" if session.config.torch_compile else ""
         session.reporter.send(MicroBatchHalved(batch.micro, session.halvings, ranks))
         session.reporter.event(
             "alert",
@@ -126,5 +127,5 @@ class MemoryGuard:
             cause=f"Memory ran out at step {session.step:,} with micro-batch {was}. The step was repeated with "
             f"micro-batch {batch.micro} and accumulation {batch.accumulation}; the global batch is still "
             f"{batch.global_}.",
-            next_step="Training continues. Steps take a little longer than with larger micro-batches.",
+            next_step=f"Training continues. Steps take a little longer than with larger micro-batches{compiled}.",
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,7 +17,7 @@ from workers.strategies import Replica, Strategy
 from workers.training import checkpoint
 from workers.training.balance.batch_shares import BatchShares, make_batch_shares
 from workers.training.batches import ChunkPlan, GroupBatches
-from workers.training.compiled import compile_model
+from workers.training.compiled import SwitchedForward
 from workers.training.independent.local_sgd import LocalSgd, make_local_sgd
 from workers.training.independent.model_merge import MergeRounds
 from workers.training.session import Session
@@ -32,6 +33,7 @@ class TrainingSetup:
         session: This rank's config, place, and line to its host.
         task: What is trained.
         model: The recipe's own, on its device.
+        forward: Its passes, where some of them are compiled.
         precision: The forward pass's format, and the loss scale.
         replica: `model` as the mode trains it.
         batches: Where samples come from.
@@ -43,6 +45,7 @@ class TrainingSetup:
     session: Session
     task: Task
     model: nn.Module
+    forward: SwitchedForward | None
     precision: Precision
     replica: Replica
     batches: GroupBatches
@@ -54,6 +57,10 @@ class TrainingSetup:
     def strategy(self) -> Strategy:
         """How the work is shared among ranks."""
         return self.session.strategy
+
+    def training_pass(self, samples: int) -> AbstractContextManager[None]:
+        """The context of a training pass over so many samples, forwards and back."""
+        return nullcontext() if self.forward is None else self.forward.of(samples)
 
     @property
     def device(self) -> torch.device:
@@ -73,8 +80,7 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
         _report_model(session.reporter, model)
     if session.resume_folder is not None:
         strategy.recall(checkpoint.saved_counters(session.resume_folder))
-    if config.torch_compile:
-        compile_model(model, strategy)
+    forward = SwitchedForward(model, strategy, session.batch.micro) if config.torch_compile else None
     replica = strategy.replicate(model, task.optimization, config.lr, precision)
     if is_first and (figures := strategy.figures()):
         session.reporter.event("exchange", **figures)
@@ -82,7 +88,7 @@ def set_up(session: Session, task: Task) -> TrainingSetup:
     shares = make_batch_shares(config.balance, strategy, batches, session.reporter)
     merges = MergeRounds(config.merge_policy, config.merge_every_chunks, strategy.synchronised)
     local_sgd = make_local_sgd(strategy, replica)
-    return TrainingSetup(session, task, model, precision, replica, batches, shares, local_sgd, merges)
+    return TrainingSetup(session, task, model, forward, precision, replica, batches, shares, local_sgd, merges)
 
 
 def _report_model(reporter: Reporter, model: nn.Module) -> None:

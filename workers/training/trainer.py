@@ -159,7 +159,7 @@ class Trainer:
         """Forward and backward of one micro-batch; its metrics."""
         shares = self._setup.shares
         # Gradients are all-reduced in the last micro-batch only (DDP's `no_sync` before it): once a step.
-        with self._replica.micro_batch(last=last):
+        with self._replica.micro_batch(last=last), self._setup.training_pass(len(micro.indices)):
             began = time.perf_counter()
             samples = self._task.batch(micro.indices)
             self._loading_s += time.perf_counter() - began

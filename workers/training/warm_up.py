@@ -57,6 +57,7 @@ class WarmUp:
     def _pass(self, samples: int) -> None:
         setup, plan = self._setup, self._setup.batches.plan
         indices = np.resize(plan.order(0, 0, 0, 0, min(samples, plan.samples)), samples)
-        with setup.precision.forward():
-            returned = setup.task.loss(self._replica.module, to_device(setup.task.batch(indices), setup.device))
-        self._replica.warm_up(LossAndMetrics.of(returned).loss)
+        with setup.training_pass(samples):
+            with setup.precision.forward():
+                returned = setup.task.loss(self._replica.module, to_device(setup.task.batch(indices), setup.device))
+            self._replica.warm_up(LossAndMetrics.of(returned).loss)

@@ -21,8 +21,10 @@ pytestmark = [
     ),
 ]
 
-SMALL = "--seq-len 16 --batch-size 4 --eval-every 1000 --steps 6 --precision fp32 --set sample_tokens=0 --set dropout=0"
+SMALL = "--seq-len 16 --batch-size 4 --eval-every 3 --steps 7 --precision fp32 --set sample_tokens=3 --set dropout=0"
 MODEL = "--set n_layer=1 --set n_head=2 --set n_embd=32"
+SHORT = 700
+"""Bytes of text, 41 samples: of the sixth step's batch, the epoch's last, one rank has a sample and the other none."""
 
 
 @pytest.mark.usefixtures("quick_hosts")
@@ -30,7 +32,8 @@ MODEL = "--set n_layer=1 --set n_head=2 --set n_embd=32"
 def test_a_compiled_model_trains_as_the_plain_one_and_resumes(
     mode: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_text(tmp_path / "text.txt", 24_000)
+    """And nothing is compiled twice: not for an epoch's end, an evaluation, or a sampled text."""
+    write_text(tmp_path / "text.txt", SHORT)
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "runs"))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "kernels"))
@@ -40,6 +43,7 @@ def test_a_compiled_model_trains_as_the_plain_one_and_resumes(
     (plain,) = stores(tmp_path)
     assert not list((tmp_path / "kernels").rglob("*.so"))
 
+    monkeypatch.setenv("TORCH_LOGS", "recompiles")
     assert main(["train", "--torch-compile", *words]) == 0
     (compiled,) = [store for store in stores(tmp_path) if store.dir != plain.dir]
     assert list((tmp_path / "kernels").rglob("*.so")), "no kernel was made"
@@ -47,6 +51,8 @@ def test_a_compiled_model_trains_as_the_plain_one_and_resumes(
 
     assert main(["resume", str(compiled.dir), "--steps", "8"]) == 0
     assert [step for step, _ in steps(compiled)] == list(range(1, 9))
+    logs = "".join(log.read_text(encoding="utf-8") for log in compiled.logs.glob("rank*.log"))
+    assert "Recompiling function" not in logs
 
 
 def stores(place: Path) -> list[RunStore]:
@@ -58,7 +64,8 @@ def losses(store: RunStore) -> list[float]:
 
 
 def steps(store: RunStore) -> list[tuple[int, float]]:
-    """The step lines of rank 0."""
+    """Step by step, the loss of the first rank that had samples."""
     lines = store.metrics.read_text(encoding="utf-8").splitlines()
     events = [json.loads(line) for line in lines]
-    return [(one["step"], one["loss"]) for one in events if one["event"] == "step" and one.get("rank", 0) == 0]
+    made = sorted((one["step"], one["rank"], one["loss"]) for one in events if one["event"] == "step" and "loss" in one)
+    return list({step: loss for step, _, loss in reversed(made)}.items())[::-1]
