@@ -49,7 +49,8 @@ class Layer(nn.Module):
 
     def _attention(self, x: Tensor, turns: Tensor, kept: KeyValues | None) -> Tensor:
         batch, time, width = x.shape
-        q, k, v = self.qkv(x).view(batch, time, 3, self.n_head, width // self.n_head).permute(2, 0, 3, 1, 4)
+        parts = self.qkv(x).split(width, dim=2)  # whose backward pass copies once, see minigpt's model
+        q, k, v = (part.view(batch, time, self.n_head, -1).transpose(1, 2) for part in parts)
         y = attend(_turned(q, turns), _turned(k, turns), v, kept)
         out: Tensor = self.out(y.transpose(1, 2).reshape(batch, time, width))
         return out

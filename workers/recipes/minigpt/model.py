@@ -25,6 +25,7 @@ class Shape:
     n_embd: int
     dropout: float = 0.0
     grad_checkpointing: bool = False
+    bias: bool = True
 
 
 class Attention(nn.Module):
@@ -40,7 +41,9 @@ class Attention(nn.Module):
     def forward(self, x: Tensor, kept: KeyValues | None = None) -> Tensor:
         """Shape (batch, time, width) in and out; `kept` is of the tokens before these."""
         batch, time, width = x.shape
-        q, k, v = self.qkv(x).view(batch, time, 3, self.n_head, width // self.n_head).permute(2, 0, 3, 1, 4)
+        # `split` joins the three gradients in one copy; `unbind` of a view would stack them, and copy the stack again.
+        parts = self.qkv(x).split(width, dim=2)
+        q, k, v = (part.view(batch, time, self.n_head, -1).transpose(1, 2) for part in parts)
         dropout = self.dropout if self.training else 0.0
         y = attend(q, k, v, kept, dropout)
         out: Tensor = self.out(y.transpose(1, 2).reshape(batch, time, width))
@@ -52,11 +55,11 @@ class Block(nn.Module):
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.norm1 = nn.LayerNorm(shape.n_embd)
+        self.norm1 = nn.LayerNorm(shape.n_embd, bias=shape.bias)
         self.attention = Attention(shape)
-        self.norm2 = nn.LayerNorm(shape.n_embd)
-        self.up = nn.Linear(shape.n_embd, 4 * shape.n_embd)
-        self.down = nn.Linear(4 * shape.n_embd, shape.n_embd)
+        self.norm2 = nn.LayerNorm(shape.n_embd, bias=shape.bias)
+        self.up = nn.Linear(shape.n_embd, 4 * shape.n_embd, bias=shape.bias)
+        self.down = nn.Linear(4 * shape.n_embd, shape.n_embd, bias=shape.bias)
         self.dropout = nn.Dropout(shape.dropout)
 
     def forward(self, x: Tensor, kept: KeyValues | None = None) -> Tensor:
@@ -76,7 +79,7 @@ class MiniGPT(nn.Module):
         self.positions = nn.Embedding(shape.seq_len, shape.n_embd)
         self.dropout = nn.Dropout(shape.dropout)
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.n_layer))
-        self.norm = nn.LayerNorm(shape.n_embd)
+        self.norm = nn.LayerNorm(shape.n_embd, bias=shape.bias)
         self._init_weights()
 
     def forward(self, tokens: Tensor, kept: list[KeyValues] | None = None) -> Tensor:

@@ -14,6 +14,7 @@ class Options:
     n_head: int
     n_embd: int
     dropout: float
+    bias: bool
     tokenizer: Literal["byte", "bpe"]
     vocab_size: int
     text_column: str
