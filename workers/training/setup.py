@@ -59,7 +59,7 @@ class TrainingSetup:
         return self.session.strategy
 
     def training_pass(self, samples: int) -> AbstractContextManager[None]:
-        """The context of a training pass over so many samples, forwards and back."""
+        """The context of a training pass over this number of samples, forwards and back."""
         return nullcontext() if self.forward is None else self.forward.of(samples)
 
     @property
