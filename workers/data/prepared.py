@@ -14,6 +14,7 @@ from core.held_files import read_utf8, remove_file
 from core.protocol.messages import DataReady
 
 DATA_JSON: Final = "data.json"
+_COMPARED: Final = ("documents", "tokens")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,21 +47,43 @@ def prepare(
         is_whole: Says by its `info` whether what was built lies there still, where part of it is kept elsewhere.
 
     Raises:
-        DatasetError: The dataset has no training sample.
+        DatasetError: The dataset has no training sample, or is read otherwise than when the folder was built first.
     """
     folder.mkdir(parents=True, exist_ok=True)
     ingredients = json.loads(json.dumps(dict(key)))
     found = _read(folder / DATA_JSON)
     if found.get("key") == ingredients and is_whole(found["info"]):
         return DataReady(found["samples"], found["val_samples"], found["info"])
-    with explained(f"{folder / DATA_JSON} could not be removed"):
-        remove_file(folder / DATA_JSON)
+    is_again = found.get("key") == ingredients  # what is kept elsewhere is gone: the record stays, to compare with
+    if not is_again:
+        with explained(f"{folder / DATA_JSON} could not be removed"):
+            remove_file(folder / DATA_JSON)
     made = build(folder)
+    if is_again:
+        _check_same(found, made)
     if made.samples < 1:
         raise DatasetError("The dataset is too small for a single training sample.", "Choose a larger dataset.")
     record = {"samples": made.samples, "val_samples": made.val_samples, "info": dict(made.info)}
     write_atomic(folder / DATA_JSON, json.dumps({"key": ingredients, **record}, indent=1) + "\n")
     return DataReady(made.samples, made.val_samples, dict(made.info))
+
+
+def _check_same(before: Mapping[str, Any], made: PreparedData) -> None:
+    """Refuses data that is read otherwise now, by another version say: checkpoints count its samples."""
+    was = (before["samples"], *(before["info"].get(name) for name in _COMPARED))
+    now = (made.samples, *(made.info.get(name) for name in _COMPARED))
+    if was != now:
+        raise DatasetError(
+            f"When the run was started, the data was read as {_amount(was)}. This version reads it as {_amount(now)}.",
+            "Start a new run on this data.",
+            title="The data is read differently now",
+        )
+
+
+def _amount(numbers: tuple[Any, ...]) -> str:
+    samples, documents, tokens = numbers
+    known = [(documents, "documents"), (tokens, "tokens"), (samples, "samples")]
+    return ", ".join(f"{number:,} {what}" for number, what in known if isinstance(number, int))
 
 
 def _read(path: Path) -> dict[str, Any]:

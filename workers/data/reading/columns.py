@@ -33,7 +33,7 @@ _NOT_TEXT: Final = re.compile(
     re.IGNORECASE,
 )
 _OPAQUE: Final = re.compile(
-    r"[\w+.-]+://\S+|www\.\S+|[^\s@]+@[^\s@]+\.\w+|[-+]?[\d.,  ]+(e[-+]?\d+)?\s*[%€$£]?|\S*\d\S*|"
+    r"[\w+.-]+://\S+|www\.\S+|[^\s@]+@[^\s@]+\.\w+|[-+]?[\d.,  ]+(e[-+]?\d+)?\s*[%€$£]?|[!-~]*\d[!-~]*|"
     r"[A-Za-z]:\\.*|(/[\w.-]+)+/?|"
     r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}([ T,]+\d{1,2}:\d{2}.*)?|"
     r"(mon|tue|wed|thu|fri|sat|sun)[a-z]*,? .{0,20}\d{2}:\d{2}.{0,20}|"
@@ -49,7 +49,7 @@ _OTHER_TEXT: Final = 1.0
 _EXAMPLE_CHARS: Final = 80
 _LOOKED_AT_CHARS: Final = 2000
 _PROSE_LENGTH: Final = 4
-_DEPTH: Final = 2
+_DEPTH: Final = 3
 _MOST_COLUMNS: Final = 500
 
 ValueKind = Literal["text", "opaque", "number", "conversation", "texts", "numbers", "objects", "object"]

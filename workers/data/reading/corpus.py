@@ -151,6 +151,8 @@ def _looked_at(dataset: str, found: Sequence[tuple[Path, FileFormat]], options: 
     for file in looked:
         together.merge(file.columns)
     remarks = [file.source.layout.remark for file in looked if file.source.layout.remark]
+    if wanted == WHOLE and any(form.has_rows for _, form in found):
+        remarks.append("Rows are not told apart: the files are read as plain text, with all names and brackets.")
     chosen = Choice("")
     if wanted != WHOLE and any(file.source.layout.form != "text" for file in looked):
         chosen, looked, more = _with_columns(looked, together, wanted, dataset)
@@ -173,13 +175,24 @@ def _look(path: Path, file_format: FileFormat, root: Path, wanted: str, number: 
         source = Source(path, name, file_format.packing, layout, size_bytes=path.stat().st_size)
         columns = Columns()
         if layout.form != "text" and number < _SAMPLED_FILES:
-            rows = source_rows(source)
-            for row in itertools.islice((row for row in rows if not isinstance(row, Bad)), _SAMPLED_ROWS):
-                columns.add(row)
+            columns = _sampled(source)
     except Exception as error:
         if not is_damage(error):  # then it is counted as bad when it is read
             raise read_error(path, error) from None
     return _Looked(source, columns)
+
+
+def _sampled(source: Source) -> Columns:
+    """The columns of a file's first rows; of a table that is written column by column, of the first of each."""
+    columns = Columns()
+    by_column = source.layout.json is not None and source.layout.json.kind == "columns"
+    rows = (row for row in source_rows(source) if not isinstance(row, Bad))
+    seen: Counter[str] = Counter()
+    for row in rows if by_column else itertools.islice(rows, _SAMPLED_ROWS):
+        seen.update(list(row) if by_column else ())
+        if not by_column or max(seen[name] for name in row) <= _SAMPLED_ROWS:
+            columns.add(row)
+    return columns
 
 
 def _check_json_text(looked: Sequence[_Looked], wanted: str) -> None:

@@ -9,7 +9,7 @@ import re
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import IO, Any, Final
+from typing import IO, Any, Final, Literal
 
 from workers.data.reading.columns import NAMES, kind_of, word_count
 from workers.data.reading.row_counts import Bad
@@ -22,6 +22,9 @@ _DELIMITER_NAMES: Final = {",": "commas", "\t": "tabs", ";": "semicolons", "|": 
 _SEPARATOR_LINE: Final = re.compile(r'"?sep=(.)"?\s*$', re.IGNORECASE)
 _SAMPLED: Final = 200
 _LONG_NAME: Final = 60
+_MOST_ABOVE: Final = 12
+_SURE_ROWS: Final = 3
+_NAME: Final = re.compile(r"\s*[^\W\d][\w .-]{0,39}")
 _LEARNED_ROWS: Final = 50
 _LOOK_AFTER: Final = 4
 """Lines of a record after which it is looked at for the first time: three rows in a cell are no accident."""
@@ -40,17 +43,24 @@ class Dialect:
         escape: What stands before a quote within quotes; empty: another quote.
         has_header: The first row names the columns; without one they are numbered from 1.
         has_separator_line: Excel's ``sep=;`` comes first.
+        is_quoted: Quotes around a cell do not belong to it.
     """
 
     delimiter: str = ","
     escape: str = ""
     has_header: bool = True
     has_separator_line: bool = False
+    is_quoted: bool = True
+
+    @property
+    def is_one_column(self) -> bool:
+        """Nothing stands between cells."""
+        return self.delimiter == _NONE
 
     @property
     def text(self) -> str:
         """What it is, for people."""
-        if self.delimiter == _NONE:
+        if self.is_one_column:
             return "CSV with one column"
         name = _DELIMITER_NAMES.get(self.delimiter, f"“{self.delimiter}”")
         return "CSV" if self.delimiter == "," else "TSV" if self.delimiter == "\t" else f"CSV with {name}"
@@ -72,13 +82,44 @@ def find_dialect(head: str, *, is_whole: bool, usual: str) -> Dialect:
     best, best_fit, rows = Dialect(_NONE), (0.0, 0), sampled_rows(head, Dialect(_NONE), is_whole)[0]
     for delimiter in sorted(_DELIMITERS, key=lambda it: it != usual):
         for escape in ("", "\\") if '\\"' in head else ("",):
-            tried = Dialect(delimiter, escape)
+            tried = Dialect(delimiter, escape, is_quoted=delimiter != "\t" or not _has_bare_quotes(head, is_whole))
             found, well_formed = sampled_rows(head, tried, is_whole)
             share = _share(found, well_formed)
             fit = (min(share, 0.9), len(found[0]) if found else 0)
             if fit[1] >= 2 and share > 0.5 and fit > best_fit:
                 best, best_fit, rows = tried, fit, found
+    if best.delimiter == _NONE:
+        names = sampled_rows(head, Dialect(usual), is_whole)[0][:1]
+        if names and len(names[0]) > 1 and all(map(_NAME.fullmatch, names[0])):
+            best, rows = Dialect(usual), names  # its rows are broken, which the reader says
     return replace(best, has_header=has_header(rows))
+
+
+def header_line(head: str, *, is_whole: bool, usual: str) -> int:
+    """The line with the names where lines about the table stand above it, counted from 1; 1: they do not."""
+    lines = head.split("\n")
+    for number in range(1, min(_MOST_ABOVE, len(lines) - _SURE_ROWS)):
+        rest = "\n".join(lines[number:])
+        rows, well_formed = sampled_rows(rest, Dialect(usual), is_whole)
+        if (
+            lines[number].strip()
+            and len(rows) > _SURE_ROWS
+            and len(rows[0]) > 1
+            and _share(rows, well_formed) > 0.9
+            and has_header(rows)
+        ):
+            return number + 1
+    return 1
+
+
+def _has_bare_quotes(head: str, is_whole: bool) -> bool:
+    """Whether quotes in a table with tabs are only characters: every line is a row, and most quotes enclose no cell."""
+    lines = [line.rstrip("\r") for line in head.split("\n")[: None if is_whole else -1] if line.strip()][:_SAMPLED]
+    cells = [line.split("\t") for line in lines]
+    width = len(cells[0]) if cells else 0
+    opened = sum(cell.startswith('"') for row in cells for cell in row)
+    enclosed = sum(len(cell) > 1 and cell.startswith('"') and cell.endswith('"') for row in cells for cell in row)
+    return 2 * enclosed < opened and all(len(row) == width for row in cells)
 
 
 def sampled_rows(head: str, dialect: Dialect, is_whole: bool) -> tuple[list[list[str]], int]:
@@ -154,6 +195,8 @@ def delimited_rows(stream: IO[bytes], dialect: Dialect) -> Iterator[dict[str, An
             elif names is None and dialect.has_header:
                 names = column_names(cells)
                 reader.width = len(names)
+            elif not cells:
+                continue  # a line without anything is not a row
             elif not any(cells):
                 yield Bad("empty", f"line {reader.line}")
             else:
@@ -227,9 +270,11 @@ class _Records:
 
     def _reader(self, lines: Iterator[str], strict: bool = True) -> Iterator[list[str]]:
         escape = self._dialect.escape
+        quoting: Literal[0, 3] = csv.QUOTE_MINIMAL if self._dialect.is_quoted else csv.QUOTE_NONE
         return csv.reader(
-            lines, delimiter=self._dialect.delimiter, strict=strict, escapechar=escape or None, doublequote=not escape
-        )
+            lines, delimiter=self._dialect.delimiter, strict=strict, escapechar=escape or None,
+            doublequote=not escape, quoting=quoting,
+        )  # fmt: skip
 
     def _lines(self) -> Iterator[str]:
         """Lines, an endless one cut, until the record should be given up."""

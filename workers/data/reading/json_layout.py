@@ -26,7 +26,8 @@ _OTHER_SPLITS: Final = frozenset(("test", "testing", "valid", "validation", "val
 _TEXT_KEYS: Final = frozenset(("text", "content", "body", "article", "document", "story", "markdown"))
 _LINES: Final = 64
 _MOST_DEPTH: Final = 4
-_STEP: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[\[\]{},]', re.DOTALL)
+_MOST_CUTS: Final = 20
+_STEP: Final = re.compile(r'"(?:[^"\\]|\\.)*(?:"|$)|[\[\]{},]', re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def find_json_layout(
         is_sure: Its name says that it is JSON.
     """
     head = head.lstrip("\ufeff \t\r\n")
-    lines = [line for line in head.splitlines() if line.strip()]
+    lines = [line for line in head.split("\n") if line.strip()]
     complete = lines if is_whole else lines[:-1]
     rows = [_is_row(line) for line in complete[:_LINES]]
     if sum(rows) >= 2 and sum(rows) >= len(rows) / 2:
@@ -76,7 +77,8 @@ def find_json_layout(
         return broken if is_sure else None
     found = _in_value(value, is_whole, 0)
     if found is None or found.kind == "row":
-        return JsonLayout("lines") if lines_expected and isinstance(value, dict) else found
+        is_row = isinstance(value, dict) and (lines_expected or not is_whole)
+        return JsonLayout("lines" if lines_expected else "values") if is_row else found
     return found
 
 
@@ -112,7 +114,9 @@ def _completed(head: str) -> Any:
             cuts.append((step.end(), "".join(reversed(closers))))
         elif token == ",":
             cuts.append((step.start(), "".join(reversed(closers))))
-    for cut, rest in reversed(cuts[-200:]):
+        elif step.end() == len(head):
+            cuts.append((len(head.rstrip("\\")), '"' + "".join(reversed(closers))))  # within a text
+    for cut, rest in reversed(cuts[-_MOST_CUTS:]):
         try:
             return json.loads(head[:cut] + rest)
         except (ValueError, RecursionError):

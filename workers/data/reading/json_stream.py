@@ -86,7 +86,7 @@ def _values(scanner: _Scanner) -> Iterator[Any]:
                 raise
             yield BrokenRow(error)
             continue
-        yield from value if isinstance(value, list) else [value]
+        yield from value if isinstance(value, list) and any(isinstance(row, dict) for row in value) else [value]
 
 
 def _elements(scanner: _Scanner, column: str = "") -> Iterator[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Final
 from core.data.formats import FileFormat, Form, Packing
 from core.errors import DatasetError
 from workers.data.reading.columns import NAMES
-from workers.data.reading.delimited import Dialect, column_names, find_dialect, sampled_rows
+from workers.data.reading.delimited import Dialect, column_names, find_dialect, header_line, sampled_rows
 from workers.data.reading.json_layout import JsonLayout, find_json_layout
 from workers.data.reading.packed import is_damage, open_packed
 
@@ -22,6 +23,7 @@ _VERSION: Final = 2
 """Of how rows are read: another one gives other tokens for the same file."""
 _USUAL_DELIMITERS: Final = {"csv": ",", "tsv": "\t"}
 _SURE_ROWS: Final = 5
+_JSON_ROWS: Final = re.compile(r'\s*(\[\s*)?\{\s*"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,7 @@ class Layout:
         details = (json.kind, *json.path) if json is not None else ()
         if dialect is not None:
             details = (dialect.delimiter, dialect.escape, str(dialect.has_header), str(dialect.has_separator_line))
+            details += () if dialect.is_quoted else ("bare quotes",)
         return (_VERSION, *details)
 
     @property
@@ -134,13 +137,20 @@ def _in_table(path: Path, head: str, is_whole: bool, form: Form) -> Layout:
         found = find_json_layout(head, is_whole=is_whole, lines_expected=True, is_sure=False)
         if found is not None:
             return _json(found, f"{path.name} is not a table: it holds {found.text}.")
-    dialect = find_dialect(head, is_whole=is_whole, usual=_USUAL_DELIMITERS[form])
+    usual = _USUAL_DELIMITERS[form]
+    dialect = find_dialect(head, is_whole=is_whole, usual=usual)
+    if dialect.is_one_column and (line := header_line(head, is_whole=is_whole, usual=usual)) > 1:
+        raise DatasetError(
+            f"{path.name} does not begin with its table: the columns' names stand in line {line}.",
+            "Remove the lines above them.",
+            title="The table has lines above it",
+        )
     return Layout("tsv" if dialect.delimiter == "\t" else "csv", dialect=dialect)
 
 
 def _in_text(path: Path, head: str, is_whole: bool, wanted: str, as_text: Layout) -> Layout:
     """Text, unless it is JSON with rows; a table only where a person names one of its columns."""
-    if head.lstrip()[:1] in ("{", "["):
+    if _JSON_ROWS.match(head):
         found = find_json_layout(head, is_whole=is_whole, is_sure=False)
         if found is not None and found.kind in ("lines", "values", "array"):
             return _json(found, f"{path.name} holds {found.text}, so its rows are read.")

@@ -14,6 +14,7 @@ MAX_EXAMPLES: Final = 5
 BAD_ROW_TEXTS: Final[Mapping[str, str]] = {
     "invalid_utf8": "not UTF-8",
     "broken": "broken",
+    "no_names": "neither objects nor texts",
     "empty": "empty",
     "missing_column": "without the text column",
     "not_text": "no text in the text column",
@@ -145,9 +146,12 @@ class BadRowLimit:
         if allowed is None or counts.damaged <= allowed:
             return
         limit = f"{self.rows:,}" if self.share is None else f"{100 * self.share:g} %"
+        encoding = 2 * counts.bad["invalid_utf8"] > counts.damaged
         raise DatasetError(
             f"{counts.summary}; the limit is {limit}. The first: {'; '.join(counts.examples)}.",
-            "Correct the data, choose another text column (text_column), or raise max_bad_rows.",
+            "Save the data as UTF-8, or raise max_bad_rows."
+            if encoding
+            else "Correct the data, choose another text column (text_column), or raise max_bad_rows.",
             title="Too many rows are bad",
             option="--set max_bad_rows=100%",
         )

@@ -60,7 +60,7 @@ def json_file_rows(stream: IO[bytes], layout: JsonLayout) -> Iterator[Row | Bad]
 def _as_row(value: Any, where: str) -> Row | Bad:
     if isinstance(value, str):
         return {VALUE: value}
-    return value if isinstance(value, dict) else Bad("broken", where)
+    return value if isinstance(value, dict) else Bad("no_names", where)
 
 
 def table_rows(

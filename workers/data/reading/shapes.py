@@ -48,6 +48,9 @@ _PREFERENCES: Final = (
     ("output_1", "output_2"), ("winner", "loser"), ("accepted", "rejected"), ("good", "bad"), ("better", "worse"),
 )  # fmt: skip
 _SHORT_LENGTH: Final = 3.0
+_ROLES: Final = frozenset(
+    map(hash, ("user", "assistant", "system", "human", "gpt", "bot", "prompter", "model", "tool", "ai", "agent"))
+)
 _NESTED: Final = 2.0
 """How much less likely a value within an object is the text."""
 _JOIN: Final = "Write each pair as one text in a column named text, or choose one column to train on it alone."
@@ -154,6 +157,16 @@ def _conversations(table: _Table) -> Shape | None:
     return table.shape("conversations", *found, next_step=_AS_ONE, option=option)
 
 
+def _messages(table: _Table) -> Shape | None:
+    """Conversations with a message in each row."""
+    speaker = table.first(("role", "from", "speaker"))
+    message = table.first(("content", "value", "message", "text"))
+    if not speaker or not message or not table.facts(speaker).distinct <= _ROLES:
+        return None
+    option = f"--set {TEXT_COLUMN}={message}"
+    return table.shape("messages of conversations", speaker, message, next_step=_AS_ONE, option=option)
+
+
 def _nested_questions(table: _Table) -> Shape | None:
     name = table.first(("paragraphs", "qas", "qa_pairs"))
     if not name or table.facts(name).kind != "objects":
@@ -229,7 +242,8 @@ def _lists(table: _Table) -> Shape | None:
 
 
 _RECOGNISED: Final[tuple[Callable[[_Table], Shape | None], ...]] = (
-    _preferences, _nested_questions, _questions, _whole_text, _conversations, _instructions, _pairs, _token_ids, _lists,
+    _preferences, _messages, _nested_questions, _questions, _whole_text, _conversations, _instructions, _pairs,
+    _token_ids, _lists,
 )  # fmt: skip
 """The surest first. A column `text` beside a conversation is the conversation as text."""
 
@@ -322,6 +336,8 @@ def _rivals(columns: Columns, best: str, others: Collection[str]) -> Iterator[st
     facts = columns.facts[best]
     plain = re.sub(r" \(\d+\)$", "", best)
     is_named = plain.rpartition(".")[2].lower() in SURE_NAMES
+    if not is_named:
+        yield from (name for name in columns.names if columns.facts[name].kind in ("texts", "objects"))
     for name in others:
         if name.rpartition(".")[0] == best or name.startswith(f"{best}."):
             continue

@@ -23,6 +23,10 @@ NAMES = RankNames(("GPU-1", "cpu:0"), {"GPU-1": "GPU 0 · RTX 4090"})
         ),
         ({"event": "data", "tokens": 4844, "rows": 98, "reused": False}, "Data: 4,844 tokens in 98 rows."),
         (
+            {"event": "data", "text": "CSV: 2 documents, 9 tokens.", "tokens": 9, "reused": True},
+            "Data: CSV: 2 documents, 9 tokens. The tokens were cached.",
+        ),
+        (
             {"event": "data", "tokens": 5, "rows": 2, "reused": True, "bad_rows": 3},
             "Data: 5 tokens in 2 rows (cached). 3 bad rows are left out.",
         ),

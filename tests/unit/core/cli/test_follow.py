@@ -40,6 +40,8 @@ def test_an_evaluation_begins_with_the_recipes_own_figure() -> None:
     ("line", "words"),
     [
         ({"event": "step", "step": 3}, ""),
+        ({"event": "data", "text": "CSV: 2 documents, 9 tokens."}, "Data: CSV: 2 documents, 9 tokens."),
+        ({"event": "data", "tokens": 9}, ""),  # 0.1
         ({"event": "launch", "devices": ["cpu:0"], "mode": "single"}, "Training on cpu:0 (single)."),
         ({"event": "eval", "step": 5, "val_loss": 2.0}, "step 5: validation loss 2.000"),
         ({"event": "eval", "step": 5, "val_loss": None, "nonfinite": ["val_loss"]}, "step 5: validation loss –"),
