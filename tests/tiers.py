@@ -60,7 +60,6 @@ FIRST_IN_TRAINING: Final[dict[str, tuple[str, ...]]] = {
     "the loop and what it saves": (
         "training/core/checkpoints",
         "training/core/export",
-        "training/workers/optim/test_lr_schedule.py",
         "training/workers/state_files",
         "training/workers/test_measured.py",
         "training/workers/test_minigpt.py",
