@@ -13,6 +13,7 @@ from typing import Final
 UNKNOWN: Final = "–"
 _LEAST_MIB: Final = 100
 """Less memory has no two digits in GiB."""
+_LEAST_TB: Final = 4
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"  # a thin one is not in the code pages of Windows' consoles
 
 
@@ -69,9 +70,14 @@ def parameters_text(total: int, trained: int) -> str:
 
 
 def memory_size(value: float | None) -> str:
-    """Memory in GiB (cards are sold by them), and in MiB where little: "48 GiB", "3.4 GiB", "0.31 GiB", "34 MiB"."""
+    """Memory in GiB (cards are sold by them), and in MiB where little: "48 GiB", "3.4 GiB", "0.31 GiB", "34 MiB".
+
+    What no machine has is said in TB, where letters count and digits do not: "6.6 TB".
+    """
     if value is None:
         return UNKNOWN
+    if value >= _LEAST_TB * 10**12:
+        return f"{value / 10**12:,.0f} TB" if value >= 10**13 else f"{value / 10**12:.1f} TB"
     amount = value / 2**20
     if amount >= _LEAST_MIB or not amount:
         return f"{gibibytes(value)} GiB"

@@ -8,24 +8,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+import psutil
 from PySide6.QtCore import QObject, Qt, QTimer, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.newest_answer import NewestAnswer
 from app.controllers.timing import Timing
-from app.state.memory_text import MEASURING, MemoryText, memory_text, unknown_text
+from app.state.memory_text import INCOMPLETE, MEASURING, NOT_ESTIMATED, MemoryText, memory_text, unknown_text
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
+from core.estimate.estimate import estimate_run, least_figures
 from core.estimate.figures import Baselines, ModelFigures
 from core.estimate.free import free_now
-from core.estimate.overview import overview
+from core.estimate.overview import Overview, overview
 from core.estimate.prices import read_prices
 from core.estimate.probe import CancelledError, find_baselines, find_figures, known_baselines, known_figures
+from core.estimate.remedies import remedies
 from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import DeviceSample
 from core.recipes.check import check_by_recipe
 from core.recipes.parameter_count import ParameterCount, depends_on
+from core.recipes.parameter_formula import ModelSize, model_size
 
 FREE_EVERY_MS: Final = 3000
 """What is free changes by itself; adding up takes a few milliseconds of a worker thread."""
@@ -54,14 +58,18 @@ class Measured:
 class Estimating(QObject):
     """The parameter count and the memory of the newest draft, while the sheet is in sight.
 
-    One process finds both: it says the count, which takes it a second, and measures once the draft had its rest.
+    Where the recipe says how large its model is (`core.recipes.parameter_formula`), a first verdict comes at once.
+    One process finds out the rest: the count within a second, and all of it once the draft had its rest.
+
+    Attributes:
+        shown: The newest text.
 
     Args:
         runner: Carries the work out.
         runs_dir: Where the run's folder will be.
 
     Signals:
-        estimated: The `MemoryText`; None where there is nothing to estimate.
+        estimated: The `MemoryText`.
         counted: The `ParameterCount`; None while it is not known, and where it cannot be.
     """
 
@@ -73,6 +81,8 @@ class Estimating(QObject):
         super().__init__(parent)
         self._runner, self._runs_dir = runner, runs_dir
         self._run: ResolvedRun | None = None
+        self.shown: MemoryText = INCOMPLETE
+        self.estimated.connect(self._on_estimated)
         self._machines = 1
         self._key = self._count_key = ""
         self._counts: dict[str, ParameterCount] = {}
@@ -130,16 +140,41 @@ class Estimating(QObject):
             self._run, self._key, self._count_key = None, "", ""
             self._answers.ask("", None)
             self.timing.update(None)
-            self.estimated.emit(None)
+            self.estimated.emit(INCOMPLETE if run is None else NOT_ESTIMATED)
             self.counted.emit(None)
             return
         self._run, key = run, f"{run.recipe.folder} {run.config} {run.batch}"
         self._key, self._count_key = key, f"{run.recipe.folder} {depends_on(run.config)}"
-        self.counted.emit(self._counts.get(self._count_key))
-        self._answers.ask(key, lambda: self._measure(run, key))
+        size = model_size(run.recipe.parameters, run.config)
+        known = self._counts.get(self._count_key)
+        if size is not None and known is None and size.count.trained:
+            known = size.count
+        self.counted.emit(known)
+        if size is not None and size.count.total * size.weight_bytes > psutil.virtual_memory().total:
+            self._answers.ask("", None)  # a process could not even build it
+        else:
+            self._answers.ask(key, lambda: self._measure(run, key))
         if self._answers.answer is None:
             self.timing.update(None)
+            self._show_least(run)
+
+    def _show_least(self, run: ResolvedRun) -> None:
+        """The first verdict: what the parameters alone need."""
+        size, count = model_size(run.recipe.parameters, run.config), self._counts.get(self._count_key)
+        if count is not None:
+            size = ModelSize(count, 4 if size is None else size.weight_bytes)
+        if size is None:
             self.estimated.emit(MEASURING)
+            return
+        free = replace(free_now(self._samples, None), machines=self._machines)
+        figures, nothing = least_figures(size, run.world_size), Baselines()
+        chosen = estimate_run(run, figures, nothing, free)
+        self.estimated.emit(
+            memory_text(Overview(run, figures, free, chosen, (), remedies(run, figures, nothing, free)))
+        )
+
+    def _on_estimated(self, text: MemoryText) -> None:
+        self.shown = text
 
     def _measure(self, run: ResolvedRun, key: str) -> Measured:
         """In a worker thread. A newer draft ends it, and a sheet that closes: what was started then needs the cores."""
@@ -169,10 +204,15 @@ class Estimating(QObject):
         self._counts[key] = count
         if key == self._count_key:
             self.counted.emit(count)
+            if self._run is not None and self._answers.answer is None:
+                self._show_least(self._run)
 
     def _add_up(self) -> None:
         run, known = self._run, self._answers.answer
-        if run is None or known is None:
+        if run is None:
+            return
+        if known is None:
+            self._show_least(run)
             return
         if known.config is None or known.figures is None or known.baselines is None:
             if known.error is not None:

@@ -143,6 +143,17 @@ class RunControl(QObject):
     # --- start -------------------------------------------------------------------------------------------
 
     def _on_start_requested(self) -> None:
+        text = self._drafting().memory.shown
+        if text.is_too_large:
+            from app.views.new_run.memory_strip import FitQuestion
+
+            question = FitQuestion(text, self._window)
+            question.start_chosen.connect(self._start)
+            question.open()
+        else:
+            self._start()
+
+    def _start(self) -> None:
         checked = self._drafting().latest
         if checked is not None and checked.run is not None:
             self._window.new_run.notice.clear()

@@ -9,13 +9,13 @@ from typing import Any, Final
 from core.config.mode import Mode
 from core.errors import RankdeckError, sentences
 from core.estimate.advice import hours_text
-from core.estimate.estimate import DeviceNeed, ModeEstimate
+from core.estimate.estimate import MemoryNeed, ModeEstimate, worst_need
 from core.estimate.overview import Overview
 from core.estimate.prices import Prices
 from core.estimate.remedies import Remedy
 from core.estimate.speed import TimeEstimate
 from core.estimate.verdict import Verdict
-from core.formatting import UNKNOWN, byte_size, megabytes, memory_size, number, rate, short_duration
+from core.formatting import UNKNOWN, byte_size, listed, megabytes, memory_size, number, rate, short_duration
 from core.machine.devices.names import short_label
 
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
@@ -25,6 +25,7 @@ _VERDICTS: Final[dict[Verdict, tuple[str, str]]] = {
     "too_large": ("Does not fit", "error"),
     "unknown": ("Memory not known", "muted"),
 }
+WEIGHTS_FIT: Final = "Weights fit"
 """What each verdict is called, and its tone."""
 _PARTS: Final = {
     "parameters": "Weights",
@@ -80,7 +81,8 @@ class MemoryText:
 
     Attributes:
         verdict, tone: Of the chosen mode, as a word, and its colour.
-        devices: Need and free memory of each device, in one line.
+        figure: The need and the free memory that decide, and no others.
+        detail: Where that is, in one line.
         note: Why something is not known, as a sentence.
         modes: Every mode; empty while nothing is known.
         totals: Memory of the machine, disk space, a line each.
@@ -91,7 +93,8 @@ class MemoryText:
 
     verdict: str
     tone: str
-    devices: str = ""
+    figure: str = ""
+    detail: str = ""
     note: str = ""
     modes: tuple[ModeLine, ...] = ()
     totals: tuple[str, ...] = ()
@@ -99,20 +102,30 @@ class MemoryText:
     time: str = ""
     advice: str = ""
 
+    @property
+    def is_too_large(self) -> bool:
+        """The run does not fit, so a start asks first."""
+        return self.tone == "error"
+
 
 ON_EACH: Final = (
     "This computer's part, with the other machines taken to be like it. The time is not estimated, since the network "
     "between them was not measured."
 )
 TIMING: Final = "Timing steps and the link between the devices…"
-MEASURING: Final = MemoryText("", "muted", "Estimating memory…")
+MEASURING: Final = MemoryText("Estimating memory…", "muted", detail="The model is built in a process of its own.")
+NOT_ESTIMATED: Final = MemoryText("Memory not known", "muted", detail="Only the script knows its model.")
+INCOMPLETE: Final = MemoryText("Memory not known", "muted", detail="A setting has to be fixed first.")
 
 
 def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
     """An estimate as text; `is_timing`: what the time is made of is being measured."""
     chosen, note = made.chosen, made.figures.note
-    verdict, tone = _VERDICTS[chosen.verdict]
     measured = made.figures.is_measured
+    verdict, tone = _VERDICTS[chosen.verdict]
+    need = worst_need(chosen, made.free)
+    if chosen.verdict == "unknown" and need.free_bytes is not None and made.figures.is_least:
+        verdict = WEIGHTS_FIT
     remedies = tuple(map(_remedy, made.remedies))
     times = made.times or (None,) * len(made.modes)
     modes = tuple(
@@ -123,7 +136,8 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
     return MemoryText(
         verdict,
         tone,
-        " · ".join(map(_device, chosen.devices[: len(chosen.devices) // made.free.machines or 1])),
+        _figure(need, chosen.verdict),
+        _detail(made, need),
         note if made.free.machines == 1 else sentences(note, ON_EACH),
         modes,
         _totals(made),
@@ -135,12 +149,32 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
 
 def unknown_text(error: RankdeckError) -> MemoryText:
     """Why nothing could be estimated."""
-    return MemoryText(*_VERDICTS["unknown"], note=sentences(error.cause, error.window_step))
+    return MemoryText(*_VERDICTS["unknown"], detail=error.cause, note=sentences(error.cause, error.window_step))
 
 
-def _device(need: DeviceNeed) -> str:
-    free = "" if need.free_bytes is None else f" of {memory_size(need.free_bytes)}"
-    return f"{short_label(need.device)} {memory_size(need.memory.total)}{free}".replace(" ", NO_BREAK)
+def _figure(need: MemoryNeed, verdict: Verdict) -> str:
+    if verdict == "too_large" or need.free_bytes is None:
+        return need.text
+    least = "at least " if verdict == "unknown" else ""
+    return f"{least}{memory_size(need.bytes)} of {memory_size(need.free_bytes)}"
+
+
+def _detail(made: Overview, need: MemoryNeed) -> str:
+    """Where the need is, and how much is left."""
+    chosen = made.chosen
+    if chosen.verdict == "unknown":
+        return made.figures.note or "Of the parameters alone; the rest is measured next."
+    here = chosen.devices[: len(chosen.devices) // made.free.machines or 1]
+    if need.device is None:
+        names = [short_label(one.device) for one in here]
+        shares = len(names) > 1 and here[0].device.kind == "cpu"
+        return (
+            f"{listed(names)} share this computer's memory." if shares else f"{need.place[:1].upper()}{need.place[1:]}."
+        )
+    left = min((one.free_bytes - one.memory.total for one in here if one.free_bytes is not None), default=0)
+    alike = len(here) > 1 and len({(one.device.name, one.memory.total) for one in here}) == 1
+    where = f"On each of {len(here)} GPUs" if alike else f"{need.place[:1].upper()}{need.place[1:]}"
+    return f"{where}; {memory_size(left)} stays free." if left > 0 else f"{where}."
 
 
 def _time(time: TimeEstimate, prices: Prices) -> str:

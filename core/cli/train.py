@@ -30,7 +30,7 @@ from core.launch.mode import usable_devices
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.request import NodesRequest
 from core.launch.preflight import Checked, check
-from core.launch.resolved import resolve
+from core.launch.resolved import ResolvedRun, resolve
 from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import device_texts as texts_of
@@ -98,6 +98,17 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     return _foreground(store, terminal, arguments.json)
 
 
+def _fit_note(run: ResolvedRun) -> str:
+    """Why the run does not fit into memory, as far as that is known at once."""
+    from core.estimate.free import free_now  # here: other commands need none of it
+    from core.estimate.overview import fit_note
+
+    if run.recipe.self_contained:
+        return ""
+    with DeviceMonitor() as monitor:
+        return fit_note(run, free_now(monitor.sample(), None))
+
+
 def _given_place(arguments: argparse.Namespace) -> DistributedConfig | None:
     """The rank that a launcher gives this process; None where it gives none, or starts one process on each node."""
     place = launched_place()
@@ -142,8 +153,9 @@ def _start(
             checked = check_request(request, runs_dir, available)
         except DatasetError as error:
             raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
-        for note in checked.notes:
-            terminal.warn(note)
+        for note in (*checked.notes, _fit_note(checked.run)):
+            if note:
+                terminal.warn(note)
         config = checked.run.config
         if keeps_batch and config.global_batch_size is None and not checked.run.names_its_own_batch:
             config = config.replace(global_batch_size=checked.run.batch.global_)

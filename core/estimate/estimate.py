@@ -14,14 +14,18 @@ from core.estimate.figures import Baselines, ModelFigures
 from core.estimate.free import Free
 from core.estimate.memory import Layout, RankMemory, checkpoint_bytes, host_memory, rank_memory
 from core.estimate.verdict import Verdict, verdict_on
-from core.formatting import listed
+from core.formatting import listed, memory_size
 from core.launch.mode import DEEPSPEED
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
 from core.machine.devices.names import device_label
+from core.recipes.parameter_formula import ModelSize
 
 FIRST_SAVE_S: Final = 60.0
 """A checkpoint by the clock comes after a minute for the first time (`workers.training.commits`)."""
+FP32_BYTES: Final = 4
+ADAM_RATIO: Final = 2.0
+"""Bytes of AdamW's two moments for each byte of trained weights."""
 _MODES: Final = (
     ("single", Mode.SINGLE, 0),
     ("ddp", Mode.DDP, 0),
@@ -40,8 +44,8 @@ class DeviceNeed:
 
     Attributes:
         memory: Of its rank.
-        free_bytes: For this rank: of RAM what the other ranks leave.
-        verdict: "fits", "tight", "too_large", or "unknown".
+        free_bytes: Of its memory; of a CPU device's the machine's, which all of them share.
+        verdict: "fits", "tight", "too_large", or "unknown"; of CPU devices on all of them together.
     """
 
     device: Device
@@ -112,6 +116,50 @@ class ModeEstimate:
         return f"Tight {where}." if self.verdict == "tight" else f"Does not fit {where}."
 
 
+@dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """What a verdict is about.
+
+    Attributes:
+        bytes, free_bytes: Of the memory that is short, or nearest to it; None: not known.
+        device: Of the device whose memory it is; None: the machine's.
+        place: "on GPU 1 · RTX 4090", "in this computer's memory".
+        ranks: How many CPU devices need that much together.
+    """
+
+    bytes: int
+    free_bytes: int | None
+    device: Device | None
+    place: str
+    ranks: int = 1
+
+    @property
+    def text(self) -> str:
+        """Need and free memory, where the one is larger: "needs 6.6 TB, 20 GiB free"."""
+        free = "free memory not known" if self.free_bytes is None else f"{memory_size(self.free_bytes)} free"
+        times = f"{self.ranks} × " if self.ranks > 1 else ""
+        return f"needs {times}{memory_size(self.bytes // self.ranks)}, {free}"
+
+
+def worst_need(made: ModeEstimate, free: Free) -> MemoryNeed:
+    """The memory that decides on a verdict: a device's, unless the machine's is worse."""
+    needs = [
+        MemoryNeed(need.memory.total, need.free_bytes, need.device, f"on {device_label(need.device)}")
+        for need in made.devices
+        if need.device.kind != "cpu"
+    ]
+    ranks = sum(need.device.kind == "cpu" for need in made.devices) // free.machines or 1
+    needs.append(MemoryNeed(made.host_bytes, free.ram, None, "in this computer's memory", ranks))
+    if made.commit_bytes is not None:
+        needs.append(MemoryNeed(made.commit_bytes, free.commit, None, "in memory and page file"))
+
+    def how_bad(need: MemoryNeed) -> tuple[int, bool, float]:
+        verdict = verdict_on(need.bytes, need.free_bytes, complete=True)
+        return _severity(verdict), need.device is not None, need.bytes / max(1, need.free_bytes or 1)
+
+    return max(needs, key=how_bad)
+
+
 def estimate_modes(
     run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free
 ) -> tuple[ModeEstimate, ...]:
@@ -152,16 +200,23 @@ def mode_name(run: ResolvedRun) -> str:
 
 
 def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> ModeEstimate:
-    """A run in the mode that it was resolved to."""
+    """A run in the mode that it was resolved to; of figures that say no more, what its parameters need at least."""
     layout = run_layout(run, figures)
     ranks = range(run.world_size)
-    memories = [rank_memory(figures, baselines, layout, rank) for rank in ranks]
     machines = min(free.machines, run.world_size)  # one device alone is on one of them
-    host = sum(host_memory(figures, baselines, layout, rank) for rank in ranks) // machines
+    memories = [rank_memory(figures, baselines, layout, rank) for rank in ranks]
+    if figures.is_least:
+        memories = [memory.least for memory in memories]
+        host = sum(memory.total for memory in memories) // machines if layout.on_cpu else 0
+    else:
+        host = sum(host_memory(figures, baselines, layout, rank) for rank in ranks) // machines
     needs = tuple(
-        DeviceNeed(device, memory, left, verdict_on(memory.total, left, complete=figures.is_measured))
+        DeviceNeed(device, memory, left, verdict_on(needed, left, complete=figures.is_measured))
         for device, memory in zip(run.devices, memories, strict=True)
-        for left in [_left_for(device, memory, host, free)]
+        # CPU devices share the machine's memory, and what is free for one is free for all of them together.
+        for needed, left in [
+            (memory.total, free.devices.get(device.uuid)) if device.kind == "cuda" else (host, free.ram)
+        ]
     )
     extra = baselines.extra_commit_bytes.get(layout.engine, 0) * run.world_size // machines
     size = checkpoint_bytes(figures, layout)
@@ -247,11 +302,24 @@ def _for_mode(config: RunConfig, mode: Mode, stage: int) -> RunConfig:
     return config.replace(**changes)
 
 
-def _left_for(device: Device, memory: RankMemory, host: int, free: Free) -> int | None:
-    if device.kind == "cuda":
-        return free.devices.get(device.uuid)
-    return None if free.ram is None else max(0, free.ram - (host - memory.total))
-
-
 def _severity(verdict: Verdict) -> int:
     return ("fits", "unknown", "tight", "too_large").index(verdict)
+
+
+def least_figures(size: ModelSize, ranks: int) -> ModelFigures:
+    """What is known of a model at once, from the settings alone: how many parameters it has.
+
+    AdamW keeps 16 bytes for each trained one in fp32: weight, gradient and two moments. A verdict on it can only be
+    that even these do not fit.
+    """
+    trained = size.count.trained * FP32_BYTES
+    return ModelFigures(
+        parameters=size.count.total,
+        trainable=size.count.trained,
+        parameter_bytes=size.count.total * size.weight_bytes,
+        buffer_bytes=0,
+        trainable_bytes=trained,
+        tensor_bytes=(trained // ranks,) * ranks,
+        optimizer_ratio=ADAM_RATIO,
+        is_least=True,
+    )

@@ -37,6 +37,7 @@ class ModelFigures:
         context_bytes: What the driver takes of a GPU for a process, besides PyTorch's memory.
         mapped_bytes: Of the weights, what lies in the file that they were opened from, mapped into memory.
         note: Why something is not known, as a sentence.
+        is_least: Nothing was measured: only the parameters were counted.
     """
 
     parameters: Whole
@@ -59,6 +60,7 @@ class ModelFigures:
     context_bytes: Whole = 0
     mapped_bytes: Whole = 0
     note: str = ""
+    is_least: bool = False
 
     @property
     def is_measured(self) -> bool:

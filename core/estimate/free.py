@@ -32,19 +32,20 @@ class Free:
     machines: int = 1
 
 
-def free_now(samples: Sequence[DeviceSample], runs_dir: Path) -> Free:
+def free_now(samples: Sequence[DeviceSample], runs_dir: Path | None) -> Free:
     """What is free just now.
 
     Args:
         samples: Of the devices, as a `DeviceMonitor` took them.
-        runs_dir: Where the run's folder will be; it need not exist yet.
+        runs_dir: Where the run's folder will be; it need not exist yet. None: no disk is asked, which takes a while.
     """
     gpus = {
         sample.uuid: max(0, sample.memory_total_bytes - sample.memory_used_bytes - sample.screen_reserve_bytes)
         for sample in samples
         if sample.memory_total_bytes is not None and sample.memory_used_bytes is not None
     }
-    existing = next((path for path in (runs_dir.absolute(), *runs_dir.absolute().parents) if path.exists()), None)
+    places = () if runs_dir is None else (runs_dir.absolute(), *runs_dir.absolute().parents)
+    existing = next((path for path in places if path.exists()), None)
     disk = None if existing is None else shutil.disk_usage(existing).free
     windows = windows_memory()
     commit = None if windows is None else windows.commit_free

@@ -84,6 +84,11 @@ class RankMemory:
         """The peak."""
         return sum(dataclasses.astuple(self))
 
+    @property
+    def least(self) -> RankMemory:
+        """What the parameters alone need, whatever a step makes."""
+        return RankMemory(self.parameters, self.gradients, self.optimizer, 0, 0, 0, 0, 0)
+
     def as_dict(self) -> dict[str, int]:
         """With `total`."""
         return {**dataclasses.asdict(self), "total": self.total}

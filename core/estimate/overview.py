@@ -7,14 +7,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from core.estimate.advice import advice
-from core.estimate.estimate import ModeEstimate, estimate_modes, estimate_run
+from core.estimate.estimate import ModeEstimate, estimate_modes, estimate_run, least_figures, worst_need
 from core.estimate.figures import Baselines, ModelFigures
 from core.estimate.free import Free
 from core.estimate.prices import NO_PRICES, Prices
+from core.estimate.probe import known_baselines, known_figures
 from core.estimate.remedies import Remedy, as_fitted, remedies
 from core.estimate.speed import TimeEstimate, TimeFigures, estimate_times, time_of
 from core.launch.micro_batch_memory import RememberedBatch
 from core.launch.resolved import ResolvedRun
+from core.recipes.parameter_formula import model_size
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +114,21 @@ def overview(
         prices,
         "" if time is None else time.note,
     )
+
+
+def fit_note(run: ResolvedRun, free: Free) -> str:
+    """Why a run does not fit, as a sentence, by what is known without measuring; empty where it may fit."""
+    figures, baselines = known_figures(run), known_baselines(run.platform)
+    if figures is None or baselines is None:
+        size = model_size(run.recipe.parameters, run.config)
+        if size is None:
+            return ""
+        figures, baselines = least_figures(size, run.world_size), Baselines()
+    made = estimate_run(run, figures, baselines, free)
+    if made.verdict != "too_large":
+        return ""
+    need = worst_need(made, free)
+    return f"The run probably does not fit {need.place}: it {need.text}."
 
 
 def _mode_values(made: ModeEstimate, time: TimeEstimate | None) -> dict[str, Any]:

@@ -41,8 +41,10 @@ def remedies(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free
     """What makes a run fit that does not; those that are computed come only if they do, the mildest first."""
     if estimate_run(run, figures, baselines, free).verdict not in ("tight", "too_large"):
         return ()
-    found = [*_smaller(run, figures, baselines, free), *_untried(run), *_other_modes(run, figures, baselines, free)]
-    return (*found, *_fewer(run, figures, baselines, free))
+    others = (*_other_modes(run, figures, baselines, free), *_fewer(run, figures, baselines, free))
+    if figures.is_least:  # smaller passes do not help where not even the parameters fit
+        return others
+    return (*_smaller(run, figures, baselines, free), *_untried(run), *others)
 
 
 def as_fitted(run: ResolvedRun, batch: Batch, figures: ModelFigures, baselines: Baselines, free: Free) -> Remedy:
@@ -85,7 +87,8 @@ def _other_modes(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
     if run.world_size < 2:
         return
     for made in estimate_modes(run, figures, baselines, free):
-        if made.mode.is_sharded and made.verdict == "fits" and (made.mode, made.stage) != (run.mode, _stage(run)):
+        helps = made.verdict == ("unknown" if figures.is_least else "fits")
+        if made.mode.is_sharded and helps and (made.mode, made.stage) != (run.mode, _stage(run)):
             changes: dict[str, Any] = {"mode": str(made.mode)}
             if made.mode == Mode.ZERO:
                 changes["zero_stage"] = made.stage
@@ -108,7 +111,7 @@ def _fewer(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: 
             made = estimate_run(resolve_on(config, run.recipe, devices, run.platform), figures, baselines, free)
         except RankdeckError:
             continue
-        if made.verdict == "fits":
+        if made.verdict == ("unknown" if figures.is_least else "fits"):
             changes = {"devices": [device.uuid for device in devices], "mode": str(made.mode)}
             name = "one device" if count == 1 else f"{count} devices"
             yield Remedy("devices", name.capitalize(), f"Train on {name}", changes, made.largest, made.verdict)

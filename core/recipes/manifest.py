@@ -31,6 +31,7 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
     [[heroes]]                             # optional: up to five figures for a run's header, see core.recipes.heroes
     metric = "loss"
     better = "lower"
+    [parameters]                           # optional: how large the model is, see core.recipes.parameter_formula
 """
 
 from __future__ import annotations
@@ -52,6 +53,7 @@ from core.paths import PACKAGE_FOLDER
 from core.recipes.heroes import Hero, HeroError, read_heroes
 from core.recipes.manifest_fields import ManifestError, known_keys, names_text, nearest_name, read_fields
 from core.recipes.options_class import find_difference
+from core.recipes.parameter_formula import FormulaError, ParameterFormula, read_formula
 
 FORMAT: Final = "rankdeck-recipe"
 CHECK: Final = "check.py"
@@ -64,7 +66,7 @@ _MODULE: Final = re.compile(r"[^\W\d]\w*")
 _MANIFEST_KEYS: Final = (
     "format", "version", "name", "title", "description", "entry", "program", "self_contained", "uses", "modes",
     "defaults", "fields", "exports", "requires", "check", "options", "own_samples", "uses_model",
-    "heroes", "variants",
+    "heroes", "variants", "parameters",
 )  # fmt: skip
 _EXPORTS: Final = ("hf",)
 _NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env", "keep_micro_batch")
@@ -97,6 +99,7 @@ class Recipe:
         uses_model: It reads `RunConfig.model`. Other recipes ignore it, which is said before a run starts.
         variants: Other defaults, of common fields and its own, each with the values of fields that bring them.
         heroes: The figures that its runs' header shows; empty: those of every recipe, or what a script reports.
+        parameters: How large its model is; None: only the model itself knows.
     """
 
     name: str
@@ -119,6 +122,7 @@ class Recipe:
     uses_model: bool = False
     heroes: tuple[Hero, ...] = ()
     variants: tuple[tuple[Mapping[str, str], Mapping[str, FieldValue]], ...] = ()
+    parameters: ParameterFormula | None = None
 
 
 def recipe_defaults(
@@ -260,7 +264,8 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
     fields = read_fields(manifest.get("fields", []))
     try:
         heroes = read_heroes(manifest.get("heroes", []))
-    except HeroError as error:
+        parameters = read_formula(manifest.get("parameters"))
+    except (FormulaError, HeroError) as error:
         raise ManifestError(str(error)) from None
     difference = find_difference(folder / options, fields) if options else ""
     if difference:
@@ -285,6 +290,7 @@ def _recipe(folder: Path, manifest: Mapping[str, Any]) -> Recipe:
         uses_model=_flag(manifest, "uses_model") or "model" in (*defaults, *uses),
         heroes=heroes,
         variants=_variants(manifest.get("variants", []), fields),
+        parameters=parameters,
     )
 
 

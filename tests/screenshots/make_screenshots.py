@@ -111,7 +111,7 @@ def all_pictures(studio: Studio) -> None:
     """First window, New run, training (light and dark), closing, stopped, resuming, fallback, failed, error."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
-    studio.wait(lambda: actions.start.isEnabled() and "epoch" in window.new_run.summary.facts.text())
+    studio.wait(lambda: actions.start.isEnabled() and "epoch" in window.new_run.summary.facts.full_text)
     studio.rest(2.5)
     studio.picture("idle-light")
     actions.new_run.setChecked(True)
@@ -187,7 +187,7 @@ def only_modes(studio: Studio) -> None:
     """A short run, then the pictures of the modes."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
-    studio.wait(lambda: actions.start.isEnabled() and "epoch" in window.new_run.summary.facts.text())
+    studio.wait(lambda: actions.start.isEnabled() and "epoch" in window.new_run.summary.facts.full_text)
     set_field(studio, "steps", "120")
     set_field(studio, "eval_every", "40")
     window.new_run.form.more.setChecked(False)
@@ -248,7 +248,7 @@ def large_picture(studio: Studio) -> None:
     """The window at 150 %, with a run that is shown from its files."""
     window, actions = studio.window, studio.window.actions_
     studio.rankdeck.open()
-    studio.wait(lambda: actions.start.isEnabled() and "epoch" in window.new_run.summary.facts.text())
+    studio.wait(lambda: actions.start.isEnabled() and "epoch" in window.new_run.summary.facts.full_text)
     set_field(studio, "steps", "80")
     set_field(studio, "eval_every", "40")
     studio.wait(actions.start.isEnabled)

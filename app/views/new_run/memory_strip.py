@@ -4,23 +4,30 @@ from __future__ import annotations
 
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QFont
-from PySide6.QtWidgets import QGridLayout, QLabel, QSizePolicy, QWidget
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QFont, QIcon, QPalette
+from PySide6.QtWidgets import QGridLayout, QLabel, QMessageBox, QSizePolicy, QWidget
 
-from app.state.memory_text import MemoryText, ModeLine, RemedyText
+from app.state.memory_text import INCOMPLETE, MemoryText, ModeLine, RemedyText
 from app.views.style.fonts import tabular
+from app.views.style.icons import icon
 from app.views.widgets.build import lay_column, lay_row, muted_label, named, scrolled
 from app.views.widgets.buttons import Chip, chip
+from app.views.widgets.card import Card
 from app.views.widgets.disclosure import Disclosure
+from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.tone_label import ToneLabel
 
 _COLUMN_GAP: Final = 16
 _CHIPS_A_ROW: Final = 3
 
 
-class MemoryStrip(QWidget):
-    """One line, opened by a button to a line for every mode. It never stops a start.
+class MemoryStrip(Card):
+    """The verdict in two lines, with the one remedy that is mildest: as high whatever it says.
+
+    Attributes:
+        toggle: Unfolds `body`; the foot places both.
+        body: Every mode, the machine's memory, other remedies, time and advice.
 
     Signals:
         remedy_requested: ``dict``: settings and their new values (`core.estimate.remedies.Remedy.changes`).
@@ -31,17 +38,32 @@ class MemoryStrip(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.verdict = ToneLabel()
-        font = self.verdict.font()
-        font.setWeight(QFont.Weight.DemiBold)
-        self.verdict.setFont(font)
+        self.figure = ElidedLabel()
+        for label in (self.verdict, self.figure):
+            font = tabular(label.font())
+            font.setWeight(QFont.Weight.DemiBold)
+            label.setFont(font)
         self.verdict.setWordWrap(False)
-        self.devices = muted_label()
-        self.devices.setFont(tabular(self.devices.font()))
-        self.note = muted_label()
-        self.time = muted_label()
+        self.detail = ElidedLabel()
+        self.detail.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.remedies, self.more = FitChips(1), FitChips(_CHIPS_A_ROW)
+        for chips in (self.remedies, self.more):
+            chips.chosen.connect(self.remedy_requested)
+        head = lay_row(None, self.verdict, self.figure, spacing=8, grow=self.figure)
+        lines = lay_column(None, head, self.detail, spacing=2)
+        lay_row(self, lines, self.remedies, spacing=8, margins=(12, 0, 10, 0), grow=lines)
+        self._keep_height()
+        self._make_body()
+        self.show_memory(INCOMPLETE)
+
+    def _keep_height(self) -> None:
+        """Two lines and their margins; a button beside them is lower than that."""
+        self.setFixedHeight(2 * self.figure.fontMetrics().lineSpacing() + 2 + 2 * 8)
+
+    def _make_body(self) -> None:
+        self.note, self.time = muted_label(), muted_label()
         self.time.setFont(tabular(self.time.font()))
-        self.advice = QLabel()
-        self.advice.setWordWrap(True)
+        self.advice = QLabel(wordWrap=True)
         self.toggle = named(Disclosure("", "Show what every mode needs"), "Memory and time in every mode")
         self.modes = QWidget()
         self._rows: list[_ModeRow] = []
@@ -51,37 +73,35 @@ class MemoryStrip(QWidget):
         self._grid.setVerticalSpacing(2)
         self._grid.setColumnStretch(3, 1)
         self.totals = muted_label()
-        self.remedies = FitChips()
-        self.remedies.chosen.connect(self.remedy_requested)
         content = QWidget()
-        lay_column(content, self.modes, self.totals)
-        self._body = scrolled(content)  # in a low window the form keeps some room
-        self._body.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
-        self._body.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        head = lay_row(None, self.verdict, self.devices, self.toggle, spacing=8, grow=self.devices)
-        for part in (self.verdict, self.devices, self.toggle):
-            head.setAlignment(part, Qt.AlignmentFlag.AlignTop)
-        lay_column(self, head, self.note, self.remedies, self.time, self.advice, self._body, spacing=4)
-        self._body.hide()
-        self.toggle.toggled.connect(self._body.setVisible)
-        self.show_memory(None)
+        self.content = lay_column(
+            content, self.note, self.more, self.modes, self.totals, self.time, self.advice, spacing=4
+        )
+        self.body = scrolled(content)  # in a low window the form keeps some room
+        self.body.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self.body.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
+        self.body.hide()
+        self.toggle.toggled.connect(self.body.setVisible)
 
-    def show_memory(self, text: MemoryText | None) -> None:
-        """Shows an estimate; nothing where there is nothing to estimate."""
-        self.setVisible(text is not None)
-        shown = text or MemoryText("", "muted")
-        self.verdict.say(shown.verdict, shown.tone)
-        self.devices.setText(shown.devices)
-        self.note.setText(shown.note)
-        self.note.setVisible(bool(shown.note))
-        for label, sentence in ((self.time, shown.time), (self.advice, shown.advice)):
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.FontChange:
+            self._keep_height()
+        super().changeEvent(event)
+
+    def show_memory(self, text: MemoryText) -> None:
+        """Shows an estimate, or why there is none."""
+        self.set_edge("" if text.tone == "muted" else text.tone)
+        self.verdict.say(text.verdict, text.tone)
+        self.figure.set_full_text(text.figure)
+        self.detail.set_full_text(text.detail)
+        self.setAccessibleName(f"{text.verdict} {text.figure}. {text.detail}")
+        for label, sentence in ((self.note, text.note), (self.time, text.time), (self.advice, text.advice)):
             label.setText(sentence)
             label.setVisible(bool(sentence))
-        self.toggle.setVisible(bool(shown.modes))
-        self._body.setVisible(self.toggle.isChecked() and bool(shown.modes))
-        self._show_modes(shown.modes)
-        self.totals.setText("\n".join(shown.totals))
-        self.remedies.show_remedies(shown.remedies)
+        self._show_modes(text.modes)
+        self.totals.setText("\n".join(text.totals))
+        self.remedies.show_remedies(text.remedies[:1])
+        self.more.show_remedies(text.remedies[1:])
 
     def _show_modes(self, modes: tuple[ModeLine, ...]) -> None:
         """Fills the rows that are there again, so that nothing flickers."""
@@ -94,8 +114,37 @@ class MemoryStrip(QWidget):
             row.show_mode(modes[number] if number < len(modes) else None)
 
 
+class FitQuestion(QMessageBox):
+    """Asks once whether a run that does not fit is to be started all the same.
+
+    Signals:
+        start_chosen: It is.
+    """
+
+    start_chosen = Signal()
+
+    def __init__(self, text: MemoryText, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.setWindowTitle("New run")
+        self.setIconPixmap(icon("warning", "warning").pixmap(32, 32))
+        self.setTextFormat(Qt.TextFormat.PlainText)
+        self.setText(f"{text.verdict}: {text.figure}.")
+        self.setInformativeText("The run will probably fail when memory runs out. Start it anyway?")
+        self.start = self.addButton("&Start anyway", QMessageBox.ButtonRole.AcceptRole)
+        self.cancel = self.addButton(QMessageBox.StandardButton.Cancel)
+        self.cancel.setIcon(QIcon())  # some styles put a sign on this one alone
+        self.setDefaultButton(self.cancel)
+        self.setEscapeButton(self.cancel)
+        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        self.start.clicked.connect(self.start_chosen)
+
+
 class FitChips(QWidget):
     """Small buttons for what would make the run fit. Hidden while there are none.
+
+    Args:
+        in_row: How many stand beside each other.
+        parent: Qt owner.
 
     Signals:
         chosen: ``dict``: the changes of the one that was clicked.
@@ -103,14 +152,15 @@ class FitChips(QWidget):
 
     chosen = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
+    def __init__(self, in_row: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
+        self._in_row = in_row
         self.buttons: list[Chip] = []
         self._shown: tuple[RemedyText, ...] = ()
         self._grid = QGridLayout(self)
-        self._grid.setContentsMargins(0, 0, 0, 4)
+        self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(8)
-        self._grid.setColumnStretch(_CHIPS_A_ROW, 1)
+        self._grid.setColumnStretch(in_row, 1)
         self.hide()
 
     def show_remedies(self, remedies: tuple[RemedyText, ...]) -> None:
@@ -128,7 +178,7 @@ class FitChips(QWidget):
         button = chip(remedy.label, remedy.tip)
         button.setAccessibleDescription(remedy.tip)
         button.clicked.connect(lambda: self.chosen.emit(dict(remedy.changes)))
-        self._grid.addWidget(button, *divmod(number, _CHIPS_A_ROW))
+        self._grid.addWidget(button, *divmod(number, self._in_row))
         return button
 
 

@@ -10,6 +10,7 @@ from PySide6.QtGui import QAction, QFontDatabase, QGuiApplication, QPainter, QPa
 from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.state.draft import CheckedDraft
+from app.state.memory_text import MemoryText
 from app.views.new_run.memory_strip import MemoryStrip
 from app.views.new_run.tune_row import TuneRow
 from app.views.style.fonts import tabular
@@ -17,17 +18,17 @@ from app.views.style.icons import icon
 from app.views.style.tones import rule, tone
 from app.views.widgets.action_buttons import PrimaryActionButton
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
+from app.views.widgets.elided_label import ElidedLabel
 from core.config.mode import Mode
 from core.formatting import count, parameters_text
 from core.recipes.parameter_count import ParameterCount
 
 COPIED_MS: Final = 1500
 _START_WIDTH: Final = 120
-_MOST_NOTES: Final = 2
 
 
 class SummaryLines(QFrame):
-    """Always current: global = micro × ranks × accumulation, the model's size, steps an epoch, memory, command, Start.
+    """Always current and always as high: the verdict on memory, the batch, the model's size, the command, Start.
 
     Args:
         start: What the big button does; None leaves it out.
@@ -40,19 +41,23 @@ class SummaryLines(QFrame):
 
     def __init__(self, start: QAction | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.arithmetic = QLabel(wordWrap=True)
+        self.arithmetic = QLabel()
         self.arithmetic.setFont(tabular(self.arithmetic.font()))
         self.fix = FixButton()
         self.fix.setToolTip("Go to the first of them")
         self.fix.clicked.connect(self.fix_requested)
         self.fix.hide()
-        self.facts = muted_label()
+        self.facts = ElidedLabel()
+        self.facts.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self._known: tuple[str, ...] = ("", "")
         self.memory = MemoryStrip()
         self.tune = TuneRow()
+        self.status = ElidedLabel()
+        self.status.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.notes = muted_label()
         self.notes.setTextFormat(Qt.TextFormat.PlainText)
-        self.waiting = muted_label()
+        self.notes.hide()
+        self._waiting = ""
         self._full_notes: tuple[str, ...] = ()
         self.command = named(QLineEdit(readOnly=True, placeholderText="Command line"), "Equivalent command line")
         self.command.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
@@ -66,9 +71,14 @@ class SummaryLines(QFrame):
         if self.start is not None:
             self.start.setMinimumWidth(_START_WIDTH)
             row.addWidget(self.start)
-        parts = (self.arithmetic, self.facts, self.memory, self.tune, self.notes, self.waiting, self.fix, row)
-        body = lay_column(None, *parts, spacing=4, margins=(16, 8, 12, 12))
-        body.setAlignment(self.fix, Qt.AlignmentFlag.AlignLeft)
+        self.memory.content.insertWidget(0, self.notes)
+        self.memory.content.addWidget(self.tune.earlier)
+        lines = lay_row(None, self.arithmetic, self.facts, spacing=8, grow=self.facts)
+        state = QWidget()
+        lay_row(state, self.fix, self.status, self.tune, self.memory.toggle, spacing=8, grow=self.status)
+        parts = (self.fix, self.tune.tune, self.memory.toggle)
+        state.setFixedHeight(max(part.sizeHint().height() for part in parts))
+        body = lay_column(None, self.memory, lines, state, self.memory.body, row, spacing=4, margins=(16, 10, 12, 12))
         lay_column(self, Line(), body)
 
     def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None, ranks: int = 1) -> None:
@@ -100,9 +110,9 @@ class SummaryLines(QFrame):
         self.fix.setText(f"✕ Fix {wrong} {'setting' if wrong == 1 else 'settings'} to start")
         self.arithmetic.setText(text)
         self.arithmetic.setToolTip(tip)
-        self.arithmetic.setVisible(bool(text))
         self._show_facts(self._known[0], epoch)
         self.fix.setVisible(bool(wrong))
+        self._show_status()
         if self.command.text() != checked.command:
             self.command.setText(checked.command)
             self.command.setCursorPosition(0)
@@ -117,18 +127,29 @@ class SummaryLines(QFrame):
 
     def _show_facts(self, *facts: str) -> None:
         self._known = facts
-        text = " · ".join(fact for fact in facts if fact)
-        self.facts.setText(text)
-        self.facts.setVisible(bool(text))
+        self.facts.set_full_text(" · ".join(fact for fact in facts if fact))
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """Shows sentences that stop nothing; a long list is cut, with all of it in the tooltip."""
+        """Shows sentences that stop nothing: the first one in sight, all of them behind the arrow."""
         self._full_notes = tuple(notes)
-        more = len(notes) - _MOST_NOTES
-        lines = [*notes[:_MOST_NOTES], *([f"And {more} more."] if more > 0 else ())]
-        self.notes.setText("\n".join(lines))
-        self.notes.setToolTip("\n".join(notes))
+        self.notes.setText("\n".join(notes))
         self.notes.setVisible(bool(notes))
+        self._show_status()
+
+    def show_memory(self, text: MemoryText) -> None:
+        """Shows the verdict on memory, and what is known of the time."""
+        self.memory.show_memory(text)
+        self._show_status()
+
+    def _show_status(self) -> None:
+        """One line: what Start waits for, else what to know, else how long it takes."""
+        notes, strip = self._full_notes, self.memory
+        more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
+        first = f"{notes[0]}{more}" if notes else ""
+        time = " · ".join(label.text() for label in (strip.time, strip.advice) if not label.isHidden())
+        wrong = not self.fix.isHidden()
+        self.status.set_full_text("" if wrong else self._waiting or first or time)
+        self.status.setToolTip("\n".join(notes) if notes and not self._waiting else self.status.full_text)
 
     @property
     def noted(self) -> tuple[str, ...]:
@@ -137,8 +158,8 @@ class SummaryLines(QFrame):
 
     def show_waiting(self, text: str) -> None:
         """Says why Start has to wait, where no setting is wrong; empty when it does not."""
-        self.waiting.setText(text)
-        self.waiting.setVisible(bool(text) and self.fix.isHidden())
+        self._waiting = text
+        self._show_status()
 
     def _on_copy_clicked(self) -> None:
         QGuiApplication.clipboard().setText(self.command.text())

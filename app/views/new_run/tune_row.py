@@ -6,12 +6,15 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.state.tune_text import TIP, EarlierText
-from app.views.widgets.build import lay_column, lay_row, muted_label
+from app.views.widgets.build import lay_row, muted_label
 from app.views.widgets.buttons import chip
 
 
 class TuneRow(QWidget):
-    """Below the estimate.
+    """Beside the estimate.
+
+    Attributes:
+        earlier: What was found; the foot places it.
 
     Signals:
         tune_requested: The button was clicked.
@@ -29,9 +32,7 @@ class TuneRow(QWidget):
         self.use = chip("&Use these", "Set these settings in the form")
         self.use.clicked.connect(lambda: self.settings_requested.emit(dict(self._changes)))
         self._changes: dict[str, object] = {}
-        buttons, rest = QWidget(), QWidget()
-        lay_row(buttons, self.tune, self.use, rest, spacing=8, grow=rest)
-        lay_column(self, self.earlier, buttons, spacing=4)
+        lay_row(self, self.use, self.tune, spacing=8)
         self.show_earlier(None)
 
     def show_tunable(self, why_not: str) -> None:

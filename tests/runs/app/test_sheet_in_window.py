@@ -20,6 +20,7 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.settings import settings_in
+from app.views.new_run.memory_strip import FitQuestion
 from app.views.window.main_window import MainWindow
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
@@ -128,15 +129,44 @@ def test_a_sheet_out_of_sight_starts_no_checks(open_window: OpenWindow, qtbot: Q
 @pytest.mark.second_tier
 def test_the_foot_says_how_large_the_model_is(open_sheet: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_sheet()
-    facts = rankdeck.window.new_run.summary.facts
-    qtbot.waitUntil(lambda: facts.text().startswith("0.84 M parameters · ≈ "), timeout=int(1000 * LIMIT_S))
+    foot, memory = rankdeck.window.new_run.summary, rankdeck.drafting.memory
+    facts = foot.facts
+    qtbot.waitUntil(lambda: facts.full_text.startswith("0.84 M parameters · ≈ "), timeout=SOON_MS)
     type_into(rankdeck, "lr", "1e-4", qtbot)
-    assert facts.text().startswith("0.84 M"), "the rate builds no other model"
+    assert facts.full_text.startswith("0.84 M"), "the rate builds no other model"
     type_into(rankdeck, "n_layer", "8", qtbot)
-    assert "parameters" not in facts.text(), "that of another model is not shown"
-    qtbot.waitUntil(lambda: facts.text().startswith("1.63 M parameters"), timeout=int(1000 * LIMIT_S))
+    assert facts.full_text.startswith("1.63 M parameters"), "no process is needed to know it"
+    assert foot.memory.verdict.text() == "Weights fit" and not memory.shown.is_too_large
+
+
+def test_a_run_that_cannot_fit_says_so_at_once_and_asks(
+    open_sheet: OpenWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rankdeck = open_sheet()
+    started: list[object] = []
+    monkeypatch.setattr(rankdeck.launching, "start", lambda run, _name: started.append(run))
+    sheet, window = rankdeck.window.new_run, rankdeck.window
+    height = sheet.summary.height()
+    sheet.devices.select(["cpu:0"])
+    for name, text in (("n_layer", "128"), ("n_head", "128"), ("n_embd", "16384")):
+        sheet.set_field(name, text)
+    strip = sheet.summary.memory
+    assert strip.verdict.text() == "Does not fit" and strip.figure.full_text.startswith("needs 6.6 TB, ")
+    assert sheet.summary.facts.full_text.startswith("412 B parameters") and sheet.summary.height() == height
+    memory = rankdeck.drafting.memory
+    qtbot.waitUntil(lambda: not memory.is_measuring, timeout=SOON_MS)  # no process tries to build it
+    qtbot.waitUntil(window.actions_.start.isEnabled, timeout=SOON_MS)
+    window.actions_.start.trigger()
+    question = window.findChild(FitQuestion)
+    assert question is not None and started == []
+    question.cancel.click()
+    window.actions_.start.trigger()
+    qtbot.waitUntil(lambda: len(window.findChildren(FitQuestion)) == 1)
+    window.findChildren(FitQuestion)[0].start.click()
+    assert len(started) == 1
+    foot, facts = sheet.summary, sheet.summary.facts
     rankdeck.window.new_run.choose_recipe("script")
-    assert "parameters" not in facts.text()
+    assert "parameters" not in facts.full_text and foot.memory.detail.full_text == "Only the script knows its model."
 
 
 def test_a_killed_window_keeps_what_was_set_for_each_recipe(

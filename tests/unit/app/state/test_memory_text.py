@@ -8,12 +8,16 @@ from app.state.memory_text import NO_BREAK, ON_EACH, TIMING, memory_text, unknow
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
-from core.estimate.estimate import estimate_run
+from core.estimate.estimate import estimate_run, least_figures
+from core.estimate.figures import Baselines
 from core.estimate.free import Free
 from core.estimate.overview import overview
 from core.estimate.speed import NO_LINK, TimeFigures
 from core.estimate.step_figures import StepFigures
+from core.machine.devices import Device
 from core.probes.sync_cost import Link
+from core.recipes.parameter_count import ParameterCount
+from core.recipes.parameter_formula import ModelSize
 from tests.helpers.resolved_run import resolved_run
 from tests.unit.core.estimate.made import BASELINES, FIGURES, MB, figures
 
@@ -22,10 +26,10 @@ RUN = resolved_run(CONFIG, Mode.DDP, 2)
 MUCH = Free(ram=100_000 * MB, disk=50_000 * MB)
 
 
-def test_a_run_that_fits_says_so_for_each_device() -> None:
+def test_a_run_that_fits_says_so_in_one_figure() -> None:
     text = memory_text(overview(RUN, FIGURES, BASELINES, MUCH))
     assert (text.verdict, text.tone, text.remedies) == ("Fits", "success", ())
-    assert text.devices.replace(NO_BREAK, " ") == "CPU 0 0.82 GiB of 92 GiB · CPU 1 0.82 GiB of 92 GiB"
+    assert (text.figure, text.detail) == ("1.6 GiB of 93 GiB", "CPU 0 and CPU 1 share this computer's memory.")
     assert [line.name for line in text.modes] == [
         "One device", "DDP", "ZeRO 1", "ZeRO 2", "ZeRO 3", "FSDP", "Parallel-independent",
     ]  # fmt: skip
@@ -41,7 +45,8 @@ def test_a_run_that_fits_says_so_for_each_device() -> None:
 def test_what_does_not_fit_comes_with_remedies() -> None:
     need = estimate_run(RUN, FIGURES, BASELINES, Free()).host_bytes
     text = memory_text(overview(RUN, FIGURES, BASELINES, Free(ram=need - MB)))
-    assert (text.verdict, text.tone) == ("Does not fit", "error")
+    assert (text.verdict, text.tone, text.figure) == ("Does not fit", "error", "needs 2 × 0.82 GiB, 1.6 GiB free")
+    assert text.is_too_large
     smaller, narrow, *_ = text.remedies
     assert smaller.label == "Micro-batch 4 × 2"
     assert smaller.tip == "Micro-batch 4, accumulation 2 (the global batch stays): 0.71 GiB on a device"
@@ -51,8 +56,36 @@ def test_what_does_not_fit_comes_with_remedies() -> None:
 
 def test_without_measured_passes_the_activations_are_not_zero_but_unknown() -> None:
     text = memory_text(overview(RUN, figures(step_lines=None, note="It took too long."), BASELINES, MUCH))
-    assert (text.verdict, text.note) == ("Memory not known", "It took too long.")
+    assert (text.verdict, text.note, text.detail) == ("Memory not known", "It took too long.", "It took too long.")
     assert "Activations: –" in text.modes[1].parts
+
+
+def test_gpus_say_which_of_them_decides() -> None:
+    cards = [Device(f"GPU-{n}", "cuda", n, f"NVIDIA RTX {name}") for n, name in enumerate(("4090", "4060 Ti"))]
+    run = replace(RUN, devices=tuple(cards))
+    free = Free(ram=100_000 * MB, devices={"GPU-0": 24 << 30, "GPU-1": 16 << 30})
+    text = memory_text(overview(run, FIGURES, BASELINES, free))
+    assert text.verdict == "Fits" and text.figure.endswith("of 16 GiB") and "On GPU 1 · RTX 4060 Ti;" in text.detail
+    short = memory_text(overview(run, FIGURES, BASELINES, replace(free, devices={"GPU-0": 24 << 30, "GPU-1": 5 * MB})))
+    assert short.figure.endswith("4.8 MiB free") and short.detail == "On GPU 1 · RTX 4060 Ti."
+    alike = replace(run, devices=tuple(replace(card, name="H100") for card in cards))
+    assert memory_text(overview(alike, FIGURES, BASELINES, free)).detail.startswith("On each of 2 GPUs; ")
+    unknown = memory_text(overview(run, FIGURES, BASELINES, Free(ram=100_000 * MB)))
+    assert unknown.verdict == "Memory not known" and unknown.figure.endswith("free memory not known")
+
+
+def test_the_parameters_alone_can_say_that_it_does_not_fit() -> None:
+    figures_of_412_billion = least_figures(ModelSize(ParameterCount(412 * 10**9, 412 * 10**9)), 1)
+    alone = resolved_run(CONFIG, Mode.SINGLE, 1)
+    text = memory_text(overview(alone, figures_of_412_billion, Baselines(), Free(ram=20 << 30)))
+    assert (text.verdict, text.figure, text.remedies) == ("Does not fit", "needs 6.6 TB, 20 GiB free", ())
+    both = memory_text(overview(RUN, figures_of_412_billion, Baselines(), Free(ram=20 << 30)))
+    assert both.figure == "needs 2 × 6.6 TB, 20 GiB free"
+    small = least_figures(ModelSize(ParameterCount(10**9, 10**9)), 2)
+    text = memory_text(overview(RUN, small, Baselines(), Free(ram=20 << 30)))
+    assert [remedy.label for remedy in text.remedies] == ["ZeRO 2", "One device"]
+    text = memory_text(overview(RUN, small, Baselines(), Free(ram=100 << 30)))
+    assert (text.verdict, text.tone, text.figure) == ("Weights fit", "muted", "at least 30 GiB of 100 GiB")
 
 
 def test_a_mode_that_cannot_be_used_says_why() -> None:
@@ -94,7 +127,7 @@ def test_time_stands_beside_memory_once_it_is_measured() -> None:
 def test_of_several_machines_it_is_this_computers_part() -> None:
     made = overview(resolved_run(CONFIG, Mode.DDP, 4), FIGURES, BASELINES, replace(MUCH, machines=2))
     text = memory_text(made)
-    assert [part.split(NO_BREAK)[:2] for part in text.devices.split(" · ")] == [["CPU", "0"], ["CPU", "1"]]
+    assert text.figure == "1.7 GiB of 93 GiB" and text.detail.startswith("CPU 0 and CPU 1 share")
     assert text.note == ON_EACH and text.time == ""
     short = memory_text(overview(made.run, FIGURES, BASELINES, Free(ram=MB, machines=2)))
     assert short.verdict == "Does not fit" and not any("devices" in one.changes for one in short.remedies)

@@ -207,8 +207,9 @@ def test_a_finished_run_says_what_it_made_and_offers_more(
     assert window.outcome.title == "", "it is said once"
 
 
-def test_a_notice_lies_over_the_page_and_moves_nothing(open_window: OpenWindow) -> None:
+def test_a_notice_lies_over_the_page_and_moves_nothing(open_window: OpenWindow, qtbot: QtBot) -> None:
     window = open_window().window
+    qtbot.waitUntil(window.runs.isHidden)  # there are none yet
     before = window.welcome.geometry()
     window.notice.say("info", "Path copied", "somewhere " * 40)
     QApplication.processEvents()

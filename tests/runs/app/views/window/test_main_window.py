@@ -171,7 +171,7 @@ def test_the_third_batch_number_is_computed_and_greyed(open_window: OpenWindow, 
     assert isinstance(accumulation, QLineEdit)
     assert accumulation.text() == "" and accumulation.placeholderText() == "3"
     assert sheet.summary.arithmetic.text().startswith(f"Global batch {12 * ranks} = 4 × {ranks} × 3")
-    qtbot.waitUntil(lambda: "steps per epoch" in sheet.summary.facts.text())
+    qtbot.waitUntil(lambda: "steps per epoch" in sheet.summary.facts.full_text)
 
 
 def test_keys_do_what_they_say(open_window: OpenWindow) -> None:

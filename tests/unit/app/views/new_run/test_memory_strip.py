@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QGridLayout, QLabel
+from PySide6.QtGui import QAction, QGuiApplication
+from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.memory_text import MEASURING, MemoryText, ModeLine, RemedyText
-from app.views.new_run.memory_strip import MemoryStrip
+from app.state.draft import CheckedDraft
+from app.state.memory_text import INCOMPLETE, MEASURING, NOT_ESTIMATED, MemoryText, ModeLine, RemedyText
+from app.views.new_run.memory_strip import FitQuestion, MemoryStrip
+from app.views.new_run.summary_lines import SummaryLines
+from core.errors import ConfigError
+from core.recipes.parameter_count import ParameterCount
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -20,36 +27,80 @@ MODES = (
 SHORT = MemoryText(
     "Does not fit",
     "error",
-    "CPU 0 880 MB of 500 MB",
+    "needs 880 MB, 500 MB free",
+    "In this computer's memory.",
     "",
     MODES,
     ("A total",),
-    (RemedyText("Less", "Much less", CHANGES),),
+    (RemedyText("Less", "Much less", CHANGES), RemedyText("Other", "Another mode", {"mode": "fsdp"})),
     "1.20 s a step",
     "Use both devices.",
 )
 
 
 @pytest.fixture
-def strip(qtbot: QtBot) -> MemoryStrip:
-    made = MemoryStrip()
+def foot(qtbot: QtBot) -> SummaryLines:
+    made = SummaryLines(QAction("&Start"))
     qtbot.addWidget(made)
+    made.resize(420, 200)
+    made.show()
     return made
 
 
-def test_it_is_there_only_where_there_is_something_to_estimate(strip: MemoryStrip) -> None:
-    assert strip.isHidden()
-    strip.show_memory(MEASURING)
-    assert not strip.isHidden() and strip.devices.text() == "Estimating memory…"
-    assert strip.verdict.isHidden() and strip.toggle.isHidden()
-    strip.show_memory(None)
-    assert strip.isHidden()
+@pytest.fixture
+def strip(foot: SummaryLines) -> MemoryStrip:
+    return foot.memory
 
 
-def test_opened_it_has_a_line_for_every_mode(strip: MemoryStrip, qtbot: QtBot) -> None:
-    strip.show_memory(SHORT)
-    strip.show()
-    assert strip.verdict.text() == "Does not fit" and not strip.modes.isVisible()
+def checked(*wrong: str) -> CheckedDraft:
+    return CheckedDraft(None, {name: ConfigError(name, "It is wrong.", "Change it.") for name in wrong}, {})
+
+
+def test_the_foot_is_as_high_whatever_it_says(foot: SummaryLines) -> None:
+    heights = {}
+
+    def look(state: str) -> None:
+        QGuiApplication.processEvents()
+        heights[state] = foot.sizeHint().height()
+
+    look("nothing")
+    for text in (
+        INCOMPLETE,
+        MEASURING,
+        NOT_ESTIMATED,
+        SHORT,
+        replace(SHORT, remedies=()),
+        MemoryText("Fits", "success"),
+    ):
+        foot.show_memory(text)
+        look(f"{text.verdict} {text.figure} {len(text.remedies)}")
+    foot.show_parameters(ParameterCount(412 * 10**9, 412 * 10**9))
+    foot.show_notes(["A long note that says something about what will happen. " * 3] * 3)
+    look("notes")
+    foot.show_waiting("Looking for devices…")
+    look("waiting")
+    foot.show_checked(checked("lr", "steps"), None)
+    look("wrong")
+    assert len(set(heights.values())) == 1, heights
+
+
+def test_it_says_one_figure_and_one_button(foot: SummaryLines, strip: MemoryStrip, qtbot: QtBot) -> None:
+    foot.show_memory(SHORT)
+    assert (strip.verdict.text(), strip.figure.full_text) == ("Does not fit", "needs 880 MB, 500 MB free")
+    (button,) = strip.remedies.buttons
+    assert button.text() == "Less" and button.isVisible()
+    with qtbot.waitSignal(strip.remedy_requested) as asked:
+        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
+    assert asked.args == [CHANGES]
+    (other,) = strip.more.buttons
+    assert not other.isVisible(), "the others are behind the arrow"
+    foot.show_memory(MemoryText("Fits", "success"))
+    assert strip.remedies.isHidden() and strip.more.isHidden()
+
+
+def test_opened_it_has_a_line_for_every_mode(foot: SummaryLines, strip: MemoryStrip, qtbot: QtBot) -> None:
+    foot.show_memory(SHORT)
+    assert not strip.modes.isVisible()
     qtbot.mouseClick(strip.toggle, Qt.MouseButton.LeftButton)
     assert strip.modes.isVisible() and strip.totals.text() == "A total"
     grid = strip.modes.layout()
@@ -58,35 +109,28 @@ def test_opened_it_has_a_line_for_every_mode(strip: MemoryStrip, qtbot: QtBot) -
     assert (name.text(), need.text(), verdict.text()) == ("DDP", "880 MB", "Does not fit")
     assert name.font().bold() and not other.font().bold()
     assert (none.text(), none.toolTip()) == ("", "It needs DeepSpeed.")
-    strip.show_memory(MEASURING)
-    assert not strip.modes.isVisible()
-    strip.show_memory(SHORT)
-    assert strip.modes.isVisible(), "opened, it stays open"
-
-
-def test_time_and_advice_are_in_sight_and_each_modes_time_behind_the_arrow(strip: MemoryStrip, qtbot: QtBot) -> None:
-    strip.show_memory(SHORT)
-    strip.show()
-    assert strip.time.isVisible() and strip.time.text() == "1.20 s a step"
-    assert strip.advice.isVisible() and strip.advice.text() == "Use both devices."
-    qtbot.mouseClick(strip.toggle, Qt.MouseButton.LeftButton)
-    grid = strip.modes.layout()
-    assert isinstance(grid, QGridLayout)
     assert [_label(grid, row, 3).text() for row in (0, 1)] == ["1.7 × · 1.2 h", ""]
-    strip.show_memory(MEASURING)
-    assert strip.time.isHidden() and strip.advice.isHidden()
+    assert strip.time.text() == "1.20 s a step" and strip.advice.text() == "Use both devices."
 
 
-def test_a_remedy_is_a_button_that_asks_for_its_settings(strip: MemoryStrip, qtbot: QtBot) -> None:
-    strip.show_memory(SHORT)
-    strip.show()
-    (button,) = strip.remedies.buttons
-    assert button.text() == "Less"
-    with qtbot.waitSignal(strip.remedy_requested) as asked:
-        qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
-    assert asked.args == [CHANGES]
-    strip.show_memory(MemoryText("Fits", "success"))
-    assert strip.remedies.isHidden()
+def test_one_line_says_what_matters_most(foot: SummaryLines) -> None:
+    foot.show_memory(SHORT)
+    assert foot.status.full_text == "1.20 s a step · Use both devices."
+    foot.show_notes(["It is joined.", "It is long."])
+    assert foot.status.full_text == "It is joined. (and 1 more)" and foot.notes.text() == "It is joined.\nIt is long."
+    foot.show_waiting("Looking for devices…")
+    assert foot.status.full_text == "Looking for devices…"
+    foot.show_checked(checked("lr"), None)
+    assert foot.fix.isVisible() and foot.status.full_text == ""
+
+
+def test_a_run_that_does_not_fit_is_asked_about_once(qtbot: QtBot) -> None:
+    window = QWidget()
+    qtbot.addWidget(window)
+    question = FitQuestion(SHORT, window)
+    assert question.text() == "Does not fit: needs 880 MB, 500 MB free." and question.defaultButton() is question.cancel
+    with qtbot.waitSignal(question.start_chosen):
+        question.start.click()
 
 
 def _label(grid: QGridLayout, row: int, column: int) -> QLabel:

@@ -280,11 +280,11 @@ def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: NewRunSh
     checked = check_draft(Draft(), get_recipe("minigpt"), [A, B], LINUX)
     panel.summary.show_checked(checked, 1234)
     assert panel.summary.arithmetic.text() == "Global batch 16 = 8 × 2 × 1"
-    assert panel.summary.facts.text() == "≈ 1,234 steps per epoch"
+    assert panel.summary.facts.full_text == "≈ 1,234 steps per epoch"
     panel.summary.show_parameters(ParameterCount(840_448, 840_448))
-    assert panel.summary.facts.text() == "0.84 M parameters · ≈ 1,234 steps per epoch"
+    assert panel.summary.facts.full_text == "0.84 M parameters · ≈ 1,234 steps per epoch"
     panel.summary.show_parameters(None)
-    assert panel.summary.facts.text() == "≈ 1,234 steps per epoch"
+    assert panel.summary.facts.full_text == "≈ 1,234 steps per epoch"
     panel.summary.copy.click()
     assert QGuiApplication.clipboard().text() == checked.command
     wrong = check_draft(Draft(fields={"lr": "x"}), get_recipe("minigpt"), [A, B], LINUX)
