@@ -11,6 +11,7 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QWidget
 from app.views.style.fonts import tabular
 from app.views.widgets.build import lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
+from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.gauges import Meter
 from core.formatting import UNKNOWN, memory_of
@@ -65,9 +66,28 @@ class CpuGroup(Card):
         self._boxes.setHorizontalSpacing(24)
         self._boxes.setVerticalSpacing(2)
         self._boxes.setColumnStretch(COLUMNS, 1)
-        head = lay_row(None, self._title, self._name, self.load, spacing=8, grow=self._name)
-        lay_column(self, head, self._memory, self._boxes, spacing=6, margins=EDGES)
+        self.fold = Disclosure("", "Show the CPU devices")
+        self.fold.toggled.connect(self._show_slots)
+        self._slots = QWidget()
+        self._slots.setLayout(self._boxes)
+        self._boxes.setContentsMargins(0, 0, 0, 0)
+        self._is_line = False
+        head = lay_row(None, self._title, self._name, self.load, self.fold, spacing=8, grow=self._name)
+        lay_column(self, head, self._memory, self._slots, spacing=6, margins=EDGES)
+        self._show_slots()
         self.hide()
+
+    def set_line(self, is_line: bool) -> None:
+        """Makes it one line, whose slots unfold; ticked ones stay in sight."""
+        if is_line != self._is_line:
+            self._is_line = is_line
+            self._show_slots()
+
+    def _show_slots(self) -> None:
+        ticked = any(slot.box.isChecked() for slot in self.slots.values())
+        self.fold.setVisible(self._is_line and not ticked)
+        self._slots.setVisible(not self._is_line or ticked or self.fold.isChecked())
+        self._memory.setVisible(not self._slots.isHidden())
 
     def set_devices(self, devices: Sequence[Device]) -> None:
         """Shows these slots; a box that stays keeps its tick."""
@@ -84,6 +104,7 @@ class CpuGroup(Card):
         if devices:
             name = devices[0].name
             self._name.set_full_text(name.partition("(")[2].removesuffix(")") or name)
+        self._show_slots()
         self.setVisible(bool(devices))
 
     def show_sample(self, sample: DeviceSample) -> None:

@@ -11,18 +11,23 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 
 from app.views.new_run.cpu_group import CpuGroup, CpuSlot
-from app.views.new_run.device_row import DeviceRow
+from app.views.new_run.device_row import LINE_HEIGHT, DeviceRow
 from app.views.style.fonts import tabular
 from app.views.widgets.build import lay_column, lay_row, muted_label
 from app.views.widgets.buttons import Chip, chip
+from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
 from core.machine.devices import Device, DeviceSample
 from core.machine.devices.defaults import default_devices, in_use_by, reasons_against, usable_gpus
+from core.machine.devices.names import device_label
 
 LOOKING: Final = "Looking for devices…"
 OWN_INTERPRETER: Final = "Only a script with its own Python interpreter can train on it."
 NO_CUDA: Final = "This PyTorch is built for the CPU only. Training on a GPU needs its CUDA build (AMD: ROCm)."
+MOST_CARDS: Final = 3
+"""More GPUs than this are a line each."""
+CARD_HEIGHT: Final = 76
 NONE_FREE: Final = "No GPU is free. Select one all the same, or train on CPU devices."
 
 Row = DeviceRow | CpuSlot
@@ -70,12 +75,19 @@ class DevicePicker(QWidget):
         self.cpu = CpuGroup()
         self.cpu.toggled.connect(self._on_toggled)
         self.problem = ProblemLabel()
+        self.fold = Disclosure("GPUs", "Show each GPU")
+        self.fold.setChecked(True)
+        self.fold.clicked.connect(self._on_folded)
+        self.fold.hide()
         self._chips = QWidget()
-        lay_row(self._chips, self._count, None, self.all, self.free, self.none, spacing=8)
+        lay_row(self._chips, self.fold, self._count, None, self.all, self.free, self.none, spacing=8)
         self._chips.hide()
-        self._cards = lay_column(None, spacing=8)
+        self._list = QWidget()
+        self._cards = lay_column(self._list, spacing=8)
+        self.fold.toggled.connect(self._list.setVisible)
+        self._room, self._folded_by_hand = 0, False
         cuda = lay_row(None, self.get_cuda, None)
-        lay_column(self, self._chips, self._notice, cuda, self._cards, self.cpu, self.problem, spacing=8)
+        lay_column(self, self._chips, self._notice, cuda, self._list, self.cpu, self.problem, spacing=8)
 
     def set_devices(
         self,
@@ -109,11 +121,36 @@ class DevicePicker(QWidget):
             row.set_device(device, short[device.uuid])
             self._cards.insertWidget(place, row)
         self.cpu.set_devices([device for device in devices if device.kind == "cpu"])
+        self._fit()
         self._chain_tabs()
         self._decide()
         self._show()
         if self.selected() != before:
             self.selection_changed.emit()
+
+    def set_room(self, height: int) -> None:
+        """How high the GPUs may be, so that what stands below them is in sight."""
+        if height != self._room:
+            self._room = height
+            self._fit()
+
+    def _fit(self) -> None:
+        """Makes lines of many GPUs, and folds them where even those are too high; a person's own fold stays."""
+        count, names = len(self._rows), {row.device.name for row in self._rows.values()}
+        lines = count > MOST_CARDS or (count > 0 and 0 < self._room < count * CARD_HEIGHT)
+        for row in self._rows.values():
+            row.set_line(lines, says_name=len(names) > 1)
+        self._cards.setSpacing(2 if lines else 8)
+        self.cpu.set_line(lines and bool(self._usable()))
+        self.fold.setVisible(lines)
+        self._count.setVisible(not lines)
+        if not lines:
+            self.fold.setChecked(True)
+        elif not self._folded_by_hand and self._room > 0:
+            self.fold.setChecked(count * (LINE_HEIGHT + 2) <= self._room)
+
+    def _on_folded(self) -> None:
+        self._folded_by_hand = True
 
     def _add(self, device: Device) -> DeviceRow:
         row = DeviceRow(device, self)
@@ -260,6 +297,9 @@ class DevicePicker(QWidget):
         self._chips.setVisible(not self.is_looking)
         count = sum(not row.is_lost for row in self.rows())
         self._count.setText(f"{len(self.selected())} of {count} selected")
+        names = {device_label(row.device).partition(" · ")[2] for row in self._rows.values()}
+        ticked = sum(device.kind == "cuda" for device in self.selected())
+        self.fold.setText(f"{ticked} of {len(self._rows)} {names.pop() if len(names) == 1 else 'GPUs'}")
 
     def _sample(self, gpu: Device) -> DeviceSample:
         return self._samples.get(gpu.uuid) or DeviceSample(gpu.uuid, 0.0)

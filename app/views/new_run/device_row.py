@@ -1,4 +1,4 @@
-"""One GPU of the list as a card: its check box, its figures, who uses it, and what keeps it from training."""
+"""One GPU of the list: its check box, its figures, who uses it, and what keeps it from training; a card or a line."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QResizeEvent
-from PySide6.QtWidgets import QCheckBox, QLabel, QSizePolicy, QStyle, QWidget
+from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QSizePolicy, QStyle, QWidget
 
 from app.views.style.fonts import tabular
-from app.views.widgets.build import lay_column, lay_row, muted_label
+from app.views.widgets.build import muted_label
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.gauges import Meter
 from app.views.widgets.tone_label import ToneLabel
-from core.formatting import UNKNOWN, gibibytes, memory_size
+from core.formatting import UNKNOWN, gibibytes, memory_of, memory_size
 from core.machine.devices import POWER_CAP, Device, DeviceProcess, DeviceSample
 from core.machine.devices.gpu_counters import NOTABLE_SHARED_BYTES
 from core.machine.devices.names import device_label
@@ -28,7 +28,12 @@ BOX_GAP: Final = 8
 MARGIN: Final = 24
 """How far the figures stand in from the check box."""
 EDGES: Final = (12, 8, 12, 8)
-WIDEST_FIGURES: Final = "100 %  99 °C  999 W"
+WIDEST_FIGURES: Final = "100 % busy  99 °C  999 W"
+WIDEST_MEMORY: Final = "99.9 / 999 GiB"
+UNLIMITED: Final = (1 << 24) - 1
+"""Qt's QWIDGETSIZE_MAX."""
+LINE_HEIGHT: Final = 28
+"""Of a row that is a line."""
 
 
 class NameBox(QCheckBox):
@@ -80,6 +85,7 @@ class DeviceRow(Card):
         self._against = ""
         self._caution = ""
         self._quiet = 0
+        self.is_line = self._says_name = False
         self.box = NameBox()
         self.box.setObjectName(f"device_{device.uuid}")
         self.box.toggled.connect(self._on_toggled)
@@ -87,22 +93,56 @@ class DeviceRow(Card):
         self._memory = Meter()
         self.status = ElidedLabel()
         self.status.setForegroundRole(muted_label().foregroundRole())
-        self._figures = QLabel(UNKNOWN)
-        for label in (self._figures, self._total):
+        self.figures = QLabel(UNKNOWN)
+        for label in (self.figures, self._total):
             label.setFont(tabular(label.font()))
             label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         # The row keeps its shape while the figures run.
-        self._figures.setMinimumWidth(self._figures.fontMetrics().horizontalAdvance(WIDEST_FIGURES))
+        for label, widest in ((self.figures, WIDEST_FIGURES), (self._total, WIDEST_MEMORY)):
+            label.setMinimumWidth(label.fontMetrics().horizontalAdvance(widest))
         self.warning = ToneLabel()
+        self._grid = QGridLayout(self)
+        self._grid.setHorizontalSpacing(8)
+        self._grid.setVerticalSpacing(2)
         self._lay_out()
         self.set_device(device)
 
     def _lay_out(self) -> None:
-        name = lay_row(None, self.box, self._total, spacing=8, grow=self.box)
-        memory = lay_row(None, self._memory, self._figures, spacing=8, grow=self._memory)
-        lines = lay_column(None, memory, self.status, self.warning, spacing=2)
-        lines.setContentsMargins(MARGIN, 0, 0, 0)
-        lay_column(self, name, lines, spacing=2, margins=EDGES)
+        """Puts the parts into a card of three lines, or all of them into one."""
+        grid, line = self._grid, self.is_line
+        for part in (self.box, self._memory, self._total, self.status, self.figures, self.warning):
+            grid.removeWidget(part)
+        grid.setContentsMargins(*((12, 0, 12, 0) if line else EDGES))
+        grid.setColumnMinimumWidth(0, 0 if line else MARGIN - BOX_GAP)
+        grid.setColumnMinimumWidth(3, self.figures.minimumWidth() if line else 0)
+        names_grow = line and self._says_name
+        grid.setColumnStretch(0, int(names_grow))
+        grid.setColumnStretch(1, int(not names_grow))
+        if line:
+            for column, part in enumerate((self.box, self._memory, self._total, self.status)):
+                grid.addWidget(part, 0, column)
+            grid.addWidget(self.figures, 0, 3)
+            self.setFixedHeight(LINE_HEIGHT)
+        else:
+            grid.addWidget(self.box, 0, 0, 1, 3)
+            grid.addWidget(self._memory, 1, 1)
+            grid.addWidget(self._total, 1, 2)
+            grid.addWidget(self.status, 2, 1)
+            grid.addWidget(self.figures, 2, 2)
+            grid.addWidget(self.warning, 3, 1, 1, 2)
+            self.setMinimumHeight(0)
+            self.setMaximumHeight(UNLIMITED)
+        self._memory.setMinimumWidth(24)
+        self._memory.setMaximumWidth(48 if names_grow else UNLIMITED)
+        policy = QSizePolicy.Policy.Fixed if line and not names_grow else QSizePolicy.Policy.Expanding
+        self.box.setSizePolicy(policy, QSizePolicy.Policy.Fixed)
+
+    def set_line(self, is_line: bool, *, says_name: bool = True) -> None:
+        """Makes it one line; where all cards are alike, a heading says their name."""
+        if (is_line, says_name) != (self.is_line, self._says_name):
+            self.is_line, self._says_name = is_line, says_name
+            self._lay_out()
+            self.set_device(self.device)
 
     @property
     def is_lost(self) -> bool:
@@ -115,7 +155,7 @@ class DeviceRow(Card):
         self._short_uuid = short_uuid or self._short_uuid or device.uuid[:12]
         if self.is_absent:  # it is back, and what was known of it is old
             self.is_absent, self._sample = False, None
-        self.box.set_name(device_label(device))
+        self.box.set_name(f"GPU {device.index}" if self.is_line and not self._says_name else device_label(device))
         self.box.setAccessibleName(f"GPU {device.index}, {device.name}, {self._short_uuid}")
         self._show()
 
@@ -163,15 +203,20 @@ class DeviceRow(Card):
         )
         status = "" if trouble else _status(sample, self._against)
         self.status.set_full_text(status)
-        self.status.setVisible(bool(status) or not text)
-        self._figures.setText(_figures(sample))
+        self.figures.setText(_figures(sample))
+        is_notable = bool(trouble or self._held or self._against)
+        if self.is_line:  # what is odd about a card is more than its figures
+            self.warning.hide()
+            self.status.set_full_text(f"⚠ {text}" if text else status)
+        self.status.setVisible(is_notable if self.is_line else bool(status) or not text)
+        self.figures.setVisible(not self.is_line or not is_notable)
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
         self._memory.set_share(used / total if used is not None and total else None)
-        self._total.setText(f"{gibibytes(total)} GiB")
-        for part in (self.box, self._total, self.status, self._figures):
+        self._total.setText(memory_of(used, total) if used is not None else f"{gibibytes(total)} GiB")
+        for part in (self.box, self._total, self.status, self.figures):
             part.setEnabled(not self.is_lost)
         memory = f"memory {gibibytes(used)} of {gibibytes(total)} GiB" if used is not None else ""
-        figures = self._figures.text().replace(FIGURE_SPACE, "")
+        figures = self.figures.text().replace(FIGURE_SPACE, "")
         parts = [figures, memory, status, *sample.throttle_reasons, self._caution, trouble]
         self.box.setAccessibleDescription(". ".join(part for part in parts if part))
         self._tell(sample, memory, status, trouble)
@@ -227,7 +272,7 @@ def _status(sample: DeviceSample, against: str) -> str:
 def _figures(sample: DeviceSample) -> str:
     """Padded, so that they stand below those of the row above."""
     parts = [
-        _one(sample.utilization_percent, "%", 3),
+        f"{_one(sample.utilization_percent, '%', 3)} busy",
         _one(sample.temperature_celsius, "°C", 2),
         _one(sample.power_w, "W", 3),
     ]

@@ -51,7 +51,7 @@ class MemoryStrip(Card):
             chips.chosen.connect(self.remedy_requested)
         head = lay_row(None, self.verdict, self.figure, spacing=8, grow=self.figure)
         lines = lay_column(None, head, self.detail, spacing=2)
-        lay_row(self, lines, self.remedies, spacing=8, margins=(12, 0, 10, 0), grow=lines)
+        lay_row(self, lines, self.remedies, spacing=8, margins=(12, 5, 10, 5), grow=lines)
         self._keep_height()
         self._make_body()
         self.show_memory(INCOMPLETE)

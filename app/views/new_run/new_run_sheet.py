@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QHideEvent, QShowEvent
+from PySide6.QtGui import QAction, QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
 from app.state.draft import RUNS_DIR, CheckedDraft, Draft
@@ -39,6 +39,10 @@ from core.machine.interpreters import Interpreter
 from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 
+LOW: Final = 420
+"""Pixels of the form below which it leaves out what can be read elsewhere."""
+ABOVE_GPUS, BELOW_GPUS = 100, 80
+"""Beside *What*: headings, the chips above the GPUs; the CPU's line and the mode below them."""
 MIN_WIDTH: Final = 360
 WIDTH: Final = 440
 
@@ -183,8 +187,20 @@ class NewRunSheet(QWidget):
         self.notice = FloatingNotice(scroll)
         self.setMinimumWidth(MIN_WIDTH)
 
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._fit_devices()
+
+    def _fit_devices(self) -> None:
+        """Leaves the mode in sight, however many GPUs there are."""
+        height = self._scroll.viewport().height()
+        self.what.set_low(height < LOW)
+        above, below = self.what.sizeHint().height() + ABOVE_GPUS, BELOW_GPUS
+        self.devices.set_room(max(1, height - above - below))
+
     def showEvent(self, event: QShowEvent) -> None:
         super().showEvent(event)
+        self._fit_devices()
         self.watched_changed.emit(True)
 
     def hideEvent(self, event: QHideEvent) -> None:

@@ -32,6 +32,7 @@ class RecipeAndData(QWidget):
         self.recipe.setObjectName("field_recipe")
         narrow(self.recipe)
         self._description = muted_label()
+        self._is_low = False
         self.unusable = named(QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText), "Recipes that cannot be used")
         self.unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.recipe_problem, self.recipe_remedies = ProblemLabel(), Remedies()
@@ -83,12 +84,21 @@ class RecipeAndData(QWidget):
 
     def show_recipe(self, recipe: Recipe | None) -> None:
         """Describes the chosen recipe, and asks for data where it takes some."""
-        self._description.setVisible(recipe is not None)
+        self._description.setText("" if recipe is None else recipe.description)
+        self._show_description()
         if recipe is not None:
-            self._description.setText(recipe.description)
+            self.recipe.setToolTip(recipe.description)
             self.data.ask(not recipe.own_samples)
             self._data_label.setVisible(not recipe.self_contained)
             self.data.setVisible(not recipe.self_contained)
+
+    def set_low(self, is_low: bool) -> None:
+        """Leaves the description to the tooltip where there is little room."""
+        self._is_low = is_low
+        self._show_description()
+
+    def _show_description(self) -> None:
+        self._description.setVisible(bool(self._description.text()) and not self._is_low)
 
     def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor) -> None:
         """Marks what is wrong, with the reason and buttons that mend it."""

@@ -6,9 +6,11 @@ import dataclasses
 from typing import Any
 
 import pytest
+from PySide6.QtGui import QGuiApplication
 from pytestqt.qtbot import QtBot
 
 from app.views.new_run.device_picker import DevicePicker, short_uuids
+from app.views.new_run.device_row import LINE_HEIGHT
 from core.errors import ConfigError
 from core.machine.devices import POWER_CAP, Device, DeviceProcess, DeviceSample
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
@@ -88,13 +90,48 @@ def test_a_card_that_gives_no_figures_says_so_and_can_be_ticked(picker: DevicePi
     assert "46" not in row.box.accessibleDescription() and "– %" in row.box.accessibleDescription()
 
 
+def eight(name: str = "NVIDIA H100 80GB HBM3") -> list[Device]:
+    return [Device(f"GPU-{number}", "cuda", number, name, 80 << 30) for number in range(8)]
+
+
+def test_eight_gpus_are_a_line_each_with_their_figures(picker: DevicePicker) -> None:
+    picker.resize(388, 600)
+    picker.show()
+    picker.set_room(400)
+    picker.set_devices([*eight(), *SLOTS], None)
+    for number in range(8):
+        picker.show_samples([DeviceSample(f"GPU-{number}", 1.0, 97.0 * (number == 3), number * 2**30, 80 * 2**30)])
+    QGuiApplication.processEvents()
+    rows = [picker.row(f"GPU-{number}") for number in range(8)]
+    assert {row.height() for row in rows} == {LINE_HEIGHT} and all(row.isVisible() for row in rows)
+    assert rows[1].box.text() == "GPU 1" and rows[1]._total.text() == "1.0 / 80 GiB"
+    assert "% busy" in rows[1].figures.text() and rows[1].figures.isVisible() and not rows[1].status.isVisible()
+    assert rows[3].status.full_text.startswith("in use") and not rows[3].figures.isVisible()
+    assert rows[3].rect().contains(rows[3].status.geometry()) and rows[3].status.width() > 100
+    assert picker.fold.text() == "7 of 8 H100 80GB HBM3" and picker.cpu.sizeHint().height() < 48
+    picker.fold.click()
+    assert not rows[0].isVisible() and len(picker.selected()) == 7, "folded, they stay chosen"
+    picker.set_room(800)
+    assert not rows[0].isVisible(), "who folded it decides"
+
+
+def test_few_gpus_stay_cards_where_there_is_room(picker: DevicePicker) -> None:
+    picker.show()
+    picker.set_devices([A, B], None)
+    assert not picker.row("GPU-a").is_line and picker.fold.isHidden()
+    picker.set_room(60)
+    assert picker.row("GPU-a").is_line and picker.row("GPU-a").box.text().startswith("GPU 0 · RTX")
+    picker.set_room(500)
+    assert not picker.row("GPU-a").is_line and picker.row("GPU-a").warning.parent() is picker.row("GPU-a")
+
+
 def test_figures_that_are_not_known_are_dashes(picker: DevicePicker) -> None:
     picker.set_devices([A], None)
     row = picker.row("GPU-a")
     picker.show_samples([DeviceSample("GPU-a", 0.0, 97.2, 2**34, 3 * 2**34, None, 288.4)])
     assert (
         row.box.accessibleDescription()
-        == "97 %  – °C  288 W. memory 16 of 48 GiB. in use by a program that is not listed, 16 GiB"
+        == "97 % busy  – °C  288 W. memory 16 of 48 GiB. in use by a program that is not listed, 16 GiB"
         and row.warning.text() == ""
     )
 
