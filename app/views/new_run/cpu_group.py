@@ -9,7 +9,7 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QWidget
 
 from app.views.style.fonts import tabular
-from app.views.widgets.build import lay_column, lay_row, muted_label
+from app.views.widgets.build import lay_column, lay_row, muted_label, named
 from app.views.widgets.card import Card
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.elided_label import ElidedLabel
@@ -66,7 +66,7 @@ class CpuGroup(Card):
         self._boxes.setHorizontalSpacing(24)
         self._boxes.setVerticalSpacing(2)
         self._boxes.setColumnStretch(COLUMNS, 1)
-        self.fold = Disclosure("", "Show the CPU devices")
+        self.fold = named(Disclosure("", "Show the CPU devices"), "CPU devices")
         self.fold.toggled.connect(self._show_slots)
         self._slots = QWidget()
         self._slots.setLayout(self._boxes)

@@ -110,7 +110,8 @@ class DeviceRow(Card):
     def _lay_out(self) -> None:
         """Puts the parts into a card of three lines, or all of them into one."""
         grid, line = self._grid, self.is_line
-        for part in (self.box, self._memory, self._total, self.status, self.figures, self.warning):
+        parts: tuple[QWidget, ...] = (self.box, self._memory, self._total, self.status, self.figures, self.warning)
+        for part in parts:
             grid.removeWidget(part)
         grid.setContentsMargins(*((12, 0, 12, 0) if line else EDGES))
         grid.setColumnMinimumWidth(0, 0 if line else MARGIN - BOX_GAP)
@@ -119,7 +120,7 @@ class DeviceRow(Card):
         grid.setColumnStretch(0, int(names_grow))
         grid.setColumnStretch(1, int(not names_grow))
         if line:
-            for column, part in enumerate((self.box, self._memory, self._total, self.status)):
+            for column, part in enumerate(parts[:4]):
                 grid.addWidget(part, 0, column)
             grid.addWidget(self.figures, 0, 3)
             self.setFixedHeight(LINE_HEIGHT)

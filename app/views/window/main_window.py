@@ -133,7 +133,7 @@ class MainWindow(QMainWindow):
         more.addActions([actions.compare, actions.doctor, actions.bench, actions.machines, actions.about])
         self.top_bar = TopBar(actions)
         self.header = RunHeader(actions, more, exports)
-        self.outcome = OutcomeCard(actions, exports)
+        self.outcome = OutcomeCard(actions)
         self.tabs = RunTabs(log)
         self.run_page = RunPage(self.header, self.outcome, self.tabs)
         self.welcome = Welcome(actions.resume_file, actions.doctor)

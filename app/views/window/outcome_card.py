@@ -1,15 +1,16 @@
-"""Outcome card: how the run ended or what is wrong with it, and the buttons that do the next step."""
+"""Outcome of a run: a line where its progress was if it went well; a card with the next step if something is wrong."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QLabel, QMenu, QWidget
+from PySide6.QtGui import QPaintEvent, QPalette
+from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import lay_row
+from app.views.widgets.buttons import chip
 from app.views.widgets.card import draw_card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.message import Message
@@ -22,37 +23,51 @@ NARROW: Final = 760
 """Below this width the buttons stand under the text, which would be squeezed beside them."""
 
 
-class ModelLine(QWidget):
-    """Where the model is, in one line whatever the length of its path, so that its size moves nothing when it comes."""
+class OutcomeLine(QWidget):
+    """How a run went that went well, and where its model is. It takes the place of the progress, so nothing moves.
+
+    Attributes:
+        show_folder, copy_path, show_log: What can be done with it, as chips.
+    """
 
     def __init__(self) -> None:
         super().__init__()
-        self._head = QLabel()
-        self._head.setTextFormat(Qt.TextFormat.PlainText)
-        self._folder = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
-        lay_row(self, self._head, self._folder, spacing=4, grow=self._folder)
+        self.title = ElidedLabel()
+        font = self.title.font()
+        font.setBold(True)
+        self.title.setFont(font)
+        self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+        self.model = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
+        self.model.setForegroundRole(QPalette.ColorRole.PlaceholderText)
+        self.show_folder, self.copy_path = chip("Show in folder", "Show the model in its folder"), chip("Copy path")
+        self.show_log = chip("Show log")
+        chips = (self.show_log, self.show_folder, self.copy_path)
+        lay_row(self, self.title, self.model, *chips, spacing=8, grow=self.model)
+        self.setFixedHeight(self.show_folder.sizeHint().height())
         self.hide()
 
-    @property
-    def text(self) -> str:
-        """What it says, as far as there is room for it."""
-        return f"{self._head.text()} {self._folder.text()}"
-
-    def show_model(self, model: ModelFile | None) -> None:
-        """Shows a model, or nothing."""
-        if model is not None:
-            self._head.setText(model.head)
-            self._folder.set_full_text(model.folder)
-            self.setToolTip(model.path)
-        self.setVisible(model is not None)
+    def show_outcome(self, outcome: RunOutcome, model: ModelFile | None) -> None:
+        """Shows how it went; the folder's buttons wait for the model that is still looked for."""
+        self.title.set_full_text(outcome.title)
+        made = "" if model is None else f"{model.head} {model.folder}"
+        self.model.set_full_text(" · ".join(part for part in (outcome.text, made) if part))
+        self.show_log.setVisible(outcome.has_log)
+        for button in (self.show_folder, self.copy_path):
+            button.setVisible(model is not None)
+            button.setEnabled(model is not None and model.size_bytes is not None)
+        self.setAccessibleName(outcome.title)
+        self.setAccessibleDescription(self.model.full_text)
+        self.show()
 
 
 class OutcomeCard(Message):
-    """Title, cause and next step, over the tabs; hidden while there is nothing to tell.
+    """Title, cause and next step, over the tabs; hidden while there is nothing to tell, or all went well.
 
     Args:
         actions: Of the window.
-        exports: What the run can be exported as.
+
+    Attributes:
+        line: What is said of a run that went well, for its header.
 
     Signals:
         log_requested: The name of the log that says more; empty: any.
@@ -70,27 +85,21 @@ class OutcomeCard(Message):
     balance_requested = Signal()
     smaller_batch_requested = Signal(int, int)
 
-    def __init__(self, actions: Actions, exports: QMenu, parent: QWidget | None = None) -> None:
+    def __init__(self, actions: Actions, parent: QWidget | None = None) -> None:
         self.outcome: RunOutcome | None = None
         self.model: ModelFile | None = None
         self.show_log = OutlinedButton("Show log")
-        self.show_folder = OutlinedButton("Show in folder")
-        self.copy_path = OutlinedButton("Copy path")
-        self.export = OutlinedButton("Export")
+        self.line = OutcomeLine()
         self.resume = OutlinedButton()
         self.balance = OutlinedButton("Stop and balance…")
         self.balance.setToolTip("Save a checkpoint, stop, and choose how to resume with load balancing")
         self.halve = OutlinedButton("Resume with a smaller micro-batch")  # the number is put in when it is known
         self.halve.setToolTip("Save a checkpoint, stop, and resume from it at once; the global batch stays the same")
-        finished = (self.show_log, self.show_folder, self.copy_path, self.export, self.resume)
-        buttons = (*finished, self.balance, self.halve)
-        super().__init__(buttons, NARROW, parent)
-        self.model_line = ModelLine()
-        self._texts.insertWidget(1, self.model_line)
-        self.show_log.clicked.connect(self._on_log_clicked)
-        self.show_folder.clicked.connect(self.folder_requested)
-        self.copy_path.clicked.connect(self._on_copy_clicked)
-        self.export.open_menu(exports)
+        super().__init__((self.show_log, self.resume, self.balance, self.halve), NARROW, parent)
+        for button in (self.show_log, self.line.show_log):
+            button.clicked.connect(self._on_log_clicked)
+        self.line.show_folder.clicked.connect(self.folder_requested)
+        self.line.copy_path.clicked.connect(self._on_copy_clicked)
         self.resume.clicked.connect(actions.resume.trigger)
         self.balance.clicked.connect(self.balance_requested)
         self.halve.clicked.connect(self._on_halve_clicked)
@@ -102,11 +111,9 @@ class OutcomeCard(Message):
     def show_outcome(self, outcome: RunOutcome) -> None:
         """Shows how the run ended, or what is wrong with it."""
         self.outcome = outcome
-        finished = outcome.kind == "success"
         self._show_resume()
         self.show_log.setVisible(outcome.has_log)
-        self.export.setVisible(finished)
-        self.resume.setVisible(finished or outcome.resumes)
+        self.resume.setVisible(outcome.resumes)
         self.balance.setVisible(outcome.balances)
         self.halve.setVisible(outcome.smaller_batch is not None)
         if outcome.smaller_batch is not None:
@@ -114,25 +121,24 @@ class OutcomeCard(Message):
         self._show_all(outcome)
 
     def show_model(self, model: ModelFile | None) -> None:
-        """Shows what training made, also while it is looked for: the card must not grow later. None: nothing."""
+        """Shows what training made, also while it is looked for. None: nothing."""
         self.model = model
-        if self.outcome is not None and not self.isHidden():
+        if self.outcome is not None:
             self._show_all(self.outcome)
 
     def clear(self) -> None:
-        """Takes the card away."""
+        """Takes the card and the line away."""
         self.outcome = self.model = None
+        self.line.hide()
         super().clear()
 
     def _show_all(self, outcome: RunOutcome) -> None:
-        made = self.model if outcome.kind == "success" else None
-        for button in (self.show_folder, self.copy_path):
-            button.setVisible(made is not None)
-            button.setEnabled(made is not None and made.size_bytes is not None)
-        self.model_line.show_model(made)
-        self.show_message(outcome.kind, outcome.title, outcome.text)
-        if made is not None:
-            self.setAccessibleDescription(f"{made.head} {made.folder}\n{outcome.text}".strip())
+        if outcome.kind == "success":
+            self.hide()
+            self.line.show_outcome(outcome, self.model)
+        else:
+            self.line.hide()
+            self.show_message(outcome.kind, outcome.title, outcome.text)
 
     def _show_resume(self) -> None:
         """Names the checkpoint that a failed run is resumed from; the header's button has the action's mnemonic."""

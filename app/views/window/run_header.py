@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QPalette, QResizeEvent
 from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QWidget
 
@@ -101,7 +101,20 @@ class RunHeader(Card):
         )  # fmt: skip
         self._progress = QWidget()
         lay_row(self._progress, self.bar, self.steps, self.rest, spacing=12, grow=self.bar)
-        lay_column(self, who, self._progress, self.job, self.heroes, spacing=8, margins=(16, 12, 12, 12))
+        self._outcome: QWidget | None = None
+        self._column = lay_column(self, who, self._progress, self.job, self.heroes, spacing=8, margins=(16, 12, 12, 12))
+
+    def place_outcome(self, line: QWidget) -> None:
+        """Gives a line the place of the progress, whose height it has, while it is shown."""
+        self._outcome = line
+        self._progress.setFixedHeight(line.height())
+        self._column.insertWidget(2, line)
+        line.installEventFilter(self)
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self._outcome and event.type() in (QEvent.Type.ShowToParent, QEvent.Type.HideToParent):
+            self._progress.setHidden(event.type() == QEvent.Type.ShowToParent)
+        return super().eventFilter(watched, event)
 
     def show_name(self, name: str) -> None:
         """Shows what the run is called."""

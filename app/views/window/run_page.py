@@ -55,6 +55,7 @@ class RunPage(QWidget):
         self._controls: QWidget | None = None
         tabs.insertTab(0, self.plots_place, "C&harts")
         tabs.setCurrentIndex(0)
+        header.place_outcome(outcome.line)
         lay_column(self, header, outcome, tabs, spacing=MARGIN, margins=(4, 0, MARGIN, MARGIN), grow=tabs)
         tabs.currentChanged.connect(self._place_controls)
         tabs.installEventFilter(self)

@@ -316,22 +316,6 @@ def test_a_failed_run_says_why_in_its_row_and_over_the_tabs(
     assert rankdeck.window.tabs.currentWidget() is log and log.source.currentData().rank == 1
 
 
-def test_the_card_of_a_finished_run_comes_whole(
-    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    store = write_lines(runs_dir / "done", Shape(steps=20))
-    store.model.write_bytes(b"weights")
-    rankdeck = open_window()
-    outcome = rankdeck.window.outcome
-    shown: list[str] = []
-    show = outcome.show_message
-    monkeypatch.setattr(outcome, "show_message", lambda *texts: (shown.append(outcome.model_line.text), show(*texts)))
-    rankdeck.window.runs.run_chosen.emit(store.dir)
-    qtbot.waitUntil(outcome.isVisible)
-    assert "model.safetensors" in shown[0] and outcome.copy_path.isVisible(), "it has room for the path at once"
-    qtbot.waitUntil(outcome.copy_path.isEnabled)
-
-
 def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     store = write_lines(runs_dir / "live", Shape(steps=20))
     rankdeck = open_window()

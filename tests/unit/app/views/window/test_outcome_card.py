@@ -9,6 +9,7 @@ from pytestqt.qtbot import QtBot
 from app.state.run_outcome import ModelFile, RunOutcome
 from app.views.window.actions import Actions
 from app.views.window.outcome_card import OutcomeCard
+from app.views.window.run_header import RunHeader
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -25,51 +26,65 @@ def window(qtbot: QtBot) -> QWidget:
 
 
 def card_in(window: QWidget, width: int = 1000) -> OutcomeCard:
-    card = OutcomeCard(Actions(window), QMenu(window), window)
+    card = OutcomeCard(Actions(window), window)
+    card.line.setParent(window)
     window.resize(width, 300)
     card.resize(width, 80)
+    card.line.resize(width, card.line.height())
     window.show()
     return card
 
 
 def shown(card: OutcomeCard) -> list[str]:
-    buttons = (card.show_log, card.show_folder, card.copy_path, card.export, card.resume)
-    return [button.text() for button in buttons if not button.isHidden()]
+    return [button.text() for button in (card.show_log, card.resume) if not button.isHidden()]
 
 
-def test_a_finished_run_says_where_its_model_is(window: QWidget) -> None:
+def chips(card: OutcomeCard) -> list[str]:
+    line = card.line
+    return [button.text() for button in (line.show_log, line.show_folder, line.copy_path) if not button.isHidden()]
+
+
+def test_a_finished_run_is_a_line_that_says_where_its_model_is(window: QWidget) -> None:
     card = card_in(window)
     card.show_outcome(DONE)
-    assert card.title == DONE.title and card.text == "" and shown(card) == ["Export", "Resume…"]
+    assert card.isHidden() and card.line.isVisible() and chips(card) == []
+    card.show_model(ModelFile("model.safetensors", "/runs/a", None))
+    assert chips(card) == ["Show in folder", "Copy path"] and not card.line.copy_path.isEnabled()
     card.show_model(ModelFile("model.safetensors", "/runs/a", 3_400_000))
-    QApplication.processEvents()
-    assert card.model_line.text == "model.safetensors, 3.4 MB, in /runs/a"
-    assert shown(card) == ["Show in folder", "Copy path", "Export", "Resume…"]
+    assert card.line.title.full_text == DONE.title
+    assert card.line.model.full_text == "model.safetensors, 3.4 MB, in /runs/a"
     copied: list[str] = []
     card.copy_requested.connect(copied.append)
-    card.copy_path.click()
+    card.line.copy_path.click()
     assert len(copied) == 1 and copied[0].endswith("model.safetensors")
+    card.show_outcome(FAILED)
+    assert card.isVisible() and card.line.isHidden()
 
 
-def test_the_card_has_room_for_a_model_that_is_still_looked_for(window: QWidget) -> None:
-    for width in (1000, 560):
-        card = card_in(window, width)
-        # "–" fits into one line with nearly all of these, "3.4 MB" with fewer
-        for letters in (4, *range(20, 100), 400):
-            folder = "/runs/" + "a" * letters
-            card.show_model(ModelFile("model.safetensors", folder, None))
-            card.show_outcome(DONE)
-            QApplication.processEvents()
-            height, buttons = card.heightForWidth(width), shown(card)
-            assert card.model_line.text.startswith("model.safetensors, –, in /runs/a")
-            assert not card.copy_path.isEnabled()
-            card.show_model(ModelFile("model.safetensors", folder, 3_400_000))
-            QApplication.processEvents()
-            assert (card.heightForWidth(width), shown(card)) == (height, buttons), letters
-            assert card.copy_path.isEnabled() and card.show_folder.isEnabled()
-            assert card.model_line.text.endswith("aaa"), "the middle of a long path is left out, not its end"
-    card.show_model(None)
-    assert shown(card) == ["Export", "Resume…"], "there is none after all"
+def test_the_line_is_as_high_whatever_it_says(window: QWidget) -> None:
+    card = card_in(window, 560)
+    height = card.line.height()
+    for folder in ("/runs/a", "/runs/" + "a" * 400):
+        card.show_outcome(DONE)
+        card.show_model(ModelFile("model.safetensors", folder, 3_400_000))
+        QApplication.processEvents()
+        assert card.line.height() == height and card.line.rect().contains(card.line.copy_path.geometry())
+
+
+def test_the_line_takes_the_place_of_the_progress(window: QWidget) -> None:
+    card, actions = card_in(window), Actions(window)
+    header = RunHeader(actions, QMenu(window), QMenu(window), window)
+    header.place_outcome(card.line)
+    header.resize(900, header.sizeHint().height())
+    header.show()
+    QApplication.processEvents()
+    before, heroes = header.sizeHint().height(), header.heroes.pos()
+    card.show_outcome(DONE)
+    QApplication.processEvents()
+    assert not header.bar.isVisible() and card.line.isVisible()
+    assert (header.sizeHint().height(), header.heroes.pos()) == (before, heroes), "nothing moves at the end"
+    card.clear()
+    assert header.bar.isVisible()
 
 
 def test_a_failure_offers_its_log_and_its_checkpoint(window: QWidget) -> None:
@@ -93,14 +108,3 @@ def test_it_says_that_it_was_dismissed(window: QWidget) -> None:
     card.show_outcome(FAILED)
     card.close_button.click()
     assert gone == [True] and card.isHidden() and card.title == ""
-
-
-def test_text_is_never_squeezed_beside_the_buttons(window: QWidget) -> None:
-    for width in (1000, 560):
-        card = card_in(window, width)
-        card.show_outcome(DONE)
-        card.show_model(ModelFile("model.safetensors", "/runs/a", 3_400_000))
-        QApplication.processEvents()
-        card.resize(width, card.heightForWidth(width))
-        QApplication.processEvents()
-        assert card.model_line.width() >= 300, width
