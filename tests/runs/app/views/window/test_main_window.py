@@ -239,7 +239,8 @@ def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> 
     assert disabled and all("Unavailable:" in action.toolTip() for action in disabled)
 
 
-def test_sizes_and_drafts_are_remembered(open_window: OpenWindow, qtbot: QtBot) -> None:
+def test_sizes_and_drafts_are_remembered(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
+    write_lines(runs_dir / "past", Shape(steps=5))
     first = open_window()
     first.window.resize(900, 600)  # the offscreen screen is small, and a window is restored within its screen
     first.window.findChildren(RuledSplitter)[0].setSizes([220, 680])
