@@ -14,7 +14,15 @@ from PySide6.QtCore import QObject, Qt, QTimer, Signal
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.newest_answer import NewestAnswer
 from app.controllers.timing import Timing
-from app.state.memory_text import INCOMPLETE, MEASURING, NOT_ESTIMATED, MemoryText, memory_text, unknown_text
+from app.state.memory_text import (
+    INCOMPLETE,
+    MEASURING,
+    NOT_ESTIMATED,
+    MemoryText,
+    balance_text,
+    memory_text,
+    unknown_text,
+)
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 from core.estimate.estimate import estimate_run, least_figures
@@ -24,6 +32,7 @@ from core.estimate.overview import Overview, overview
 from core.estimate.prices import read_prices
 from core.estimate.probe import CancelledError, find_baselines, find_figures, known_baselines, known_figures
 from core.estimate.remedies import remedies
+from core.estimate.speed import balance_gain
 from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import DeviceSample
@@ -228,7 +237,9 @@ class Estimating(QObject):
             kept = remembered_batch(folder / FILE, fitted)
             free = replace(free_now(samples, folder), machines=machines)
             made = overview(fitted, figures, baselines, free, found, read_prices(), kept)
-            return memory_text(made, is_timing=found is None and is_timing)
+            gain = None if found is None else balance_gain(fitted, figures, found)
+            text = memory_text(made, is_timing=found is None and is_timing)
+            return replace(text, balance=balance_text(fitted, gain, is_timing=found is None and is_timing))
 
         def done(text: MemoryText) -> None:
             if self._run is run:

@@ -13,9 +13,10 @@ from core.estimate.estimate import MemoryNeed, ModeEstimate, worst_need
 from core.estimate.overview import Overview
 from core.estimate.prices import Prices
 from core.estimate.remedies import Remedy
-from core.estimate.speed import TimeEstimate
+from core.estimate.speed import BalanceGain, TimeEstimate
 from core.estimate.verdict import Verdict
-from core.formatting import UNKNOWN, byte_size, listed, megabytes, memory_size, number, rate, short_duration
+from core.formatting import UNKNOWN, byte_size, listed, megabytes, memory_size, number, percent, rate, short_duration
+from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
 
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
@@ -76,6 +77,19 @@ class RemedyText:
 
 
 @dataclass(frozen=True, slots=True)
+class BalanceText:
+    """Whether unlike devices should get samples by speed.
+
+    Attributes:
+        text: What was measured, or that it is being measured.
+        gain: By how much a step is faster; empty while it is not known, and then there is nothing to choose.
+    """
+
+    text: str
+    gain: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class MemoryText:
     """What the strip says.
 
@@ -89,6 +103,7 @@ class MemoryText:
         remedies: What would make it fit.
         time: Of the chosen mode: seconds a step, speed-up, time and cost.
         advice: What the figures recommend, or why nothing is recommended.
+        balance: Whether unlike devices should share the work by speed; None: there is nothing to say.
     """
 
     verdict: str
@@ -101,6 +116,7 @@ class MemoryText:
     remedies: tuple[RemedyText, ...] = ()
     time: str = ""
     advice: str = ""
+    balance: BalanceText | None = None
 
     @property
     def is_too_large(self) -> bool:
@@ -145,6 +161,19 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
         TIMING if is_timing else "" if own is None else _time(own, made.prices),
         " ".join(filter(None, (made.time_note, made.advice if own is None else made.advice or own.reason))),
     )
+
+
+def balance_text(run: ResolvedRun, gain: BalanceGain | None, *, is_timing: bool) -> BalanceText | None:
+    """What load balancing would bring to a run, as far as it was measured; nothing is guessed from names."""
+    if gain is not None:
+        names = [short_label(device) for device in run.devices]
+        waits = f"Measured: in equal shares {names[gain.waiting]} waits {percent(gain.waits)} of each step."
+        shares = " · ".join(f"{name} {count}" for name, count in zip(names, gain.shares, strict=True))
+        return BalanceText(f"{waits} By speed: {shares} samples.", f"{gain.speedup:.2g} × the speed")
+    unlike = len({(device.name, device.memory_bytes) for device in run.devices if device.kind == "cuda"}) > 1
+    if unlike and is_timing and run.mode == Mode.DDP and run.config.balance != "measured":
+        return BalanceText("Timing steps on each of them, to see what sharing the work by speed would bring…")
+    return None
 
 
 def unknown_text(error: RankdeckError) -> MemoryText:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final, Literal
 
 from core.config.mode import Mode
@@ -14,6 +14,7 @@ from core.estimate.prices import Prices
 from core.estimate.step_figures import StepFigures
 from core.estimate.traffic import step_traffic
 from core.launch.environment import cpu_threads
+from core.launch.mode import TORCH
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.device import Device
 from core.probes.sync_cost import Link
@@ -208,6 +209,44 @@ def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Spee
         step_s = max(times) + (max(one.wait_s for one in known) if run.mode.is_connected else 0.0)
     samples = run.batch.global_ * run.replica_groups
     return _Speed(step_s, samples / step_s, exchange_s, sent, power_w, "probe")
+
+
+@dataclass(frozen=True, slots=True)
+class BalanceGain:
+    """What load balancing would bring, from steps that were timed on each device.
+
+    Attributes:
+        speedup: Time of a step in equal shares ÷ in shares by speed.
+        shares: Samples of a batch for each device, in the run's order.
+        waiting: Which device waits longest in equal shares, by its place in the run.
+        waits: What share of each step it waits.
+    """
+
+    speedup: float
+    shares: tuple[int, ...]
+    waiting: int
+    waits: float
+
+
+def balance_gain(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> BalanceGain | None:
+    """What load balancing would bring; None where it cannot be used, is used, was not measured, or is not worth it."""
+    can = run.mode == Mode.DDP or (run.mode == Mode.ZERO and run.config.zero_stage == 1 and run.choice.engine == TORCH)
+    if not can or run.world_size < 2 or run.config.balance == "measured":
+        return None
+    steps = [found.steps.get(step_key(device, run)) for device in run.devices]
+    known = [one for one in steps if one is not None]
+    timed = replace(found, past={})
+    equal = _speed(run, figures, timed)
+    shared = _speed(replace(run, config=run.config.replace(balance="measured")), figures, timed)
+    if len(known) < len(steps) or isinstance(equal, str) or isinstance(shared, str):
+        return None
+    speedup = equal.step_s / shared.step_s
+    if speedup < 1 + max(WORTH, found.error or 0.0):
+        return None
+    rates = [1 / one.samples_s(1) for one in known]
+    shares = tuple(round(run.batch.global_ * rate / sum(rates)) for rate in rates)
+    own = [one.step_s(run.batch, 1.0) for one in known]
+    return BalanceGain(speedup, shares, own.index(min(own)), 1 - min(own) / equal.step_s)
 
 
 def _balanced_s(run: ResolvedRun, steps: list[StepFigures]) -> float:

@@ -10,11 +10,13 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from app.state.memory_text import BalanceText
 from app.views.new_run.cpu_group import CpuGroup, CpuSlot
 from app.views.new_run.device_row import LINE_HEIGHT, DeviceRow
 from app.views.style.fonts import tabular
-from app.views.widgets.build import lay_column, lay_row, muted_label
-from app.views.widgets.buttons import Chip, chip
+from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label
+from app.views.widgets.buttons import Chip, PrimaryButton, chip
+from app.views.widgets.card import Card
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
@@ -31,6 +33,34 @@ CARD_HEIGHT: Final = 76
 NONE_FREE: Final = "No GPU is free. Select one all the same, or train on CPU devices."
 
 Row = DeviceRow | CpuSlot
+
+
+class BalanceCard(Card):
+    """Proposes to share the work by speed where that was measured to pay; hidden elsewhere.
+
+    Signals:
+        balance_requested: It is to be set.
+    """
+
+    balance_requested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__(edge="accent")
+        self.title, self.text, self.gain = bold_label("Unlike devices: balance by speed?"), muted_label(), bold_label()
+        self.balance = PrimaryButton("&Balance")
+        self.balance.setToolTip("Give each device samples in proportion to its measured speed")
+        self.balance.clicked.connect(self.balance_requested)
+        foot = lay_row(None, self.gain, None, self.balance, spacing=8)
+        lay_column(self, self.title, self.text, foot, spacing=4, margins=(12, 8, 12, 8))
+        self.hide()
+
+    def show_balance(self, text: BalanceText | None) -> None:
+        """Shows what was measured, or that it is being measured."""
+        self.setVisible(text is not None)
+        if text is not None:
+            self.text.setText(text.text)
+            self.gain.setText(text.gain)
+            self.balance.setVisible(bool(text.gain))
 
 
 class DevicePicker(QWidget):

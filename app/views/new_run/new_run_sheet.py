@@ -15,7 +15,7 @@ from app.state.draft import RUNS_DIR, CheckedDraft, Draft
 from app.state.draft_fields import default_mode_texts, default_texts, plain_text, settings_without_meaning
 from app.state.nodes_text import NOT_A_SCRIPT, NOT_ELSEWHERE, NOT_ON_WINDOWS
 from app.state.recipe_drafts import RecipeDrafts
-from app.views.new_run.device_picker import DevicePicker
+from app.views.new_run.device_picker import BalanceCard, DevicePicker
 from app.views.new_run.machine_groups import MachineGroups
 from app.views.new_run.mode_picker import ModePicker
 from app.views.new_run.nodes_group import NodesGroup
@@ -91,7 +91,7 @@ class NewRunSheet(QWidget):
         self.drafts = RecipeDrafts()
         self.header = SheetHeader()
         self.devices = DevicePicker()
-        self.machines = MachineGroups()
+        self.machines, self.balance = MachineGroups(), BalanceCard()
         self.mode = ModePicker()
         self.nodes = NodesGroup()
         self.form = RecipeForm()
@@ -124,6 +124,7 @@ class NewRunSheet(QWidget):
         self.header.close_requested.connect(self.close_requested)
         self.machines.picked.connect(self._on_machine_picked)
         self.devices.selection_changed.connect(self._on_devices_chosen)
+        self.balance.balance_requested.connect(lambda: self.set_field("balance", "measured"))
         edits = (
             self.data.edited,
             self.machines.selection_changed,
@@ -172,7 +173,9 @@ class NewRunSheet(QWidget):
         _heading(column, "What")
         column.addWidget(self.what)
         _heading(column, "Where")
-        column.addLayout(lay_column(None, self.devices, self.machines, spacing=8, margins=(MARGIN, 0, 0, 4)))
+        column.addLayout(
+            lay_column(None, self.devices, self.machines, self.balance, spacing=8, margins=(MARGIN, 0, 0, 4))
+        )
         column.addWidget(self.mode)
         column.addWidget(self.form.where)
         column.addWidget(self.nodes)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.memory_text import NO_BREAK, ON_EACH, TIMING, memory_text, unknown_text
+from app.state.memory_text import NO_BREAK, ON_EACH, TIMING, balance_text, memory_text, unknown_text
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
@@ -12,7 +12,7 @@ from core.estimate.estimate import estimate_run, least_figures
 from core.estimate.figures import Baselines
 from core.estimate.free import Free
 from core.estimate.overview import overview
-from core.estimate.speed import NO_LINK, TimeFigures
+from core.estimate.speed import NO_LINK, BalanceGain, TimeFigures
 from core.estimate.step_figures import StepFigures
 from core.machine.devices import Device
 from core.probes.sync_cost import Link
@@ -131,3 +131,15 @@ def test_of_several_machines_it_is_this_computers_part() -> None:
     assert text.note == ON_EACH and text.time == ""
     short = memory_text(overview(made.run, FIGURES, BASELINES, Free(ram=MB, machines=2)))
     assert short.verdict == "Does not fit" and not any("devices" in one.changes for one in short.remedies)
+
+
+def test_balancing_is_proposed_with_what_was_measured() -> None:
+    cards = tuple(Device(f"GPU-{n}", "cuda", n, name) for n, name in enumerate(("RTX 4090", "RTX 4060 Ti")))
+    run = replace(RUN, devices=cards)
+    text = balance_text(run, BalanceGain(1.61, (11, 5), 0, 0.55), is_timing=False)
+    assert text is not None and text.gain == "1.6 × the speed"
+    said = text.text.replace(NO_BREAK, " ")
+    assert said == "Measured: in equal shares GPU 0 waits 55 % of each step. By speed: GPU 0 11 · GPU 1 5 samples."
+    timing = balance_text(run, None, is_timing=True)
+    assert timing is not None and timing.gain == "" and "Timing steps" in timing.text
+    assert balance_text(run, None, is_timing=False) is None and balance_text(RUN, None, is_timing=True) is None

@@ -15,6 +15,7 @@ from core.estimate.speed import (
     PastRun,
     TimeEstimate,
     TimeFigures,
+    balance_gain,
     estimate_times,
     step_key,
     time_of,
@@ -135,3 +136,22 @@ def test_what_was_not_measured_is_not_guessed() -> None:
     assert times(compressed)["ddp"].reason == NO_RATE
     epochs = resolved_run(CONFIG.replace(steps=None, epochs=2), Mode.DDP, 2)
     assert times(epochs)["ddp"].hours is None and times(epochs)["ddp"].speedup is not None
+
+
+def test_what_balancing_would_bring_is_measured_not_guessed() -> None:
+    cards = tuple(Device(f"GPU-{n}", "cuda", n, name) for n, name in enumerate(("RTX 4090", "RTX 4060 Ti")))
+    run = replace(RUN, devices=cards)
+    slow, fast = FOUND.steps[step_key(RUN.devices[0], RUN)], None
+    fast = replace(slow, pass_s=slow.pass_s / 3, update_s=0.0)
+    slow = replace(slow, update_s=0.0)
+    timed = TimeFigures({step_key(cards[0], run): fast, step_key(cards[1], run): slow}, LINK)
+    gain = balance_gain(run, FIGURES, timed)
+    assert gain is not None and gain.shares == (12, 4) and gain.waiting == 0
+    assert 1.5 < gain.speedup < 2.0 and gain.waits > 0.5
+    even = TimeFigures({step_key(card, run): slow for card in cards}, LINK)
+    assert balance_gain(run, FIGURES, even) is None, "it is not worth it"
+    assert balance_gain(run, FIGURES, TimeFigures({}, LINK)) is None, "nothing was measured"
+    balanced = replace(run, config=run.config.replace(balance="measured"))
+    assert balance_gain(balanced, FIGURES, timed) is None
+    independent = resolved_run(CONFIG, Mode.INDEPENDENT, 2)
+    assert balance_gain(independent, FIGURES, FOUND) is None

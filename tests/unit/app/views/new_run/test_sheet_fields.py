@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.state.draft import Draft, check_draft
 from app.state.field_groups import grouped_fields
+from app.state.memory_text import BalanceText
 from app.state.mode_options import ModeOptions
 from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.widgets.changed_dot import ChangedDot
@@ -257,3 +258,15 @@ def test_tab_goes_down_the_sheet(panel: NewRunSheet, recipe: str) -> None:
             if scrolled.isAncestorOf(widget):
                 tops.append(widget.mapTo(scrolled, QPoint(0, widget.height() // 2)).y())
     assert len(tops) > 20 and all(second >= first - 12 for first, second in itertools.pairwise(tops)), tops
+
+
+def test_one_click_shares_the_work_by_speed(panel: NewRunSheet) -> None:
+    panel.show()
+    assert panel.balance.isHidden()
+    panel.balance.show_balance(BalanceText("Timing steps…"))
+    assert panel.balance.isVisible() and panel.balance.balance.isHidden(), "nothing to choose before it is measured"
+    panel.balance.show_balance(BalanceText("Measured.", "1.6 × the speed"))
+    panel.balance.balance.click()
+    assert panel.draft().fields["balance"] == "measured"
+    panel.balance.show_balance(None)
+    assert panel.balance.isHidden()
