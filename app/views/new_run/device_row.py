@@ -208,7 +208,7 @@ class DeviceRow(Card):
         is_notable = bool(trouble or self._held or self._against)
         if self.is_line:  # what is odd about a card is more than its figures
             self.warning.hide()
-            self.status.set_full_text(f"⚠ {text}" if text else status)
+            self.status.set_full_text(" · ".join(part for part in (f"⚠ {text}" if text else "", status) if part))
         self.status.setVisible(is_notable if self.is_line else bool(status) or not text)
         self.figures.setVisible(not self.is_line or not is_notable)
         used, total = sample.memory_used_bytes, sample.memory_total_bytes or self.device.memory_bytes
