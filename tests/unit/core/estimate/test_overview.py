@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
 
 from core.config import RunConfig
 from core.config.batch import Batch
 from core.config.mode import Mode
 from core.estimate.estimate import estimate_run
 from core.estimate.free import Free
-from core.estimate.overview import overview
+from core.estimate.overview import fit_note, overview
 from core.launch.micro_batch_memory import RememberedBatch
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import recipe_defaults
 from tests.helpers.resolved_run import resolved_run
 from tests.unit.core.estimate.made import BASELINES, FIGURES, MB
 
@@ -45,3 +51,14 @@ def test_all_that_is_shown_as_json() -> None:
 def test_a_mode_that_cannot_be_used_says_why() -> None:
     shown = overview(resolved_run(CONFIG, Mode.SINGLE, 1), FIGURES, BASELINES, Free()).as_dict()
     assert {"mode": "ddp", "reason": "It needs at least two devices."} in shown["modes"]
+
+
+def test_the_command_line_notes_what_cannot_fit(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path))
+    recipe = get_recipe("minigpt")
+    options = {**RunConfig(**recipe_defaults(recipe)).options, "n_layer": 128, "n_embd": 16384, "n_head": 128}
+    run = resolved_run(CONFIG, Mode.SINGLE, 1)
+    run = replace(run, recipe=recipe, config=run.config.replace(options=options))
+    note = fit_note(run, Free(ram=20 << 30))
+    assert note == "The run probably does not fit in this computer's memory: it needs 6.6 TB, 20 GiB free."
+    assert fit_note(run, Free(ram=20 << 40)) == "" and fit_note(run, Free()) == "", "nothing rather than a guess"
