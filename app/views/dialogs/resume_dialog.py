@@ -488,12 +488,12 @@ class ResumeDialog(QDialog):
         if path:
             self._folder = str(Path(path).parent)
             self.folder_chosen.emit(self._folder)
-            self.choose(path)
+            self.choose(str(Path(path)))
 
     def _choose_data(self) -> None:
         path, _ = QFileDialog.getOpenFileName(self, "Choose the dataset that the run was started with")
         if path:
-            self.data.setText(path)
+            self.data.setText(str(Path(path)))  # Qt gives forward slashes on Windows too
             self._ask()
 
     def _on_go_clicked(self) -> None:
