@@ -43,6 +43,7 @@ _OPAQUE: Final = re.compile(
 """Addresses, e-mail, numbers, ids, paths and dates."""
 _NO_VALUE: Final = frozenset(("nan", "none", "null", "<na>", "#n/a"))
 """What other programs write where there is no text."""
+_LONGEST_NO_VALUE: Final = 20
 _WIDE: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _NAME_WEIGHT: Final = 4.0
 _OTHER_TEXT: Final = 1.0
@@ -57,11 +58,9 @@ ValueKind = Literal["text", "opaque", "number", "conversation", "texts", "number
 
 def is_no_value(value: object) -> bool:
     """Whether there is nothing: no value, no characters, not a number, or a word for it."""
-    if isinstance(value, float):
-        return not math.isfinite(value)
-    return value is None or (
-        isinstance(value, str) and (not value or value.isspace() or value.strip().lower() in _NO_VALUE)
-    )
+    if isinstance(value, str):
+        return not value or value.isspace() or (len(value) < _LONGEST_NO_VALUE and value.strip().lower() in _NO_VALUE)
+    return value is None or (isinstance(value, float) and not math.isfinite(value))
 
 
 def word_count(text: str) -> int:

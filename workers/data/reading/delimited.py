@@ -239,19 +239,17 @@ class _Records:
         self._dialect = dialect
         self._again: deque[str] = deque()
         self._record: list[str] = []
-        self._held = 0
         self._next_look = _LOOK_AFTER
-        self._given_up = ""
         self._records = self._spanning = 0
         self._types: list[Counter[str]] = []
+        self._typed: dict[int, str] = {}
         self._last_number: float | None = -math.inf
 
     def __iter__(self) -> Iterator[list[str] | Bad]:
         reader = self._reader(self._lines())
-        next_line = self.line
         while True:
-            self.line = next_line
-            self._record, self._held, self._next_look, self._given_up, self.mended = [], 0, _LOOK_AFTER, "", False
+            self.line += len(self._record)
+            self._record, self._next_look, self.mended = [], _LOOK_AFTER, False
             cells: list[str] | Bad
             try:
                 cells = next(reader)
@@ -260,12 +258,14 @@ class _Records:
             except csv.Error as error:
                 cells = self._mended(str(error))
                 reader = self._reader(self._lines())
-            if not isinstance(cells, Bad) and len(self._record) > 1 and self._holds_rows(ended=True):
-                cells = self._give_up("a quote that is not closed")
+            if len(self._record) >= _LOOK_AFTER and self._holds_rows(ended=True):
+                cells = self._give_up()
                 reader = self._reader(self._lines())
-            next_line = self.line + len(self._record)
             if not isinstance(cells, Bad):
-                self._learn(cells)
+                self._records += 1
+                self._spanning += len(self._record) > 1
+                if self._last_number is not None or self._records <= _LEARNED_ROWS:
+                    self._learn(cells)
             yield cells
 
     def _reader(self, lines: Iterator[str], strict: bool = True) -> Iterator[list[str]]:
@@ -282,32 +282,27 @@ class _Records:
             if len(self._record) == self._next_look:
                 self._next_look *= 2
                 if self._holds_rows():
-                    self._given_up = "a quote that is not closed"
                     return
-            if self._held > MAX_ROW_BYTES:
-                self._given_up = "too long"
-                return
             line = self._again.popleft() if self._again else self._text.readline(MAX_ROW_BYTES)
             if not line:
                 self.ended = True
                 return
             self._record.append(line)
-            self._held += len(line)
             yield line
 
     def _mended(self, problem: str) -> list[str] | Bad:
         """A record whose quotes do not follow the rules, as its first line alone."""
-        if "limit" in problem or self._given_up == "too long":
+        if "limit" in problem:
             self._back()
             return Bad("too_long", f"line {self.line}")
         if len(self._record) > 1 or "end of data" in problem:
-            return self._give_up("a quote that is not closed")
+            return self._give_up()
         self.mended = True
         return next(self._reader(iter(self._record), strict=False), [])
 
-    def _give_up(self, why: str) -> Bad:
+    def _give_up(self) -> Bad:
         self._back()
-        return Bad("broken", f"line {self.line} ({why})")
+        return Bad("broken", f"line {self.line} (a quote that is not closed)")
 
     def _back(self) -> None:
         """Gives back all lines of the record but the first."""
@@ -315,9 +310,7 @@ class _Records:
         del self._record[1:]
 
     def _learn(self, cells: Sequence[str]) -> None:
-        """What the cells of good records are like, and how many records span lines."""
-        self._records += 1
-        self._spanning += len(self._record) > 1
+        """What the cells of good records are like."""
         if self._last_number is not None and self._records > 1:
             number = _integer(cells[0]) if cells else None
             self._last_number = number if number is not None and number > self._last_number else None
@@ -326,6 +319,8 @@ class _Records:
         self._types += [Counter() for _ in range(len(cells) - len(self._types))]
         for types, cell in zip(self._types, cells, strict=False):
             types[_cell_type(cell) if cell else "empty"] += 1
+        if self._records == _LEARNED_ROWS:
+            self._usual_types()
 
     def _holds_rows(self, *, ended: bool = False) -> bool:
         """Whether the lines behind the first look like rows of their own; `ended`: the last one ends the record."""
@@ -333,20 +328,29 @@ class _Records:
         if width == 1 or self._dialect.delimiter == _NONE:
             usual = self._records >= 10 and self._spanning * 20 < self._records
             return usual and len(self._record) > 20
-        typed = {
-            number: types.most_common(1)[0][0]
-            for number, types in enumerate(self._types)
-            if types.total() >= 3 and types.most_common(1)[0][0] in ("number", "opaque")
-            and types.most_common(1)[0][1] >= 0.9 * types.total()
-        }  # fmt: skip
+        typed = self._typed if self._records > _LEARNED_ROWS else self._usual_types()
         # The end of a text and the number behind it are like a row, too; only a row begins with what rows begin with.
         last = -1 if ended and 0 not in typed else None
         lines = [line for line in self._record[1:last] if line.strip()]
+        if not lines or not self._is_row(lines[0], width, typed):
+            return False
         fitting = sum(self._is_row(line, width, typed) for line in lines)
         enough = _LOOK_AFTER - 1 if typed else 5 if width > 2 else 20
         return fitting >= max(enough, 0.8 * len(lines))
 
+    def _usual_types(self) -> dict[int, str]:
+        """Columns whose cells are nearly always numbers, or addresses, dates and ids."""
+        usual = ((number, *types.most_common(1)[0], types.total()) for number, types in enumerate(self._types) if types)
+        self._typed = {
+            number: kind
+            for number, kind, count, total in usual
+            if kind in ("number", "opaque") and total >= _SURE_ROWS and count >= 0.9 * total
+        }
+        return self._typed
+
     def _is_row(self, line: str, width: int, typed: dict[int, str]) -> bool:
+        if line.count(self._dialect.delimiter) < width - 1:
+            return False
         try:
             cells = next(self._reader(iter((line,)), strict=False), [])
         except csv.Error:
