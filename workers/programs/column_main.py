@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from core.errors import full_stop
 from workers.data.reading.corpus import MAX_BAD_ROWS, look_at
 from workers.data.reading.row_counts import BadRowLimit, RowCounts
 from workers.programs.answer import answer
@@ -27,7 +26,8 @@ def check_column(asked: dict[str, Any], _folder: Path) -> dict[str, Any]:
             continue
         limit.check(counts)
         documents = f", {counts.documents:,} document{'' if counts.documents == 1 else 's'}"
-        notes += [full_stop(counts.left_out)] if counts.left_out else []
+        if counts.left_out:
+            notes.append(f"{counts.left_out} The first: {counts.examples[0]}.")
     if corpus.column:
         notes.insert(0, f"Data: {corpus.text}{documents}.")
     return {"notes": notes}

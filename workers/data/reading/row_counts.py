@@ -74,13 +74,13 @@ class RowCounts:
 
     @property
     def left_out(self) -> str:
-        """What is left out, as text: "12 rows are left out: 10 empty, 2 broken"; empty: nothing."""
+        """What is left out, as text: "12 rows are left out: 10 empty, 2 broken."; empty: nothing."""
         kinds = [(kind, count) for kind, count in self.bad.most_common() if kind != "kept"]
         if not kinds:
             return ""
         total = sum(count for _, count in kinds)
         listed = ", ".join(f"{count:,} {BAD_ROW_TEXTS.get(kind, kind)}" for kind, count in kinds)
-        return f"{total:,} {'row is' if total == 1 else 'rows are'} left out: {listed}"
+        return f"{total:,} {'row is' if total == 1 else 'rows are'} left out: {listed}."
 
     def as_dict(self) -> dict[str, Any]:
         """Plain values, for JSON."""

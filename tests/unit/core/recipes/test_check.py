@@ -142,6 +142,11 @@ def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
     found, short = text_column(asked)
     assert found == "Data: JSON Lines, text column body (guessed; not used: title), 50 documents."
     assert short == "The texts in column body are short: 2.0 words on average."
+    with table.open("a", encoding="utf-8", newline="\n") as file:
+        file.write('{"body": NaN}\n{"body": "x\n')
+    left_out = text_column(asked)[2]
+    assert left_out.startswith("2 rows are left out: 1 empty, 1 broken. The first: ")
+    assert left_out.endswith("row 51: empty.")
     prose = table.with_name("prose.txt")
     prose.write_text("Some words, and more.\nNo table.\n", encoding="utf-8", newline="\n")
     assert text_column(asked.replace(dataset_file=str(prose)), limit_s=0.0) == ()
