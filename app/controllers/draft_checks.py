@@ -25,10 +25,11 @@ from core.data.dataset import (
     check_packages_for,
     check_size,
     is_hub,
-    list_formats,
+    list_dataset,
     look_at_beginnings,
 )
 from core.data.hub import ALLOW_DOWNLOAD, HubName, cached_info, cached_text_bytes, not_here
+from core.data.listing import AUTO
 from core.errors import RankdeckError
 from core.launch.preflight import needed_bytes
 from core.launch.resolved import recommended_mode
@@ -83,7 +84,7 @@ class Drafting(QObject):
         self._recipe: Recipe | None = None
         self._devices: list[Device] = []
         self._size: DatasetSize | None = None
-        self._asked = ""
+        self._asked = ("", "")
         self._problem: RankdeckError | None = None
         self._elsewhere: dict[str, dict[str, RankdeckError]] = {}
         self._looking = False
@@ -134,9 +135,10 @@ class Drafting(QObject):
         """
         self._there = there
         self._draft, self._recipe, self._devices, self._looking = draft, recipe, list(devices), looking
-        if draft.dataset != self._asked:
+        asked = (draft.dataset, draft.fields.get("data_files") or AUTO)
+        if asked != self._asked:
             self._size = self._problem = None
-            self._asked = draft.dataset
+            self._asked = asked
             self._later.start()
         self._check()
 
@@ -236,15 +238,15 @@ class Drafting(QObject):
         self.mode_options_changed.emit(options)
 
     def _look_at_dataset(self) -> None:
-        path = self._asked
+        path, rule = self._asked
 
         def work() -> DatasetSize:
-            files = list_formats(path)
-            check_packages_for(path, files)
+            listing = list_dataset(path, rule)
+            check_packages_for(path, listing.files)
             if is_hub(path):
                 name = HubName.parse(path)
                 return DatasetSize(path, 0, cached_text_bytes(name), is_here=cached_info(name) is not None)
-            found = look_at_beginnings(path, files)
+            found = look_at_beginnings(path, listing)
             return DatasetSize(path, found.files, found.size_bytes, found)
 
         self._runner.run(Operation(work, self._on_size, self._on_no_dataset, topic="dataset"))

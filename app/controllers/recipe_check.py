@@ -108,7 +108,7 @@ def find_problems(run: ResolvedRun, dataset: DatasetIdentity | None) -> Answer:
             break
     try:
         if dataset is not None:
-            notes = (*check_text_column(dataset, config.options, config.env, LIMIT_S), *notes)
+            notes = (*dataset.notes, *check_text_column(dataset, config, LIMIT_S), *notes)
     except ConfigError as error:
         problems.setdefault(error.field, error)
     except RankdeckError as error:

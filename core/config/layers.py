@@ -196,7 +196,8 @@ def load_config(path: Path) -> RunConfig:
     Raises:
         ConfigError: It is missing, damaged, or from a newer version.
     """
-    return config_from_mapping(read_config(path), path)
+    # Before there was a choice every file was trained on; its ledger and its tokens are of all of them.
+    return config_from_mapping({"data_files": "all", **read_config(path)}, path)
 
 
 def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]) -> RunConfig:

@@ -14,6 +14,7 @@ from core.config.node_count import NodeCount
 from core.config.stop_target import read_stop_target
 from core.errors import ConfigError
 
+DATA_FILES: Final = ("auto", "all")
 PRECISIONS: Final = ("auto", "fp32", "bf16", "fp16")
 MERGE_POLICIES: Final = ("best", "average", "none")
 ZERO_ENGINES: Final = ("auto", "deepspeed", "torch")
@@ -43,6 +44,12 @@ class RunConfig:
     dataset_file: str = setting(
         "stdlib://", "Data", "A text file or a folder of them. stdlib:// is the source of Python's standard library.",
         path=True, common=True,
+    )
+    data_files: str = setting(
+        "auto", "Files of a folder",
+        "auto: train on the training split, measure on the validation split, and leave out files about the dataset. "
+        "all: train on every file that can be read.",
+        choices=DATA_FILES,
     )
     mode: Mode = setting(  # noqa: RUF009  # it makes a new field at each call, as dataclasses.field does
         Mode.AUTO, "Mode", "How devices share the work. auto: DDP on several devices (independent on Windows).",

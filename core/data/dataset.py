@@ -12,17 +12,17 @@ import os
 import sysconfig
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Final, Literal
 
 from core.config.layers import is_path
-from core.data.formats import FileFormat, format_for, is_data_name, missing_package
+from core.data.formats import FileFormat, format_for, missing_package
 from core.data.hub import HUB, HubName, cached_text_bytes, check_package
-from core.errors import DatasetError
+from core.data.listing import AUTO, MISSING, Listing, list_folder, relative
+from core.errors import DatasetError, sentences
 from core.files.atomic import explain
-from core.held_files import open_binary, read_utf8
+from core.held_files import open_binary
 from core.machine.packages import MissingPackageError
-from core.parsing import parse_json
 from core.paths import typed_path
 
 Kind = Literal["stdlib", "file", "folder", "hub", "none"]
@@ -30,12 +30,9 @@ Kind = Literal["stdlib", "file", "folder", "hub", "none"]
 STDLIB: Final = "stdlib://"
 NO_DATASET: Final = "none://"
 """What a run has whose program reads its own data."""
-MISSING: Final = "The dataset is missing"
-"""The title of the error about a file or folder that is not there."""
 _NOT_STDLIB: Final = frozenset(
     ("site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "__pycache__", "_bundled")
 )
-_RUN_FILES: Final = frozenset(("run.toml", "state.json"))
 _READ_BYTES: Final = 1 << 20
 _BEGINNING_BYTES: Final = 1 << 16
 _LOOKED_AT: Final = 1000
@@ -59,6 +56,8 @@ class DatasetIdentity:
         utf8: Whether every file of text is valid UTF-8. Byte-level training does not mind.
         text_bytes: Bytes of text in it, where that is not `size_bytes`: packed files, tables, the Hub. An estimate.
         has_rows: Whether a file of it holds rows with columns, one of which is the text.
+        held_out_bytes: Bytes of text in a validation split of its own; 0 where it has none.
+        notes: What was taken for a split, and what was left out and why, as sentences.
     """
 
     path: str
@@ -69,6 +68,8 @@ class DatasetIdentity:
     utf8: bool = True
     text_bytes: int | None = None
     has_rows: bool = False
+    held_out_bytes: int = 0
+    notes: tuple[str, ...] = ()
 
     @property
     def expected_bytes(self) -> int:
@@ -95,11 +96,12 @@ _known_files: dict[tuple[str, int, int], _FileFacts] = {}
 """Facts of files read before in this process, by path, size and mtime: a form asks again at every key press."""
 
 
-def identify(text: str) -> DatasetIdentity:
+def identify(text: str, rule: str = AUTO) -> DatasetIdentity:
     """The dataset that `text` names, with every file in it read once.
 
     Args:
         text: ``stdlib://``, a file, a folder, or ``hf://…`` (of which only the name is known here).
+        rule: `RunConfig.data_files`.
 
     Raises:
         DatasetError: Missing, unreadable, empty, or not text.
@@ -110,16 +112,18 @@ def identify(text: str) -> DatasetIdentity:
     if is_hub(text):
         return _identify_hub(HubName.parse(text))
     kind, root = _locate(text)
-    files = _find_files(kind, root)
+    listing = _find_files(kind, root, rule)
+    files, held_out_bytes = listing.files, 0
     check_packages_for(text, files)
     total, utf8, shown = 0, True, ""
     text_bytes, combined = 0, hashlib.sha256()
-    for path, file_format in files:
+    for number, (path, file_format) in enumerate(files, 1):
         facts, size = _facts(path, file_format)
         total += size
         utf8 = utf8 and facts.utf8
         text_bytes += _text_bytes(path, size, file_format)
-        combined.update(f"{_relative(path, root)}\0{size}\0{facts.sha256}\n".encode("utf-8", "surrogatepass"))
+        held_out_bytes += _text_bytes(path, size, file_format) if number > len(files) - listing.validation else 0
+        combined.update(f"{relative(path, root)}\0{size}\0{facts.sha256}\n".encode("utf-8", "surrogatepass"))
         shown = facts.sha256
     if total == 0:
         raise _empty(kind, root)
@@ -127,7 +131,10 @@ def identify(text: str) -> DatasetIdentity:
     digest = shown if kind == "file" else combined.hexdigest()
     counted = all(file_format.is_plain_text for _, file_format in files)
     has_rows = any(file_format.has_rows for _, file_format in files)
-    return DatasetIdentity(path_text, kind, len(files), total, digest, utf8, None if counted else text_bytes, has_rows)
+    return DatasetIdentity(
+        path_text, kind, len(files), total, digest, utf8, None if counted else text_bytes, has_rows, held_out_bytes,
+        listing.notes,
+    )  # fmt: skip
 
 
 def typed_dataset(text: str) -> str:
@@ -141,26 +148,26 @@ def is_hub(text: str) -> bool:
     return text.strip().startswith(HUB)
 
 
-def list_files(text: str) -> list[Path]:
-    """The dataset's files; see `list_formats`."""
-    return [path for path, _ in list_formats(text)]
+def list_files(text: str, rule: str = AUTO) -> list[Path]:
+    """The dataset's files; see `list_dataset`."""
+    return [path for path, _ in list_dataset(text, rule).files]
 
 
-def list_formats(text: str) -> list[tuple[Path, FileFormat]]:
-    """A dataset's files, by their path within it as they are read, each with how it is read; none of the Hub's.
+def list_dataset(text: str, rule: str = AUTO) -> Listing:
+    """A dataset's files as they are read, each with how it is read; none of the Hub's. `rule`: `RunConfig.data_files`.
 
     Raises:
         DatasetError: Missing, unreadable, or without a single file that can be read.
     """
     if is_hub(text):
         HubName.parse(text)
-        return []
+        return Listing(())
     kind, root = _locate(text)
-    return _find_files(kind, root)
+    return _find_files(kind, root, rule)
 
 
 def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> None:
-    """Refuses a dataset that this Python lacks a package for, judged by the names that `list_formats` gave for it.
+    """Refuses a dataset that this Python lacks a package for, judged by the names that `list_dataset` gave for it.
 
     Raises:
         MissingPackageError: Names the package and how to install it.
@@ -173,12 +180,12 @@ def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> N
             raise MissingPackageError((package,), f"The file {path.name}")
 
 
-def look_at_beginnings(text: str, files: Sequence[tuple[Path, FileFormat]]) -> DatasetIdentity:
+def look_at_beginnings(text: str, listing: Listing) -> DatasetIdentity:
     """A dataset's size, with what can be refused from the beginnings of its files: `identify` reads all of them.
 
     Args:
         text: As `identify` takes it.
-        files: As `list_formats` gave them.
+        listing: As `list_dataset` gave it.
 
     Returns:
         An identity without a hash.
@@ -186,12 +193,13 @@ def look_at_beginnings(text: str, files: Sequence[tuple[Path, FileFormat]]) -> D
     Raises:
         DatasetError: It is empty or not text, as far as that can be seen.
     """
-    total, text_bytes = 0, 0
+    files, total, text_bytes, held_out_bytes = listing.files, 0, 0, 0
     try:
         for number, (path, file_format) in enumerate(files):
             size = path.stat().st_size
             total += size
             text_bytes += _text_bytes(path, size, file_format)
+            held_out_bytes += _text_bytes(path, size, file_format) if number >= len(files) - listing.validation else 0
             if number < _LOOKED_AT and file_format.is_readable_text:
                 with open_binary(path) as file:
                     _check_text(path, file.read(_BEGINNING_BYTES))
@@ -201,7 +209,10 @@ def look_at_beginnings(text: str, files: Sequence[tuple[Path, FileFormat]]) -> D
         raise _empty("file" if len(files) == 1 else "folder", Path(text))
     counted = all(file_format.is_plain_text for _, file_format in files)
     has_rows = any(file_format.has_rows for _, file_format in files)
-    return DatasetIdentity(text, "file", len(files), total, "", True, None if counted else text_bytes, has_rows)
+    return DatasetIdentity(
+        text, "file", len(files), total, "", True, None if counted else text_bytes, has_rows, held_out_bytes,
+        listing.notes,
+    )  # fmt: skip
 
 
 def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 0.0) -> int:
@@ -212,7 +223,9 @@ def estimate_samples(identity: DatasetIdentity, seq_len: int, held_out: float = 
         seq_len: Tokens in a sample.
         held_out: Share of the text that is kept for validation, from 0 to 1; at least one sample then.
     """
-    kept = max(int(identity.expected_bytes * held_out), seq_len + 1) if held_out else 0
+    kept = identity.held_out_bytes
+    if held_out and not kept:
+        kept = max(int(identity.expected_bytes * held_out), seq_len + 1)
     return max(0, (identity.expected_bytes - kept - 1) // seq_len)
 
 
@@ -278,55 +291,32 @@ def _locate(text: str) -> tuple[Kind, Path]:
     raise _error(f"There is no file or folder {root}.", "Check the path.", MISSING)
 
 
-def _find_files(kind: Kind, root: Path) -> list[tuple[Path, FileFormat]]:
+def _find_files(kind: Kind, root: Path, rule: str) -> Listing:
     if kind == "file":
-        return [(root, format_for(root.name))]
-    found: list[Path] = []
-
-    def refuse(error: OSError) -> None:
-        raise _unreadable(Path(error.filename or root), error)
-
-    for folder, folders, names in os.walk(root, onerror=refuse):
-        folders[:] = [name for name in folders if not _is_skipped(name, kind)]
-        if _RUN_FILES.issubset(names):  # a run's own folder: its metrics are no text to learn, and they grow
-            folders.clear()
-            continue
-        names = _saved_by_datasets(Path(folder), names)
-        found += [Path(folder, name) for name in names if _is_wanted(name, kind)]
-    if not found:
-        what = "Python sources" if kind == "stdlib" else "text files (.txt, .md, .py, .jsonl, .csv, .parquet, …)"
-        raise _error(f"{root} holds no {what}.", "Choose a folder with text files, or name one file.")
-    files = sorted((path for path in found if path.is_file()), key=lambda path: _relative(path, root))
-    return [(path, FileFormat("text") if kind == "stdlib" else format_for(path.name)) for path in files]
-
-
-def _saved_by_datasets(folder: Path, names: list[str]) -> list[str]:
-    """A folder's files; where `datasets` has saved a dataset (``save_to_disk``), those that hold rows."""
-    if "dataset_dict.json" in names:
-        return []  # its splits are folders
-    if not {"state.json", "dataset_info.json"}.issubset(names):
-        return names
+        return Listing(((root, format_for(root.name)),))
     try:
-        state = parse_json(read_utf8(folder / "state.json"))
-        saved = [str(file["filename"]) for file in state["_data_files"]]
-    except (OSError, ValueError, KeyError, TypeError):
-        return [name for name in names if name.endswith(".arrow")]
-    missing = next((name for name in saved if name not in names), "")
-    if missing:
-        raise _error(f"{folder} should hold {missing}, which is missing.", "Copy the whole folder again.", MISSING)
-    return saved
+        listing = _list_sources(root) if kind == "stdlib" else list_folder(root, rule)
+    except OSError as error:
+        raise _unreadable(Path(error.filename or root), error) from None
+    if not listing.files:
+        what = "Python sources" if kind == "stdlib" else "text files (.txt, .md, .py, .jsonl, .csv, .parquet, …)"
+        raise _error(
+            sentences(f"{root} holds no {what}.", *listing.notes), "Choose a folder with text files, or name one file."
+        )
+    return listing
 
 
-def _is_skipped(name: str, kind: Kind) -> bool:
-    return name in _NOT_STDLIB if kind == "stdlib" else name.startswith(".") or name == "__pycache__"
+def _list_sources(root: Path) -> Listing:
+    """Python's own library."""
+    found: list[Path] = []
+    for folder, folders, names in os.walk(root, onerror=_raise):
+        folders[:] = [name for name in folders if name not in _NOT_STDLIB]
+        found += [path for name in names if name.endswith(".py") and (path := Path(folder, name)).is_file()]
+    return Listing(tuple((path, FileFormat("text")) for path in sorted(found, key=lambda path: relative(path, root))))
 
 
-def _is_wanted(name: str, kind: Kind) -> bool:
-    return name.endswith(".py") if kind == "stdlib" else is_data_name(name)
-
-
-def _relative(path: Path, root: Path) -> str:
-    return path.name if path == root else str(PurePosixPath(*path.relative_to(root).parts))
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _facts(path: Path, file_format: FileFormat) -> tuple[_FileFacts, int]:

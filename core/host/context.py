@@ -65,7 +65,7 @@ def gather_context(
     run = resolve(config, recipe, [*monitor.devices(), *others], machine)
     baselines = known_baselines(machine)
     check_commit(run.devices, machine.commit_free, None if baselines is None else baselines.least_commit_bytes)
-    dataset = identify(config.dataset_file)
+    dataset = identify(config.dataset_file, config.data_files)
     keeper = LedgerKeeper(store.ledger, run.config, dataset.as_dict(), run_id)
     checkpoint, damaged = checkpoints.newest_valid(keeper.committed_checkpoint())
     checkpoints.remove_unfinished()

@@ -80,7 +80,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     config, recipe, choice = run.config, run.recipe, run.choice
     check_packages(recipe.requires, f"The recipe {recipe.title}")
     engine_notes = check_engine(run)
-    dataset = identify(config.dataset_file)
+    dataset = identify(config.dataset_file, config.data_files)
     if dataset.kind == "hub":
         check_download(HubName.parse(config.dataset_file), config.options)
     if run_dir is not None:
@@ -103,11 +103,11 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     run = replace(run, config=config)
     samples = estimate_samples(dataset, config.seq_len, config.held_out)
     samples = config.samples_per_block if recipe.own_samples else samples
-    asked_notes = (*check_text_column(dataset, config.options, config.env), *recipe_notes)
+    asked_notes = (*check_text_column(dataset, config), *recipe_notes)
     own_notes = _notes(run, samples)
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
-    own_notes = (*own_notes, *path_notes, *_cloud_notes(run_dir or runs_dir, config.dataset_file, dataset))
+    own_notes = (*own_notes, *path_notes, *_cloud_notes(run_dir or runs_dir, config, dataset))
     own_notes = (*choice.notes, *settings_without_effect(run), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
     remembered = remembered_batch(runs_dir / FILE, run)
@@ -267,7 +267,7 @@ def _check_log_file(path: Path) -> None:
 
 
 def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
-    notes: list[str] = []
+    notes = list(dataset.notes)
     if not dataset.is_counted and dataset.kind != "none":
         notes.append(
             "How much text the dataset holds is known when it has been read; until then steps are estimated. "
@@ -278,7 +278,7 @@ def _dataset_notes(dataset: DatasetIdentity) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _cloud_notes(folder: Path, dataset_file: str, dataset: DatasetIdentity) -> tuple[str, ...]:
+def _cloud_notes(folder: Path, config: RunConfig, dataset: DatasetIdentity) -> tuple[str, ...]:
     """Notes on OneDrive: it uploads what a run writes, and may have to download what it reads."""
     notes: list[str] = []
     if cloud_folder(folder) is not None:
@@ -286,7 +286,8 @@ def _cloud_notes(folder: Path, dataset_file: str, dataset: DatasetIdentity) -> t
             f"{folder} is in OneDrive, which uploads each checkpoint and may hold files that the run replaces. "
             "A folder outside of it is faster and safer."
         )
-    if dataset.kind in ("file", "folder") and (missing := count_placeholders(list_files(dataset_file))):
+    files = list_files(config.dataset_file, config.data_files) if dataset.kind in ("file", "folder") else []
+    if missing := count_placeholders(files):
         what = "One file of the dataset is" if missing == 1 else f"{missing:,} files of the dataset are"
         notes.append(
             f"{what} in the cloud only: OneDrive downloads them when they are read, so the start takes longer."

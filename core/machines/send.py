@@ -73,7 +73,7 @@ class Sender:
         recipe = get_recipe(config.recipe)
         options = dict(config.options)
         options = self._script(options) if recipe.name == USER_SCRIPT else self._own_paths(options, recipe)
-        changes: dict[str, Any] = {"dataset_file": self._dataset(config.dataset_file)}
+        changes: dict[str, Any] = {"dataset_file": self._dataset(config.dataset_file, config.data_files)}
         if BUILT_IN not in recipe.folder.resolve().parents:
             changes["recipe"] = self._code(recipe.folder.resolve())
         if config.model and Path(config.model).exists():
@@ -105,14 +105,14 @@ class Sender:
         self.paths[there] = str(folder)
         return there
 
-    def _dataset(self, text: str) -> str:
+    def _dataset(self, text: str, rule: str) -> str:
         text = text.strip()
         if text.startswith(THERE):
             return text.removeprefix(THERE)
         if text in (STDLIB, NO_DATASET) or is_hub(text):
             return text
         root = Path(text).absolute()
-        files = list_files(text)
+        files = list_files(text, rule)
         if root.is_file():
             return self._upload(tree_of("data", root.parent, [root], self._looking), root)
         return self._upload(tree_of(root.name or "data", root, files, self._looking), root)

@@ -16,8 +16,7 @@ from typing import Any, Final
 
 from core.config import RunConfig
 from core.config.config_file import to_json
-from core.config.fields import FieldValue
-from core.data.dataset import DatasetIdentity, list_formats
+from core.data.dataset import DatasetIdentity, list_dataset
 from core.data.formats import TEXT_COLUMN, may_hold_rows
 from core.errors import ConfigError, RankdeckError
 from core.machine.packages import MissingPackageError
@@ -69,15 +68,12 @@ def check_by_recipe(
     return config.replace(**{name: it for name, it in fitted if name in at_default}), notes
 
 
-def check_text_column(
-    dataset: DatasetIdentity, options: Mapping[str, FieldValue], env: Mapping[str, str], limit_s: float = LIMIT_S
-) -> tuple[str, ...]:
+def check_text_column(dataset: DatasetIdentity, config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str, ...]:
     """Looks at how a dataset is read, and at the column that is the text. Blocks; may be called from any thread.
 
     Args:
         dataset: What it trains on.
-        options: The recipe's; nothing is looked at unless it reads text from tables, and a file may hold one.
-        env: The run's variables.
+        config: The run's; nothing is looked at unless its recipe reads text from tables, and a file may hold one.
         limit_s: After that the program is ended, and the ranks will find out.
 
     Returns:
@@ -86,18 +82,18 @@ def check_text_column(
     Raises:
         ConfigError: The column is in no row, none looks like text, or the rows are of another shape than recipes train.
     """
-    if TEXT_COLUMN not in options or not _may_hold_rows(dataset):
+    if TEXT_COLUMN not in config.options or not _may_hold_rows(dataset, config.data_files):
         return ()
-    asked = {"config": {"dataset_file": dataset.path, "options": dict(options)}}
-    answer = ask_program(("-m", "workers.programs.column_main"), asked, env, limit_s)
+    asked = {"config": {"dataset_file": dataset.path, "data_files": config.data_files, "options": dict(config.options)}}
+    answer = ask_program(("-m", "workers.programs.column_main"), asked, config.env, limit_s)
     return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand", TEXT_COLUMN)
 
 
-def _may_hold_rows(dataset: DatasetIdentity) -> bool:
+def _may_hold_rows(dataset: DatasetIdentity, rule: str) -> bool:
     if dataset.has_rows or dataset.kind not in ("file", "folder"):
         return dataset.has_rows
     try:
-        files = list_formats(dataset.path)
+        files = list_dataset(dataset.path, rule).files
         return any(may_hold_rows(path, file_format) for path, file_format in files[:_LOOKED_AT_FILES])
     except (OSError, RankdeckError):  # the program that reads it says so
         return False

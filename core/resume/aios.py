@@ -39,7 +39,7 @@ def plan_aios(
     run = resolve(config, recipe, available, platform)
     config, devices, mode = run.config, run.devices, run.mode
     check_engine(run)
-    identity = identify(config.dataset_file)
+    identity = identify(config.dataset_file, config.data_files)
     check_size(identity, config.seq_len)
     progress = _progress(file, config, identity, len(devices), mode)
     check_torch(platform)

@@ -101,7 +101,7 @@ def plan_own(
     rate = None if folder.checkpoint is None else SavedRate(folder.checkpoint, before)
     _check_something_left(state, config, folder.step, changes, rate)
     _check_limits(state, config)
-    _check_data(config, folder.ledger)
+    dataset = _check_data(config, folder.ledger)
     recipe = get_recipe(config.recipe)
     run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in _SHARES))
     _check_run(run, folder, asked, elsewhere=elsewhere)
@@ -130,7 +130,7 @@ def plan_own(
         changed=change_lines(trained_run(before, recipe, folder.mode, folder.world_size), run),
         code=code,
         code_accepted=accepted,
-        warnings=(*device_count_notes(changes), *run.device_notes, *_warnings(run, folder)),
+        warnings=(*device_count_notes(changes), *run.device_notes, *dataset.notes, *_warnings(run, folder)),
         checkpoints=() if recipe.self_contained else checkpoints,
         best=best_checkpoint(store.columns, recipe.heroes, checkpoints),
         set_aside=newer_than(checkpoint.number, checkpoints) if asked is not None and checkpoint else (),
@@ -318,7 +318,7 @@ def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
 
 def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
     """Refuses a dataset or a cut that is not the one the weights were trained on."""
-    identity = identify(config.dataset_file)
+    identity = identify(config.dataset_file, config.data_files)
     check_size(identity, config.seq_len)
     if ledger is not None and identity.kind != "none":
         ledger.check_same(identity.as_dict(), config.dataset_chunk_size, config.samples_per_block)

@@ -28,17 +28,21 @@ class Windows:
     val_samples: int
 
 
-def cut_windows(tokens: int, seq_len: int, val_fraction: float) -> Windows:
+def cut_windows(tokens: int, seq_len: int, val_fraction: float, train_tokens: int | None = None) -> Windows:
     """Cuts tokens into windows.
 
     Args:
         tokens: All there are.
         seq_len: Tokens that a sample predicts; a window has one more.
         val_fraction: Share of the tokens, from their end, that is held out; at least one window.
+        train_tokens: Where a validation split begins, if there is one; then no share is taken.
 
     Raises:
         DatasetError: There are not enough for one window to train on and one to measure with.
     """
+    if train_tokens is not None:
+        _check_splits(train_tokens, tokens - train_tokens, seq_len)
+        return Windows(train_tokens, (train_tokens - 1) // seq_len, (tokens - train_tokens - 1) // seq_len)
     train_tokens = tokens - max(int(tokens * val_fraction), seq_len + 1)
     if train_tokens < seq_len + 1:
         raise DatasetError(
@@ -67,3 +71,15 @@ def opening_text(held_out: Iterable[int], decode: Callable[[Sequence[int]], str]
     if len(line) > OPENING_LETTERS:
         line = line[:OPENING_LETTERS].rpartition(" ")[0] or line[:OPENING_LETTERS]
     return line or "\n"
+
+
+def _check_splits(training: int, validation: int, seq_len: int) -> None:
+    for name, tokens in (("training", training), ("validation", validation)):
+        if tokens < seq_len + 1:
+            raise DatasetError(
+                f"The {name} split has {tokens} tokens; with a sequence length of {seq_len} at least {seq_len + 1} are "
+                "needed.",
+                "Choose a shorter sequence length, or train on every file.",
+                title="The dataset is too small",
+                option="--seq-len TOKENS, or --data-files all",
+            )

@@ -47,9 +47,11 @@ class MeasuredRun(Run):
         super().__init__(session)
         self._measure = measure
 
-    def tokenize(self, tokenizer: TokenizerSpec) -> TokenData:
+    def tokenize(self, tokenizer: TokenizerSpec, *, validation_split: bool = False) -> TokenData:
         """The cached tokens of the dataset, or those of its first text."""
-        found = found_tokens(self._open_corpus(), tokenizer, token_cache_dir())
+        corpus = self._open_corpus()
+        corpus = corpus if validation_split else corpus.without_validation()
+        found = found_tokens(corpus, tokenizer, token_cache_dir())
         if found is not None:
             return found
         wanted = max(SAMPLE_BYTES, 64 * self.config.seq_len)

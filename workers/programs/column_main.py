@@ -17,7 +17,7 @@ def check_column(asked: dict[str, Any], _folder: Path) -> dict[str, Any]:
     """Answers with how it is read, as notes; refuses what cannot be trained on."""
     options = asked["config"]["options"]
     limit = BadRowLimit.parse(options.get(MAX_BAD_ROWS))
-    corpus = look_at(asked["config"]["dataset_file"], options)
+    corpus = look_at(asked["config"]["dataset_file"], options, asked["config"]["data_files"])
     notes = [*corpus.remarks]
     documents = ""
     if corpus.size_bytes <= _READ_BYTES:

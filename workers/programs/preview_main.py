@@ -66,7 +66,7 @@ def look(
         if cached_info(name) is None and config.options.get(ALLOW_DOWNLOAD) is not True:
             say("asking the Hub how large it is")
             raise not_here(name, size_text(name))
-    corpus = open_corpus(config.dataset_file, config.options, say)
+    corpus = open_corpus(config.dataset_file, config.options, say, config.data_files)
     spec, described = _tokenizer(config, recipe, corpus, folder, say)
     encoder = spec.open()
     data = tokenise(corpus, spec, token_cache_dir(), say) if request["read_all"] else None
@@ -80,6 +80,9 @@ def look(
 
     say("reading the first rows")
     for piece in corpus.pieces(counts, on_read):
+        if counts.training_documents is not None and start.training_tokens is None:
+            start.finish()
+            start.training_tokens = start.tokens
         start.add(piece)
         if looked_at >= LOOKED_AT_BYTES or (data is not None and start.enough):
             break
@@ -108,6 +111,7 @@ class _Start:
 
     def __init__(self, encoder: Encoder, seq_len: int, shown: int) -> None:
         self.tokens = 0
+        self.training_tokens: int | None = None
         self.documents: list[dict[str, Any]] = []
         self._encoder = encoder
         self._seq_len, self._shown = seq_len, shown
@@ -198,7 +202,12 @@ def _answer(
         )
     try:
         held_out = config.options.get("val_fraction")
-        cut = cut_windows(tokens, config.seq_len, held_out if isinstance(held_out, float) else 0.0)
+        fraction = held_out if isinstance(held_out, float) else 0.0
+        if data is not None:
+            cut = data.cut(config.seq_len, fraction)
+        else:
+            train_tokens = start.training_tokens if exact or not corpus.held_out else _training_share(corpus, tokens)
+            cut = cut_windows(tokens, config.seq_len, fraction, train_tokens)
         samples, val_samples = cut.samples, cut.val_samples
     except DatasetError:
         if exact:
@@ -208,6 +217,7 @@ def _answer(
     return {
         "dataset": config.dataset_file,
         "files": len(sizes),
+        "validation_files": len(corpus.held_out),
         "size_bytes": corpus.size_bytes,
         "form": corpus.form,
         "shape": corpus.shape.text or "texts",
@@ -226,6 +236,11 @@ def _answer(
         "first_documents": start.documents,
         "first_samples": start.samples(),
     }
+
+
+def _training_share(corpus: Corpus, tokens: int) -> int:
+    """About how many of all tokens come before a validation split."""
+    return round(tokens * corpus.without_validation().size_bytes / max(1, corpus.size_bytes))
 
 
 def preview(asked: dict[str, Any], folder: Path) -> dict[str, Any]:

@@ -41,7 +41,8 @@ import torch
 from torch import Tensor
 
 from core.config import RunConfig
-from core.data.dataset import is_hub, list_files
+from core.data.dataset import is_hub, list_dataset
+from core.data.listing import ALL_FILES
 from core.errors import ConfigError, DatasetError
 from core.held_files import read_utf8
 from core.paths import token_cache_dir
@@ -179,7 +180,7 @@ class Run:
         return self._session.data.info
 
     def dataset_files(self) -> list[Path]:
-        """The dataset's files in their order.
+        """The files that are trained on, in their order; those of a validation or test split are none of them.
 
         Raises:
             DatasetError: There are none, or they cannot be read.
@@ -189,7 +190,8 @@ class Run:
                 f"This recipe reads its own file format, but {self.config.dataset_file} is not a file.",
                 "Name a file or a folder.",
             )
-        return list_files(self.config.dataset_file)
+        listing = list_dataset(self.config.dataset_file, self.config.data_files)
+        return [path for path, _ in listing.training_files]
 
     def texts(self, limit_bytes: int) -> Iterator[str]:
         """The start of the dataset's text, whatever its format, for learning a tokenizer; see `TextSource`.
@@ -199,8 +201,11 @@ class Run:
         """
         return texts(self._open_corpus(), limit_bytes)
 
-    def tokenize(self, tokenizer: TokenizerSpec) -> TokenData:
+    def tokenize(self, tokenizer: TokenizerSpec, *, validation_split: bool = False) -> TokenData:
         """The whole dataset as tokens, whatever its format; made once, kept for all runs. For `prepare`, on rank 0.
+
+        With `validation_split` the tokens of a validation split, if the dataset has one, stand behind those that are
+        trained on; then `TokenData.cut` says where they begin. Without it they are left out.
 
         Put `TokenData.info` into `PreparedData.info`, and every rank can `open_tokens`.
 
@@ -211,6 +216,7 @@ class Run:
         """
         limit = BadRowLimit.parse(self.options.get(MAX_BAD_ROWS))
         corpus = self._open_corpus()
+        corpus = corpus if validation_split else corpus.without_validation()
         data = tokenise(corpus, tokenizer, token_cache_dir(), self.say)
         self._report(corpus, data)
         limit.check(data.counts)
@@ -251,8 +257,8 @@ class Run:
         """
 
         def build(folder: Path) -> PreparedData:
-            data = self.tokenize(make_tokenizer(self, folder))
-            cut = cut_windows(data.tokens, self.config.seq_len, depends_on["val_fraction"])
+            data = self.tokenize(make_tokenizer(self, folder), validation_split=True)
+            cut = data.cut(self.config.seq_len, depends_on["val_fraction"])
             return PreparedData(cut.samples, cut.val_samples, {**data.info, "train_tokens": cut.train_tokens})
 
         info = self.prepare(build, depends_on)
@@ -260,7 +266,7 @@ class Run:
 
     def _open_corpus(self) -> Corpus:
         if self._corpus is None:
-            self._corpus = open_corpus(self.config.dataset_file, self.options, self.say)
+            self._corpus = open_corpus(self.config.dataset_file, self.options, self.say, self.config.data_files)
         return self._corpus
 
     def _report(self, corpus: Corpus, data: TokenData) -> None:
@@ -304,6 +310,7 @@ class Run:
                 "recipe": self.config.recipe,
                 "dataset_file": self.config.dataset_file,
                 "seq_len": self.config.seq_len,
+                **({} if self.config.data_files == ALL_FILES else {"data_files": self.config.data_files}),
                 "settings": settings | {name: self.options[name] for name in OPTIONS if name in self.options},
             }
             self._session.reporter.send(prepare(self.data_dir, build, key, _tokens_are_there))

@@ -36,7 +36,7 @@ def submit_new_run(
         UsageError: The dataset is not here, the recipe trains on one machine only, or the request cannot be used.
         PreflightError: Slurm refuses it; nothing is left of it.
     """
-    check_size(identify(config.dataset_file), config.seq_len)
+    check_size(identify(config.dataset_file, config.data_files), config.seq_len)
     run_dir = runs_dir.absolute() / new_run_id(config.recipe)
     train = to_command_line(config.replace(devices=("auto",), nodes=None), recipe)[2:]
     return run_dir, _submit(run_dir, recipe, slurm, cpu_devices, train=train)

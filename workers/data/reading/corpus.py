@@ -11,9 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
-from core.data.dataset import identify, is_hub, list_formats
+from core.data.dataset import identify, is_hub, list_dataset
 from core.data.formats import TEXT_COLUMN, FileFormat
 from core.data.hub import ALLOW_DOWNLOAD, HubName
+from core.data.listing import ALL_FILES, AUTO
 from core.errors import DatasetError, sentences
 from workers.data.reading.columns import Columns
 from workers.data.reading.hub import fetch
@@ -43,6 +44,7 @@ class Corpus:
         columns: What a sample of rows shows of all columns.
         shape: What the rows are.
         remarks: What a person should know of how it is read, a sentence each.
+        held_out: Those of its files that are a validation split; they come last.
     """
 
     sources: tuple[Source, ...]
@@ -52,6 +54,7 @@ class Corpus:
     columns: Columns
     shape: Shape = TEXTS
     remarks: tuple[str, ...] = ()
+    held_out: frozenset[Path] = frozenset()
 
     @property
     def size_bytes(self) -> int:
@@ -84,6 +87,13 @@ class Corpus:
         documents = f"{counts.documents:,} document{'' if counts.documents == 1 else 's'}"
         return sentences(f"{self.text}: {documents}, {tokens:,} tokens.", counts.left_out, *self.remarks, "")
 
+    def without_validation(self) -> Corpus:
+        """What is trained on of it, alone."""
+        if not self.held_out:
+            return self
+        sources = tuple(source for source in self.sources if source.path not in self.held_out)
+        return replace(self, sources=sources, held_out=frozenset(), digest=f"{self.digest} without validation")
+
     def pieces(self, counts: RowCounts, on_read: OnRead = lambda _: None) -> Iterator[Piece]:
         """All documents, file after file; raises as `source_pieces`.
 
@@ -91,24 +101,31 @@ class Corpus:
             counts: Gets rows, documents, and what is wrong.
             on_read: Called now and then with the bytes that have been read of all files.
         """
-        before = 0
+        before, ended = 0, 0
 
         def on_source_read(read_bytes: int) -> None:
             on_read(before + read_bytes)
 
         for source in self.sources:
-            yield from source_pieces(source, counts, on_source_read)
+            if source.path in self.held_out and counts.training_documents is None:
+                counts.training_documents = ended
+            for piece in source_pieces(source, counts, on_source_read):
+                ended += piece.ends
+                yield piece
             before += source.size_bytes
             on_read(before)
 
 
-def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], None] = lambda _: None) -> Corpus:
+def open_corpus(
+    dataset: str, options: Mapping[str, Any], say: Callable[[str], None] = lambda _: None, rule: str = AUTO
+) -> Corpus:
     """Looks at a dataset: which files, how each is read, which columns. Reads the start of each file.
 
     Args:
         dataset: As `--dataset-file` names it.
         options: The recipe's options, of which those in `OPTIONS` are used.
         say: Is told what takes long ("downloading 1.2 GB").
+        rule: `RunConfig.data_files`.
 
     Raises:
         DatasetError: It is missing or unreadable, has no column of text or rows that no recipe trains, or it would
@@ -117,23 +134,29 @@ def open_corpus(dataset: str, options: Mapping[str, Any], say: Callable[[str], N
         PreflightError: A package is missing.
     """
     if is_hub(dataset):
-        files = fetch(HubName.parse(dataset), options.get(ALLOW_DOWNLOAD) is True, say)
-        found, identity = [(path, FileFormat("arrow")) for path in files], ""
+        training, held_out, split = fetch(HubName.parse(dataset), options.get(ALLOW_DOWNLOAD) is True, say)
+        held_out = [] if rule == ALL_FILES else held_out
+        found, identity = [(path, FileFormat("arrow")) for path in (*training, *held_out)], ""
+        held = f"The split {split} is held out; nothing is taken from the training split."
+        notes: tuple[str, ...] = (held,) if held_out else ()
     else:
         say("looking at the files")
-        identity = identify(dataset).sha256
-        found = list_formats(dataset)
+        identity = identify(dataset, rule).sha256
+        listing = list_dataset(dataset, rule)
+        found, notes = list(listing.files), listing.notes
+        held_out = [path for path, _ in listing.files[len(listing.training_files) :]]
     corpus = _looked_at(dataset, found, options)
-    return replace(corpus, digest=_digest(identity or dataset, corpus.sources, by_stat=not identity))
+    digest = _digest(identity or dataset, corpus.sources, by_stat=not identity)
+    return replace(corpus, digest=digest, held_out=frozenset(held_out), remarks=(*notes, *corpus.remarks))
 
 
-def look_at(dataset: str, options: Mapping[str, Any]) -> Corpus:
+def look_at(dataset: str, options: Mapping[str, Any], rule: str = AUTO) -> Corpus:
     """A dataset of this machine as `open_corpus` gives it, but without a digest, for which all bytes would be read.
 
     Raises:
         RankdeckError: As in `open_corpus`.
     """
-    return _looked_at(dataset, list_formats(dataset), options)
+    return _looked_at(dataset, list_dataset(dataset, rule).files, options)
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,9 +306,9 @@ def _digest(identity: str, sources: tuple[Source, ...], by_stat: bool) -> str:
 
 
 def texts(corpus: Corpus, limit_bytes: int) -> Iterator[str]:
-    """The text's pieces up to a number of bytes, for learning a tokenizer; documents end with an empty line."""
+    """Pieces of what is trained on up to a number of bytes, to learn a tokenizer; documents end with an empty line."""
     left = limit_bytes
-    for piece in corpus.pieces(RowCounts()):
+    for piece in corpus.without_validation().pieces(RowCounts()):
         if left <= 0:
             return
         if piece.data:

@@ -23,11 +23,13 @@ from core.processes.program_environment import program_environment
 
 _SIZE_LIMIT_S: Final = 60.0
 _OFFLINE: Final = {"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"}
+_TRAINING: Final = ("train", "training")
+_VALIDATION: Final = ("validation", "valid", "val", "dev", "eval", "evaluation")
 _CONFIG_HINT: Final = "Name the configuration and the split: hf://owner/name:config:split."
 
 
-def fetch(name: HubName, allow_download: bool, say: Callable[[str], None]) -> list[Path]:
-    """The Arrow files that hold a dataset.
+def fetch(name: HubName, allow_download: bool, say: Callable[[str], None]) -> tuple[list[Path], list[Path], str]:
+    """The Arrow files that hold a dataset: its split, those of its validation split, and what that is called.
 
     Args:
         name: The dataset.
@@ -41,7 +43,7 @@ def fetch(name: HubName, allow_download: bool, say: Callable[[str], None]) -> li
     check_package()
     found = _ask("open", name, offline=True)
     if "files" in found:
-        return [Path(path) for path in found["files"]]
+        return _files(found)
     if not found.get("missing"):
         raise _failed(name, found)
     if not allow_download:
@@ -52,7 +54,12 @@ def fetch(name: HubName, allow_download: bool, say: Callable[[str], None]) -> li
     found = _ask("open", name, offline=False)
     if "files" not in found:
         raise _failed(name, found)
-    return [Path(path) for path in found["files"]]
+    return _files(found)
+
+
+def _files(found: dict[str, Any]) -> tuple[list[Path], list[Path], str]:
+    files, held_out = ([Path(path) for path in found.get(key, ())] for key in ("files", "held_out"))
+    return files, held_out, str(found.get("held_out_split", ""))
 
 
 def size_text(name: HubName) -> str:
@@ -125,7 +132,11 @@ def _open(repo: str, config: str, split: str, revision: str) -> dict[str, Any]:
     if split and split not in names:
         return {"cause": f"it has no split {split!r}", "next_step": f"Its splits are: {', '.join(names)}."}
     chosen = split or ("train" if "train" in names else names[0])
-    return {"files": [file["filename"] for file in found[chosen].cache_files], "split": chosen}
+    held_out = next((one for one in _VALIDATION if one in names and chosen in _TRAINING), "")
+    files, measured = (
+        [file["filename"] for file in found[one].cache_files] if one else [] for one in (chosen, held_out)
+    )
+    return {"files": files, "split": chosen, "held_out": measured, "held_out_split": held_out}
 
 
 if __name__ == "__main__":

@@ -48,12 +48,14 @@ class RowCounts:
         bad: Bad rows by kind (`BAD_ROW_TEXTS`). They are left out, but for "kept", lines of text that are not UTF-8:
             bytes are tokens too.
         examples: Where the first ones stand.
+        training_documents: How many documents come before those of a validation split; None where there is none.
     """
 
     rows: int = 0
     documents: int = 0
     bad: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
+    training_documents: int | None = None
 
     def add_bad(self, kind: str, where: str) -> None:
         """Notes a bad row: one of `BAD_ROW_TEXTS`, and file and place for `examples`."""

@@ -27,6 +27,7 @@ from workers.data.reading.row_counts import RowCounts
 from workers.data.tokens.old_tokens import mark_used, remove_unused
 from workers.data.tokens.token_writer import ENDS, ENDS_TYPE, INDEX, TOKENS, Progress, write_tokens
 from workers.data.tokens.tokenizer_spec import TokenizerSpec, token_type
+from workers.data.windows import Windows, cut_windows
 
 FORMAT: Final = "rankdeck-tokens"
 VERSION: Final = 1
@@ -44,6 +45,7 @@ class TokenData:
         vocab_size: Of the tokenizer.
         counts: Rows, and what was wrong with them.
         reused: It was there already.
+        training_documents: How many of the documents are not a validation split's; None: there is none.
     """
 
     folder: Path
@@ -52,6 +54,18 @@ class TokenData:
     vocab_size: int
     counts: RowCounts
     reused: bool = False
+    training_documents: int | None = None
+
+    def cut(self, seq_len: int, val_fraction: float) -> Windows:
+        """Its windows: those of the validation split are held out, or else a share at the end.
+
+        Raises:
+            DatasetError: See `cut_windows`.
+        """
+        count = self.training_documents
+        if count is None:
+            return cut_windows(self.tokens, seq_len, val_fraction)
+        return cut_windows(self.tokens, seq_len, val_fraction, int(self.ends()[count - 1]) if count else 0)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -144,6 +158,7 @@ def _found(folder: Path) -> TokenData | None:
             index["vocab_size"],
             RowCounts.from_dict(index["counts"]),
             reused=True,
+            training_documents=index.get("training_documents"),
         )
         item_bytes = token_type(data.vocab_size).itemsize
         whole = (folder / TOKENS).stat().st_size == data.tokens * item_bytes
@@ -172,11 +187,14 @@ def _make(corpus: Corpus, tokenizer: TokenizerSpec, folder: Path, progress: Prog
     index = {
         "format": FORMAT, "version": VERSION, "tokens": tokens, "documents": documents,
         "vocab_size": encoder.vocab_size, "counts": counts.as_dict(), "files": len(corpus.sources),
+        "training_documents": counts.training_documents,
     }  # fmt: skip
     reach("before_index")
     write_atomic(folder / INDEX, json.dumps(index, ensure_ascii=False, indent=1) + "\n")
     shutil.rmtree(folder / "parts", ignore_errors=True)  # of an earlier 0.1 that was killed
-    return TokenData(folder, tokens, documents, encoder.vocab_size, counts)
+    return TokenData(
+        folder, tokens, documents, encoder.vocab_size, counts, training_documents=counts.training_documents
+    )
 
 
 def _check_space(corpus: Corpus, folder: Path, item_bytes: int) -> None:

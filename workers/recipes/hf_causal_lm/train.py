@@ -30,7 +30,6 @@ from rankdeck.recipe import (
     TokenData,
     TokenizerSpec,
     Tokens,
-    cut_windows,
     opening_text,
     read_options,
     spread,
@@ -109,10 +108,10 @@ def main(run: Run) -> None:
 
 
 def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
-    """Model folder, tokenizer and tokens; the last `val_fraction` of them is held out. On rank 0, once."""
+    """Model folder, tokenizer and tokens; a validation split or the last `val_fraction` is held out. Rank 0, once."""
     kept, seq_len = folder / KEPT, run.config.seq_len
     if run.has_weights and (kept / CONFIG).is_file() and (kept / TOKENIZER).is_file():
-        return _cut(run, options, run.tokenize(tokens_in(kept).spec), "")
+        return _cut(run, options, run.tokenize(tokens_in(kept).spec, validation_split=True), "")
     shutil.rmtree(kept, ignore_errors=True)
     with _resumable(folder if run.has_weights else None):
         model, tokens = find_model_and_tokens(run, folder, run.say)
@@ -120,7 +119,7 @@ def prepare(run: Run, options: Options, folder: Path) -> PreparedData:
         check_model(str(model), seq_len, options)  # it may have come just now
         check_tokenizer_fits(kept / TOKENIZER, open_folder(model))
         (kept / CONFIG).write_bytes((model / CONFIG).read_bytes())
-    data = run.tokenize(tokens.spec)
+    data = run.tokenize(tokens.spec, validation_split=True)
     if model is None:
         architecture = find_source(run.config.model or "").name
         write_config(scratch_config(architecture, options, seq_len, data.vocab_size, tokens.end), kept)
@@ -144,7 +143,7 @@ def _resumable(of_earlier_attempt: Path | None) -> Iterator[None]:
 
 
 def _cut(run: Run, options: Options, data: TokenData, model: str) -> PreparedData:
-    cut = cut_windows(data.tokens, run.config.seq_len, options.val_fraction)
+    cut = data.cut(run.config.seq_len, options.val_fraction)
     names = {"model_folder": model, "model_name": run.config.model}
     return PreparedData(cut.samples, cut.val_samples, {**data.info, **names, "train_tokens": cut.train_tokens})
 

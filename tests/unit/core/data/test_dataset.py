@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from core.data.dataset import check_size, estimate_samples, identify, list_files, list_formats, look_at_beginnings
+from core.data.dataset import check_size, estimate_samples, identify, list_dataset, list_files, look_at_beginnings
 from core.errors import DatasetError
 
 pytestmark = pytest.mark.windows
@@ -129,7 +129,7 @@ def test_a_folder_without_text(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="holds no text files"):
         identify(str(tmp_path))
     (tmp_path / "empty.txt").touch()
-    with pytest.raises(DatasetError, match="is empty"):
+    with pytest.raises(DatasetError, match=r"empty \(empty\.txt\)"):
         identify(str(tmp_path))
 
 
@@ -168,9 +168,9 @@ def test_empty_and_binary_files_are_seen_by_their_beginnings(tmp_path: Path) -> 
     text.write_text("some text", encoding="utf-8")
     nothing.write_bytes(b"")
     binary.write_bytes(b"\x7fELF\0\0")
-    found = look_at_beginnings(str(text), list_formats(str(text)))
+    found = look_at_beginnings(str(text), list_dataset(str(text)))
     assert (found.size_bytes, found.files, found.is_counted) == (9, 1, True)
     with pytest.raises(DatasetError, match=r"empty\.txt is empty"):
-        look_at_beginnings(str(nothing), list_formats(str(nothing)))
+        look_at_beginnings(str(nothing), list_dataset(str(nothing)))
     with pytest.raises(DatasetError, match="not text"):
-        look_at_beginnings(str(tmp_path), list_formats(str(tmp_path)))
+        look_at_beginnings(str(tmp_path), list_dataset(str(tmp_path)))

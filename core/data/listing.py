@@ -1,0 +1,296 @@
+"""Files of a folder: those that are trained on, those that are measured on, and those that are left out, and why.
+
+A folder is as people have them: splits by name, a README, what Windows and macOS put there, links, files that are no
+text. What is left out never counts towards the dataset's identity, so it may come and go.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Final, Literal
+
+from core.data.formats import FileFormat, format_for, is_data_name
+from core.errors import DatasetError
+from core.held_files import read_utf8
+from core.parsing import parse_json
+
+MISSING: Final = "The dataset is missing"
+"""The title of the error about a file or folder that is not there."""
+Split = Literal["train", "validation", "test", ""]
+AUTO: Final = "auto"
+ALL_FILES: Final = "all"
+"""`RunConfig.data_files`: every file that can be read is trained on, as versions did that knew no splits."""
+RUN_FILES: Final = frozenset(("run.toml", "state.json"))
+
+_SPLITS: Final[dict[str, Split]] = {
+    **dict.fromkeys(("train", "training"), "train"),
+    **dict.fromkeys(("validation", "valid", "val", "dev", "eval", "evaluation"), "validation"),
+    **dict.fromkeys(("test", "testing"), "test"),
+}
+_SPLIT_WORD: Final = re.compile(rf"(?<![^\W_\d])(?:{'|'.join(_SPLITS)})(?![^\W_\d])", re.IGNORECASE)
+_SPLIT_TEXTS: Final = ("txt", "text")
+"""Endings of plain text that splits are written in; ``train.py`` beside ``test_train.py`` is a program."""
+_SYSTEM: Final = frozenset(("desktop.ini", "thumbs.db", "ehthumbs.db", "$recycle.bin", "system volume information"))
+_ABOUT: Final = re.compile(
+    r"(readme|licen[cs]e|copying|notice|citation|authors|contributors)([-_. ]\w{1,12})?", re.IGNORECASE
+)
+_METADATA: Final = re.compile(
+    r"(dataset_infos?|dataset_dict|state|metadata|croissant|data_?card)\.(json|jsonl|ya?ml|csv)", re.IGNORECASE
+)
+_SHOWN: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The files of a dataset that are read.
+
+    Attributes:
+        files: Those that are trained on, then those that are measured on; each part by path.
+        validation: How many at the end are a validation split; 0: a share of the text is held out instead.
+        notes: What was taken for a split, and what was left out and why, as sentences.
+    """
+
+    files: tuple[tuple[Path, FileFormat], ...]
+    validation: int = 0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def training_files(self) -> tuple[tuple[Path, FileFormat], ...]:
+        """Those that are trained on."""
+        return self.files[: len(self.files) - self.validation]
+
+
+def list_folder(root: Path, rule: str) -> Listing:
+    """What is read of a folder.
+
+    Args:
+        root: It.
+        rule: `RunConfig.data_files`.
+
+    Raises:
+        OSError: It, or a folder in it, cannot be read.
+    """
+    if rule == ALL_FILES:
+        found = [path for path in _walk(root, links=None) if is_data_name(path.name) and path.is_file()]
+        files = sorted(found, key=lambda path: relative(path, root))
+        return Listing(tuple((path, format_for(path.name)) for path in files))
+    left = LeftOut()
+    named: dict[str, Path] = {}
+    for path in _walk(root, left):
+        if is_system_name(path.name):
+            continue
+        if not is_data_name(path.name):
+            (left.about if _ABOUT.fullmatch(path.stem) else left.no_text).append(path.name)
+        elif not path.is_file():
+            left.dead.append(path.name)
+        elif not path.stat().st_size:
+            left.empty.append(path.name)
+        else:
+            named[relative(path, root)] = path
+    about = {name for name in named if _is_about(name, named)}
+    if about != named.keys():
+        left.about += sorted(about)
+        named = {name: path for name, path in named.items() if name not in about}
+    parts = find_splits(named)
+    training = sorted(name for name, split in parts.items() if split == "train")
+    validation = sorted(name for name, split in parts.items() if split == "validation")
+    notes = (*_split_notes(parts, training, validation), *left.notes())
+    used = tuple((named[name], format_for(named[name].name)) for name in (*training, *validation))
+    return Listing(used, len(validation), notes)
+
+
+def is_system_name(name: str) -> bool:
+    """A file or folder that a system or an editor has put there: hidden, a lock, Windows' own."""
+    return name.startswith((".", "~$", "._")) or name.lower() in _SYSTEM or name.endswith("~")
+
+
+def relative(path: Path, root: Path) -> str:
+    """A file's path within its dataset, with forward slashes."""
+    return path.name if path == root else str(PurePosixPath(*path.relative_to(root).parts))
+
+
+def find_splits(names: Iterable[str]) -> dict[str, Split]:
+    """The part of each file of a dataset by its name; "" where it belongs to none though others do.
+
+    Words count only where they make a pair: ``train.csv`` beside ``test.csv``, ``x_train.txt`` beside ``x_dev.txt``, a
+    folder ``train`` beside one ``validation``. A story called ``test-of-time.txt`` has no such companion.
+
+    Args:
+        names: Paths within the dataset, with forward slashes.
+    """
+    names = list(names)
+    marks = {name: found for name in names for found in [_mark(name)] if found is not None}
+    families: dict[tuple[str, str], list[_Mark]] = {}
+    for mark in marks.values():
+        families.setdefault((mark.before, mark.form), []).append(mark)
+    paired: set[tuple[str, str]] = set()
+    for key, members in families.items():
+        training = {mark.behind for mark in members if mark.split == "train"}
+        others = {mark.behind for mark in members if mark.split != "train"}
+        if training & others or (training and others and ("" in training or "" in others)):
+            paired.add(key)
+    if not paired:
+        return dict.fromkeys(names, "train")
+    places = {str(PurePosixPath(before + "x").parent) for before, _ in paired}
+
+    def part(name: str) -> Split:
+        mark = marks.get(name)
+        if mark is not None and (mark.before, mark.form) in paired:
+            return mark.split
+        return "" if str(PurePosixPath(name).parent) in places else "train"
+
+    return {name: part(name) for name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    """A split's word in a path, with what stands before and behind it, numbers as ``#``, and the files' form."""
+
+    split: Split
+    before: str
+    behind: str
+    form: str
+
+
+def _mark(name: str) -> _Mark | None:
+    path = PurePosixPath(name)
+    form = format_for(path.name)
+    stem, _, ending = (path.name.rpartition(".")[0] if form.packing else path.name).rpartition(".")
+    if form.form == "text" and ending.lower() not in _SPLIT_TEXTS:
+        return None
+    for depth, folder in enumerate(path.parts[:-1]):
+        if (split := _SPLITS.get(folder.lower())) is not None:
+            before = "/".join(path.parts[:depth])
+            return _Mark(split, f"{before}/" if before else "", "", f"{form.form}/")
+    found = _SPLIT_WORD.search(stem)
+    if found is None:
+        return None
+    before = "/".join((*path.parts[:-1], _plain(stem[: found.start()])))
+    return _Mark(_SPLITS[found[0].lower()], before, _plain(stem[found.end() :]), form.form)
+
+
+def _plain(text: str) -> str:
+    """A part of a name without what differs from shard to shard."""
+    return re.sub(r"\d+", "#", text).lower() if re.search(r"[^\W\d_]", text) else ""
+
+
+def _is_about(name: str, names: Iterable[str]) -> bool:
+    """Whether a file is about the dataset: a README among data, but not among other pages of its form."""
+    path = PurePosixPath(name)
+    if _METADATA.fullmatch(path.name):
+        return True
+    if not _ABOUT.fullmatch(path.stem) or path.suffix.lower() not in ("", ".md", ".rst", ".txt", ".html"):
+        return False
+    alike = (other for other in map(PurePosixPath, names) if other.suffix == path.suffix)
+    return path.suffix == ".txt" or all(_ABOUT.fullmatch(other.stem) for other in alike)
+
+
+class LeftOut:
+    """What is left out of a folder, by reason."""
+
+    def __init__(self) -> None:
+        self.about: list[str] = []
+        self.no_text: list[str] = []
+        self.empty: list[str] = []
+        self.dead: list[str] = []
+        self.circles: list[str] = []
+
+    def notes(self) -> tuple[str, ...]:
+        """The reasons as sentences."""
+        kinds = Counter(Path(name).suffix.lower() or "without ending" for name in self.no_text)
+        shown = sorted(kinds.items(), key=lambda item: (-item[1], item[0].replace(" ", "~")))[:_SHOWN]
+        endings = ", ".join(f"{count:,} {kind}" for kind, count in shown)
+        more = f", {len(kinds) - _SHOWN:,} other kinds" if len(kinds) > _SHOWN else ""
+        reasons = (
+            (self.about, f"about the dataset ({_shown(self.about)})"),
+            (self.no_text, f"no text that Rankdeck reads ({endings}{more})"),
+            (self.empty, f"empty ({_shown(self.empty)})"),
+            (self.dead, f"links to nothing ({_shown(self.dead)})"),
+        )
+        notes = [f"{_files(names)} left out, {reason}." for names, reason in reasons if names]
+        if self.circles:
+            notes.append(f"Linked folders left out, they lead to what is read anyway: {_shown(self.circles)}.")
+        return tuple(notes)
+
+
+def _split_notes(parts: dict[str, Split], training: Sequence[str], validation: Sequence[str]) -> Iterator[str]:
+    if len(training) == len(parts):
+        return
+    test = sorted(name for name, split in parts.items() if split == "test")
+    others = sorted(name for name, split in parts.items() if not split)
+    yield f"Training split: {_shown(training)}."
+    if validation:
+        yield f"Validation split: {_shown(validation)}; nothing is held out of the training split."
+    if test:
+        why = "kept for a last test" if validation else "kept for a last test; a part of the training split is held out"
+        yield f"Test split left out, {why}: {_shown(test)}."
+    if others:
+        yield f"{_files(others)} left out, of no split: {_shown(others)}."
+
+
+def _files(names: Sequence[str]) -> str:
+    return "One file is" if len(names) == 1 else f"{len(names):,} files are"
+
+
+def _shown(names: Sequence[str]) -> str:
+    more = len(names) - _SHOWN
+    return ", ".join(names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
+
+
+def _walk(root: Path, links: LeftOut | None) -> Iterator[Path]:
+    """The files below a folder; linked folders too where there is a `links` to note those that were read already."""
+
+    def refuse(error: OSError) -> None:
+        raise error
+
+    seen = {os.path.realpath(root)}
+    for folder, folders, names in os.walk(root, onerror=refuse, followlinks=links is not None):
+        folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
+        if RUN_FILES.issubset(names):  # a run's own folder: its metrics are no text to learn, and they grow
+            folders.clear()
+            continue
+        yield from (Path(folder, name) for name in _saved_by_datasets(Path(folder), names))
+        if links is not None:
+            inside = [Path(folder, name) for name in folders if not is_system_name(name)]
+            inside.sort(key=lambda path: (_is_link(path), path.name))
+            folders[:] = [path.name for path in inside if _is_new(path, seen, links)]
+
+
+def _saved_by_datasets(folder: Path, names: list[str]) -> list[str]:
+    """A folder's files; where `datasets` has saved a dataset (``save_to_disk``), those that hold rows."""
+    if "dataset_dict.json" in names:
+        return []  # its splits are folders
+    if not {"state.json", "dataset_info.json"}.issubset(names):
+        return names
+    try:
+        state = parse_json(read_utf8(folder / "state.json"))
+        saved = [str(file["filename"]) for file in state["_data_files"]]
+    except (OSError, ValueError, KeyError, TypeError):
+        return [name for name in names if name.endswith(".arrow")]
+    missing = next((name for name in saved if name not in names), "")
+    if missing:
+        raise DatasetError(
+            f"{folder} should hold {missing}, which is missing.", "Copy the whole folder again.", title=MISSING
+        )
+    return saved
+
+
+def _is_link(folder: Path) -> bool:
+    """Whether a folder is a symbolic link or, under Windows, a junction."""
+    return Path(os.path.realpath(folder)) != Path(os.path.realpath(folder.parent)) / folder.name
+
+
+def _is_new(folder: Path, seen: set[str], links: LeftOut) -> bool:
+    """Whether a folder holds what was not read before; a link must not lead to one that holds what is read already."""
+    real = os.path.realpath(folder)
+    around = _is_link(folder) and any(one.startswith(real.rstrip(os.sep) + os.sep) for one in seen)
+    if real in seen or around:
+        links.circles.append(folder.name)
+        return False
+    seen.add(real)
+    return True
