@@ -196,7 +196,8 @@ class Drafting(QObject):
             checked = dataclasses.replace(checked, command=f"{checked.command} --machine {self._there.machine.name}")
         self.latest = checked
         size = None if self._size is None else self._size.size_bytes
-        steps = None if size is None else checked.steps_per_epoch(size)
+        identity = None if self._size is None else self._size.identity
+        steps = None if identity is None else checked.steps_per_epoch(identity)
         self.checked.emit(checked, steps)
         # What fits is known of this computer's devices and disks alone.
         self.memory.update(checked.run if self._there is None else None, checked.machines)

@@ -11,9 +11,10 @@ from PySide6.QtCore import QObject, Signal
 from app.controllers.background import OperationRunner
 from app.controllers.newest_answer import NewestAnswer
 from core.config.run_config import FIELD_BY_NAME, RunConfig
-from core.data.dataset import DatasetIdentity
+from core.data.dataset import DatasetIdentity, estimate_samples
 from core.errors import ConfigError, RankdeckError
 from core.launch.resolved import ResolvedRun
+from core.launch.run_length import run_notes, samples_known
 from core.machine.power import battery_notes, read_battery
 from core.recipes.check import check_by_recipe, check_text_column
 from core.recipes.manifest import Recipe
@@ -108,6 +109,8 @@ def find_problems(run: ResolvedRun, dataset: DatasetIdentity | None) -> Answer:
             break
     try:
         if dataset is not None:
+            samples = estimate_samples(dataset, config.seq_len, config.held_out)
+            notes = (*run_notes(run, samples if samples_known(run, dataset) else None), *notes)
             notes = (*dataset.notes, *check_text_column(dataset, config, LIMIT_S), *notes)
     except ConfigError as error:
         problems.setdefault(error.field, error)

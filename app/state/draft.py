@@ -37,6 +37,7 @@ from core.launch.mode import check_cuda, recipe_platform
 from core.launch.nodes.request import NodesRequest
 from core.launch.preflight import check_engine, check_torch
 from core.launch.resolved import ResolvedRun, resolve_on
+from core.launch.run_length import samples_known
 from core.machine.devices import Device, device_texts
 from core.machine.platform import Platform
 from core.recipes.manifest import Recipe, recipe_defaults
@@ -171,12 +172,12 @@ class CheckedDraft:
             return None
         return self.probe.config
 
-    def steps_per_epoch(self, size_bytes: int) -> int | None:
-        """Optimizer steps in one pass, as if each byte were a token (of one rank, in independent mode)."""
-        if self.run is None or self.batch is None:
+    def steps_per_epoch(self, dataset: DatasetIdentity) -> int | None:
+        """Optimizer steps in one pass (of one rank, in independent mode); None where the data must be read first."""
+        if self.run is None or self.batch is None or not samples_known(self.run, dataset):
             return None
-        config, identity = self.run.config, DatasetIdentity("", "file", 1, size_bytes, "")
-        samples = estimate_samples(identity, config.seq_len, config.held_out)
+        config = self.run.config
+        samples = estimate_samples(dataset, config.seq_len, config.held_out)
         return self.run.steps_per_epoch(config.samples_per_block if self.run.recipe.own_samples else samples)
 
 

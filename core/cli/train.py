@@ -332,5 +332,6 @@ def _foreground(store: RunStore, terminal: Terminal, as_json: bool, offset: int 
 
 def _plan_text(checked: Checked) -> str:
     names = ", ".join(device.name if device.kind == "cuda" else device.uuid for device in checked.run.devices)
-    steps = f"about {checked.steps_per_epoch:,} steps per epoch"
-    return f"{checked.run.mode} on {names}; global batch {checked.run.batch}, {steps}"
+    known = checked.steps_per_epoch
+    steps = "" if known is None else f", about {known:,} step{'' if known == 1 else 's'} per epoch"
+    return f"{checked.run.mode} on {names}; global batch {checked.run.batch}{steps}"

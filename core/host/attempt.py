@@ -32,6 +32,7 @@ from core.host.states import AttemptPhase
 from core.host.stop_ladder import Rung, StopLadder
 from core.host.stop_watch import StopWatch
 from core.host.straggler_watch import StragglerWatch
+from core.launch.run_length import unequal_shares
 from core.launch.work_plan import rank_starts, total_steps
 from core.processes import folder_mark, new_mark
 from core.protocol.messages import (
@@ -304,6 +305,11 @@ class Attempt:
         assert keeper.ledger is not None
         self._starts = rank_starts(run, keeper.ledger, checkpoint, launch.restore_plan)
         self._data = data
+        unequal = () if data.chunk_size or checkpoint is not None else unequal_shares(data.samples, run)
+        if unequal:
+            cause, next_step = (*unequal, "")[:2]
+            title = "Devices get unequal shares"
+            self._services.stream.emit("alert", kind="unequal_shares", title=title, cause=cause, next_step=next_step)
         if not run.recipe.self_contained:  # a script decides itself how many steps it makes
             total = total_steps(run, keeper.ledger, dict(enumerate(launch.restore_plan.steps)))
             self._status.change(total_steps=total)

@@ -27,6 +27,7 @@ from core.launch.deepspeed import check_run, effective_config
 from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.mode import DEEPSPEED, TORCH
 from core.launch.resolved import ResolvedRun
+from core.launch.run_length import run_notes, samples_known
 from core.launch.stop_rules import stop_rules
 from core.launch.unused_settings import settings_without_effect
 from core.machine.packages import check_packages
@@ -60,9 +61,12 @@ class Checked:
     notes: tuple[str, ...] = ()
 
     @property
-    def steps_per_epoch(self) -> int:
-        """Optimizer steps in one pass over the dataset (of one rank, in independent mode), at least 1."""
-        return self.run.steps_per_epoch(self.samples)
+    def steps_per_epoch(self) -> int | None:
+        """Optimizer steps in one pass over the dataset (of one rank, in independent mode), at least 1.
+
+        None where that is not known before the data is read.
+        """
+        return self.run.steps_per_epoch(self.samples) if samples_known(self.run, self.dataset) else None
 
 
 def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Checked:
@@ -108,6 +112,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
     own_notes = (*own_notes, *path_notes, *_cloud_notes(run_dir or runs_dir, config, dataset))
+    own_notes = (*run_notes(run, samples if samples_known(run, dataset) else None), *own_notes)
     own_notes = (*choice.notes, *settings_without_effect(run), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
     remembered = remembered_batch(runs_dir / FILE, run)

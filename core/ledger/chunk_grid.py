@@ -69,6 +69,15 @@ class ChunkGrid:
         block_id, chunk_id = self.ids(index)
         return min(self.chunk_size, self.samples_in(block_id) - chunk_id * self.chunk_size)
 
+    def shares(self, world: int, epochs: int) -> list[int]:
+        """Samples that each rank trains in so many epochs if none takes another's chunks (`LedgerSetup.owner`)."""
+        counts = [0] * world
+        for index in range(self.chunks):
+            counts[index % world] += self.count(index)
+        rounds, rest = divmod(epochs, world)
+        turns = [rounds + (turn < rest) for turn in range(world)]  # how often an epoch begins with that rank
+        return [sum(counts[(rank - turn) % world] * turns[turn] for turn in range(world)) for rank in range(world)]
+
 
 @dataclass(frozen=True, slots=True)
 class LedgerSetup:

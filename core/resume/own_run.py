@@ -17,7 +17,8 @@ from core.config.lr_schedule import CONTINUE, RESTART
 from core.config.mode import Mode
 from core.config.run_config import RunConfig
 from core.data.dataset import DatasetIdentity, check_size, identify
-from core.errors import ConfigError, RankdeckError, RunBusyError, StateFileError, UsageError
+from core.data.listing import MISSING
+from core.errors import ConfigError, DatasetError, RankdeckError, RunBusyError, StateFileError, UsageError
 from core.formatting import duration, number
 from core.launch.preflight import check_engine, check_folder, check_stop_rules, check_torch, needed_bytes
 from core.launch.resolved import ResolvedRun, resolve, trained_run
@@ -318,7 +319,14 @@ def _progress(run: ResolvedRun, folder: _Folder) -> LedgerProgress | None:
 
 def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
     """Refuses a dataset or a cut that is not the one the weights were trained on."""
-    identity = identify(config.dataset_file, config.data_files)
+    try:
+        identity = identify(config.dataset_file, config.data_files)
+    except DatasetError as error:
+        if error.title != MISSING:
+            raise
+        raise DatasetError(
+            error.cause, "If it has moved, choose the data.", title=MISSING, option="--dataset-file PATH"
+        ) from None
     check_size(identity, config.seq_len)
     if ledger is not None and identity.kind != "none":
         ledger.check_same(identity.as_dict(), config.dataset_chunk_size, config.samples_per_block)

@@ -12,12 +12,14 @@ from app.state.draft import LOOKING, Draft, check_draft, draft_from_config
 from app.state.draft_fields import default_texts, form_fields
 from core.cli.parser import parse
 from core.config.run_config import FIELD_BY_NAME
+from core.data.dataset import DatasetIdentity
 from core.launch.command_line import request_from_arguments
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.recipes.catalog import get_recipe
 
 RECIPE = get_recipe("minigpt")
+TEXT = DatasetIdentity("a.txt", "file", 1, 1_000_000, "")
 LINUX = Platform("linux", "2.13.0", None, 8)
 WINDOWS = Platform("windows", "2.13.0", None, 8)
 SLOTS = [Device(f"cpu:{i}", "cpu", i, "A processor") for i in range(2)]
@@ -41,7 +43,7 @@ def test_a_recipe_that_makes_its_samples_needs_no_dataset_and_calls_a_block_an_e
     checked = check_draft(Draft(recipe="clstm_ppo"), recipe, SLOTS, LINUX)
     assert checked.config is not None and checked.config.dataset_file == "none://"
     assert checked.command == "rankdeck train --recipe clstm_ppo --devices cpux2"
-    assert checked.steps_per_epoch(123) == checked.config.samples_per_block // 32
+    assert checked.steps_per_epoch(TEXT) == checked.config.samples_per_block // 32
     traded = check_draft(Draft(recipe="clstm_ppo", dataset="prices.csv"), recipe, SLOTS, LINUX)
     assert traded.config is not None and traded.config.dataset_file == "prices.csv"
 
@@ -178,8 +180,8 @@ def test_steps_of_an_epoch_follow_the_batch_and_the_mode() -> None:
         LINUX,
     )
     # 1,000,000 bytes less a thousandth are 9,989 samples of 100: by tens, or half of them by fives.
-    assert together.steps_per_epoch(1_000_000) == 999
-    assert apart.steps_per_epoch(1_000_000) == 999
+    assert together.steps_per_epoch(TEXT) == 999
+    assert apart.steps_per_epoch(TEXT) == 999
 
 
 def test_the_command_asks_for_the_same_config() -> None:
@@ -326,5 +328,5 @@ def test_a_global_batch_that_only_unequal_machines_can_share_is_not_refused_and_
     draft = dataclasses.replace(fields(global_batch_size="9"), nodes="2", **SEVERAL)
     checked = check_draft(draft, RECIPE, SLOTS[:1], LINUX)
     assert checked.problems == {} and checked.config is not None and checked.config.global_batch_size == 9
-    assert checked.batch is None and checked.steps_per_epoch(10**6) is None
+    assert checked.batch is None and checked.steps_per_epoch(TEXT) is None
     assert "--global-batch-size 9" in checked.command

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from core.config.config_file import read_config
+from core.config.config_file import read_config, to_toml
 from core.config.fields import FieldSpec
 from core.config.layers import (
     DeviceCount,
     Given,
     config_from_given,
     config_from_mapping,
+    load_config,
     normalise,
     with_absolute_paths,
 )
@@ -193,3 +194,10 @@ def test_the_word_that_empties_a_setting_is_no_path() -> None:
     given = {"log_file": "none", "deepspeed_config": "none", "model": "none", "stop_at": "none"}
     config = config_from_given(with_absolute_paths(normalise(given), Path.cwd()), RunConfig(stop_at="val_loss=1"))
     assert (config.log_file, config.deepspeed_config, config.model, config.stop_at) == (None, None, None, None)
+
+
+def test_a_run_of_an_earlier_version_keeps_all_files_of_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "run.toml").write_text('rankdeck = 1\ndataset_file = "/data"\n', encoding="utf-8")
+    assert load_config(tmp_path / "run.toml").data_files == "all"
+    (tmp_path / "run.toml").write_text(to_toml(RunConfig()), encoding="utf-8")
+    assert load_config(tmp_path / "run.toml").data_files == RunConfig().data_files == "auto"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from core.ledger.chunk_grid import ChunkGrid
+from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
@@ -44,3 +44,13 @@ def test_a_chunk_that_is_not_there_has_no_index(block: int, chunk: int, index: i
 def test_numbers_below_one_cut_nothing(numbers: tuple[int, int, int]) -> None:
     with pytest.raises(ValueError, match="at least 1"):
         ChunkGrid(*numbers)
+
+
+@hypothesis.given(GRIDS, st.integers(1, 5), st.integers(1, 6))
+def test_shares_are_what_the_owners_train(grid: Any, world: int, epochs: int) -> None:
+    setup = LedgerSetup(grid, {}, 0, world, 1 if world == 1 else world)
+    owned = [0] * world
+    for epoch in range(epochs):
+        for index in range(grid.chunks):
+            owned[setup.owner(index, epoch)] += grid.count(index)
+    assert grid.shares(world, epochs) == owned

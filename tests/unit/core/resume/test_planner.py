@@ -289,8 +289,10 @@ def test_a_changed_dataset_is_refused_with_both_named(runs: Path) -> None:
 def test_a_dataset_that_moved_is_the_same(runs: Path) -> None:
     store = make_run(runs)
     (runs / "text.txt").rename(runs / "moved.txt")
-    with pytest.raises(DatasetError):
+    with pytest.raises(DatasetError) as caught:
         plan(store.dir, runs)
+    assert caught.value.next_step == "If it has moved, choose the data: --dataset-file PATH"
+    assert caught.value.window_step == "If it has moved, choose the data."
     moved = plan(store.dir, runs, dataset_file=str(runs / "moved.txt"))
     assert moved.config.dataset_file == str(runs / "moved.txt")
 
