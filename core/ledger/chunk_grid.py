@@ -70,7 +70,7 @@ class ChunkGrid:
         return min(self.chunk_size, self.samples_in(block_id) - chunk_id * self.chunk_size)
 
     def shares(self, world: int, epochs: int) -> list[int]:
-        """Samples that each rank trains in so many epochs if none takes another's chunks (`LedgerSetup.owner`)."""
+        """Samples that each rank trains in a number of epochs if none takes another's chunks (`LedgerSetup.owner`)."""
         counts = [0] * world
         for index in range(self.chunks):
             counts[index % world] += self.count(index)
