@@ -102,7 +102,17 @@ OF_SLURM = {
     "--distributed", "--slurm", "--gpus-per-node",
     "--time", "--account", "--sbatch", "--mem", "--cpus-per-task", "--oneliner",
 }  # fmt: skip
-OF_EXPORT = {"--to", "--out", "--overwrite", "--checkpoint", "--allow-diverged", "--samples", "--step", "--folder"}
+OF_EXPORT = {
+    "--to",
+    "--out",
+    "--dtype",
+    "--overwrite",
+    "--checkpoint",
+    "--allow-diverged",
+    "--samples",
+    "--step",
+    "--folder",
+}
 OF_RESUME = {"--checkpoint", "--yes", "--trust-recipe"}
 OF_PREVIEW = {"--all", "--documents"}
 OF_OTHERS = {

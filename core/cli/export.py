@@ -37,6 +37,7 @@ def export(arguments: argparse.Namespace, terminal: Terminal) -> int:
         allow_diverged=arguments.allow_diverged,
         overwrite=arguments.overwrite,
         trust_recipe=arguments.trust_recipe,
+        dtype=arguments.dtype,
         progress=show,
     )
     return _report(made, KINDS[made.kind], store, arguments, terminal)

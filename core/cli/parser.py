@@ -16,7 +16,7 @@ from core.cli.node_flags import add_nodes_flags
 from core.cli.slurm_flags import add_slurm_flags
 from core.config.launch_kinds import LAUNCH_KINDS
 from core.errors import UsageError
-from core.export import KINDS
+from core.export import AUTO_DTYPE, DTYPES, KINDS
 from core.formatting import listed
 from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
 from core.resume.changes import CHANGES, STOPS
@@ -157,6 +157,12 @@ def _add_export(export: Parser) -> None:
     export.add_argument("--checkpoint", metavar="N", type=int, help="Export the weights of this checkpoint.")
     export.add_argument("--generation", dest="checkpoint", type=int, help=argparse.SUPPRESS)  # 0.1
     export.add_argument("--allow-diverged", action="store_true", help="Also export weights that are not finite.")
+    export.add_argument(
+        "--dtype",
+        choices=DTYPES,
+        default=AUTO_DTYPE,
+        help="The numbers of a Hugging Face folder. auto: as the base model has them, fp32 for a model from scratch.",
+    )
     export.add_argument("--overwrite", action="store_true", help="Replace files of the same names in PATH.")
     export.add_argument(
         "--trust-recipe",

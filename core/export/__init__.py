@@ -12,3 +12,9 @@ KINDS: Final = {
     "hf": "Hugging Face folder",
 }
 """Each kind, and what people call it."""
+
+AUTO_DTYPE: Final = "auto"
+DTYPES: Final = (AUTO_DTYPE, "fp32", "bf16", "fp16")
+"""The numbers of weights in a folder that a recipe makes; "auto": the recipe's choice."""
+DTYPE_NAMES: Final = {"F32": "fp32", "BF16": "bf16", "F16": "fp16", "F64": "fp64"}
+"""What safetensors files call them, and we."""

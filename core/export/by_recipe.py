@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from core.errors import RankdeckError
-from core.export import KINDS
+from core.export import AUTO_DTYPE, KINDS
 from core.export.lines import ExportCancelledError
 from core.files.destination import refused
 from core.processes.ask import ask_program
@@ -46,6 +46,7 @@ def run_export(
     recipe: Recipe,
     weights: Path,
     target: Path,
+    dtype: str = AUTO_DTYPE,
     *,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> None:
@@ -61,6 +62,7 @@ def run_export(
             raise ExportCancelledError("The export was cancelled.", "Nothing was written.")
 
     asked = {"run_dir": str(store.dir), "recipe": str(recipe.folder), "weights": str(weights), "target": str(target)}
+    asked["dtype"] = dtype
     program = ("-m", "workers.programs.export_main")
     answer = ask_program(program, asked, store.config().env, LIMIT_S, waiting)
     if not answer.in_time:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from core.checkpoints.state_header import read_head
 from core.errors import ConfigError
-from core.export import KINDS
+from core.export import AUTO_DTYPE, DTYPE_NAMES, KINDS
 from core.export.by_recipe import check_recipe, run_export
 from core.export.lines import MetricsLines, Progress
 from core.export.tables import write_tables
@@ -58,6 +60,7 @@ def export_run(
     allow_diverged: bool = False,
     overwrite: bool = False,
     trust_recipe: bool = False,
+    dtype: str = AUTO_DTYPE,
     progress: Progress = lambda _done: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> Exported:
@@ -70,6 +73,7 @@ def export_run(
         checkpoint: Which committed state, for weights; see `core.export.weights.write_weights`.
         allow_diverged: Weights that are not finite are exported too.
         overwrite: Replace files of the same names in `out`.
+        dtype: Of `DTYPES`, for a folder that a recipe makes.
         trust_recipe: The recipe's own code may run, though it was never started on this machine.
         progress: Told now and then how far it is, 0 to 1.
         cancelled: Asked now and then; True ends it, and nothing is written.
@@ -84,6 +88,9 @@ def export_run(
     overwrite = overwrite or out is None
     if checkpoint is not None and kind not in ("safetensors", "hf"):
         raise refused(f"A checkpoint holds weights, and {KINDS[kind]} hold none.", "Leave --checkpoint out.")
+    if dtype != AUTO_DTYPE and kind != "hf":
+        what = "are exported as they are" if kind == "safetensors" else "hold no weights"
+        raise refused(f"{KINDS[kind]} {what}.", "Leave --dtype out, or export a Hugging Face folder: --to hf")
     if kind == "safetensors":
         return _weights(store, place, checkpoint, overwrite, allow_diverged)
     check_folder_place(place, overwrite)
@@ -95,7 +102,7 @@ def export_run(
                 "Read that code first. If you trust it, export the run on the command line.",
                 option=f"rankdeck export {store.dir.name} --to hf --trust-recipe",
             )
-        return _by_recipe(store, kind, place, checkpoint, cancelled, allow_diverged)
+        return _by_recipe(store, kind, place, checkpoint, cancelled, allow_diverged, dtype)
     lines = MetricsLines(store.metrics, cancelled)
     write = {"csv": write_tables, "tensorboard": write_event_files}[kind]
     with staged_folder(place) as staging:
@@ -116,7 +123,7 @@ def _weights(store: RunStore, place: Path, checkpoint: int | None, overwrite: bo
     check_file_place(target, overwrite)
     recipe, _ = _find_recipe(store)
     description = write_weights(store, recipe, checkpoint, target, allow_diverged=allow_diverged)
-    details = [f"{description}: {target.stat().st_size / 1e6:,.1f} MB"]
+    details = [f"{description}{_size_text([target])}"]
     tokenizer = next(iter(sorted(store.data.glob("**/tokenizer.json"))), None)
     if tokenizer is not None:  # without it the weights mean nothing
         details.append(f"Their tokenizer: {tokenizer}")
@@ -130,18 +137,31 @@ def _by_recipe(
     checkpoint: int | None,
     cancelled: Callable[[], bool],
     allow_diverged: bool,
+    dtype: str,
 ) -> Exported:
     recipe = check_recipe(*_find_recipe(store), kind, store.dir.name)
     with staged_folder(place) as staging:
         weights, target = staging / _MODEL_NAME, staging / ".made"
         description = write_weights(store, recipe, checkpoint, weights, allow_diverged=allow_diverged)
         target.mkdir()
-        run_export(store, recipe, weights, target, cancelled=cancelled)
+        run_export(store, recipe, weights, target, dtype, cancelled=cancelled)
         remove_file(weights)
         names = sorted(path.name for path in target.iterdir())
+        size = _size_text(sorted(target.glob("*.safetensors")))
         for path in target.iterdir():
             replace_with_retry(path, staging / path.name)
-    return Exported(kind, place, (description, ", ".join(names)))
+    return Exported(kind, place, (f"{description}{size}", ", ".join(names)))
+
+
+def _size_text(files: list[Path]) -> str:
+    """Type and size of the numbers in weights: ": bf16, 248.1 MB"."""
+    try:
+        heads = [read_head(path)[0] for path in files]
+        found = {str(entry["dtype"]) for head in heads for name, entry in head.items() if name != "__metadata__"}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+        return ""
+    names = ", ".join(sorted(DTYPE_NAMES.get(name, name) for name in found))
+    return f": {names}, {sum(path.stat().st_size for path in files) / 1e6:,.1f} MB" if names else ""
 
 
 def _find_recipe(store: RunStore) -> tuple[Recipe | None, str]:

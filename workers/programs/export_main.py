@@ -19,7 +19,7 @@ def export(asked: dict[str, Any], _folder: Path) -> dict[str, Any]:
     run_dir = Path(asked["run_dir"])
     recipe = get_recipe(asked["recipe"])
     config = apply_recipe(load_config(run_dir / "run.toml"), recipe)
-    given = Export(config, run_dir / "data", Path(asked["weights"]), Path(asked["target"]))
+    given = Export(config, run_dir / "data", Path(asked["weights"]), Path(asked["target"]), asked["dtype"])
     load_function(recipe, "export")(given)
     return {}
 

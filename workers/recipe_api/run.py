@@ -341,12 +341,14 @@ class Export:
         data_dir: The folder that `prepare` filled.
         weights: A safetensors file of whole weights, by the names of the model's `state_dict`.
         target: An empty folder; what is in it afterwards is the export.
+        dtype: The numbers that are asked for, "fp32", "bf16" or "fp16"; "auto": the recipe chooses.
     """
 
     config: RunConfig
     data_dir: Path
     weights: Path
     target: Path
+    dtype: str = "auto"
 
     @property
     def options(self) -> Mapping[str, Any]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
+import torch
 from safetensors import safe_open
 from torch import nn
 
@@ -15,6 +17,7 @@ from workers.recipes.hf_causal_lm.model import be_quiet, empty_model, with_lora
 from workers.recipes.hf_causal_lm.options import Options
 
 ADAPTER: Final = "adapter"
+_DTYPES: Final = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
 def export_folder(given: Export, described: Path) -> None:
@@ -39,8 +42,34 @@ def export_folder(given: Export, described: Path) -> None:
         model.save_pretrained(given.target / ADAPTER, save_embedding_layers=False)
         model = model.merge_and_unload(safe_merge=True)
     model.config.use_cache = True
+    _round(model, _dtype(given, described))
     model.save_pretrained(given.target)
     copy_tokenizer(described, given.target)
+
+
+def _dtype(given: Export, described: Path) -> torch.dtype:
+    """The type of the exported numbers: as requested, or as the base model has them; fp32 for a model from scratch."""
+    if given.dtype != "auto":
+        return _DTYPES[given.dtype]
+    try:
+        config = json.loads((described / CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return torch.float32
+    named = str(config.get("dtype") or config.get("torch_dtype")).removeprefix("torch.")
+    return {"bfloat16": torch.bfloat16, "float16": torch.float16}.get(named, torch.float32)
+
+
+def _round(model: nn.Module, dtype: torch.dtype) -> None:
+    """Gives a model's weights another type.
+
+    Raises:
+        ConfigError: A weight is too large for it.
+    """
+    finite = [bool(torch.isfinite(tensor).all()) for tensor in model.parameters()]
+    model.to(dtype)
+    after = (bool(torch.isfinite(tensor).all()) for tensor in model.parameters())
+    if any(was and not now for was, now in zip(finite, after, strict=True)):
+        raise ConfigError("dtype", "A weight is too large for fp16.", "Choose another type.", option="--dtype bf16")
 
 
 def _take_weights(model: nn.Module, weights: Path) -> None:

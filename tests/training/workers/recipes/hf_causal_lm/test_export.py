@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="trains for real")
 
 import torch
-from safetensors.torch import load, save_file
+from safetensors.torch import load, load_file, save_file
 from torch import Tensor, nn
 
 from core.config import RunConfig
@@ -80,6 +81,38 @@ def test_an_exported_model_says_what_the_trained_one_says(tmp_path: Path, archit
     assert torch.allclose(logits(opened), logits(model), atol=1e-6)
     assert opened.config.use_cache
     assert AutoTokenizer.from_pretrained(export.target).eos_token == "<|endoftext|>"
+
+
+@pytest.mark.parametrize(
+    ("base", "asked", "exported"),
+    [
+        ("bfloat16", "auto", torch.bfloat16),
+        ("float16", "auto", torch.float16),
+        ("", "auto", torch.float32),
+        ("bfloat16", "fp32", torch.float32),
+        ("float32", "fp16", torch.float16),
+    ],
+)
+def test_the_numbers_are_those_of_the_base_or_as_asked(
+    base: str, asked: str, exported: torch.dtype, tmp_path: Path
+) -> None:
+    source = make_folder(tmp_path / "source", "llama")
+    config = json.loads((source / "config.json").read_text(encoding="utf-8"))
+    config = {name: value for name, value in config.items() if name not in ("dtype", "torch_dtype")}
+    config |= {"dtype": base} if base else {}
+    (source / "config.json").write_text(json.dumps(config), encoding="utf-8")
+    export = dataclasses.replace(given(tmp_path, trained_model(source), source), dtype=asked)
+    export_folder(export, source)
+    assert {tensor.dtype for tensor in load_file(export.target / "model.safetensors").values()} == {exported}
+
+
+def test_a_weight_that_fp16_cannot_hold_is_not_exported(tmp_path: Path) -> None:
+    source = make_folder(tmp_path / "source", "llama")
+    model = trained_model(source)
+    next(model.parameters()).data[0, 0] = 1e6
+    export = dataclasses.replace(given(tmp_path, model, source), dtype="fp16")
+    with pytest.raises(ConfigError, match="too large for fp16"):
+        export_folder(export, source)
 
 
 def test_frozen_weights_take_half_the_room_and_are_merged_whole(tmp_path: Path) -> None:
