@@ -22,7 +22,7 @@ _GROUPS: Final = {
     "Batch & steps": ("grad_accum_steps", "global_batch_size", "keep_micro_batch"),
     "Optimizer": ("non_finite", "non_finite_limit"),
     _OF_RECIPE: (),
-    "Data": ("samples_per_block", "dataset_chunk_size"),
+    "Data": ("data_files", "samples_per_block", "dataset_chunk_size"),
     "Checkpoints & evaluation": (
         *("checkpoint_every_steps", "checkpoint_every_s", "keep_checkpoints", "disk_reserve"),
         *("eval_every", "val_samples", "sample_share"),
