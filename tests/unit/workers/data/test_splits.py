@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from core.errors import DatasetError
 from workers.data.reading.corpus import open_corpus, texts
+from workers.data.reading.hub import _main
 from workers.data.tokens.token_cache import tokenise
 from workers.data.tokens.tokenizer_spec import TokenizerSpec
 
@@ -51,3 +54,24 @@ def test_a_split_without_a_sample_is_refused_by_name(tmp_path: Path) -> None:
     with pytest.raises(DatasetError, match="The validation split has 3 tokens") as caught:
         made.cut(7, 0.5)
     assert "--data-files all" in caught.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("names", "split", "files", "held_out"),
+    [
+        (("train", "validation", "test"), "", "train", "validation"),
+        (("train", "dev"), "train", "train", "dev"),
+        (("train", "test"), "", "train", ""),
+        (("train", "validation"), "validation", "validation", ""),
+        (("only",), "", "only", ""),
+    ],
+)
+def test_a_dataset_of_the_hub_has_splits_too(
+    names: tuple[str, ...], split: str, files: str, held_out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = {name: SimpleNamespace(cache_files=[{"filename": f"{name}.arrow"}]) for name in names}
+    package = SimpleNamespace(disable_progress_bars=lambda: None, load_dataset=lambda *_, **__: found)
+    monkeypatch.setitem(sys.modules, "datasets", package)
+    answer = _main("open", "owner/name", "", split, "")
+    assert answer["files"] == [f"{files}.arrow"] and answer["held_out_split"] == held_out
+    assert answer["held_out"] == ([f"{held_out}.arrow"] if held_out else [])
