@@ -150,16 +150,31 @@ def parse_yaml(text: str) -> Any:
 
     try:
         value = yaml.safe_load(text)
+        _check_keys(yaml.compose(text, yaml.SafeLoader), levels=2)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         what = " ".join(str(getattr(error, "problem", None) or error).split())
         raise ParseError(what, *((mark.line + 1, mark.column + 1) if mark is not None else ())) from None
     except RecursionError:
         raise ParseError(_NESTED) from None
+    except ParseError:
+        raise
     except ValueError as error:  # an integer over Python's limit of digits, or a date that there is not
         raise ParseError(_DIGITS if "digits" in str(error) else str(error)) from None
     _check_tree(value)
     return value
+
+
+def _check_keys(node: Any, levels: int) -> None:
+    """Refuses a key that a YAML mapping has twice: the parser takes the last one."""
+    seen: set[str] = set()
+    for key, value in node.value if getattr(node, "id", "") == "mapping" else ():
+        if key.id == "scalar" and key.value != "<<":
+            if key.value in seen:
+                raise ParseError(f"it has {key.value!r} twice", key.start_mark.line + 1, key.start_mark.column + 1)
+            seen.add(key.value)
+        if levels > 1:
+            _check_keys(value, levels - 1)
 
 
 def type_text(value: object) -> str:

@@ -7,6 +7,7 @@ environment variables. What the keys mean is `core.config.layers`'s business.
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import stat
@@ -39,7 +40,7 @@ def read_config(path: Path) -> dict[str, Any]:
     if suffix == ".toml":
         values = _parsed(path, text, "TOML", parse_toml)
     elif suffix == ".json":
-        values = _parsed(path, text, "JSON", parse_json)
+        values = _parsed(path, text, "JSON", functools.partial(parse_json, pairs=_without_repetition))
     elif suffix in (".yaml", ".yml"):
         values = _parsed(path, text, "YAML", parse_yaml)
     else:
@@ -108,6 +109,15 @@ def _read_text(path: Path) -> str:
         raise _broken(path, error.strerror or str(error), "Check that you may read this file.") from None
     except ValueError:  # a zero byte, or half a character
         raise _broken(path, "no file can have this name", "Check the path given to --config.") from None
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """A JSON object; TOML refuses a key that stands there twice by itself, and of JSON's the last would count."""
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ParseError(f"it has {twice!r} twice")
+    return dict(pairs)
 
 
 def _parsed(path: Path, text: str, form: str, parse: Callable[[str], Any]) -> Any:

@@ -143,3 +143,18 @@ def test_the_line_of_a_key(tmp_path: Path) -> None:
     assert find_line(path, "grad_accum_steps") == 3
     assert find_line(path, "lr") is None
     assert find_line(_write(tmp_path, "a.json", json.dumps({"lr": 1}, indent=1)), "lr") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", '{"steps": 5, "lr": 0.1, "steps": 10}'),
+        ("a.json", '{"options": {"n_layer": 1, "n_layer": 2}}'),
+        ("a.yaml", "steps: 5\nlr: 0.1\nsteps: 10\n"),
+        ("a.yaml", "options:\n  n_layer: 1\n  n_layer: 2\n"),
+    ],
+)
+def test_a_key_that_is_there_twice_is_refused(name: str, text: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_text(text, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"it has '(steps|n_layer)' twice"):
+        read_config(tmp_path / name)
