@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import shutil
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -28,6 +29,10 @@ ERROR_DIR_NOT_EMPTY, of removing a folder whose removed file is still held."""
 _FIRST_PAUSE_S: Final = 0.005
 _LAST_PAUSE_S: Final = 0.05
 _WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
+
+
+class NotRegularError(OSError):
+    """A device, pipe or socket stands where a file is to be read."""
 
 
 def is_sharing_violation(error: OSError) -> bool:
@@ -61,19 +66,40 @@ def retried(call: Callable[[], T], timeout_s: float = HELD_LIMIT_S) -> T:
 
 
 def open_binary(path: Path, mode: str = "rb", *, buffering: int = -1, timeout_s: float = HELD_LIMIT_S) -> BinaryIO:
-    """`Path.open` in a binary mode, as `retried`; opening for reading or appending loses nothing when done again."""
+    """`Path.open` in a binary mode, as `retried`; opening for reading or appending loses nothing when done again.
+
+    Only a regular file is read: a device or a pipe in its place might never end.
+
+    Raises:
+        NotRegularError: It is something else that was to be read.
+        OSError: As `Path.open`.
+    """
     assert "b" in mode
-    return retried(lambda: path.open(mode, buffering), timeout_s)  # type: ignore[return-value]  # a binary mode
+    opener = _open_regular if mode in ("rb", "r+b") else None
+    return retried(lambda: open(path, mode, buffering, opener=opener), timeout_s)  # type: ignore[return-value]  # a binary mode
+
+
+def _open_regular(path: str, flags: int) -> int:
+    descriptor = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))  # a pipe without a writer would be waited for
+    kind = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(kind):
+        return descriptor
+    os.close(descriptor)
+    if stat.S_ISDIR(kind):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    raise NotRegularError(errno.EINVAL, "It is a device or a pipe, not a file", path)
 
 
 def read_all(path: Path, timeout_s: float = HELD_LIMIT_S) -> bytes:
     """`Path.read_bytes`, as `retried`."""
-    return retried(path.read_bytes, timeout_s)
+    with open_binary(path, buffering=0, timeout_s=timeout_s) as file:
+        return file.read()
 
 
 def read_utf8(path: Path, errors: str = "strict", timeout_s: float = HELD_LIMIT_S) -> str:
     """`Path.read_text` in UTF-8, as `retried`."""
-    return retried(lambda: path.read_text(encoding="utf-8", errors=errors), timeout_s)
+    text = read_all(path, timeout_s).decode("utf-8", errors)
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def rename(source: Path, target: Path, timeout_s: float = HELD_LIMIT_S) -> None:

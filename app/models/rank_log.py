@@ -17,6 +17,7 @@ from PySide6.QtCore import QAbstractListModel, QModelIndex, QObject, QPersistent
 from app.bridge import Feed, Send
 from app.models.log_line import HOST, LogLine, host_lines, rank_line
 from core.formatting import clock
+from core.held_files import open_binary
 from core.machine.devices.names import RankNames
 from core.run_folder.log_times import read_log_times
 
@@ -67,7 +68,7 @@ class LogTail:
         Text without a line end (a progress bar, a last word before a crash) comes with the line's end.
         """
         try:
-            with self.path.open("rb") as file:
+            with open_binary(self.path, timeout_s=0) as file:
                 size = file.seek(0, 2)
                 if self._offset is None or size < self._offset:
                     self._offset = self.skipped_bytes = max(0, size - (self.start_bytes or START_BYTES))

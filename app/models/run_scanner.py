@@ -13,6 +13,7 @@ from typing import Any, Final
 from app.models.run_order import ordered
 from app.models.run_row import RunRow, is_live
 from core.errors import StateFileError
+from core.files.atomic import explain
 from core.files.stamp import Stamp, stamp_of
 from core.recipes.main_metric import MainMetrics
 from core.run_folder.bin import BIN
@@ -20,7 +21,7 @@ from core.run_folder.notes import NOTES, RunNotes
 from core.run_folder.record import RunRecord, notes_of, remote_of, settings_of
 from core.run_folder.remote_run import FILE_NAME, RemoteRun
 from core.run_folder.state import RunState
-from core.run_folder.store import RunEntry, RunStore
+from core.run_folder.store import RunEntry, RunStore, read_entry
 
 SWEEP: Final = 32
 """Folders that are looked into at each scan though nothing says that they changed; the others' turn comes later.
@@ -98,8 +99,10 @@ class RunScanner:
                             # Windows' listing has a folder's time from before its last change; its own is right.
                             own = Path(item.path).stat() if os.name == "nt" else item.stat()
                             folders[item.path] = own.st_mtime_ns
-                    except OSError:
+                    except FileNotFoundError:
                         continue  # it was removed in this moment
+                    except OSError:
+                        folders[item.path] = 0  # listed with the reason
         except OSError:
             return {}
         return folders
@@ -107,7 +110,10 @@ class RunScanner:
     def _look(self, folder: str, known: _Folder, changed_ns: int) -> None:
         """Reads what changed in a folder; its row stays the same object where nothing did."""
         known.changed_ns = changed_ns
-        entry = self._entry(folder, known)
+        try:
+            entry = self._entry(folder, known)
+        except OSError as error:
+            entry = RunEntry(Path(folder), None, explain(error, f"{folder} could not be read").cause)
         if entry is None:
             known.row = None
             return
@@ -126,9 +132,7 @@ class RunScanner:
         store = RunStore(Path(folder))
         stamp = stamp_of(store.state_json)
         if stamp is None:
-            if not store.run_toml.exists():
-                return None
-            return RunEntry(store.dir, None, "Its state.json is missing or cannot be read.")
+            return read_entry(store.dir)
         if known.state[0] != stamp:
             try:
                 known.state = (stamp, store.stored_state(), "")

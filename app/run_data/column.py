@@ -11,11 +11,12 @@ import contextlib
 import io
 from collections import OrderedDict
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import BinaryIO, Final, TypeVar
 
 import numpy as np
 
 from app.run_data.pyramid import BIN, Floats, Pyramid, summarise
+from core.held_files import open_binary
 
 BLOCK_ROWS: Final = 1 << 15
 SLICE_ROWS: Final = 1 << 18
@@ -257,11 +258,11 @@ class Column:
             self._from_start = (width, kept)
         return kept[:, : stop // width]
 
-    def _open_file(self) -> io.BufferedIOBase:
+    def _open_file(self) -> BinaryIO:
         """The file, past the cache: all of it is read once. One that was removed has no rows."""
         if self._path is not None:
             with contextlib.suppress(OSError):
-                return self._path.open("rb")
+                return open_binary(self._path, timeout_s=0)
         return io.BytesIO()
 
     def _read_file(self, path: Path, cache: BlockCache, values: Floats, start: int, stop: int) -> None:

@@ -12,6 +12,7 @@ from core.cli.runs import chosen_runs_dir, entry_values, list_table
 from core.cli.terminal import Terminal
 from core.errors import UsageError
 from core.formatting import byte_size, moment
+from core.paths import default_runs_dir
 from core.run_folder.bin import (
     bin_of,
     delete_binned,
@@ -79,8 +80,9 @@ def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for store in stores:
         require_ended(store)
     for store in stores:
-        remove_run(store)
-        terminal.say(f"{store.dir.name} is in the bin. Put it back: rankdeck bin restore {store.dir.name}")
+        removed = remove_run(store)
+        where = "" if store.dir.parent == default_runs_dir().absolute() else f' --runs-dir "{store.dir.parent}"'
+        terminal.say(f"{store.dir.name} is in the bin. Put it back: rankdeck bin restore {removed.name}{where}")
     return 0
 
 

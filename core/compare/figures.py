@@ -23,7 +23,7 @@ from core.metrics.column_index import (
     read_index,
     read_rows,
 )
-from core.metrics.metrics_file import MetricsTail
+from core.metrics.metrics_file import LONGEST_LINE_BYTES, MetricsTail
 from core.run_folder.store import RunStore
 
 AVERAGED: Final = ("tokens_per_s", "samples_per_s", "power_w")
@@ -182,7 +182,7 @@ def _events(path: Path, size: int) -> Iterator[dict[str, Any]]:
         return
     with open_binary(path) as file:
         while file.tell() < size:
-            line = _parsed(file.readline())
+            line = _parsed(file.readline(LONGEST_LINE_BYTES))
             if line is not None:
                 yield line
 

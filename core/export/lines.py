@@ -11,7 +11,7 @@ import orjson
 from core.errors import RankdeckError
 from core.files.atomic import explained
 from core.held_files import open_binary
-from core.metrics.metrics_file import whole_bytes
+from core.metrics.metrics_file import LONGEST_LINE_BYTES, whole_bytes
 
 Line = dict[str, Any]
 Progress = Callable[[float], None]
@@ -53,7 +53,7 @@ class MetricsLines:
         if not self._end:
             return
         with explained(f"{self._path} could not be read"), open_binary(self._path, buffering=1 << 20) as file:
-            yield from self._lines(file, progress)
+            yield from self._lines(iter(lambda: file.readline(LONGEST_LINE_BYTES), b""), progress)
 
     def _lines(self, file: Iterator[bytes], progress: Progress) -> Iterator[Line]:
         position = 0

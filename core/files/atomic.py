@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import hashlib
+import io
 import os
 import secrets
 import shutil
@@ -15,14 +16,14 @@ import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final
+from typing import IO, Any, Final, cast
 
 from core.errors import FileInUseError, NewerVersionError, PreflightError, RankdeckError, StateFileError
 from core.fault_points import reach
 from core.files.cloud import CLOUD_ERRORS
 from core.files.long_paths import is_too_long
 from core.files.private import make_private
-from core.held_files import IN_USE, is_sharing_violation, open_binary, retried
+from core.held_files import IN_USE, NotRegularError, is_sharing_violation, open_binary, retried
 from core.parsing import ParseError, decode_utf8, parse_json, type_text
 from core.paths import typed_path
 
@@ -249,8 +250,8 @@ def sha256_file(path: Path) -> str:
     Raises:
         OSError: It cannot be read.
     """
-    with retried(lambda: path.open("rb")) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    with open_binary(path) as file:
+        return hashlib.file_digest(cast("io.BufferedReader", file), "sha256").hexdigest()
 
 
 @contextmanager
@@ -289,6 +290,12 @@ def explain(error: OSError, what: str) -> RankdeckError:
         next_step = "Connect the drive or check the path."
     elif isinstance(error, NotADirectoryError | FileExistsError):
         cause, next_step, title = "a file is in the place of a folder", "Choose another folder.", "A file is in the way"
+    elif isinstance(error, NotRegularError):
+        cause, title = "a device or a pipe is in its place", "Not a file"
+        next_step = "Remove it, or put a file in its place."
+    elif error.errno == errno.ELOOP:
+        cause, title = "its links lead back to themselves", "A link leads nowhere"
+        next_step = "Remove the link."
     elif isinstance(error, IsADirectoryError):
         cause, next_step, title = "a folder has this name", "Move that folder away.", "A folder is in the way"
     else:

@@ -31,7 +31,7 @@ def refuse_link(path: Path) -> None:
     Raises:
         LinkError: It is a symbolic link or a Windows junction.
     """
-    if not _is_link(path):
+    if not is_link(path):
         return
     try:
         target = f" to {os.readlink(path)}"  # noqa: PTH115, pathlib's puts it into a Path, which changes it
@@ -72,7 +72,18 @@ def append_unlinked(path: Path) -> BinaryIO:
     return os.fdopen(open_unlinked(path, _APPEND), "ab", buffering=0)
 
 
-def _is_link(path: Path) -> bool:
+def remove_link(path: Path) -> None:
+    """Removes a link itself; raises OSError. Windows removes one to a folder as a folder."""
+    try:
+        path.unlink()
+    except PermissionError:
+        if os.name != "nt":
+            raise
+        path.rmdir()
+
+
+def is_link(path: Path) -> bool:
+    """Whether it is a symbolic link or a Windows junction; False for what cannot be looked at."""
     try:
         status = path.lstat()
     except OSError:

@@ -22,7 +22,10 @@ MOST_RUNS: Final = 30
 def known_checkpoint_bytes(run: ResolvedRun, runs_dir: Path) -> int | None:
     """Bytes of one checkpoint of this run; None where no recent run trained the same model."""
     try:
-        folders = sorted((item for item in runs_dir.iterdir() if item.is_dir()), key=_modified, reverse=True)
+        seen = (
+            item for item in runs_dir.iterdir() if _modified(item) and item.is_dir()
+        )  # what cannot be is passed over
+        folders = sorted(seen, key=_modified, reverse=True)
     except OSError:
         return None
     model = _model(run.config)

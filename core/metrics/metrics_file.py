@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import BinaryIO, Final, Self
 
+from core.errors import PreflightError
 from core.files.atomic import explain, explained
 from core.files.links import append_unlinked
 from core.held_files import open_binary
 
 _SCAN_BYTES: Final = 1 << 16
 READ_BYTES: Final = 8 << 20
+LONGEST_LINE_BYTES: Final = 64 << 20
+"""A host writes lines of at most 1 MiB: what is longer is no metrics file, and would fill the memory."""
 
 
 class MetricsWriter:
@@ -119,13 +123,15 @@ class MetricsTail:
             limit_bytes: About the most bytes a call, so that a long file is replayed in pieces.
 
         Raises:
-            PreflightError: The file is there and cannot be read.
+            PreflightError: The file is there and cannot be read, or holds no lines.
         """
         try:
             with open_binary(self.path) as file:
                 file.seek(self.offset)
                 data = file.read(limit_bytes)
                 while b"\n" not in data and len(data) >= limit_bytes:  # one line longer than the limit
+                    if limit_bytes >= LONGEST_LINE_BYTES:
+                        raise _not_metrics(self.path)
                     limit_bytes *= 2
                     data += file.read(limit_bytes - len(data))
         except FileNotFoundError:
@@ -135,6 +141,12 @@ class MetricsTail:
         end = data.rfind(b"\n") + 1
         self.offset += end
         return data[: end - 1].split(b"\n") if end else []
+
+
+def _not_metrics(path: Path) -> PreflightError:
+    size = LONGEST_LINE_BYTES >> 20
+    cause = f"{path} holds a line of more than {size} MiB, so it is not a file of metrics."
+    return PreflightError(cause, "Move it away, or put a copy of the right file back.", title="The metrics are damaged")
 
 
 def repair(path: Path) -> int:
@@ -162,8 +174,10 @@ def whole_bytes(path: Path) -> int:
 
 
 def _end_of_lines(file: BinaryIO) -> int:
-    end = file.seek(0, os.SEEK_END)
+    size = end = file.seek(0, os.SEEK_END)
     while end > 0:
+        if size - end > LONGEST_LINE_BYTES:
+            raise OSError(errno.EINVAL, "It holds a line that is too long for a file of metrics", file.name)
         start = max(0, end - _SCAN_BYTES)
         file.seek(start)
         found = file.read(end - start).rfind(b"\n")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import RunNotFoundError, StateFileError, UsageError
-from core.files.atomic import parse_path
+from core.files.atomic import explained, parse_path
 from core.ledger.ledger import read_state_file
 from core.ledger.state_file import FILE_NAME
 from core.machine.devices import Device
@@ -70,7 +70,8 @@ def plan_resume(
     platform = platform or this_platform()
     changes = dict(changes or {})
     checkpoint = changes.pop("checkpoint", None)
-    path = _find_state_file(text)
+    with explained(f"{text} could not be read"):
+        path = _find_state_file(text)
     if path is not None:
         file = read_state_file(path)
         if file.form != "rankdeck":

@@ -17,12 +17,14 @@ from typing import Any, Final
 
 from core.errors import PreflightError, RunBusyError, RunNotFoundError, StateFileError, UsageError
 from core.files.atomic import explain, explained
+from core.files.links import is_link, remove_link
 from core.held_files import rename, retried
 from core.run_folder.record import RunRecord, notes_of
 from core.run_folder.store import RunEntry, RunStore, read_entry
 
 BIN: Final = ".bin"
 DAMAGED: Final = "Parts of it were deleted."
+LINK: Final = "It is a link; what it led to is not here."
 SHOW: Final = "rankdeck bin"
 """The command that lists the bin."""
 
@@ -67,7 +69,7 @@ def require_ended(store: RunStore) -> None:
 
 
 def remove_run(store: RunStore) -> Path:
-    """Moves a run to the bin.
+    """Moves a run to the bin; of a link the link alone, never what it leads to.
 
     Returns:
         Where it is now; `restore_run` takes it.
@@ -79,8 +81,8 @@ def remove_run(store: RunStore) -> Path:
     require_ended(store)
     target = _free(bin_of(store.dir.parent) / store.dir.name)
     _move(store.dir, target, f"{store.dir} could not be moved to the bin")
-    with contextlib.suppress(OSError):
-        os.utime(target)  # nothing is written into it any more: the folder's time says when it was removed
+    with contextlib.suppress(OSError, NotImplementedError):  # Windows cannot set the time of a link
+        os.utime(target, follow_symlinks=not is_link(target))  # it says when it was removed: nothing writes there now
     return target
 
 
@@ -113,10 +115,12 @@ def list_bin(runs_dir: Path) -> list[BinnedRun]:
         os.scandir(bin_of(runs_dir)) as items,
     ):
         for item in items:
-            if item.is_dir(follow_symlinks=False):
-                path = Path(item.path)
-                entry = read_entry(path) or RunEntry(path, None, DAMAGED)
-                found.append(BinnedRun(RunRecord(entry, notes_of(path)), item.stat(follow_symlinks=False).st_mtime))
+            path, removed = Path(item.path), 0.0
+            with contextlib.suppress(OSError):
+                removed = item.stat(follow_symlinks=False).st_mtime
+            if is_link(path) or _may_be_folder(item):
+                entry = read_entry(path) or RunEntry(path, None, LINK if is_link(path) else DAMAGED)
+                found.append(BinnedRun(RunRecord(entry, notes_of(path)), removed))
     return sorted(found, key=lambda run: (run.removed, run.path.name), reverse=True)
 
 
@@ -154,7 +158,10 @@ def delete_binned(binned: Iterable[Path]) -> int:
     for path in binned:
         _require_binned(path)
         with explained(f"{path} could not be deleted"):
-            retried(partial(shutil.rmtree, path, onerror=_make_writable))
+            if is_link(path):
+                remove_link(path)
+            else:
+                retried(partial(shutil.rmtree, path, onerror=_make_writable))
         count += 1
     return count
 
@@ -175,6 +182,13 @@ def folder_bytes(folder: Path) -> int:
     return total
 
 
+def _may_be_folder(item: os.DirEntry[str]) -> bool:
+    try:
+        return item.is_dir(follow_symlinks=False)
+    except OSError:
+        return True
+
+
 def _is_live(store: RunStore) -> bool:
     try:
         return store.state().is_live
@@ -183,7 +197,7 @@ def _is_live(store: RunStore) -> bool:
 
 
 def _require_binned(path: Path) -> None:
-    if path.parent.name != BIN or not path.is_dir():
+    if path.parent.name != BIN or not (is_link(path) or path.is_dir()):
         raise RunNotFoundError(f"{path} is not in the bin.", "List what is there.", option=SHOW)
 
 
@@ -204,7 +218,7 @@ def _move(source: Path, target: Path, what: str) -> None:
 def _free(wished: Path) -> Path:
     """This path, or the first one with a number behind it that does not exist."""
     path, number = wished, 1
-    while path.exists():
+    while os.path.lexists(path):
         number += 1
         path = wished.with_name(f"{wished.name}-{number}")
     return path

@@ -87,7 +87,7 @@ def notes_of(folder: Path) -> RunNotes:
     """A run's notes, or none where they cannot be read."""
     try:
         return read_notes(folder)
-    except RankdeckError:
+    except (RankdeckError, OSError):
         return RunNotes()
 
 
@@ -95,7 +95,7 @@ def remote_of(folder: Path) -> RemoteRun | None:
     """Where a run is if not only here, or None where that cannot be read."""
     try:
         return read_remote(folder)
-    except RankdeckError:
+    except (RankdeckError, OSError):
         return None
 
 
@@ -103,7 +103,7 @@ def settings_of(folder: Path) -> dict[str, Any]:
     """A run's settings by name, the recipe's own among them, or none where they cannot be read."""
     try:
         values = RunStore(folder).config().as_dict()
-    except RankdeckError:
+    except (RankdeckError, OSError):
         return {}
     options = values.pop("options", None)
     return values | (options if isinstance(options, dict) else {})

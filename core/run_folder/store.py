@@ -20,7 +20,7 @@ from core.errors import (
     StateFileError,
     UsageError,
 )
-from core.files.atomic import explained, parse_path, read_json, remove_temporaries, write_atomic
+from core.files.atomic import explain, explained, parse_path, read_json, remove_temporaries, write_atomic
 from core.files.links import refuse_link, refuse_links_below
 from core.paths import CHECKPOINTS, OLD_CHECKPOINTS
 from core.processes.identity import ProcessId, is_alive
@@ -141,10 +141,14 @@ class RunStore:
 
         Raises:
             RunNotFoundError: There is no folder, or it holds no run.
+            PreflightError: It cannot be looked into.
         """
-        if not run_dir.is_dir():
+        with explained(f"{run_dir} could not be read"):
+            is_folder = run_dir.is_dir()
+            is_run = is_folder and any((run_dir / name).exists() for name in ("run.toml", "state.json"))
+        if not is_folder:
             raise RunNotFoundError(f"{run_dir} is not a folder.", "List the runs: rankdeck runs.")
-        if not any((run_dir / name).exists() for name in ("run.toml", "state.json")):
+        if not is_run:
             raise RunNotFoundError(
                 f"{run_dir} doesn't contain a run: it has neither run.toml nor state.json.",
                 "List the runs: rankdeck runs.",
@@ -327,24 +331,38 @@ def list_runs(runs_dir: Path) -> list[RunEntry]:
         contextlib.suppress(FileNotFoundError),
         os.scandir(runs_dir) as found,
     ):
-        folders = [Path(item.path) for item in found if item.is_dir()]
+        folders = [Path(item.path) for item in found if _may_be_run(item)]
     entries = [entry for folder in folders if (entry := read_entry(folder)) is not None]
     entries.sort(key=lambda entry: (entry.state.created if entry.state else 0.0, entry.path.name), reverse=True)
     return entries
 
 
+def _may_be_run(item: os.DirEntry[str]) -> bool:
+    """Whether it is a folder; what cannot be looked at is listed with the reason."""
+    try:
+        return item.is_dir()
+    except OSError:
+        return True
+
+
 def read_entry(folder: Path) -> RunEntry | None:
-    """One run as lists see it; None for a folder that holds none."""
+    """One run as lists see it; None for a folder that holds none. Whatever is wrong with it is its own `problem`."""
     store = RunStore(folder)
     try:
         return RunEntry(folder, store.state())
-    except StateFileError as error:
-        try:
-            if not store.state_json.exists() and not store.run_toml.exists():
-                return None
-        except OSError:  # a folder that may not be looked into is listed with the reason
-            return RunEntry(folder, None, error.cause)
-        return RunEntry(folder, None, error.cause)
+    except (StateFileError, OSError) as error:
+        problem = (
+            error.cause if isinstance(error, StateFileError) else explain(error, f"{folder} could not be read").cause
+        )
+    try:
+        folder.stat()
+        if not store.state_json.exists() and not store.run_toml.exists():
+            return None
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        problem = explain(error, f"{folder} could not be read").cause
+    return RunEntry(folder, None, problem)
 
 
 def find_run(runs_dir: Path, text: str) -> RunStore:
@@ -380,7 +398,7 @@ def find_run(runs_dir: Path, text: str) -> RunStore:
 def _given_name(folder: Path) -> str:
     try:
         return read_notes(folder).name
-    except StateFileError:
+    except (StateFileError, OSError):
         return ""
 
 
