@@ -141,6 +141,7 @@ class Ranks:
         self.run = run
         self.all = [Rank(command) for command in commands]
         self.failures: dict[int, RankFailure] = {}
+        self.are_copies = False
 
     def __iter__(self) -> Iterator[Rank]:
         return iter(self.all)
@@ -155,8 +156,8 @@ class Ranks:
 
     @property
     def connected(self) -> bool:
-        """They wait for each other, in each step or now and then."""
-        return bool(self.run.backend) or (self.synchronised and len(self.all) > 1)
+        """They wait for each other, in each step or now and then; copies of a script do not."""
+        return bool(self.run.backend) or (self.synchronised and len(self.all) > 1 and not self.are_copies)
 
     @property
     def started(self) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import cast
 
 import pytest
 
 from core.host.hang_watch import HangWatch
+from core.host.own_copies import OwnCopies
+from core.host.rank_processes import RankProcess
 from core.host.ranks import Rank
 from core.protocol.messages import MergeReady, RankDone
 from core.protocol.server import Connection
@@ -19,8 +23,10 @@ pytestmark = pytest.mark.windows
 class Story:
     """Two ranks that train, and the clock."""
 
-    def __init__(self, mode: str = "independent", limit_s: float | None = None) -> None:
-        self.ranks, self.now = made_ranks(mode, 2), 100.0
+    def __init__(self, mode: str = "independent", limit_s: float | None = None, *, is_script: bool = False) -> None:
+        self.ranks, self.now = made_ranks(mode, 2, self_contained=is_script), 100.0
+        if is_script:
+            self.ranks.run = replace(self.ranks.run, backend="")
         self.hangs: list[list[int]] = []
         self.over = 0
         self.held = False
@@ -202,3 +208,25 @@ def test_a_limit_that_a_person_has_set() -> None:
     assert story.hangs == []
     story.wait(1)
     assert story.hangs == [[0, 1]]
+
+
+def test_a_copy_of_a_script_that_sleeps_for_good_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    story = Story("ddp", is_script=True)
+    story.steps(0, 1)
+    told: list[str] = []
+    copies = OwnCopies(story.ranks, lambda _event, **values: told.append(values["kind"]))
+    monkeypatch.setattr("core.host.own_copies.may_be_connected", lambda _pids: False)
+    for rank in story.ranks:
+        rank.child = cast(RankProcess, SimpleNamespace(pid=1))
+
+    async def look() -> None:
+        for now in range(40):
+            copies.look(float(now))
+            await asyncio.sleep(0.001)
+
+    asyncio.run(look())
+    assert told == ["own_copies"]
+    for _ in range(100):
+        story.step(0)
+        story.wait(1)
+    assert story.hangs == [[1]]
