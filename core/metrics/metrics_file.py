@@ -46,7 +46,8 @@ class MetricsWriter:
             try:
                 log_file.parent.mkdir(parents=True, exist_ok=True)
                 self._copy = open_binary(log_file, "ab", buffering=0)
-                repair(log_file)
+                if log_file.is_file():  # a copy may go to a device or a pipe
+                    repair(log_file)
             except OSError as error:
                 self._give_up_copy(log_file, error)
 
