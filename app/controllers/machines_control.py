@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -190,10 +191,12 @@ class MachinesControl(QObject):
 
         def work() -> str:
             from app.state.machine_text import findings_text
+            from core.machines.answers import Examined
             from core.machines.session import serving
 
             with serving(machine) as session:
-                return findings_text([frame["finding"] for frame in session.stream({"op": "doctor"})])
+                found = session.stream({"op": "doctor"}, Examined)
+                return findings_text([dataclasses.asdict(one.finding) for one in found])
 
         def done(text: str) -> None:
             card.show_text(text)

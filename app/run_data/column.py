@@ -11,7 +11,7 @@ import contextlib
 import io
 from collections import OrderedDict
 from pathlib import Path
-from typing import BinaryIO, Final, TypeVar
+from typing import Final, TypeVar, cast
 
 import numpy as np
 
@@ -258,11 +258,11 @@ class Column:
             self._from_start = (width, kept)
         return kept[:, : stop // width]
 
-    def _open_file(self) -> BinaryIO:
+    def _open_file(self) -> io.BufferedIOBase:
         """The file, past the cache: all of it is read once. One that was removed has no rows."""
         if self._path is not None:
             with contextlib.suppress(OSError):
-                return open_binary(self._path, timeout_s=0)
+                return cast(io.BufferedReader, open_binary(self._path, timeout_s=0))
         return io.BytesIO()
 
     def _read_file(self, path: Path, cache: BlockCache, values: Floats, start: int, stop: int) -> None:

@@ -23,6 +23,7 @@ from core.errors import NewerVersionError, StateFileError
 from core.fault_points import reach
 from core.files.atomic import explain, explained, read_json, require_format, sha256_file, sync_folder, write_atomic
 from core.held_files import rename
+from core.parsing import ParseError, parse_json
 from core.protocol.messages import CommitStaged, Position, StagedFile
 from core.records import RecordError, Whole, read_record
 
@@ -348,6 +349,16 @@ class CheckpointStore:
         except OSError:
             return False  # a file is in use (Windows): it is a leftover now, and removed at a later start
         return True
+
+
+def read_manifest(data: bytes, number: int, folder: Path) -> Checkpoint:
+    """What a manifest says that is not on this disk yet; raises as `CheckpointStore.load`."""
+    path = folder / MANIFEST
+    try:
+        document = parse_json(data)
+    except ParseError as error:
+        raise _damaged(f"{path} cannot be read as JSON: {error}.") from None
+    return _parse(require_format(_upgraded(document), path, FORMAT, VERSION), number, folder)
 
 
 def other_checkpoints(numbers: Iterable[str]) -> str:

@@ -15,6 +15,7 @@ from core.cli.terminal import Terminal
 from core.errors import PreflightError, UsageError
 from core.formatting import UNKNOWN, memory_size
 from core.machines.adding import add_machine, new_machine
+from core.machines.answers import Devices, Examined
 from core.machines.fetch import fetch_checkpoint, fetch_model
 from core.machines.host_key import read_host_key
 from core.machines.machine import Machine
@@ -147,20 +148,21 @@ def _check(machine: Machine, arguments: argparse.Namespace, terminal: Terminal) 
     """Prints the doctor's findings there, and its devices."""
     with serving(machine) as session:
         found = []
-        for frame in session.stream({"op": "doctor"}):
-            found.append(frame)
-            finding = frame["finding"]
+        for examined in session.stream({"op": "doctor"}, Examined):
+            found.append(examined)
+            finding = examined.finding
             if not arguments.json:
-                terminal.say(f"{_LEVELS[finding['level']]:4}  {finding['name']}: {finding['text']}")
-                if finding["next_step"]:
-                    terminal.say(f"      → {finding['next_step']}")
-        devices = session.ask({"op": "devices"})
+                terminal.say(f"{_LEVELS[finding.level]:4}  {finding.name}: {finding.text}")
+                if finding.next_step:
+                    terminal.say(f"      → {finding.next_step}")
+        there = session.ask({"op": "devices"}, Devices)
     if arguments.json:
-        terminal.json({"findings": [frame["finding"] for frame in found], **devices})
+        findings = [asdict(examined.finding) for examined in found]
+        terminal.json({"findings": findings, **asdict(there)})
     else:
-        for device in devices["devices"]:
-            terminal.say(f"{device['kind']}:{device['index']}  {device['name']}, {memory_size(device['memory_bytes'])}")
-    return PreflightError.exit_code if any(frame["stops_runs"] for frame in found) else 0
+        for device in there.devices:
+            terminal.say(f"{device.kind}:{device.index}  {device.name}, {memory_size(device.memory_bytes)}")
+    return PreflightError.exit_code if any(examined.stops_runs for examined in found) else 0
 
 
 def fetch(arguments: argparse.Namespace, terminal: Terminal) -> int:

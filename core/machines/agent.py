@@ -88,10 +88,10 @@ class FileStore:
     def need(self, files: Sequence[Sequence[Any]]) -> dict[str, Any]:
         """Those of ``[[sha256, size], ...]`` that are not here, each with how many of its bytes are."""
         self.files.mkdir(parents=True, exist_ok=True)
-        missing = []
+        missing = {}
         for digest, size in files:
             if _size(self._blob(digest)) != size:
-                missing.append([digest, min(max(_size(self._part(digest)), 0), size)])
+                missing[digest] = min(max(_size(self._part(digest)), 0), size)
         return {"missing": missing, "free_bytes": shutil.disk_usage(self.files).free}
 
     def put(self, digest: str, size: int, offset: int, blocks: Iterable[bytes]) -> dict[str, Any]:
@@ -357,7 +357,8 @@ class Agent:
             if self._held is None:
                 with contextlib.suppress(OSError):  # a full disk is told by what needs room
                     self._held = hold_connection(self.root)
-            rest = self.frames.blocks(int(frame.get("bytes", 0)))
+            count = frame.get("bytes", 0)
+            rest = self.frames.blocks(count if isinstance(count, int) and count > 0 else 0)
             answer = self._answered(frame, rest)
             for _ in rest:
                 pass
@@ -370,6 +371,10 @@ class Agent:
             return {"error": refusal.error}
         except OSError as error:
             return {"error": refused_by_disk(error)}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            cause = f"A field of the request cannot be read ({error!r:.200})."
+            step = "Use the same version on both sides."
+            return {"error": {"title": "Invalid request", "cause": cause, "next_step": step}}
 
     def answer(self, frame: dict[str, Any], rest: Iterator[bytes]) -> dict[str, Any]:
         """The answer to one request."""

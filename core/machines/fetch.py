@@ -1,30 +1,39 @@
 """Fetching: brings checkpoints of a run here from the machine that it is on, by their manifests' hashes.
 
-A file that is here with the right hash is not fetched again, one that was cut is continued, and the manifest is written
-last: until then there is no checkpoint.
+The manifest is read first: only a checkpoint's own names are fetched, each as long as the manifest says and no longer,
+if the disk has room for all of them. A file that is here with the right hash is not fetched again, one that was cut is
+continued, and the manifest is written last: until then there is no checkpoint.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from core.checkpoints.store import MANIFEST, CheckpointStore
+from core.checkpoints.store import MANIFEST, CheckpointStore, read_manifest
 from core.errors import RankdeckError, StateFileError, UsageError
 from core.files.atomic import explained, replace_with_retry, sha256_file, write_atomic
+from core.files.links import append_unlinked, refuse_link
 from core.formatting import byte_size
-from core.held_files import open_binary
-from core.machines.agent import checked_path
+from core.machines.answers import Block, Checkpoints, ThereCheckpoint, unreadable
+from core.machines.run_copy import check_room
 from core.machines.run_stream import MODEL
 from core.machines.send import Report
 from core.machines.session import Session
-from core.paths import CHECKPOINTS
 from core.run_folder.remote_run import RemoteRun
 from core.run_folder.store import RunStore
 
 PART: Final = ".rankdeck-part"
+_MANIFEST_BYTES: Final = 8 << 20
+_FILE: Final = re.compile(
+    r"(?:weights|optimizer|exchange|outer|merged|average|rank\d{1,6})(?:_(?:shard|rank)\d{1,6})?\.safetensors"
+    r"|script_rank\d{1,6}\.json|chunk_tracker_state\.json",
+    re.ASCII,
+)
+"""What a checkpoint's files are called."""
 
 
 def fetch_checkpoint(
@@ -44,20 +53,32 @@ def fetch_checkpoint(
 
     Raises:
         UsageError: There is no checkpoint of that number.
+        ProtocolError: What it names is no checkpoint's.
         RankdeckError: The connection broke, or a disk refuses.
     """
-    found = session.ask({"op": "checkpoints", "run_dir": remote.run_dir})["checkpoints"]
+    found = session.ask({"op": "checkpoints", "run_dir": remote.run_dir}, Checkpoints).checkpoints
     chosen = _chosen(found, asked, session.machine.name)
     if chosen is None:
         return None
-    number, folder = int(chosen["number"]), store.checkpoints / str(int(chosen["number"]))
+    number, folder = chosen.number, store.checkpoints / str(chosen.number)
     if _is_here(store, number):
         return number
-    size = sum(int(file[1]) for file in chosen["files"])
+    place = f"{chosen.folder}/{number}"
+    manifest = b"".join(_blocks(session, remote, f"{place}/{MANIFEST}", 0, _MANIFEST_BYTES))
+    try:
+        files = read_manifest(manifest, number, folder).files
+    except StateFileError as error:
+        raise unreadable(session.machine, error.cause) from None
+    wrong = next((file.name for file in files if not _FILE.fullmatch(file.name) or file.size < 0), None)
+    if wrong is not None:
+        raise unreadable(session.machine, f"{wrong!r:.80} is not a file of a checkpoint")
+    size = sum(file.size for file in files)
     report.say(f"Fetches checkpoint {number} ({byte_size(size)}) from {session.machine.name}.")
+    refuse_link(store.checkpoints)
+    refuse_link(folder)
     with explained(f"{folder} could not be made"):
         folder.mkdir(parents=True, exist_ok=True)
-    place = f"{chosen['folder'] if chosen['folder'] != CHECKPOINTS else CHECKPOINTS}/{number}"
+    check_room(folder, size - sum(_here_bytes(folder / file.name) for file in files))
     done = 0
 
     def arrived(count: int) -> None:
@@ -65,31 +86,31 @@ def fetch_checkpoint(
         done += count
         report.progress(f"Fetching checkpoint {number}: {byte_size(done)} of {byte_size(size)}")
 
-    for name, file_size, digest in chosen["files"]:
-        path = folder / checked_path(str(name))[0]
-        _fetch_file(session, remote, f"{place}/{name}", path, (int(file_size), str(digest)), arrived)
-    _fetch_manifest(session, remote, f"{place}/{MANIFEST}", folder / MANIFEST)
+    for file in files:
+        _fetch_file(session, remote, f"{place}/{file.name}", folder / file.name, (file.size, file.sha256), arrived)
+    write_atomic(folder / MANIFEST, manifest)
     CheckpointStore(store.checkpoints).verify(number)
     return number
 
 
 def fetch_model(session: Session, store: RunStore, remote: RemoteRun, report: Report) -> bool:
     """Brings the model of a run that has ended here; whether there is one. Raises as `fetch_checkpoint`."""
-    size = session.ask({"op": "checkpoints", "run_dir": remote.run_dir})["model_bytes"]
+    size = session.ask({"op": "checkpoints", "run_dir": remote.run_dir}, Checkpoints).model_bytes
     if size is None:
         return False
-    report.say(f"Fetches {MODEL} ({byte_size(int(size))}) from {session.machine.name}.")
-    _fetch_file(session, remote, MODEL, store.model, (int(size), ""), lambda _: None)
+    report.say(f"Fetches {MODEL} ({byte_size(size)}) from {session.machine.name}.")
+    check_room(store.dir, size)
+    _fetch_file(session, remote, MODEL, store.model, (size, ""), lambda _: None)
     return True
 
 
-def _chosen(found: list[dict[str, Any]], asked: str | None, machine: str) -> Mapping[str, Any] | None:
+def _chosen(found: Sequence[ThereCheckpoint], asked: str | None, machine: str) -> ThereCheckpoint | None:
     if asked is None:
-        return next((one for one in reversed(found) if not one["diverged"]), None)
+        return next((one for one in reversed(found) if not one.diverged), None)
     for one in found:
-        if str(one["number"]) == asked.strip():
+        if str(one.number) == asked.strip():
             return one
-    numbers = ", ".join(str(one["number"]) for one in found) or "none"
+    numbers = ", ".join(str(one.number) for one in found) or "none"
     raise UsageError(f"There is no checkpoint {asked!r:.40} on {machine}; it has: {numbers}.", "Choose one of them.")
 
 
@@ -101,6 +122,14 @@ def _is_here(store: RunStore, number: int) -> bool:
     return True
 
 
+def _here_bytes(path: Path) -> int:
+    """How much of a file need not be fetched any more."""
+    for there in (path, path.with_name(path.name + PART)):
+        with contextlib.suppress(OSError):
+            return there.stat().st_size
+    return 0
+
+
 def _fetch_file(
     session: Session, remote: RemoteRun, there: str, path: Path, wanted: tuple[int, str], arrived: Callable[[int], None]
 ) -> None:
@@ -109,14 +138,15 @@ def _fetch_file(
         arrived(size)
         return
     part = path.with_name(path.name + PART)
+    refuse_link(part)
     offset = part.stat().st_size if digest and part.is_file() and part.stat().st_size <= size else 0
     arrived(offset)
-    with explained(f"{part} could not be written"), open_binary(part, "ab" if offset else "wb") as file:
-        request = {"op": "get", "run_dir": remote.run_dir, "path": there, "offset": offset}
-        for frame in session.stream(request):
-            for block in session.bytes_of(frame):
-                file.write(block)
-                arrived(len(block))
+    if not offset:
+        part.unlink(missing_ok=True)
+    with explained(f"{part} could not be written"), append_unlinked(part) as file:
+        for block in _blocks(session, remote, there, offset, size - offset):
+            file.write(block)
+            arrived(len(block))
     if part.stat().st_size != size or (digest and sha256_file(part) != digest):
         with contextlib.suppress(OSError):
             part.unlink()
@@ -128,8 +158,16 @@ def _fetch_file(
     replace_with_retry(part, path)
 
 
-def _fetch_manifest(session: Session, remote: RemoteRun, there: str, path: Path) -> None:
-    data = b""
-    for frame in session.stream({"op": "get", "run_dir": remote.run_dir, "path": there, "offset": 0}):
-        data += b"".join(session.bytes_of(frame))
-    write_atomic(path, data)
+def _blocks(session: Session, remote: RemoteRun, there: str, offset: int, most: int) -> Iterator[bytes]:
+    """The bytes of a file there, of which no more are taken than it may have."""
+    left = most
+    request = {"op": "get", "run_dir": remote.run_dir, "path": there, "offset": offset}
+    for frame in session.stream(request, Block, most=most // _LEAST_BLOCK + _SMALL_BLOCKS):
+        left -= frame.bytes
+        if left < 0:
+            raise unreadable(session.machine, f"{there} has more than the {most:,} bytes that were announced")
+        yield from session.bytes_of(frame.bytes)
+
+
+_LEAST_BLOCK: Final = 4096
+_SMALL_BLOCKS: Final = 1000

@@ -15,12 +15,14 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from core.errors import RankdeckError, RunNotFoundError, UsageError
+from core.files.links import LinkError
+from core.machines.answers import News
 from core.machines.machine import Machine, MachineError
 from core.machines.machine_list import find_machine
-from core.machines.run_copy import QUIET_LIMIT_S, RunCopy
+from core.machines.run_copy import QUIET_LIMIT_S, RunCopy, read_state
 from core.machines.session import serving
 from core.run_folder.remote_run import NO_CONNECTION, RemoteRun, read_remote
 from core.run_folder.state import RunState
@@ -42,7 +44,7 @@ class Follower:
     def __init__(self, store: RunStore, remote: RemoteRun) -> None:
         self._store = store
         self._remote = remote
-        self._copy = RunCopy(store, remote)
+        self._copy = RunCopy(store)
         self._state: RunState = store.stored_state()
         self._wait_s = FIRST_WAIT_S
         self._port: int | None = None
@@ -66,8 +68,8 @@ class Follower:
         machine = find_machine(self._remote.machine)
         try:
             return self._follow(machine)
-        except UsageError:
-            raise  # a file of a newer version: to try again changes nothing
+        except LinkError:
+            raise  # to try again changes nothing
         except RankdeckError as error:
             self._store.remove_host_json()
             if isinstance(error, MachineError) and error.title == RunNotFoundError.title:
@@ -88,26 +90,26 @@ class Follower:
         forward = None if self._port is None else (_free_port(), self._port)
         with serving(machine, forward) as session:
             request = {"op": "follow", "run_dir": self._remote.run_dir, "known": self._copy.known()}
-            for frame in session.stream(request, QUIET_LIMIT_S):
-                self._wait_s = FIRST_WAIT_S
-                if "state" not in frame:
-                    self._copy.take(frame, b"".join(session.bytes_of(frame)))
-                elif not self._take_state(frame, forward):
+            for news in session.stream(request, News, QUIET_LIMIT_S, most=0):
+                if news.state is None:
+                    self._copy.take(news, self._copy.data_of(session, news))
+                elif not self._take_state(read_state(session, news.state), news, forward):
                     return False
+                self._wait_s = FIRST_WAIT_S
         return True
 
-    def _take_state(self, frame: dict[str, Any], forward: tuple[int, int] | None) -> bool:
+    def _take_state(self, state: RunState, news: News, forward: tuple[int, int] | None) -> bool:
         """Writes the state that came; whether the forwarded port is the host's."""
-        self._state = RunState.from_dict(frame["state"])
-        live, port = bool(frame["live"]), frame.get("port")
+        self._state = state
+        live, port = news.live, news.port
         if not live:
             self._store.remove_host_json()
         elif forward is not None and port == forward[1]:
-            self._store.write_host_json(forward[0], str(frame["token"]), os.getpid())
+            self._store.write_host_json(forward[0], news.token, os.getpid())
         self._copy.write_state(self._state, live=live)
         if live and port is not None and port != self._port:
             self._store.remove_host_json()
-            self._port = int(port)
+            self._port = port
             return False
         return True
 

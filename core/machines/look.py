@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from core.errors import ProtocolError
 from core.machine.devices import Device
 from core.machine.platform import Platform
+from core.machines.answers import Devices
 from core.machines.machine import Machine
 from core.machines.session import Session, serving
-from core.records import RecordError, read_record
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,10 +42,5 @@ def look_at(machine: Machine) -> Look:
 
 def look_through(session: Session) -> Look:
     """As `look_at`, over a connection that serves."""
-    answer = session.ask({"op": "devices"})
-    try:
-        devices = tuple(read_record(Device, item) for item in answer["devices"])
-        platform = read_record(Platform, answer["platform"])
-    except (KeyError, RecordError) as error:
-        raise ProtocolError(f"{session.machine.name} answered in another form ({error}).") from None
-    return Look(session.machine, devices, platform, str(answer.get("problem") or ""))
+    answer = session.ask({"op": "devices"}, Devices)
+    return Look(session.machine, answer.devices, answer.platform, answer.problem or "")

@@ -15,17 +15,20 @@ from core.config.config_file import to_toml
 from core.errors import RunBusyError, RunNotFoundError, UsageError
 from core.files.atomic import explained, write_atomic
 from core.held_files import open_binary
+from core.machines.answers import Resumed, RunPlace, Status
 from core.machines.fetch import fetch_checkpoint
 from core.machines.following import start_following
-from core.machines.machine import Machine
+from core.machines.machine import THERE, Machine
 from core.machines.machine_list import find_machine, list_machines
-from core.machines.run_copy import catch_up
+from core.machines.run_copy import catch_up, read_state
 from core.machines.send import Report, Sender
 from core.machines.session import Session, serving
 from core.machines.starting import START_LIMIT_S
 from core.machines.tree import Tree, tree_of
 from core.metrics.metrics_file import whole_bytes
 from core.paths import CHECKPOINTS
+from core.recipes.outside_code import outside_code
+from core.resume.own_run import changed_config
 from core.run_folder.remote_run import RemoteRun, read_remote, write_remote
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore, find_run
@@ -132,7 +135,7 @@ def resume_there(
         UsageError: It was continued in both places, or cannot be resumed so.
         RankdeckError: A machine cannot be reached, or refuses.
     """
-    changes = dict(changes)
+    given, changes = dict(changes), dict(changes)
     remote = read_remote(store.dir)
     if remote is not None and remote.is_there and remote.machine.lower() != machine.name.lower():
         bring_here(store, _asked(changes), report)
@@ -149,14 +152,25 @@ def resume_there(
                 changes = moved_changes(store, changes)
                 sent = _send_run(session, store, changes, report)
             question = {"op": "resume", "run_dir": sent.run_dir, "changes": changes, "accept_code": accept_code}
-            lines = [str(line) for line in session.ask(question, START_LIMIT_S)["lines"]]
+            lines = session.ask(question, Resumed, START_LIMIT_S).lines
         write_remote(store.dir, sent.replace(is_there=True))
+        _keep_settings(store, given)
         with explained(f"{store.model} could not be removed"):  # it is that of an earlier end
             store.model.unlink(missing_ok=True)
         fresh: dict[str, Any] = {"host": None, "phase": "", "error": None, "exit_code": None, "trouble": None}
         store.write_state(state.replace(state="starting", attempt=state.attempt + 1, updated=time.time(), **fresh))
     start_following(store)
-    return lines
+    return list(lines)
+
+
+def _keep_settings(store: RunStore, changes: dict[str, Any]) -> None:
+    """Records here what was asked for: of what a machine says of a run's settings, not all is taken (`RunCopy`)."""
+    changes.pop("checkpoint", None)
+    config = changed_config(store.config(), changes, store.dir)
+    config = config.replace(dataset_file=config.dataset_file.removeprefix(THERE))
+    write_atomic(store.run_toml, to_toml(config))
+    if (code := outside_code(config)) is not None:
+        code.remember()
 
 
 def _asked(changes: Mapping[str, Any]) -> str | None:
@@ -182,8 +196,8 @@ def _send_run(session: Session, store: RunStore, changes: dict[str, Any], report
             report.progress(f"Sending the run to {session.machine.name}")
             session.send_files(tree)
             files += [[_place(tree, file.path), file.sha256, file.size] for file in tree.files]
-    answer = session.ask({"op": "place", "run_id": store.dir.name, "files": files})
-    return RemoteRun(session.machine.name, str(answer["run_dir"]), paths=dict(sender.paths))
+    answer = session.ask({"op": "place", "run_id": store.dir.name, "files": files}, RunPlace)
+    return RemoteRun(session.machine.name, answer.run_dir or "?")
 
 
 def _run_trees(store: RunStore, checkpoint: Checkpoint | None) -> list[Tree]:
@@ -216,15 +230,15 @@ def check_not_continued(session: Session, store: RunStore) -> None:
         RunBusyError: It trains there.
         UsageError: It was continued there.
     """
-    place = session.ask({"op": "find", "run_id": store.dir.name})["run_dir"]
+    place = session.ask({"op": "find", "run_id": store.dir.name}, RunPlace).run_dir
     if place is None:
         return
-    there = session.ask({"op": "status", "run_dir": place, "hash": True})
+    there = session.ask({"op": "status", "run_dir": place, "hash": True}, Status)
     name = session.machine.name
-    if there["live"]:
-        raise _is_live(store, RemoteRun(name, place), RunState.from_dict(there["state"]))
-    size = int(there["metrics_bytes"])
-    if size > whole_bytes(store.metrics) or _beginning_hash(store.metrics, size) != there["metrics_sha256"]:
+    if there.live:
+        raise _is_live(store, RemoteRun(name, place), read_state(session, there.state))
+    size = there.metrics_bytes
+    if size > whole_bytes(store.metrics) or _beginning_hash(store.metrics, size) != there.metrics_sha256:
         raise UsageError(
             f"{store.dir.name} was continued on {name} too: its metrics there are not the beginning of those here.",
             f"Resume it here, or remove {place} on {name}.",

@@ -9,6 +9,7 @@ from typing import Final
 from core.errors import RankdeckError
 from core.launch.nodes.process import error_of
 from core.launch.nodes.status import ERROR_EVENT
+from core.machines.answers import Output
 from core.machines.machine import Machine, MachineError
 from core.machines.session import Session
 from core.parsing import ParseError, parse_json
@@ -35,9 +36,9 @@ def start_node(machine: Machine, line: Sequence[str], folder: str, key: str) -> 
         RankdeckError: It could not be started, was refused, or failed; says why.
     """
     with Session(machine) as session:
-        if session.hello["platform"] != "linux":
+        if session.hello.platform != "linux":
             raise MachineError(
-                f"{machine.name} is a {session.hello['platform']} machine, and PyTorch's store for several machines "
+                f"{machine.name} is a {session.hello.platform} machine, and PyTorch's store for several machines "
                 "works on Linux only.",
                 "Choose a Linux machine.",
                 title="This machine cannot be a node",
@@ -45,11 +46,12 @@ def start_node(machine: Machine, line: Sequence[str], folder: str, key: str) -> 
         text_of_key = f"{key}\n".encode("ascii")
         session.send_bytes({"op": "key"}, len(text_of_key), [text_of_key])
         last, failure, code = "", None, 0
-        for frame in session.stream({"op": "program", "argv": ["sh", "-c", script(line, folder)]}, _SILENT_S):
-            if "code" in frame:
-                code = int(frame["code"])
+        program = {"op": "program", "argv": ["sh", "-c", script(line, folder)]}
+        for output in session.stream(program, Output, _SILENT_S, most=0):  # for as long as it trains
+            if output.code is not None:
+                code = output.code
                 break
-            text = str(frame.get("line", "")).strip()
+            text = (output.line or "").strip()
             failure = _error(text) or failure
             last = text or last
     if code in (0, _LEFT):

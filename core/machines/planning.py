@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from core.errors import ProtocolError
 from core.formatting import byte_size
 from core.machine.devices import Device
 from core.machine.devices.monitor import DeviceMonitor
@@ -22,11 +21,17 @@ from core.machines.moving import check_not_continued, machine_of, moved_changes
 from core.machines.session import serving
 from core.machines.starting import START_LIMIT_S
 from core.recipes.outside_code import outside_code
-from core.records import RecordError, read_record
 from core.resume.plan import PlanSummary
 from core.resume.planner import plan_resume
 from core.run_folder.remote_run import read_remote
 from core.run_folder.store import RunStore
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """A plan that another machine has made."""
+
+    plan: PlanSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +130,7 @@ def _plan_at(
         listed = [dataclasses.asdict(device) for device in devices[0]]
         question |= {"devices": listed, "platform": dataclasses.asdict(devices[1])}
     with serving(source) as session:
-        answer = session.ask(question, START_LIMIT_S)
-    try:
-        return read_record(PlanSummary, answer["plan"])
-    except (KeyError, RecordError) as error:
-        raise ProtocolError(f"{source.name} answered in another form ({error}).") from None
+        return session.ask(question, Planned, START_LIMIT_S).plan
 
 
 def _without_data(changes: Mapping[str, Any], beginning: str = "") -> dict[str, Any]:

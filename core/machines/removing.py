@@ -6,11 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from core.errors import ProtocolError
 from core.formatting import byte_size, listed
 from core.machines.machine import Machine
 from core.machines.session import serving
-from core.records import RecordError, Whole, read_record
+from core.records import Whole
 from core.run_folder.record import RunRecord, notes_of, remote_of
 from core.run_folder.store import RunStore, list_runs
 
@@ -102,11 +101,7 @@ def clean_up(machine: Machine, *, remove: bool) -> CleanUp:
         UnreachableError: There is no connection.
     """
     with serving(machine) as session:
-        answer = session.ask({"op": "clean_up", "remove": remove}, CLEAN_UP_LIMIT_S)
-    try:
-        return read_record(CleanUp, answer)
-    except RecordError as error:
-        raise ProtocolError(f"{machine.name} answered in another form ({error}).") from None
+        return session.ask({"op": "clean_up", "remove": remove}, CleanUp, CLEAN_UP_LIMIT_S)
 
 
 def _counted(number: int, thing: str) -> str:

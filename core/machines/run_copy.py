@@ -3,24 +3,35 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from core.config.config_file import to_toml, without_version
 from core.config.layers import config_from_mapping
-from core.errors import RankdeckError
+from core.config.run_config import RunConfig
+from core.errors import PreflightError, RankdeckError, StateFileError
 from core.files.atomic import explained, write_atomic
+from core.formatting import byte_size
 from core.held_files import open_binary
+from core.machines.answers import CHUNK_BYTES, WHOLE_BYTES, News, unreadable
 from core.machines.machine import UnreachableError
 from core.machines.run_stream import LOGS, METRICS, WHOLE, tail_hash
 from core.machines.session import Session
 from core.metrics.metrics_file import repair
 from core.parsing import parse_toml
 from core.processes.identity import own
-from core.run_folder.remote_run import RemoteRun, with_paths
+from core.resume.changes import CHANGES
+from core.run_folder.remote_run import RemoteRun
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
+RESERVE_BYTES: Final = 200 << 20
+"""Stays free on this disk, whatever a machine sends."""
+TAKEN: Final = (
+    *("steps", "epochs", "devices"),
+    *(name for name in CHANGES if name not in ("env", "deepspeed_config")),
+)
 QUIET_LIMIT_S: Final = 30.0
 """The other side says something every few seconds; after this long the connection is dead."""
 
@@ -30,12 +41,10 @@ class RunCopy:
 
     Args:
         store: The folder here.
-        remote: Where the run is.
     """
 
-    def __init__(self, store: RunStore, remote: RemoteRun) -> None:
+    def __init__(self, store: RunStore) -> None:
         self._store = store
-        self._remote = remote
 
     def known(self) -> dict[str, tuple[int, str]]:
         """Size and `tail_hash` of each file that only grows; lines that are not whole are cut off first.
@@ -55,24 +64,31 @@ class RunCopy:
                 found[name] = (size, tail_hash(path, size) if size else "")
         return found
 
-    def take(self, frame: dict[str, Any], data: bytes) -> None:
+    def data_of(self, session: Session, news: News) -> bytes:
+        """The bytes behind a frame, if there is room for them; raises as `take` and `Session.bytes_of`."""
+        check_room(self._store.dir, news.bytes)
+        return b"".join(session.bytes_of(news.bytes, CHUNK_BYTES if news.whole is None else WHOLE_BYTES))
+
+    def take(self, news: News, data: bytes) -> None:
         """Writes what a frame of a `RunStream` brings, but for the state.
 
         Raises:
             UnreachableError: It does not continue what is here; the next connection agrees on a place again.
             PreflightError: The disk refuses.
         """
-        if "file" in frame:
-            self._append(str(frame["file"]), int(frame["offset"]), data)
-        elif "restart" in frame:
-            with explained(f"{self._growing(str(frame['restart']))} could not be written"):
-                open_binary(self._growing(str(frame["restart"])), "wb").close()
-        elif frame.get("whole") in WHOLE:
-            self._replace(str(frame["whole"]), data)
+        if news.file is not None:
+            self._append(news.file, news.offset, data)
+        elif news.restart is not None:
+            path = self._growing(news.restart)
+            with explained(f"{path} could not be written"):
+                open_binary(path, "wb").close()
+        elif news.whole in WHOLE:
+            self._replace(news.whole, data)
 
     def write_state(self, state: RunState, *, live: bool) -> None:
         """Writes the run's state; a live one names this process, which keeps the copy, as its host."""
-        self._store.write_state(state.replace(host=own() if live else None))
+        about = {"run_id": self._store.dir.name, "between_hosts": False}  # nothing here acts on what these could say
+        self._store.write_state(state.replace(host=own() if live else None, **about))
 
     def _append(self, name: str, offset: int, data: bytes) -> None:
         path = self._growing(name)
@@ -88,14 +104,50 @@ class RunCopy:
 
     def _replace(self, name: str, data: bytes) -> None:
         if name in ("run.toml", "attempt.toml"):
+            path = self._store.dir / name
             try:
-                values = parse_toml(data.decode("utf-8"))
-                path = self._store.dir / name
-                config = config_from_mapping(without_version(values, path), path)
-                data = to_toml(with_paths(config, self._remote.paths)).encode("utf-8")
+                theirs = config_from_mapping(without_version(parse_toml(data.decode("utf-8")), path), path)
+                data = to_toml(taken_settings(self._store.config(), theirs)).encode("utf-8")
             except (RankdeckError, ValueError):
-                return  # a recipe's own file, or a newer one's: what is here stays
+                return  # what is here stays
         write_atomic(self._store.dir / name, data)
+
+
+def taken_settings(own: RunConfig, theirs: RunConfig) -> RunConfig:
+    """Settings as they were recorded here when the run was sent, with what its machine may have changed since.
+
+    That is what a resume or a fallback changes, and what leads neither to code nor to a file: a machine that is taken
+    over could name anything there, and have it run here when the run is resumed here.
+    """
+    return own.replace(**{name: getattr(theirs, name) for name in TAKEN})
+
+
+def check_room(folder: Path, size_bytes: int) -> None:
+    """Refuses what would fill the disk.
+
+    Raises:
+        PreflightError: There is no room for so much.
+    """
+    with explained(f"{folder} could not be looked into"):
+        free = shutil.disk_usage(folder).free
+    if free < size_bytes + RESERVE_BYTES:
+        raise PreflightError(
+            f"{byte_size(size_bytes)} are to be fetched into {folder}, and its disk has {byte_size(free)} free.",
+            f"Free some space: {byte_size(RESERVE_BYTES)} always stay free.",
+            title="The disk is too full",
+        )
+
+
+def read_state(session: Session, value: object) -> RunState:
+    """A run's state, as its machine says it.
+
+    Raises:
+        ProtocolError: It is none.
+    """
+    try:
+        return RunState.from_dict(value)
+    except StateFileError as error:
+        raise unreadable(session.machine, error.cause) from None
 
 
 def catch_up(session: Session, store: RunStore, remote: RemoteRun) -> RunState:
@@ -107,13 +159,12 @@ def catch_up(session: Session, store: RunStore, remote: RemoteRun) -> RunState:
     Raises:
         RankdeckError: The connection broke, or a disk refuses.
     """
-    copy, state = RunCopy(store, remote), store.stored_state()
+    copy, state = RunCopy(store), store.stored_state()
     request = {"op": "follow", "run_dir": remote.run_dir, "known": copy.known(), "once": True}
-    for frame in session.stream(request, QUIET_LIMIT_S):
-        data = b"".join(session.bytes_of(frame))
-        copy.take(frame, data)
-        if "state" in frame:
-            state = RunState.from_dict(frame["state"])
-            if not frame["live"]:
+    for news in session.stream(request, News, QUIET_LIMIT_S, most=0):
+        copy.take(news, copy.data_of(session, news))
+        if news.state is not None:
+            state = read_state(session, news.state)
+            if not news.live:
                 copy.write_state(state, live=False)
     return state

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -54,12 +54,10 @@ class Sender:
     Attributes:
         session: The connection.
         report: Hears of it.
-        paths: What was sent so far: its path there, and here.
     """
 
     session: Session
     report: Report
-    paths: dict[str, str] = field(default_factory=dict)
 
     def send(self, config: RunConfig) -> RunConfig:
         """The settings as they are there; everything that they name is there then.
@@ -101,9 +99,7 @@ class Sender:
         return options
 
     def _code(self, folder: Path) -> str:
-        there = self.session.send_tree(code_tree(folder.name or "code", folder))
-        self.paths[there] = str(folder)
-        return there
+        return self.session.send_tree(code_tree(folder.name or "code", folder))
 
     def _dataset(self, text: str, rule: str) -> str:
         text = text.strip()
@@ -151,9 +147,7 @@ class Sender:
         there = self.session.send_tree(tree, count)
         if total >= SHOWN_FROM_BYTES:
             self.report.say(f"Sent {byte_size(total)}.")
-        there = below(there, Path(source.name)) if source.is_file() else there
-        self.paths[there] = str(source)
-        return there
+        return below(there, Path(source.name)) if source.is_file() else there
 
     def _say_time(self, source: Path, total: int) -> None:
         """Says how long it will take, by a piece that is timed. Noise: an ssh that compresses would flatter itself."""

@@ -171,15 +171,13 @@ class Server(Agent):
         os._exit(0)
 
     def _checkpoints(self, frame: Mapping[str, Any]) -> Answer:
-        """Every checkpoint's files with their hashes, by the manifests; and the model, if there is one."""
+        """Every checkpoint, and the size of the model, if there is one."""
         store = _run(frame)
         found = [
             {
                 "number": one.number,
-                "step": one.step,
                 "folder": store.checkpoints.name,
                 "diverged": bool(one.diverged),
-                "files": [[file.name, file.size, file.sha256] for file in one.files],
             }
             for one in CheckpointStore(store.checkpoints).list()
         ]
@@ -193,7 +191,7 @@ class Server(Agent):
             raise UsageError(f"{name!r:.80} is not a file of a checkpoint.", "Use the same version on both sides.")
         path = store.dir.joinpath(*parts)
         if parts[-1] == MANIFEST:
-            self.frames.send({"size": path.stat().st_size}, read_bytes(path))
+            self.frames.send({}, read_bytes(path))
             return {"done": True}
         with explained(f"{path} could not be read"), open_binary(path) as file:
             file.seek(offset)

@@ -8,18 +8,31 @@ the same version, and nothing has to be installed there but the packages that it
 from __future__ import annotations
 
 import contextlib
+import itertools
 import json
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any, Final, Self, cast
+from typing import IO, Any, Final, Self, TypeVar, cast
 
 from core.errors import PreflightError, RankdeckError
 from core.held_files import read_all
 from core.machines import agent
 from core.machines.agent import Frames
+from core.machines.answers import (
+    CHUNK_BYTES,
+    LINE_BYTES,
+    MOST_FRAMES,
+    Failure,
+    Hello,
+    Missing,
+    Place,
+    Ready,
+    unreadable,
+)
 from core.machines.machine import Machine, MachineError, NotSetUpError, UnreachableError
 from core.machines.machine_list import known_hosts_file
 from core.machines.own_code import own_code
@@ -27,21 +40,26 @@ from core.machines.ssh_command import agent_command, ssh_command
 from core.machines.ssh_failure import explain_ssh
 from core.machines.tree import Tree
 from core.no_window import NO_WINDOW
-from core.parsing import ParseError, parse_json
+from core.parsing import ParseError, parse_json, type_text
 from core.program_search import find_program
+from core.records import RecordError, read_record
 
 HELLO_LIMIT_S: Final = 60.0
 ANSWER_LIMIT_S: Final = 120.0
+LEAST_BYTES_PER_S: Final = 4096
+"""Slower connections than this are given up."""
 OLDEST_PYTHON: Final = (3, 11)
 _NOISE_BYTES: Final = 1 << 16
 _END_LIMIT_S: Final = 5.0
 _KEPT_OUTPUT: Final = 1 << 14
 _NO_CONNECTION: Final = 255
 """What ssh ends with when the connection breaks; otherwise with what the program there does."""
+_LOOK_THERE: Final = "Try the same on that machine itself."
 NO_PYTORCH: Final = "PyTorch is missing"
 """The title of `core.launch.preflight.check_torch`."""
 SERVER: Final = "core.cli.machine_server"
 Sent = Callable[[int], None]
+T = TypeVar("T")
 
 
 def find_ssh() -> str:
@@ -88,7 +106,7 @@ class Session:
         except OSError as error:
             raise PreflightError(f"ssh could not be started: {error}.", "Check that it may be executed.") from None
         _open.add(self)
-        self.hello: dict[str, Any] = {}
+        self.hello: Hello = _NO_HELLO
         self.runs_dir = ""
         self._printed = b""
         self._timed_out = False
@@ -130,42 +148,52 @@ class Session:
 
     # requests
 
-    def ask(self, request: Mapping[str, Any], limit_s: float = ANSWER_LIMIT_S) -> dict[str, Any]:
-        """The answer to a request.
+    def ask(self, request: Mapping[str, Any], form: type[T], limit_s: float = ANSWER_LIMIT_S) -> T:
+        """The answer to a request, of one of the forms of `core.machines.answers`.
 
         Raises:
             UnreachableError: The connection broke, or nothing came in time.
             MachineError: The machine refuses.
+            ProtocolError: Its answer has another form.
         """
         with self._within(limit_s):
             self._send(request)
-            return self._checked(self._receive())
+            return self._read(form, self._checked(self._receive()))
 
-    def next_frame(self, limit_s: float = ANSWER_LIMIT_S) -> dict[str, Any]:
-        """A further frame that answers the last request; raises as `ask`."""
-        with self._within(limit_s):
-            return self._checked(self._receive())
-
-    def stream(self, request: Mapping[str, Any], limit_s: float = ANSWER_LIMIT_S) -> Iterator[dict[str, Any]]:
+    def stream(
+        self, request: Mapping[str, Any], form: type[T], limit_s: float = ANSWER_LIMIT_S, most: int = MOST_FRAMES
+    ) -> Iterator[T]:
         """Frames that answer a request, without the last one, which says ``"done"``; raises as `ask`.
 
         Args:
             request: What is asked.
+            form: Of each frame.
             limit_s: For each frame.
+            most: How many there may be; 0 for any number.
         """
         self._send(request)
-        while True:
-            frame = self.next_frame(limit_s)
+        for number in itertools.count(1):
+            with self._within(limit_s):
+                frame = self._checked(self._receive())
             if "done" in frame:
                 return
-            yield frame
+            if number > most > 0:
+                raise unreadable(self.machine, f"more than {most:,} frames")
+            yield self._read(form, frame)
 
-    def bytes_of(self, frame: Mapping[str, Any], limit_s: float = ANSWER_LIMIT_S) -> Iterator[bytes]:
-        """The raw bytes behind a frame; raises as `ask`."""
-        count = int(frame.get("bytes", 0))
+    def bytes_of(self, count: int, most: int = CHUNK_BYTES) -> Iterator[bytes]:
+        """The raw bytes behind a frame that says how many there are; raises as `ask`.
+
+        Args:
+            count: As the frame says.
+            most: How many there may be.
+        """
+        if count > most:
+            raise unreadable(self.machine, f"{count:,} bytes where at most {most:,} are expected")
+        deadline = time.monotonic() + ANSWER_LIMIT_S + count / LEAST_BYTES_PER_S
         blocks = self._frames.blocks(count)
         while count:
-            with self._within(limit_s):
+            with self._within(max(0.1, deadline - time.monotonic())):
                 block = next(blocks, None)
             if block is None:
                 raise self._broken()
@@ -174,24 +202,24 @@ class Session:
 
     def send_bytes(
         self, request: Mapping[str, Any], count: int, blocks: Iterable[bytes], sent: Sent = lambda _: None
-    ) -> dict[str, Any]:
-        """The answer to a request that raw bytes follow; raises as `ask`."""
+    ) -> None:
+        """Sends a request that raw bytes follow, and waits for its answer; raises as `ask`."""
         self._send({**request, "bytes": count})
         for block in blocks:
             with self._within(ANSWER_LIMIT_S):
                 self._write(block)
             sent(len(block))
         with self._within(ANSWER_LIMIT_S):
-            return self._checked(self._receive())
+            self._checked(self._receive())
 
     # the other side
 
     def become_server(self) -> None:
         """Lets this Rankdeck's own program answer there; raises as `ask`."""
-        if not self.machine.python and not self.hello["has_own_python"]:
+        if not self.machine.python and not self.hello.has_own_python:
             cause = f"{self.machine.name} has no environment for training yet."
             raise NotSetUpError(self.machine, cause)
-        self._become(self.machine.python or str(self.hello["own_python"]))
+        self._become(self.machine.python or self.hello.own_python)
 
     def _become(self, python: str) -> None:
         folder = self.send_tree(own_code())
@@ -200,7 +228,7 @@ class Session:
         with self._within(HELLO_LIMIT_S):
             self._send({"op": "become", "argv": [python, "-m", SERVER], "folder": folder, "env": env})
             try:
-                ready = self._checked(self._receive())
+                ready = self._read(Ready, self._checked(self._receive()))
             except UnreachableError:
                 if self._ssh.returncode in (None, _NO_CONNECTION):
                     raise
@@ -209,19 +237,22 @@ class Session:
                 raise NotSetUpError(
                     self.machine, cause, "Name a Python with PyTorch and Rankdeck's packages, or set it up."
                 ) from None
-        self.runs_dir = str(ready.get("runs_dir", ""))
+        self.runs_dir = ready.runs_dir
 
     def send_tree(self, tree: Tree, sent: Sent = lambda _: None) -> str:
         """Sends a folder, by hash and only what is not there; returns its path there. Raises as `ask`."""
         self.send_files(tree, sent)
         listed = [[file.path, file.sha256, file.size] for file in tree.files]
-        return str(self.ask({"op": "tree", "name": tree.name, "files": listed})["path"])
+        return self.ask({"op": "tree", "name": tree.name, "files": listed}, Place).path
 
     def missing(self, tree: Tree) -> tuple[dict[str, int], int]:
         """Hashes of files that are not there, each with how much of it is; and the free bytes there."""
         listed = [[file.sha256, file.size] for file in tree.files]
-        answer = self.ask({"op": "need", "files": listed})
-        return {str(digest): int(offset) for digest, offset in answer["missing"]}, int(answer["free_bytes"])
+        answer = self.ask({"op": "need", "files": listed}, Missing)
+        sizes = {file.sha256: file.size for file in tree.files}
+        if any(offset > sizes.get(digest, -1) for digest, offset in answer.missing.items()):
+            raise unreadable(self.machine, "it has more of a file than there is")
+        return answer.missing, answer.free_bytes
 
     def send_files(self, tree: Tree, sent: Sent = lambda _: None) -> None:
         """Sends those files of a folder that are not there; what a cut has left there is continued."""
@@ -233,7 +264,7 @@ class Session:
 
     # the streams
 
-    def _hello(self) -> dict[str, Any]:
+    def _hello(self) -> Hello:
         read = 0
         while read < _NOISE_BYTES:  # a shell's own greeting may come first
             line = self._line()
@@ -242,7 +273,7 @@ class Session:
                 with contextlib.suppress(ParseError):  # it only has that word in it
                     value = parse_json(line)
                     if isinstance(value, dict):
-                        return value
+                        return self._read(Hello, value)
         raise UnreachableError(
             f"{self.machine.name} printed {read:,} bytes before anything of ours.",
             "Keep its shell's start-up files quiet where there is no terminal.",
@@ -256,11 +287,11 @@ class Session:
         return line
 
     def _check_python(self) -> None:
-        version = tuple(self.hello["python"])
+        version = self.hello.python
         if version < OLDEST_PYTHON:
             text = ".".join(map(str, version))
             raise MachineError(
-                f"{self.machine.name} has Python {text} ({self.hello['executable']}).",
+                f"{self.machine.name} has Python {text} ({self.hello.executable}).",
                 "Install Python 3.11 or newer there, then add the machine again.",
                 title="Python is too old there",
                 code=3,
@@ -280,24 +311,37 @@ class Session:
 
     def _receive(self) -> dict[str, Any]:
         try:
-            frame = self._frames.receive()
-        except (OSError, ValueError, RecursionError):
-            frame = None
-        if frame is None:
-            raise self._broken()
+            line = cast(IO[bytes], self._ssh.stdout).readline(LINE_BYTES)
+        except (OSError, ValueError):
+            line = b""
+        if not line.endswith(b"\n"):
+            raise self._broken() if len(line) < LINE_BYTES else unreadable(self.machine, "a line that is too long")
+        try:
+            frame = parse_json(line)
+        except ParseError as error:
+            raise unreadable(self.machine, error) from None
+        if not isinstance(frame, dict):
+            raise unreadable(self.machine, f"{type_text(frame)} instead of an object")
         return frame
 
     def _checked(self, frame: dict[str, Any]) -> dict[str, Any]:
-        error = frame.get("error")
-        if isinstance(error, dict):
-            parts = [str(error.get(name) or "") for name in ("cause", "next_step", "title")]
-            cause = f"{self.machine.name}: {parts[0]}"  # which says "this machine" of itself
-            if parts[2] == NO_PYTORCH:
-                raise NotSetUpError(self.machine, cause)
-            refused = MachineError(cause, parts[1], title=parts[2] or None, code=int(error.get("exit_code", 1)))
-            refused.window_step = str(error.get("window_step") or refused.window_step)
-            raise refused
-        return frame
+        if "error" not in frame:
+            return frame
+        failure = self._read(Failure, frame["error"])
+        cause = f"{self.machine.name}: {failure.cause}"  # which says "this machine" of itself
+        if failure.title == NO_PYTORCH:
+            raise NotSetUpError(self.machine, cause)
+        refused = MachineError(
+            cause, failure.next_step or _LOOK_THERE, title=failure.title or None, code=failure.exit_code
+        )
+        refused.window_step = failure.window_step or refused.window_step
+        raise refused
+
+    def _read(self, form: type[T], frame: object) -> T:
+        try:
+            return read_record(form, frame)
+        except RecordError as error:
+            raise unreadable(self.machine, error) from None
 
     def _broken(self) -> RankdeckError:
         """Why the stream ended. The other side's last words have arrived when ssh has gone."""
@@ -310,7 +354,7 @@ class Session:
             code = None
         self._reader.join(_END_LIMIT_S)
         code = None if self._timed_out else code
-        return explain_ssh(self.machine, self._errors(), code, started=bool(self.hello))
+        return explain_ssh(self.machine, self._errors(), code, started=self.hello is not _NO_HELLO)
 
     def _errors(self) -> str:
         return self._printed.decode("utf-8", errors="replace").strip()
@@ -344,6 +388,7 @@ class Session:
             timer.cancel()
 
 
+_NO_HELLO: Final = Hello((0, 0), "?", "?", "?", "?", False)
 _open: Final[set[Session]] = set()
 
 

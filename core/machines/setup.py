@@ -6,13 +6,15 @@ with the PyTorch for its GPUs; it is not made where the first already has one, o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections import deque
+from collections.abc import Callable
+from typing import Final
 
 from core.environments.pip_failures import error_line, explain_pip
 from core.environments.wanted import CONSTRAINTS, requirements
 from core.errors import full_stop
 from core.machine.packages import find_dependencies
+from core.machines.answers import Done, Output, Step
 from core.machines.machine import Machine, MachineError
 from core.machines.own_code import own_code
 from core.machines.session import Session, serving
@@ -20,6 +22,7 @@ from core.machines.session import Session, serving
 _SMALL: Final = ("psutil", "nvidia-ml-py", "orjson", "pyyaml", "tomli-w", "platformdirs")
 """What `core` imports."""
 _LINE_LIMIT_S: Final = 600.0
+_KEPT_LINES: Final = 2000
 _STEP_LIMIT_S: Final = 1800.0
 Report = Callable[[str], None]
 
@@ -39,7 +42,7 @@ def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
     """
     if not machine.python:
         with Session(machine) as session:
-            if not session.hello["has_own_python"]:
+            if not session.hello.has_own_python:
                 _make_python(session, wheels, report)
     report("Sending Rankdeck")
     request = {
@@ -50,16 +53,16 @@ def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
     }
     with serving(machine) as session:
         report("Looking for PyTorch")
-        for frame in session.stream(request, _STEP_LIMIT_S):
-            report(str(frame.get("progress", "")))
+        for step in session.stream(request, Step, _STEP_LIMIT_S):
+            report(step.progress)
 
 
 def _make_python(session: Session, wheels: str, report: Report) -> None:
-    folder, python = str(session.hello["own_folder"]), str(session.hello["own_python"])
+    folder, python = session.hello.own_folder, session.hello.own_python
     _run(
         session,
         "Making a Python environment",
-        [str(session.hello["executable"]), "-m", "venv", "--clear", folder],
+        [session.hello.executable, "-m", "venv", "--clear", folder],
         report,
     )
     constraints = f"{session.send_tree(own_code())}/{CONSTRAINTS.name}"
@@ -68,27 +71,21 @@ def _make_python(session: Session, wheels: str, report: Report) -> None:
     source += ["--constraint", constraints] if CONSTRAINTS.is_file() else []
     pip = [python, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", *source, *small]
     _run(session, "Installing what Rankdeck needs", pip, report)
-    session.ask({"op": "python_made"})
+    session.ask({"op": "python_made"}, Done)
 
 
 def _run(session: Session, step: str, argv: list[str], report: Report) -> None:
     """Runs a program there; its lines are progress, and the last ones the reason if it fails."""
-    lines: list[str] = []
+    lines: deque[str] = deque(maxlen=_KEPT_LINES)
     report(step)
-    for frame in _frames(session, argv):
-        if "line" in frame:
-            lines.append(str(frame["line"]))
-            report(f"{step}: {lines[-1].strip()[:100]}")
-        elif frame.get("code") != 0:
-            raise _failed(session.machine, lines)
-
-
-def _frames(session: Session, argv: list[str]) -> Iterable[dict[str, Any]]:
-    answer = session.ask({"op": "program", "argv": argv}, _LINE_LIMIT_S)
-    while "code" not in answer:
-        yield answer
-        answer = session.next_frame(_LINE_LIMIT_S)
-    yield answer
+    for output in session.stream({"op": "program", "argv": argv}, Output, _LINE_LIMIT_S):
+        if output.line is not None:
+            lines.append(output.line)
+            report(f"{step}: {output.line.strip()[:100]}")
+        elif output.code != 0:
+            raise _failed(session.machine, list(lines))
+        else:
+            return
 
 
 def _failed(machine: Machine, lines: list[str]) -> MachineError:

@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
+import contextlib
 import tempfile
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from core.config.config_file import read_config, to_toml
 from core.config.layers import config_from_mapping
 from core.config.run_config import RunConfig
+from core.errors import RankdeckError
 from core.files.atomic import write_atomic
 from core.launch.command_line import TrainRequest
 from core.launch.preflight import check_folder
+from core.machines.answers import Started
 from core.machines.following import start_following
-from core.machines.machine import Machine, UnreachableError
+from core.machines.machine import THERE, Machine, UnreachableError
 from core.machines.reference import check_sendable
+from core.machines.run_copy import taken_settings
 from core.machines.send import Report, Sender, below
 from core.machines.session import serving
 from core.recipes.outside_code import outside_code
 from core.run_folder.naming import first_name
 from core.run_folder.notes import RunNotes, write_notes
-from core.run_folder.remote_run import RemoteRun, with_paths, write_remote
+from core.run_folder.remote_run import RemoteRun, write_remote
 from core.run_folder.store import RunStore, check_new_run_dir, new_run_id
 
 START_LIMIT_S: Final = 300.0
@@ -78,36 +82,32 @@ def start_there(
     count = None if request.count is None else [request.count.number, request.count.flag]
     start = _Start(machine, request.config, run_id, count)
     answer = start.ask(report)
-    config = with_paths(read_text(answer["config"]), start.paths)
-    first = str(answer.get("name") or "") or first_name(request.recipe.title)
+    config = request.config.replace(dataset_file=request.config.dataset_file.strip().removeprefix(THERE))
+    with contextlib.suppress(RankdeckError):  # what cannot be read of its settings is not taken
+        config = taken_settings(config, read_text(answer.config))
+    first = answer.name or first_name(request.recipe.title)
     store = RunStore.create(runs_dir, config, request.run_dir or runs_dir / run_id, first)
-    write_remote(store.dir, RemoteRun(machine.name, str(answer["run_dir"]), paths=start.paths))
+    write_remote(store.dir, RemoteRun(machine.name, answer.run_dir))
     if notes.name:
         write_notes(store.dir, notes)
-    for named in (request.config, config):  # by the person who starts it, and as the copy has it: resuming need not ask
-        if (code := outside_code(named)) is not None:
-            code.remember()
+    if (code := outside_code(config)) is not None:  # named by the person who starts it, so that resuming need not ask
+        code.remember()
     start_following(store)
-    return StartedThere(store, tuple(answer.get("devices", ())), str(answer.get("mode", "")), tuple(answer["notes"]))
+    return StartedThere(store, answer.devices, answer.mode, answer.notes)
 
 
 @dataclass(slots=True)
 class _Start:
-    """A start that is asked for until it is answered: who asks again gets the answer that was lost.
-
-    Attributes:
-        paths: What was sent: its path there, and here.
-    """
+    """A start that is asked for until it is answered: who asks again gets the answer that was lost."""
 
     machine: Machine
     config: RunConfig
     run_id: str
     count: list[Any] | None
-    paths: dict[str, str] = field(default_factory=dict)
     _sent: str = ""
     _run_dir: str = ""
 
-    def ask(self, report: Report) -> dict[str, Any]:
+    def ask(self, report: Report) -> Started:
         """The answer. Where none comes after all was sent, the run may have been started: then an answer that says so,
         and what follows the run finds out."""
         for tries_left in reversed(range(_TRIES)):
@@ -118,17 +118,17 @@ class _Start:
                     raise
                 if tries_left:
                     time.sleep(_AGAIN_AFTER_S)
-        return {"run_dir": self._run_dir, "config": self._sent, "notes": [UNANSWERED.format(name=self.machine.name)]}
+        return Started(self._run_dir, self._sent, (UNANSWERED.format(name=self.machine.name),))
 
-    def _ask_once(self, report: Report) -> dict[str, Any]:
+    def _ask_once(self, report: Report) -> Started:
         with serving(self.machine) as session:
-            sender = Sender(session, report, self.paths)
+            sender = Sender(session, report)
             config = to_toml(sender.send(self.config))
             report.progress(f"Starting on {self.machine.name}")
             self._run_dir = below(session.runs_dir, Path(self.run_id))
             self._sent = config
             question = {"op": "start", "run_id": self.run_id, "count": self.count, "config": config}
-            return session.ask(question, START_LIMIT_S)
+            return session.ask(question, Started, START_LIMIT_S)
 
 
 def read_text(text: str) -> RunConfig:

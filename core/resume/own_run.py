@@ -97,7 +97,7 @@ def plan_own(
     """What resuming a run of ours from checkpoint `asked` would do; see `core.resume.planner.plan_resume`."""
     state = _idle_state(store, continues_for)
     before = store.config()
-    config = _changed(before, changes, store.dir)
+    config = changed_config(before, changes, store.dir)
     folder = _read_folder(store, state, before, asked)
     rate = None if folder.checkpoint is None else SavedRate(folder.checkpoint, before)
     _check_something_left(state, config, folder.step, changes, rate)
@@ -223,8 +223,17 @@ def _passed_over(bad: DamagedCheckpoint, used: Checkpoint | None) -> str:
     return f"Checkpoint {bad.number} (step {bad.diverged_at:,}) is diverged (weights are not finite); {instead}."
 
 
-def _changed(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunConfig:
-    """`config` with its changes; a new limit replaces the old one, be it steps or epochs."""
+def changed_config(config: RunConfig, changes: dict[str, Any], folder: Path) -> RunConfig:
+    """A run's settings with changes; a new limit replaces the old one, be it steps or epochs.
+
+    Args:
+        config: As they are.
+        changes: As `core.resume.planner.plan_resume` takes them.
+        folder: The run's, for errors.
+
+    Raises:
+        ConfigError, StateFileError: A change that cannot be made.
+    """
     if "recipe" in changes and changes["recipe"] != config.recipe:
         raise ConfigError(
             "recipe",

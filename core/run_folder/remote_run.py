@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Any, Final
 
-from core.config.run_config import RunConfig
 from core.errors import StateFileError
 from core.files.atomic import read_json, require_format, write_atomic
-from core.records import Limits, RecordError, Text, read_record
+from core.records import Limits, RecordError, read_record
 
 FILE_NAME: Final = "remote.json"
 FORMAT: Final = "rankdeck-remote"
@@ -30,13 +28,11 @@ class RemoteRun:
         machine: The machine's name.
         run_dir: The run's folder there.
         is_there: The newest state of the run is there, and this folder is a copy; False once it was resumed here.
-        paths: What the run reads there, by path, and what that is here.
     """
 
     machine: Annotated[str, Limits(1, 40)]
     run_dir: Annotated[str, Limits(1, 4096)]
     is_there: bool = True
-    paths: dict[Text, Text] = field(default_factory=dict)
 
     def replace(self, **changes: Any) -> RemoteRun:
         """A copy with some fields changed."""
@@ -63,22 +59,3 @@ def write_remote(run_dir: Path, remote: RemoteRun) -> None:
     """Writes the note; raises `PreflightError` when the disk refuses."""
     values = {"format": FORMAT, "version": VERSION, **dataclasses.asdict(remote)}
     write_atomic(run_dir / FILE_NAME, json.dumps(values, ensure_ascii=False, indent=1) + "\n")
-
-
-def with_paths(config: RunConfig, paths: Mapping[str, str]) -> RunConfig:
-    """The config with paths of one machine replaced by another's; what lies below a replaced folder moves with it."""
-    changes = {name: _moved(getattr(config, name), paths) for name in ("dataset_file", "recipe", "model")}
-    items = config.options.items()
-    options = {name: _moved(value, paths) if isinstance(value, str) else value for name, value in items}
-    return config.replace(**changes, options=options)
-
-
-def _moved(text: str | None, paths: Mapping[str, str]) -> str | None:
-    for before, now in paths.items():
-        if text == before:
-            return now
-        if text and text.startswith(before) and text[len(before)] in "/\\":
-            parts = PurePosixPath(text[len(before) + 1 :].replace("\\", "/")).parts
-            kind = PureWindowsPath if "\\" in now else PurePosixPath
-            return str(kind(now, *parts))
-    return text

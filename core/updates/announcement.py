@@ -93,7 +93,11 @@ def check_address(text: str) -> str:
         UpdateError: It is none, or what is sent over it could be changed on the way.
     """
     title = "The address of updates cannot be used"
-    parts = urlsplit(text.strip())
+    try:
+        parts = urlsplit(text.strip())
+        _ = parts.port, (parts.hostname or "").encode("idna")
+    except ValueError:  # "https://[", a port beyond 65535, a name that no host can have
+        raise UpdateError(f"{text.strip()!r:.200} is not an address.", "Check it for typos.", title=title) from None
     if parts.username or parts.password:
         raise UpdateError("The address holds a password.", "Enter it without one.", title=title)
     is_safe = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _THIS_PC)
@@ -112,7 +116,11 @@ def _whole(setup: Setup | None, address: str) -> Setup | None:
         return None
     if _SHA256.fullmatch(setup.sha256) is None:
         raise _unreadable("setup.sha256 is not 64 digits of 0 to 9 and a to f")
-    return Setup(check_address(urljoin(address, setup.url)), setup.sha256, setup.bytes)
+    try:
+        url = urljoin(address, setup.url)
+    except ValueError:
+        raise _unreadable("setup.url is not an address") from None
+    return Setup(check_address(url), setup.sha256, setup.bytes)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -8,10 +8,10 @@ import http.client
 import shutil
 import socket
 import ssl
-import time
+import threading
 import urllib.error
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, Final
 from urllib.parse import urlsplit
@@ -32,7 +32,7 @@ SPARE_BYTES: Final = 64 << 20
 USER_AGENT: Final = "Rankdeck"
 """Without it Python would send its own version."""
 _CHUNK: Final = 1 << 16
-_FAILURES: Final = (OSError, http.client.HTTPException)
+_FAILURES: Final = (OSError, http.client.HTTPException, ValueError)
 _NO_CHECK: Final = "The check for updates failed"
 
 Report = Callable[[int], None]
@@ -50,17 +50,14 @@ def ask(address: str) -> Announcement:
         UpdateError: The address cannot be used, the server cannot be reached, or its answer cannot be read.
     """
     address = check_address(address)
-    deadline = time.monotonic() + ANSWER_LIMIT_S
     data = bytearray()
     try:
-        with _open(address) as answer:
+        with _open(address, ANSWER_LIMIT_S) as answer:
             while chunk := answer.read1(_CHUNK):
                 data += chunk
                 if len(data) > LARGEST_ANSWER_BYTES:
                     step = "Check the address of updates in Settings."
                     raise UpdateError("The answer is too long for an announcement.", step, title=_NO_CHECK)
-                if time.monotonic() > deadline:
-                    raise TimeoutError
     except _FAILURES as error:
         raise _explained(address, error, _NO_CHECK) from None
     return read_announcement(bytes(data), address)
@@ -111,9 +108,8 @@ def setup_folder() -> Path:
 
 
 def _transfer(setup: Setup, part: Path, report: Report, stopped: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + DOWNLOAD_LIMIT_S
     digest, arrived = hashlib.sha256(), 0
-    with _open(setup.url) as answer, _new_file(part) as output:
+    with _open(setup.url, DOWNLOAD_LIMIT_S) as answer, _new_file(part) as output:
         while arrived <= setup.bytes and (chunk := answer.read1(_CHUNK)):
             with explained(f"{part} could not be written"):
                 output.write(chunk)
@@ -122,8 +118,6 @@ def _transfer(setup: Setup, part: Path, report: Report, stopped: Callable[[], bo
             report(arrived)
             if stopped():
                 raise StoppedError
-            if time.monotonic() > deadline:
-                raise TimeoutError
     if arrived != setup.bytes or digest.hexdigest() != setup.sha256:
         size = "more" if arrived > setup.bytes else byte_size(arrived)
         raise UpdateError(
@@ -149,12 +143,72 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
-def _open(url: str) -> http.client.HTTPResponse:
-    """A GET with nothing but the host's name and `USER_AGENT`; no cookies, no credentials."""
-    opener = urllib.request.build_opener(_SafeRedirects)
+class _Connections(urllib.request.HTTPHandler, urllib.request.HTTPSHandler):
+    """Connections whose sockets are known from the first moment on, so that another thread can end them."""
+
+    def __init__(self) -> None:
+        urllib.request.HTTPSHandler.__init__(self)
+        self.sockets: list[socket.socket] = []
+
+    def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._known(http.client.HTTPConnection), req)
+
+    def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
+        return self.do_open(self._known(http.client.HTTPSConnection), req)
+
+    def end(self) -> None:
+        """Ends them, whatever they wait for: a handshake, a header, the answer."""
+        for one in self.sockets:
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def close_all(self) -> None:
+        for one in self.sockets:
+            one.close()
+
+    def _known(self, base: type[http.client.HTTPConnection]) -> type[http.client.HTTPConnection]:
+        sockets = self.sockets
+
+        class Connection(base):  # type: ignore[misc, valid-type]  # one of two
+            def __setattr__(self, name: str, value: Any) -> None:
+                if name == "sock" and type(value) is socket.socket:  # before its TLS handshake
+                    sockets.append(value.dup())
+                super().__setattr__(name, value)
+
+        return Connection
+
+
+@contextlib.contextmanager
+def _open(url: str, limit_s: float) -> Iterator[http.client.HTTPResponse]:
+    """A GET with nothing but the host's name and `USER_AGENT`; no cookies, no credentials.
+
+    Raises:
+        TimeoutError: It took longer than `limit_s` in all. A limit for each read alone lets a server that sends a
+            letter now and then hold the check for ever.
+        OSError, HTTPException, ValueError: As `urllib`.
+    """
+    connections, is_over = _Connections(), threading.Event()
+
+    def end() -> None:
+        is_over.set()
+        connections.end()
+
+    opener = urllib.request.build_opener(_SafeRedirects, connections)
     opener.addheaders = [("User-Agent", USER_AGENT)]
-    answer: http.client.HTTPResponse = opener.open(url, timeout=READ_LIMIT_S)
-    return answer
+    timer = threading.Timer(limit_s, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        with opener.open(url, timeout=READ_LIMIT_S) as answer:
+            yield answer
+        if is_over.is_set():
+            raise TimeoutError
+    except _FAILURES as error:
+        raise TimeoutError if is_over.is_set() else error from None
+    finally:
+        timer.cancel()
+        timer.join()
+        connections.close_all()
 
 
 def _explained(url: str, error: Exception, title: str) -> UpdateError:

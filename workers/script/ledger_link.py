@@ -13,6 +13,7 @@ import dataclasses
 import glob
 import hashlib
 import json
+import re
 import shutil
 import time
 from collections.abc import Callable
@@ -79,12 +80,18 @@ def read_record(folder: Path | None, rank: int) -> Record:
         return Record()
 
 
+def _is_partial(staged: Path, final: Path) -> bool:
+    """Whether a file is named as `rankdeck.checkpoint` does it: the record of a received run could name any other."""
+    name = re.escape(final.stem) + r"\.partial-[0-9a-f]{8}" + re.escape(final.suffix)
+    return staged.parent == final.parent and re.fullmatch(name, staged.name) is not None
+
+
 def finish_record(record: Record) -> None:
     """Gives a committed checkpoint its name, if its program died before it could, and removes unfinished ones."""
     if record.checkpoint is None:
         return
     final = Path(record.checkpoint)
-    if record.staged is not None and (staged := Path(record.staged)).exists():
+    if record.staged is not None and (staged := Path(record.staged)).exists() and _is_partial(staged, final):
         if final.is_dir():
             shutil.rmtree(final, ignore_errors=True)
         replace_with_retry(staged, final)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -128,3 +130,24 @@ def test_the_hash_is_the_file_s() -> None:
     with update_server() as server:
         announcement = announced(server)
     assert announcement.setup is not None and announcement.setup.sha256 == hashlib.sha256(SETUP).hexdigest()
+
+
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"])
+def test_a_server_that_drips_is_given_up(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_LIMIT_S", 0.5)
+    ended = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def drip() -> None:
+            connection, _ = listener.accept()
+            with connection, contextlib.suppress(OSError):
+                connection.sendall(sent)
+                while not ended.wait(0.05):
+                    connection.sendall(b"x")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        with pytest.raises(UpdateError, match="in time"):
+            ask(f"http://127.0.0.1:{listener.getsockname()[1]}/u")
+        ended.set()
+        thread.join()

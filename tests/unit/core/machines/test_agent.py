@@ -25,11 +25,11 @@ def store(tmp_path: Path) -> FileStore:
 
 
 def test_a_file_is_continued_where_it_was_cut(store: FileStore, tmp_path: Path) -> None:
-    assert store.need([[DIGEST, len(DATA)]])["missing"] == [[DIGEST, 0]]
+    assert store.need([[DIGEST, len(DATA)]])["missing"] == {DIGEST: 0}
     store.put(DIGEST, len(DATA), 0, [DATA[:10]])
-    assert store.need([[DIGEST, len(DATA)]])["missing"] == [[DIGEST, 10]]
+    assert store.need([[DIGEST, len(DATA)]])["missing"] == {DIGEST: 10}
     store.put(DIGEST, len(DATA), 10, [DATA[10:]])
-    assert store.need([[DIGEST, len(DATA)]])["missing"] == []
+    assert store.need([[DIGEST, len(DATA)]])["missing"] == {}
     folder = Path(store.tree("mine ü", [["a/b.txt", DIGEST, len(DATA)]]))
     assert (folder / "a" / "b.txt").read_bytes() == DATA and tmp_path in folder.parents
     assert store.tree("mine ü", [["a/b.txt", DIGEST, len(DATA)]]) == str(folder)
@@ -52,7 +52,7 @@ def test_what_arrives_damaged_is_not_kept(store: FileStore) -> None:
     store.need([])
     with pytest.raises(Refusal, match="does not have the hash"):
         store.put(DIGEST, len(DATA), 0, [b"x" * len(DATA)])
-    assert store.need([[DIGEST, len(DATA)]])["missing"] == [[DIGEST, 0]]
+    assert store.need([[DIGEST, len(DATA)]])["missing"] == {DIGEST: 0}
     with pytest.raises(Refusal, match="less of it"):
         store.put(DIGEST, len(DATA), 7, [b"x"])
 
@@ -68,7 +68,7 @@ def test_two_connections_send_the_same_file(store: FileStore) -> None:
     second = threading.Thread(target=store.put, args=(DIGEST, len(DATA), 0, [DATA[:9], DATA[9:15], DATA[15:]]))
     store.put(DIGEST, len(DATA), 0, blocks())
     second.join(20)
-    assert store.need([[DIGEST, len(DATA)]])["missing"] == []
+    assert store.need([[DIGEST, len(DATA)]])["missing"] == {}
 
 
 @pytest.mark.parametrize("path", ["", "/a", "../a", "a/../b", "a//b", "a\\b", "C:/x", "a/.", "a\0b"])

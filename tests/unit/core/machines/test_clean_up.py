@@ -66,7 +66,7 @@ def test_what_no_run_needs_goes(root: Path, tmp_path: Path, runs_dir: Path) -> N
     remove(found)
     assert not gone.exists() and needed.exists() and large.exists() and new.exists()
     missing = [[hashlib.sha256(data).hexdigest(), len(data)] for data in (b"needed", LARGE, b"just sent")]
-    assert FileStore(root).need(missing)["missing"] == [], "what a run still has need not be sent again"
+    assert FileStore(root).need(missing)["missing"] == {}, "what a run still has need not be sent again"
 
     (store.dir / "run.toml").rename(store.dir / "gone.toml")
     found = find_unneeded(root, runs_dir)

@@ -8,14 +8,18 @@ from typing import Any
 
 import pytest
 
+from core.config.config_file import to_toml
 from core.config.run_config import RunConfig
+from core.files.atomic import write_atomic
+from core.machines.answers import News
 from core.machines.machine import UnreachableError
 from core.machines.run_copy import RunCopy
 from core.machines.run_stream import RunStream
-from core.run_folder.remote_run import RemoteRun, read_remote, with_paths, write_remote
+from core.records import read_record
+from core.run_folder.remote_run import RemoteRun, read_remote, write_remote
 from core.run_folder.store import RunStore
 
-REMOTE = RemoteRun("box", "/there/run", paths={"/there/data": "/here/my data"})
+REMOTE = RemoteRun("box", "/there/run")
 Stream = Callable[[], list[dict[str, Any]]]
 
 
@@ -34,11 +38,11 @@ def stream(there: RunStore, here: RunStore) -> Stream:
     """One connection: all that is new, and what was sent for it."""
 
     def run() -> list[dict[str, Any]]:
-        copy, frames = RunCopy(here, REMOTE), []
+        copy, frames = RunCopy(here), []
 
         def send(frame: dict[str, Any], data: bytes) -> None:
             frames.append(frame)
-            copy.take(frame, data)
+            copy.take(read_record(News, frame), data)
 
         RunStream(there, copy.known(), send).send_new()
         return frames
@@ -72,42 +76,37 @@ def test_another_file_is_sent_from_the_beginning(there: RunStore, here: RunStore
     assert here.metrics.read_bytes() == there.metrics.read_bytes()
 
 
-def test_logs_grow_and_settings_have_the_paths_of_this_computer(
-    there: RunStore, here: RunStore, stream: Stream
-) -> None:
+def test_logs_grow_and_settings_stay_as_they_were_sent(there: RunStore, here: RunStore, stream: Stream) -> None:
+    theirs = there.config().replace(steps=7, lr=0.5, env={"LD_PRELOAD": "/evil.so"}, log_file="/home/me/.bashrc")
+    theirs = theirs.replace(model="/evil", deepspeed_config="{}", options={"script": "/evil.py"})
+    write_atomic(there.run_toml, to_toml(theirs))
+    own = here.config()
     (there.logs / "rank0.log").write_bytes(b"no end of line")
     (there.logs / "other.txt").write_bytes(b"not a log")
     stream()
     assert (here.logs / "rank0.log").read_bytes() == b"no end of line"
     assert not (here.logs / "other.txt").exists()
-    assert here.config().dataset_file == "/here/my data/a/b.txt"
+    assert here.config() == own.replace(steps=7, lr=0.5), "what the copy was started with wins"
 
 
 @pytest.mark.parametrize("name", ["../up", "state.json", "logs/../x", "checkpoints/1/manifest.json"])
 def test_a_machine_cannot_name_other_files(here: RunStore, name: str) -> None:
     before = here.state_json.read_bytes()
     with pytest.raises(UnreachableError):
-        RunCopy(here, REMOTE).take({"file": name, "offset": 0}, b"x")
-    RunCopy(here, REMOTE).take({"whole": name}, b"x")
+        RunCopy(here).take(News(file=name), b"x")
+    RunCopy(here).take(News(whole=name), b"x")
     assert here.state_json.read_bytes() == before and not (here.dir.parent / "up").exists()
 
 
 def test_bytes_that_do_not_continue_the_copy_are_refused(here: RunStore) -> None:
     with pytest.raises(UnreachableError, match="ends elsewhere"):
-        RunCopy(here, REMOTE).take({"file": "metrics.jsonl", "offset": 5}, b"x\n")
+        RunCopy(here).take(News(file="metrics.jsonl", offset=5), b"x\n")
 
 
 def test_the_note_says_where_a_run_is(tmp_path: Path) -> None:
     assert read_remote(tmp_path) is None
     write_remote(tmp_path, REMOTE)
     assert read_remote(tmp_path) == REMOTE
-
-
-def test_paths_move_with_their_folder_and_texts_stay() -> None:
-    config = RunConfig(dataset_file="/a/b", options={"script": "/a/b/c.py", "arguments": "/a/bc", "n": 3})
-    moved = with_paths(config, {"/a/b": r"C:\mine"})
-    assert moved.dataset_file == r"C:\mine"
-    assert moved.options == {"script": r"C:\mine\c.py", "arguments": "/a/bc", "n": 3}
 
 
 def test_a_copy_that_nothing_keeps_says_how_to_follow_it(here: RunStore) -> None:

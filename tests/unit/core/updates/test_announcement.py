@@ -75,6 +75,19 @@ def test_addresses_are_safe_on_the_way() -> None:
         "ftp://example.org",
         "https://a:b@example.org",
         "https://",
+        "https://[",
+        "https://]",
+        "https://[::1",
+        "https://a:99999/u",
+        "https://a:b/u",
+        f"https://{'a' * 70}.org",
+        "https://a..b",
     ):
         with pytest.raises(UpdateError):
             check_address(address)
+
+
+@pytest.mark.parametrize("url", ["https://[", "//[", "http://[x]/", "https://a:99999/Setup.exe"])
+def test_a_setup_of_no_address_is_refused(url: str) -> None:
+    with pytest.raises(UpdateError):
+        read_announcement(answer(setup={**SETUP, "url": url}), ADDRESS)
