@@ -38,11 +38,35 @@ _SECRETS: Final = (
     r"(?<=://)[^\s/@:\"']{1,100}:[^\s/@\"']{1,200}(?=@)",
     r"(?<=Bearer )[\w.~+/=-]+",
 )
-_KEYED_SECRET: Final = (
-    r"(?P<keyed>(?<![\w-])[\w-]{0,40}?(?:token(?!i[sz]|s?_(?:per|seen|count|cache))|secret|passw(?:or)?d|api[_-]?key|access[_-]?key|credential|authorization)[\w-]{0,40}"
-    r"[\\\"']*\s*[:=]\s*)(?:\\\"[^\"\\]*\\\"|\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"',;}\]\\]+)"
+_SECRET_WORD: Final = (
+    r"(?:token(?!i[sz]|s?_(?:per|seen|count|cache))|secret|passw(?:or)?d|passphrase|(?<=_)pwd|api[_-]?key|access[_-]?key"
+    r"|private[_-]?key|credential|authorization)"
 )
+_SCHEME: Final = r"(?:(?:basic|bearer|digest|token|negotiate)[ ]+)?"
+_VALUE: Final = r"(?:\\\"[^\"\\]*\\\"|\"(?:[^\"\\]|\\.)*\"|'[^']*'|[^\s\"',;}\]\\]+)"
+_KEYED_SECRET: Final = (
+    rf"(?P<keyed>(?<![\w-])[\w-]{{0,40}}?{_SECRET_WORD}[\w-]{{0,40}}[\\\"']*\s*[:=]\s*{_SCHEME}){_VALUE}"
+)
+_FLAG_SECRET: Final = (
+    # --password X, "--hf-token", "X"; but not --tokens byte, which is a setting
+    r"(?P<flag>(?<![\w-])--?(?:[\w]+-)*"
+    r"(?:token|secret|passw(?:or)?d|passphrase|api-?key|access-?key|credentials?|auth|pass)"
+    rf"(?:-[\w-]+)?[\\\"']{{0,2}}[,\s]\s*){_VALUE}"
+    r"|(?P<login>\b(?:sshpass|mysql|mysqldump|mariadb|redis-cli|smbclient|docker\s+login|curl|wget|ftp)\b[^\n|;&]{0,200}?"
+    r"\s-{1,2}(?:(?:p|P|a|pass)[ =]?|(?:u|U|user)[ =]?(?=[^\s:%]{1,100}[:%])))[^\s\"'-][^\s\"']*"
+)
+_BODY: Final = r"(?<![A-Za-z0-9+/=])(?:[A-Za-z0-9+/=]{16,}+(?:\s|\\n|\\r)++)++"
+_KEY: Final = r"PRIVATE KEY(?: BLOCK)?-----"
+_KEY_BLOCK: Final = re.compile(
+    rf"(?P<begin>-----BEGIN [A-Z0-9 ]{{0,40}}{_KEY})(?:.*?(?P<end>-----END [A-Z0-9 ]{{0,40}}{_KEY})|.*)"
+    rf"|{_BODY}[A-Za-z0-9+/=]{{0,16}}(?:\s|\\n|\\r)*+(?P<cut>-----END [A-Z0-9 ]{{0,40}}{_KEY})"
+    rf"|(?P<putty>Private-Lines:\s*\d+(?:\s|\\n|\\r)++){_BODY}",
+    re.DOTALL,
+)
+"""The body of a private key, over several lines; one whose end is cut off reaches to the end of the text."""
 _NUMERIC: Final = re.compile(r"[:=]\s*-?(?:\d[\d._e+-]*|true|false|null|none)$", re.IGNORECASE)
+_FLAG_NUMBER: Final = re.compile(r"[\s=,][\"']?(?:\d{1,6}|true|false|null|none)[\"']?$", re.IGNORECASE)
+"""A port, a count or a switch."""
 _MAC: Final = (
     r"(?<![\w:-])[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}(?![\w:-])|(?<![\w.])[0-9a-f]{4}(?:\.[0-9a-f]{4}){2}(?![\w.])"
 )
@@ -73,6 +97,7 @@ class Redactor:
         groups = {
             "secret": "|".join([*(_any_form(value) for value in _longest_first(secrets)), *_SECRETS]),
             "keyed_secret": _KEYED_SECRET,
+            "flag_secret": _FLAG_SECRET,
             "mail": _MAIL,
             "home": "|".join(_home(path) for path in _longest_first(homes)),
             "any_home": _ANY_HOME,
@@ -88,6 +113,7 @@ class Redactor:
 
     def redact(self, text: str) -> str:
         """`text` with everything replaced that names the person or the machine."""
+        text = _KEY_BLOCK.sub(_without_key, text)
         lines = text.splitlines(keepends=True)  # a search holds Python's lock: the window draws between two lines
         return "".join(self._pattern.sub(self._replaced, line) for line in lines)
 
@@ -99,6 +125,9 @@ class Redactor:
             ]
         if group == "keyed_secret":
             return whole if _NUMERIC.search(whole) else f"{found['keyed']}{_like(whole, SECRET)}"
+        if group == "flag_secret":
+            before = found["flag"] or found["login"]
+            return whole if _FLAG_NUMBER.search(whole) else f"{before}{_like(whole, SECRET)}"
         if group == "any_home":
             name = re.sub(_SEPARATOR, "", whole, flags=re.IGNORECASE)
             return whole if name.lower() in _SHARED_HOMES else whole.replace(name, USER)
@@ -108,6 +137,11 @@ class Redactor:
 
 
 _SHARED_HOMES: Final = ("public", "default", "all users", "shared")
+
+
+def _without_key(found: re.Match[str]) -> str:
+    begin, end = found["begin"] or found["putty"] or "", found["end"] or found["cut"] or ""
+    return f"{begin}{SECRET}{end}" if end else f"{begin}{SECRET}\n"
 
 
 def _like(whole: str, value: str) -> str:

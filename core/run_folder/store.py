@@ -40,6 +40,8 @@ _OWN_FILES: Final = (
     OLD_CHECKPOINTS,
 )
 _NAMES_TRIED: Final = 20
+BINS: Final = "bins.bin"
+"""A window's own file in `columns`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,6 +303,8 @@ class RunStore:
         self.refuse_links()
         held = RunLock(self.lock_file)
         remove_temporaries(self.dir, others=(NOTES,))
+        for folder in (self.data, *self.data.glob("*/"), self.columns, self.logs, self.checkpoints):
+            remove_temporaries(folder, others=(BINS,))
         return held
 
     def refuse_links(self) -> None:

@@ -402,3 +402,17 @@ def test_an_export_is_not_written_through_a_link(store: RunStore, tmp_path: Path
         export_run(store, "csv")
     assert list(victim.iterdir()) == []
     assert export_run(store, "csv", victim / "mine").path == victim / "mine"
+
+
+def test_what_a_killed_writer_left_goes_with_the_next_start(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, RunConfig())
+    left = []
+    for folder in ("", "data", "data/tokens", "columns", "logs", "checkpoints"):
+        (store.dir / folder).mkdir(exist_ok=True)
+        left.append(store.dir / folder / ".data.json.0123456789ab.rankdeck-tmp")
+    of_windows = store.columns / ".bins.bin.0123456789ab.rankdeck-tmp"
+    for path in (*left, of_windows):
+        path.write_bytes(b"half")
+    store.lock().release()
+    assert not [path for path in left if path.exists()]
+    assert of_windows.exists(), "a window may be about to put it in place"
