@@ -29,7 +29,7 @@ from core.run_folder.store import RunStore
 PART: Final = ".rankdeck-part"
 _MANIFEST_BYTES: Final = 8 << 20
 _FILE: Final = re.compile(
-    r"(?:weights|optimizer|exchange|outer|merged|average|rank\d{1,6})(?:_(?:shard|rank)\d{1,6})?\.safetensors"
+    r"(?:weights|optimizer|exchange|outer|merged|average|rank)\d{0,6}(?:_(?:shard|rank)\d{1,6})?\.safetensors"
     r"|script_rank\d{1,6}\.json|chunk_tracker_state\.json",
     re.ASCII,
 )
