@@ -53,7 +53,7 @@ def fetch_checkpoint(
 
     Raises:
         UsageError: There is no checkpoint of that number.
-        ProtocolError: What it names is no checkpoint's.
+        ProtocolError: What it names does not belong to a checkpoint.
         RankdeckError: The connection broke, or a disk refuses.
     """
     found = session.ask({"op": "checkpoints", "run_dir": remote.run_dir}, Checkpoints).checkpoints
