@@ -18,7 +18,7 @@ PLAIN: Final = "tests.helpers.imported_before_plain_forks"
 TORCH: Final = "tests.helpers.imported_before_forks"
 """What a process has imported before it is forked: without PyTorch, and with it."""
 _ENV_SERVERS: Final = "RANKDECK_TESTS_FORK_SERVERS"
-_START_LIMIT_S: Final = 60.0
+_START_LIMIT_S: Final = 120.0
 _KILL_LIMIT_S: Final = 10.0
 _servers: Final[list[subprocess.Popen[bytes]]] = []
 

@@ -84,7 +84,7 @@ class Lines:
 
     def wait_for(self, text: str) -> str:
         """The first line that holds it."""
-        deadline = time.monotonic() + 40.0
+        deadline = time.monotonic() + 90.0
         while time.monotonic() < deadline:
             found = next((line for line in list(self.all) if text in line), None)
             if found is not None:
