@@ -30,6 +30,8 @@ from installer.qt_libraries import apt_command, apt_install, is_debian, is_root
 if TYPE_CHECKING:
     from installer.environment import Environment
 
+OF_RECIPES: Final = frozenset({"hf", "rl"})
+"""Extras with what single recipes need; about 100 MB. Where they cannot be had, all others train without."""
 _VENV_LIMIT_S: Final = 300.0
 _DEEPSPEED: Final = "deepspeed"
 _PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "3")
@@ -113,9 +115,10 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
     """
     constraints = environment.root / "constraints.txt"
     project = tomllib.loads((environment.root / "pyproject.toml").read_text(encoding="utf-8"))
+    held = project["project"]["optional-dependencies"]
     requirements = [*project["build-system"]["requires"], *project["project"]["dependencies"]]
-    for extra in sorted(extras):
-        requirements += project["project"]["optional-dependencies"][extra]
+    requirements += [line for extra in sorted(extras - OF_RECIPES) for line in held[extra]]
+    of_recipes = [line for extra in sorted(extras & OF_RECIPES) for line in held[extra]]
     deepspeed = [line for line in requirements if re.match(rf"{_DEEPSPEED}\b", line)]
     wheels = wheels_folder(os.environ)
     install = ("install", *_PIP_OPTIONS, *source_options(wheels, None), "-c", str(constraints))
@@ -123,7 +126,14 @@ def install_packages(environment: Environment, extras: frozenset[str], progress:
     pip = _pip(environment, environment.python)
     _install_torch(pip, constraints, wheels, progress)
     progress.say("installing the other packages")
-    pip.run([*install, "--only-binary", ":all:", *(line for line in requirements if line not in deepspeed)], progress)
+    needed = [*install, "--only-binary", ":all:", *(line for line in requirements if line not in deepspeed)]
+    try:
+        pip.run([*needed, *of_recipes], progress)
+    except PipError as error:
+        if not error.missing or not of_recipes:
+            raise
+        pip.run(needed, progress)
+        progress.say(f"Some recipes cannot be trained: their packages could not be installed. {error.cause}")
     if deepspeed and (sys.platform == "linux" or not why_no_wheel(sys.platform, sys.version_info[:2])):
         _install_deepspeed(pip, install, deepspeed, progress, needed=_DEEPSPEED in extras)
     progress.say("installing Rankdeck from this checkout")

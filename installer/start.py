@@ -12,6 +12,7 @@ from typing import Final
 from core.environments.pip_environment import without_python_home
 from installer.console import ProgressLine, SetupError
 from installer.environment import Environment
+from installer.packages import OF_RECIPES
 
 USAGE: Final = """\
 Usage:
@@ -21,7 +22,7 @@ Usage:
 """
 # Where there is no wheel that fits, the tests of DeepSpeed say why they are skipped.
 _TESTED: Final = frozenset({"bpe", "test"} | ({"deepspeed"} if sys.platform == "linux" else set()))
-EXTRAS: Final = {"run": frozenset({"bpe"}), "test": _TESTED}
+EXTRAS: Final = {"run": frozenset({"bpe"}) | OF_RECIPES, "test": _TESTED}
 INTERRUPTED: Final = 130
 
 

@@ -136,7 +136,7 @@ INCOMPLETE: Final = MemoryText("Memory not known", "muted", detail="A setting ha
 
 def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
     """An estimate as text; `is_timing`: what the time is made of is being measured."""
-    chosen, note = made.chosen, made.figures.note
+    chosen, note = made.chosen, made.note
     measured = made.figures.is_measured
     verdict, tone = _VERDICTS[chosen.verdict]
     need = worst_need(chosen, made.free)

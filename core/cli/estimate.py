@@ -117,8 +117,8 @@ def _seconds(value: float | None) -> str:
 def _show(terminal: Terminal, made: Overview) -> None:
     figures, chosen, free = made.figures, made.chosen, made.free
     terminal.say(f"{made.run.recipe.title}: {parameters_text(figures.parameters, figures.trainable)}")
-    if figures.note:
-        terminal.warn(figures.note)
+    if made.note:
+        terminal.warn(made.note)
     rows = []
     for mode in made.modes:
         if mode.reason:

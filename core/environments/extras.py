@@ -43,6 +43,11 @@ class Extra:
     note: str = ""
     unavailable: str = ""
 
+    @property
+    def is_needed(self) -> bool:
+        """A recipe needs it, and it can be had."""
+        return bool(self.note) and self.name != DEEPSPEED and not self.unavailable
+
 
 def list_extras(
     recipes: Iterable[Recipe],

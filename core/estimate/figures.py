@@ -11,6 +11,10 @@ from core.records import Finite, Limits, Whole
 USUAL_GAPS: Final = 0.12
 """Gaps, in bytes for each byte of its tensors, where no whole step could be measured: what the recipes
 here have."""
+USUAL_CONTEXT: Final = 512 << 20
+"""A CUDA context with PyTorch's and cuBLAS's kernels, as measured (docs/gpu-tests.md)."""
+_LEAST_CONTEXT: Final = 100 << 20
+"""Less is no context: other programs gave memory of the card back while it was measured."""
 _MOST_GAPS: Final = 2.0
 """For each byte of a pass."""
 
@@ -66,6 +70,11 @@ class ModelFigures:
     def is_measured(self) -> bool:
         """Whether the activations are known."""
         return self.step_lines is not None and self.added_lines is not None
+
+    @property
+    def is_context_known(self) -> bool:
+        """Whether what the driver takes of a GPU could be told from what other programs did meanwhile."""
+        return self.context_bytes >= _LEAST_CONTEXT
 
     def gap_bytes(self, passes: int, tensors: int) -> int:
         """What the allocator leaves unused between tensors.

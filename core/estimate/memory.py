@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.config.mode import Mode
-from core.estimate.figures import Baselines, ModelFigures
+from core.estimate.figures import USUAL_CONTEXT, Baselines, ModelFigures
 
 DEEPSPEED_BUCKET_BYTES: Final = 25_000_000 * 4
 """`reduce_bucket_size` and the prefetch bucket in resources/deepspeed_zero*.json, in fp32."""
@@ -133,7 +133,8 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
     holes = max(gaps, kept.dropped) + kept.dropped_frozen if layout.on_cpu else gaps
     copy_gap = _copy_gap(figures, kept.copied) if layout.on_cpu else 0
     process = baselines.of(layout.engine) + figures.recipe_bytes + figures.data_bytes
-    framework = process if layout.on_cpu else figures.context_bytes
+    context = figures.context_bytes if figures.is_context_known else USUAL_CONTEXT
+    framework = process if layout.on_cpu else context
     return RankMemory(
         kept.parameters,
         kept.gradients,

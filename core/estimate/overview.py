@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
+from core.errors import sentences
 from core.estimate.advice import advice
 from core.estimate.estimate import ModeEstimate, estimate_modes, estimate_run, least_figures, worst_need
 from core.estimate.figures import Baselines, ModelFigures
@@ -17,6 +18,10 @@ from core.estimate.speed import TimeEstimate, TimeFigures, estimate_times, time_
 from core.launch.micro_batch_memory import RememberedBatch
 from core.launch.resolved import ResolvedRun
 from core.recipes.parameter_formula import model_size
+
+USUAL_CONTEXT_NOTE: Final = (
+    "What CUDA takes of a GPU for each process could not be measured, as other programs use it: 0.5 GiB is assumed."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,12 @@ class Overview:
         """In its own mode."""
         return time_of(self.times, self.run) if self.times else None
 
+    @property
+    def note(self) -> str:
+        """What is not known of the memory, as sentences."""
+        assumed = self.run.devices[0].kind == "cuda" and not self.figures.is_context_known
+        return sentences(self.figures.note, USUAL_CONTEXT_NOTE if assumed else "")
+
     def as_dict(self) -> dict[str, Any]:
         """As JSON shows it."""
         return {
@@ -61,7 +72,7 @@ class Overview:
             "parameters": self.figures.parameters,
             "trainable": self.figures.trainable,
             "is_measured": self.figures.is_measured,
-            "note": self.figures.note,
+            "note": self.note,
             "free": {
                 "ram_bytes": self.free.ram,
                 "commit_bytes": self.free.commit,

@@ -114,6 +114,7 @@ class EnvironmentDialog(QDialog):
         for extra in offered.extras:
             box = self.extras[extra.name]
             box.setEnabled(not extra.unavailable)
+            box.setChecked(extra.is_needed)
             box.toggled.connect(lambda _: self._asks.start())
 
     def _lay_out(self, offered: Offered) -> None:

@@ -77,6 +77,8 @@ def opened(open_window: OpenWindow, qtbot: QtBot) -> tuple[Rankdeck, Environment
 def start(dialog: EnvironmentDialog, qtbot: QtBot, wheels: Path, folder: Path) -> None:
     dialog.choose_folder(folder)
     dialog.choose_wheels(wheels)
+    for box in dialog.extras.values():
+        box.setChecked(False)  # the folder has no wheels for recipes
     qtbot.mouseClick(dialog.start, Qt.MouseButton.LeftButton)
 
 

@@ -42,6 +42,8 @@ dependencies = ["torch"]
 
 [project.optional-dependencies]
 bpe = []
+hf = []
+rl = []
 deepspeed = []
 test = ["pytest"]
 
@@ -251,13 +253,26 @@ def test_deepspeed_comes_with_the_rest_and_is_no_reason_to_fail(ready: Checkout)
     ready.write("pyproject.toml", PYPROJECT)
 
 
+def test_what_recipes_need_comes_too_and_is_no_reason_to_fail(ready: Checkout) -> None:
+    ready.write("pyproject.toml", PYPROJECT.replace("rl = []", 'rl = ["gymnasium>=1"]'))
+    code, said, err = ready.run("run", "devices")
+    assert (code, said.get("argv")) == (0, ["devices"]), err
+    assert "Some recipes cannot be trained" in err and "gymnasium" in err and "Traceback" not in err
+    make_wheel(ready.wheels, "gymnasium", "1.4.0", {"gymnasium.py": ""})
+    ready.write("constraints.txt", "torch==2.13.0\n# and now it is there, too\n")
+    code, _, err = ready.run("run", "devices")
+    assert code == 0 and "cannot be trained" not in err, err
+    assert list(ready.venv.rglob("gymnasium.py"))
+    ready.write("pyproject.toml", PYPROJECT)
+
+
 def test_test_adds_what_tests_need_and_runs_pytest_offscreen(ready: Checkout) -> None:
     code, said, err = ready.run("test", "-k", "ledger", "5")
     assert code == 5, err
     assert said["argv"] == ["-k", "ledger", "5"]
     assert said["env"]["QT_QPA_PLATFORM"] == "offscreen"
     assert Path(said["cwd"]).samefile(ready.root)
-    assert ready.state["extras"] == ["bpe", *(["deepspeed"] if sys.platform == "linux" else []), "test"]
+    assert ready.state["extras"] == ["bpe", *(["deepspeed"] if sys.platform == "linux" else []), "hf", "rl", "test"]
     assert "creating .venv" not in err, "what is there is kept"
 
 

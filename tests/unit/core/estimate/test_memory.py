@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from core.config.mode import Mode
+from core.estimate.figures import USUAL_CONTEXT
 from core.estimate.memory import Layout, RankMemory, checkpoint_bytes, host_memory, rank_memory
 from tests.unit.core.estimate.made import BASELINES, FIGURES, MB, figures
 
@@ -111,12 +114,19 @@ def test_weights_that_are_dropped_leave_holes() -> None:
 
 
 def test_a_gpu_holds_neither_process_nor_copy() -> None:
-    on_gpu = replace(SINGLE, on_cpu=False)
-    made = memory(on_gpu)
-    assert (made.framework, made.copy, made.allocator) == (0, 0, 0)
-    assert made.total == 460 * MB
+    on_gpu, known = replace(SINGLE, on_cpu=False), replace(FIGURES, context_bytes=300 << 20)
+    made = rank_memory(known, BASELINES, on_gpu)
+    assert (made.framework, made.copy, made.allocator) == (300 << 20, 0, 0)
+    assert made.total == 460 * MB + (300 << 20)
     assert host_memory(FIGURES, BASELINES, on_gpu) == 310 * MB
     assert host_memory(FIGURES, BASELINES, SINGLE) == memory(SINGLE).total
+
+
+@pytest.mark.parametrize("context", [0, 99 << 20])
+def test_a_context_that_cannot_be_is_the_usual_one(context: int) -> None:
+    """Other programs gave memory of the card back while it was measured."""
+    made = rank_memory(replace(FIGURES, context_bytes=context), BASELINES, replace(SINGLE, on_cpu=False))
+    assert made.framework == USUAL_CONTEXT
 
 
 def test_weights_without_gradients_leave_holes_beside_gaps() -> None:

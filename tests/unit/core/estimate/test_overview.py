@@ -13,8 +13,9 @@ from core.config.batch import Batch
 from core.config.mode import Mode
 from core.estimate.estimate import estimate_run
 from core.estimate.free import Free
-from core.estimate.overview import fit_note, overview
+from core.estimate.overview import USUAL_CONTEXT_NOTE, fit_note, overview
 from core.launch.micro_batch_memory import RememberedBatch
+from core.machine.devices import Device
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import recipe_defaults
 from tests.helpers.resolved_run import resolved_run
@@ -62,3 +63,12 @@ def test_the_command_line_notes_what_cannot_fit(monkeypatch: pytest.MonkeyPatch,
     note = fit_note(run, Free(ram=20 << 30))
     assert note == "The run probably does not fit in this computer's memory: it needs 6.6 TB, 20 GiB free."
     assert fit_note(run, Free(ram=20 << 40)) == "" and fit_note(run, Free()) == "", "nothing rather than a guess"
+
+
+def test_it_says_that_the_context_of_a_gpu_is_assumed() -> None:
+    on_cpu = resolved_run(CONFIG, Mode.SINGLE, 1)
+    on_gpu = replace(on_cpu, devices=(Device("GPU-a", "cuda", 0, "H200"),))
+    assert overview(on_cpu, FIGURES, BASELINES, Free()).as_dict()["note"] == ""
+    assert overview(on_gpu, FIGURES, BASELINES, Free()).as_dict()["note"] == USUAL_CONTEXT_NOTE
+    known = replace(FIGURES, context_bytes=500 * MB, note="The activations are unknown.")
+    assert overview(on_gpu, known, BASELINES, Free()).note == known.note

@@ -41,12 +41,12 @@ def test_sizes_are_asked_for_at_once_and_for_each_choice(
     dialog.choice_changed.connect(lambda *choice: asked.append(choice))
     dialog.choose_wheels(None)
     qtbot.waitUntil(lambda: bool(asked))
-    assert asked[-1][1:] == ((), None) and dialog.sizes.text() == SIZES_WAIT
+    assert asked[-1][1:] == (("hf",), None), "what recipes need is chosen" and dialog.sizes.text() == SIZES_WAIT
     dialog.show_sizes("Download: 2 GB.", "There is no room.")
     assert dialog.sizes.text() == "Download: 2 GB." and dialog.too_large.isVisible()
     dialog.drive.setCurrentIndex(1)
-    dialog.extras["hf"].setChecked(True)
-    qtbot.waitUntil(lambda: asked[-1][1] == ("hf",))
+    dialog.extras["hf"].setChecked(False)
+    qtbot.waitUntil(lambda: asked[-1][1] == ())
     assert asked[-1][0].models == tmp_path / "big" / "Rankdeck" / "models"
     assert dialog.place_rows["PyTorch"].full_text == str(tmp_path / "big" / "Rankdeck" / "environments")
     assert not dialog.too_large.isVisible()
