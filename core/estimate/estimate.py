@@ -26,6 +26,8 @@ FIRST_SAVE_S: Final = 60.0
 FP32_BYTES: Final = 4
 ADAM_RATIO: Final = 2.0
 """Bytes of AdamW's two moments for each byte of trained weights."""
+_BUSY: Final = 4.0
+"""So much longer may steps take beside other programs."""
 _MODES: Final = (
     ("single", Mode.SINGLE, 0),
     ("ddp", Mode.DDP, 0),
@@ -275,7 +277,8 @@ def _saves_beside(config: RunConfig, batch: Batch, sample_s: float | None) -> bo
         return False
     if steps is None or sample_s is None:
         return True
-    return steps * batch.accumulation * batch.micro * sample_s > min(every_s, FIRST_SAVE_S)
+    seconds = steps * batch.accumulation * batch.micro * sample_s  # on a machine that does nothing else
+    return _BUSY * seconds > min(every_s, FIRST_SAVE_S)
 
 
 def _in_mode(run: ResolvedRun, name: str, mode: Mode, stage: int) -> ModeRun:

@@ -36,6 +36,7 @@ from workers.strategies import RankPlace, Replica, SingleStrategy
 from workers.training.evaluation import to_device
 from workers.training.session import Session
 from workers.training.task import LossAndMetrics, StepSamples, Task
+from workers.training.training_mode import evaluating
 
 ROOM: Final = 0.5
 """Share of the free memory that whole steps may take."""
@@ -45,6 +46,7 @@ NO_ROOM: Final = "Whole steps would take too much memory beside what is running,
 _SMALL: Final = (2, 3)
 """Samples. Not one: operations on a single sample differ from those on more."""
 _STEPS: Final = 2
+_TEXT_TOKENS: Final = 100
 _META: Final = torch.device("meta")
 
 Say = Callable[[dict[str, Any]], None]
@@ -225,7 +227,7 @@ def _whole_steps(passes: _Passes, found: Mapping[str, Any], batch: Batch, before
     if not _has_room(found, samples, psutil.virtual_memory().available):
         return {"note": NO_ROOM}
     before += found["data_bytes"]
-    steps = passes.whole_steps(samples, peak_rss_bytes)
+    steps = passes.whole_steps(samples, peak_rss_bytes, writes=_can_write(found))
     # With a smaller micro-batch the process had its peak before, in the small passes, beside gradients.
     small = peak_of(found["added_lines"], max(_SMALL)) + found["trainable_bytes"]
     pass_peak = max(steps.passes, small)
@@ -244,7 +246,7 @@ def _whole_steps_on_gpu(passes: _Passes, found: Mapping[str, Any], batch: Batch,
     if not _has_room(found, samples, gpu.free_bytes):
         return {"note": NO_ROOM, "context_bytes": gpu.context_bytes()}
     gpu.restart_peak()
-    steps = passes.whole_steps(samples, gpu.peak_bytes)
+    steps = passes.whole_steps(samples, gpu.peak_bytes, writes=_can_write(found))
     return {
         "pass_peak_bytes": steps.passes,
         "pass_gap_bytes": max(0, steps.process_peak - steps.held - steps.passes),
@@ -254,6 +256,11 @@ def _whole_steps_on_gpu(passes: _Passes, found: Mapping[str, Any], batch: Batch,
 
 def _samples_in_time(found: Mapping[str, Any], batch: Batch) -> int:
     return max(1, min(batch.micro, int(LIMIT_S / (_STEPS * found["seconds_per_sample"]))))
+
+
+def _can_write(found: Mapping[str, Any]) -> bool:
+    """Whether a text can be written in time, if each token takes a forward pass."""
+    return bool(_TEXT_TOKENS * found["seconds_per_sample"] / 3 < LIMIT_S)
 
 
 def _has_room(found: Mapping[str, Any], samples: int, free: int) -> bool:
@@ -290,8 +297,17 @@ class _Passes:
             del loss
         return live.timeline
 
-    def whole_steps(self, samples: int, most: Callable[[], int]) -> _Steps:
-        """Makes steps of one micro-batch and a checkpoint's copy; `most` tells the peak so far."""
+    def _evaluate(self, samples: int, *, writes: bool) -> None:
+        """What a run does between steps: a pass without gradients and, if `writes`, the text of an evaluation."""
+        with torch.no_grad(), evaluating(self.model), self._precision.forward():
+            inputs = to_device(self._task.batch(np.arange(samples, dtype=np.int64)), self._device)
+            LossAndMetrics.of(self._task.loss(self.model, inputs))
+            del inputs
+            if writes and self._task.sample is not None:
+                self._task.sample(self.model)
+
+    def whole_steps(self, samples: int, most: Callable[[], int], *, writes: bool) -> _Steps:
+        """Makes steps of one micro-batch, an evaluation and a checkpoint's copy; `most` tells the peak so far."""
         replica = Replica(
             self.model, self._task.optimization.optimizer(self.model, 1e-6), self._task.optimization, self._precision
         )
@@ -299,6 +315,7 @@ class _Passes:
         for _ in range(_STEPS):
             peak = max(peak, max(self.make(samples), default=0))
             replica.update()
+        self._evaluate(samples, writes=writes)
         process_peak = most()
         copies = [snapshot(bare(part.tensors)) for part in replica.parts()]
         copied = sum(tensor.nbytes for copy in copies for tensor in copy.values())

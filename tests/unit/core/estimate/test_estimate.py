@@ -63,6 +63,7 @@ def test_without_measured_passes_only_what_is_too_large_is_known() -> None:
     ("changes", "beside"),
     [
         ({"steps": 3}, False),
+        ({"steps": 50}, True),  # 20 s where nothing else runs, and a minute beside other programs
         ({"steps": 1000}, True),  # 400 s, and a checkpoint after the first minute
         ({"steps": 1000, "checkpoint_every_s": None}, False),
         ({"steps": 3, "checkpoint_every_steps": 2}, True),
