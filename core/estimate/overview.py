@@ -60,7 +60,8 @@ class Overview:
     @property
     def note(self) -> str:
         """What is not known of the memory, as sentences."""
-        assumed = self.run.devices[0].kind == "cuda" and not self.figures.is_context_known
+        is_gpu, figures = self.run.devices[0].kind == "cuda", self.figures
+        assumed = is_gpu and figures.is_measured and not figures.is_context_known
         return sentences(self.figures.note, USUAL_CONTEXT_NOTE if assumed else "")
 
     def as_dict(self) -> dict[str, Any]:

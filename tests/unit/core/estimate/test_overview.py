@@ -70,5 +70,6 @@ def test_it_says_that_the_context_of_a_gpu_is_assumed() -> None:
     on_gpu = replace(on_cpu, devices=(Device("GPU-a", "cuda", 0, "H200"),))
     assert overview(on_cpu, FIGURES, BASELINES, Free()).as_dict()["note"] == ""
     assert overview(on_gpu, FIGURES, BASELINES, Free()).as_dict()["note"] == USUAL_CONTEXT_NOTE
+    assert overview(on_gpu, replace(FIGURES, step_lines=None), BASELINES, Free()).note == "", "nothing was measured"
     known = replace(FIGURES, context_bytes=500 * MB, note="The activations are unknown.")
     assert overview(on_gpu, known, BASELINES, Free()).note == known.note
