@@ -14,7 +14,7 @@ here have."""
 USUAL_CONTEXT: Final = 512 << 20
 """A CUDA context with PyTorch's and cuBLAS's kernels, as measured (docs/gpu-tests.md)."""
 _LEAST_CONTEXT: Final = 100 << 20
-"""Less is no context: other programs gave memory of the card back while it was measured."""
+"""A smaller figure is wrong: other programs gave memory of the card back while it was measured."""
 _MOST_GAPS: Final = 2.0
 """For each byte of a pass."""
 
