@@ -107,7 +107,7 @@ class Comparing(QObject):
         from app.views.compare.compare_page import ComparePage  # here: the window opens without it
         from app.views.plots.curve_options import FIRST_SMOOTHING
 
-        smoothing = self._window.plot_settings().get("smoothing")  # not of the plots: they may not be made yet
+        smoothing = self._window.plot_settings().get("smoothing_steps")  # not of the plots: they may not be made yet
         page = ComparePage(len(folders), smoothing if isinstance(smoothing, int) else FIRST_SMOOTHING, self._settings)
         shown = self._shown = _Shown(page)
         page.close_requested.connect(self._on_close_requested)

@@ -68,7 +68,7 @@ class Preferences(QObject):
         """Opens the settings."""
         from app.views.dialogs.settings_dialog import Preferred, SettingsDialog
 
-        smoothing = self._window.plots.settings().get("smoothing")
+        smoothing = self._window.plots.settings().get("smoothing_steps")
         strength = smoothing if isinstance(smoothing, int) else 0
         preferred = Preferred(
             self.theme,

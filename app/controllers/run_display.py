@@ -15,6 +15,8 @@ from app.models.run_row import title_text
 from app.state.run_notes import RunNotes
 from app.state.run_summary import RunSummary, summarise
 from core.machine.devices.names import RankNames, device_label
+from core.metrics.last_value import last_value
+from core.recipes.main_metric import MainMetrics
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.device_users import live_hosts
 from core.run_folder.naming import label
@@ -81,6 +83,7 @@ class RunDisplay(QObject):
         self._showing = showing
         self._launching = launching
         self._notes = RunNotes()
+        self._metrics = MainMetrics()
         self._names = RankNames()
         self._shown_word = ""
         self._connect(ledger)
@@ -101,6 +104,7 @@ class RunDisplay(QObject):
         window.tabs.config.copy_requested.connect(self.copy_settings)
         data.status_changed.connect(self._on_status_changed)
         window.uncovered.connect(self._show_figures_soon)
+        window.plot_drawn.connect(self._show_figures)
         data.changed.connect(self._on_data_changed)
         data.reset.connect(self._on_data_changed)
         data.reset.connect(window.tabs.log.clear_events)
@@ -141,7 +145,9 @@ class RunDisplay(QObject):
             return
         name = self._title_of(run_dir)
         if state is None:  # nor is NumPy there yet: asking for the series would wait for it
-            self._window.show_summary(RunSummary(), name)
+            record = self._runs.model.record(run_dir)
+            word = "" if record is None or record.entry.state is None else record.entry.word
+            self._window.show_summary(RunSummary(word), name)
             return
         recipe = self._recipes.named(state.recipe)
         recipe_title = recipe.title if recipe is not None else ""
@@ -179,11 +185,21 @@ class RunDisplay(QObject):
         named = recipe.heroes if recipe is not None else ()
         heroes = heroes_of(named, series, is_script=state.recipe == USER_SCRIPT)
         self._window.show_figures(hero_figures(heroes, series, state, self._names, time.time()))
+        self._show_in_list(state)
         self._window.show_notes(self._notes.of(series))
         self._window.show_waits(self._notes.waits(self._names))
         self._show_outcome(state, heroes)
         if state.is_live != self._ages.isActive():
             self._ages.start() if state.is_live else self._ages.stop()
+
+    def _show_in_list(self, state: RunState) -> None:
+        """The list says the same last value; the state that it reads has it some seconds later."""
+        series, run_dir = self._data.series, self._showing.run_dir
+        names = self._metrics.of(state.recipe).names
+        found = (last_value(n, [series.rank(rank).last(n) for rank in series.ranks()]) for n in names)
+        value = next((one for one in found if one is not None), None)
+        if run_dir is not None and value is not None:
+            self._runs.model.show_value(run_dir, value)
 
     def _show_outcome(self, state: RunState, heroes: Sequence[Hero]) -> None:
         from app.state.run_outcome import run_outcome

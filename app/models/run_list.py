@@ -59,6 +59,7 @@ class RunListModel(QAbstractListModel):
         self._order = NEWEST
         self._terms: tuple[Term, ...] = ()
         self._curves: dict[Path, MetricCurve] = {}
+        self._shown: tuple[Path, float] | None = None
         self._wanted: dict[Path, tuple[Version, float]] = {}
         self._sizes: dict[Path, int] = {}
         self._sort_due = QTimer(self, singleShot=True, interval=SORT_AFTER_MS)
@@ -99,7 +100,7 @@ class RunListModel(QAbstractListModel):
 
     def values(self) -> dict[Path, str]:
         """The last value of each run's main metric, by its folder, where it is known."""
-        texts = {row.path: value_text(row, self._curves.get(row.path, NO_CURVE)) for row in self._all}
+        texts = {row.path: value_text(self._seen(row), self._curves.get(row.path, NO_CURVE)) for row in self._all}
         return {path: text for path, text in texts.items() if text != UNKNOWN}
 
     def totals(self) -> Totals:
@@ -147,7 +148,7 @@ class RunListModel(QAbstractListModel):
         """The name, a sentence, the row itself (`ROW`) or its curve (`CURVE`)."""
         if not index.isValid() or index.row() >= len(self._rows):
             return None
-        row = self._rows[index.row()]
+        row = self._seen(self._rows[index.row()])
         if role == ROW:
             return row
         if role == CURVE:
@@ -195,6 +196,17 @@ class RunListModel(QAbstractListModel):
     def remove(self, paths: Collection[Path]) -> None:
         """Takes out runs that are not there any more."""
         self.show([row for row in self._all if row.path not in paths])
+
+    def show_value(self, path: Path, value: float) -> None:
+        """Shows the last value of the run that is shown beside the list, which its state has seconds later."""
+        if self._shown != (path, value):
+            self._shown = (path, value)
+            number = self.row_number(path)
+            if number is not None:
+                self.dataChanged.emit(self.index(number), self.index(number), [ROW])
+
+    def _seen(self, row: RunRow) -> RunRow:
+        return replace(row, shown=self._shown[1]) if self._shown is not None and row.path == self._shown[0] else row
 
     def set_curve(self, read: CurveRead) -> None:
         """Takes over a curve."""

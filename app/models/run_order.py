@@ -52,8 +52,7 @@ def _by_name(row: RunRow) -> tuple[Any, ...]:
 
 
 def _by_metric(row: RunRow, curves: Mapping[Path, MetricCurve]) -> tuple[Any, ...]:
-    state = row.entry.state
-    value = row.metric.last(None if state is None else state.loss, curves.get(row.path, NO_CURVE))
+    value = row.last(curves.get(row.path, NO_CURVE))
     if value is None or not math.isfinite(value):
         return (True,)
     return (False, row.metric.title, -value if row.metric.is_higher_better else value)

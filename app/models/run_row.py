@@ -28,10 +28,17 @@ class RunRow:
     Attributes:
         record: Its state, notes and settings.
         metric: By which runs of its recipe are judged.
+        shown: Its last value as the window shows it beside the list; None: as the run's state says it.
     """
 
     record: RunRecord
     metric: MainMetric = LOSS
+    shown: float | None = None
+
+    def last(self, curve: MetricCurve) -> float | None:
+        """Its last value."""
+        state = self.entry.state
+        return self.shown if self.shown is not None else self.metric.last(None if state is None else state.loss, curve)
 
     @property
     def entry(self) -> RunEntry:
@@ -100,7 +107,7 @@ def title_text(record: RunRecord) -> str:
 
 def value_text(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
     """The last value of its main metric."""
-    return UNKNOWN if row.entry.state is None else number(row.metric.last(row.entry.state.loss, curve))
+    return UNKNOWN if row.entry.state is None else number(row.last(curve))
 
 
 def detail_text(record: RunRecord, now: float | None = None) -> str:
@@ -139,7 +146,7 @@ def sentence(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
         parts.append(f"on {record.machine}")
     if done is not None:
         parts.append(percent(done))
-    if entry.state is not None and (values := row.metric.text(entry.state.loss, curve)):
+    if entry.state is not None and (values := row.metric.text(row.last(curve), curve)):
         parts.append(values)
     if record.notes.pinned:
         parts.append("pinned")
@@ -154,7 +161,7 @@ def tooltip(row: RunRow, curve: MetricCurve = NO_CURVE, size: int | None = None)
     record, notes, state = row.record, row.record.notes, row.entry.state
     lines = [record.label, _headline(record)]
     if state is not None:
-        values = row.metric.text(state.loss, curve)
+        values = row.metric.text(row.last(curve), curve)
         lines.append(values[:1].upper() + values[1:])
         lines.append(f"Started {begun_text(state.created)}" if state.created else "")
     lines += [_where(record)]

@@ -276,6 +276,20 @@ class Column:
             values[low - start : low - start + len(rows)] = rows
 
 
+def same_rows(one: Column, other: Column, first: int, last: int) -> bool:
+    """Whether two columns have the same numbers in rows ``[first, last)``, judged by whole bins."""
+    begin, end = -(-first // BIN), last // BIN
+    if begin >= end:
+        return _is_same(one.read(first, last), other.read(first, last))
+    bins = (column.pyramid.level(0)[:, begin:end] for column in (one, other))
+    parts = ((first, begin * BIN), (end * BIN, last))
+    return _is_same(*bins) and all(_is_same(one.read(*part), other.read(*part)) for part in parts)
+
+
+def _is_same(one: Floats, other: Floats) -> bool:
+    return bool(((one == other) | (np.isnan(one) & np.isnan(other))).all())
+
+
 def _fill(rows: Floats, file: io.BufferedIOBase) -> None:
     """Reads the next rows of a file in place; those that it does not have are NaN."""
     count = 0

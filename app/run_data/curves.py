@@ -41,13 +41,15 @@ class Curve:
 EMPTY: Final = Curve(np.empty(0), np.empty(0), np.empty(0), np.empty(0), 1)
 
 
-def reduce_rows(series: Series, name: str, axis: XAxis, first: int, last: int, bins: int) -> Curve:
+def reduce_rows(
+    series: Series, name: str, axis: XAxis, first: int, last: int, bins: int, least_width: int = 1
+) -> Curve:
     """Rows ``[first, last)`` of a column in at most about `bins` bins; the cost grows with `bins`, not with rows."""
     column, ticks = series.columns.get(name), series.columns.get(axis)
     first, last = max(0, first), min(last, series.rows)
     if column is None or ticks is None or last <= first:
         return EMPTY
-    width = 1
+    width = least_width
     while (last - first) > width * bins:
         width *= 2
     if width < BIN and last - first >= LEAST_SHARE * bins * BIN:

@@ -8,16 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from app.run_data.column import BlockCache
+from app.run_data.column import BlockCache, same_rows
 from app.run_data.curves import reduce_range
 from app.run_data.marks import Mark, marks_of
 from app.run_data.metrics_batch import Event, MetricsBatch, Rewound
 from app.run_data.pyramid import Floats
-from app.run_data.series import KEPT_ANSWERS, Series, XAxis
+from app.run_data.series import AXES, KEPT_ANSWERS, AxisName, Series, XAxis
 from core.metrics.column_group import EVAL_GROUP, eval_group, rank_group
 from core.metrics.column_index import ColumnsIndex
 
 MAP_POINTS = 1024
+COUNTERS: dict[AxisName, str] = {"tokens": "tokens_seen", "epoch": "epoch"}
+"""Columns that rise with the steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,8 @@ class RunSeries:
     _ranks_of: int = 0
     _turned: dict[tuple[XAxis, float, float], tuple[float, float] | None] = field(default_factory=dict)
     _clock: Series | None = None
+    _counter: tuple[tuple[AxisName, int], tuple[Floats, Floats] | None] | None = None
+    _shared: dict[tuple[str, tuple[int, ...]], tuple[int, bool]] = field(default_factory=dict)
 
     @classmethod
     def of_columns(cls, folder: Path, index: ColumnsIndex) -> RunSeries:
@@ -92,6 +96,24 @@ class RunSeries:
     def rank(self, rank: int) -> Series:
         """A rank's steps; empty if it has reported none."""
         return self.groups.get(rank_group(rank)) or Series()
+
+    def is_shared(self, name: str, ranks: Sequence[int]) -> bool:
+        """Whether all these ranks report the same values: the learning rate, or the gradient norm of DDP.
+
+        Rows that not all of them have yet are not compared; of many, the whole bins.
+        """
+        series = [self.rank(rank) for rank in ranks]
+        if len(series) < 2 or any(name not in one.columns for one in series):
+            return False
+        rows = min(one.rows for one in series)
+        key, kept = (name, tuple(ranks)), self._shared.get((name, tuple(ranks)))
+        if kept is None or kept[0] > rows:  # unknown, or the run went back
+            kept = (0, True)
+        if kept[1] and kept[0] < rows:
+            head, *others = [one.columns[name] for one in series]
+            kept = (rows, all(same_rows(head, other, kept[0], rows) for other in others))
+        self._shared[key] = kept
+        return kept[1] and rows > 0
 
     def devices(self) -> list[str]:
         """UUIDs of the devices that were sampled ("GPU-…", "cpu:0"); not the host."""
@@ -160,13 +182,48 @@ class RunSeries:
         return max((column.rows_in_memory for column in columns), default=0)
 
     def extent(self, axis: XAxis) -> tuple[float, float] | None:
-        """From the first to the last reported value of an axis; None while there is nothing.
+        """From the first to the last value that ranks and evaluations reported; None while there is nothing.
 
-        By step: what the ranks and evaluations reached. By time: from the first launch or sample to the newest.
+        Devices are sampled before that, while ranks import their packages.
         """
-        names = [name for name in self.groups if axis == "ts" or not name.startswith("device/")]
+        names = [name for name in self.groups if not name.startswith("device/")]
         found = [bounds for name in names if (bounds := self.groups[name].bounds(axis)) is not None]
         return (min(low for low, _ in found), max(high for _, high in found)) if found else None
+
+    def axes(self) -> list[AxisName]:
+        """The horizontal axes that the run has."""
+        return [name for name in AXES if name not in COUNTERS or self.counter(name) is not None]
+
+    def counter(self, axis: AxisName) -> tuple[Floats, Floats] | None:
+        """Steps, and what was counted by then, both rising: tokens, or epochs, which rise evenly from one to the next.
+
+        None where the run does not count them, or they stay the same, as in a run's first epoch.
+        """
+        clock, name = self.clock(), COUNTERS[axis]
+        if name not in clock.columns or clock.rows < 2:
+            return None
+        key = (axis, clock.rows)
+        if self._counter is None or self._counter[0] != key:
+            self._counter = (key, self._count(clock, name, is_whole=axis == "epoch"))
+        return self._counter[1]
+
+    def _count(self, clock: Series, name: str, *, is_whole: bool) -> tuple[Floats, Floats] | None:
+        bounds = clock.bounds("step")
+        if bounds is None:
+            return None
+        table, _ = reduce_range(clock, name, "step", *bounds, MAP_POINTS)
+        known = ~(np.isnan(table.x) | np.isnan(table.low))
+        steps, counts = table.x[known], np.fmax.accumulate(table.low[known]) if known.any() else table.x[:0]
+        if is_whole and bool((counts == np.floor(counts)).all()):
+            begun = np.flatnonzero(np.diff(counts) > 0) + 1
+            begun = np.concatenate(([0], begun)) if len(counts) else begun
+            if len(begun) < 2:
+                return None
+            began, pace = steps[begun[-1]], np.diff(counts[begun])[-1] / np.diff(steps[begun])[-1]
+            last = counts[-1] + min(0.999, (bounds[1] - began) * pace)  # of an epoch of the length of the one before
+            steps, counts = np.append(steps[begun], bounds[1]), np.append(counts[begun], last)
+        rises = len(counts) > 1 and counts[-1] > counts[0]
+        return (steps, counts) if rises else None
 
     def clock(self) -> Series:
         """The series by which steps and times are turned into each other: the longest rank's."""
@@ -237,6 +294,8 @@ class RunSeries:
         return None if any(value != value for value in values) else (values[0], values[1])
 
     def _rewind(self, steps: dict[str, int]) -> None:
+        self._shared.clear()
+        self._counter = None
         for rank, step in steps.items():
             if rank_group(rank) in self.groups:
                 self.groups[rank_group(rank)].truncate_after(step)

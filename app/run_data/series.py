@@ -13,6 +13,11 @@ from app.run_data.pyramid import BIN, Floats, running_max
 from core.metrics.column_index import GroupIndex
 
 XAxis = Literal["step", "ts"]
+"""What rows are found by."""
+AxisName = Literal["step", "time", "clock", "tokens", "epoch"]
+"""What a horizontal axis says: steps, time since the first point, the time of day, tokens or epochs trained."""
+AXES: Final[dict[AxisName, XAxis]] = {"step": "step", "time": "ts", "clock": "ts", "tokens": "step", "epoch": "step"}
+"""By what rows are found for each. Tokens and epochs rise with the steps, so they are another scale of these."""
 KEPT_ANSWERS: Final = 8
 MANY_BINS: Final = 256
 """One more or less of these is not half a percent."""

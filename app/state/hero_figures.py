@@ -11,6 +11,7 @@ import numpy as np
 
 from app.state.chart_cards import IN_OTHER_CARDS, MORE_TITLES, metric_title
 from core.formatting import UNKNOWN, count, memory_of, number, scaled
+from core.metrics.last_value import SUMMED, last_value
 from core.recipes.heroes import CHECKPOINT, DEFAULT_HEROES, MEMORY, MOST, Hero
 
 if TYPE_CHECKING:
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from core.machine.devices.names import RankNames
     from core.run_folder.state import RunState
 
-RECENT_ROWS: Final = 20  # newest steps whose mean is shown: one step of a small batch jumps
-SUMMED: Final = frozenset(("tokens_per_s", "samples_per_s"))  # of a run it is the sum over its ranks, else the mean
+RECENT_ROWS: Final = 20  # newest steps whose mean says how a value changes: one step of a small batch jumps
 LEAST_CHANGE: Final = 0.002  # share of the value below which a change is none
 NOISE: Final = 2.0  # standard errors that a change must exceed
 _FIRST: Final = ("loss", "val_loss", "accuracy", "val_accuracy", "tokens_per_s", "samples_per_s")
@@ -100,26 +100,28 @@ def _figure(hero: Hero, series: RunSeries, state: RunState, names: RankNames, no
     ranks = [series.rank(rank) for rank in series.ranks()]
     reporting = [rank for rank in ranks if hero.metric in rank.columns]
     if reporting:
-        return _of_steps(hero, reporting, state)
+        return _of_steps(hero, reporting)
     evaluating = [evals for evals in series.evaluations().values() if hero.metric in evals.columns]
     if evaluating:
         return _of_evaluations(hero, evaluating)
     return HeroFigure(hero.label, note=hero.unit)
 
 
-def _of_steps(hero: Hero, ranks: Sequence[Series], state: RunState) -> HeroFigure:
-    """The mean of the newest steps, and its difference from that of the steps before."""
-    pairs = [_recent(rank, hero.metric) for rank in ranks]
-    value, before = (_combined(hero.metric, [pair[place] for pair in pairs]) for place in (0, 1))
+def _of_steps(hero: Hero, ranks: Sequence[Series]) -> HeroFigure:
+    """The last value, and by how much the mean of the newest steps differs from that of the steps before."""
+    value = last_value(hero.metric, [rank.last(hero.metric) for rank in ranks])
     if hero.metric in SUMMED:
-        if hero.metric == "tokens_per_s" and state.is_live and state.tokens_per_s is not None:
-            value = state.tokens_per_s  # as the host measures it over all ranks
         figure, prefix = scaled(value)
         return HeroFigure(hero.label, f"{figure} {prefix}".rstrip(), hero.unit)
+    pairs = [_recent(rank, hero.metric) for rank in ranks]
+    now, before = (_mean_of([pair[place] for pair in pairs]) for place in (0, 1))
     noise = max((pair[2] for pair in pairs if not math.isnan(pair[2])), default=0.0)
-    note, trend = _change(value, before, noise, hero.better)
+    note, trend = _change(now, before, noise, hero.better)
     shown = " ".join(part for part in (hero.unit, note) if part)
-    return HeroFigure(hero.label, number(value), shown, trend, f"Mean of the last {RECENT_ROWS} steps of all devices")
+    tip = "Last value" if len(ranks) == 1 else "Last value, the mean of all devices"
+    if note:
+        tip = f"{tip}. The arrow compares the means of the last {RECENT_ROWS} steps and of the {RECENT_ROWS} before."
+    return HeroFigure(hero.label, number(value), shown, trend, tip)
 
 
 def _recent(series: Series, name: str) -> tuple[float, float, float]:
@@ -136,11 +138,9 @@ def _mean(values: Floats) -> float:
     return float(values.mean()) if len(values) else math.nan
 
 
-def _combined(metric: str, values: Sequence[float]) -> float:
+def _mean_of(values: Sequence[float]) -> float:
     known = [value for value in values if not math.isnan(value)]
-    if not known:
-        return math.nan
-    return sum(known) if metric in SUMMED else sum(known) / len(known)
+    return sum(known) / len(known) if known else math.nan
 
 
 def _change(value: float, before: float, noise: float, better: str) -> tuple[str, str]:
@@ -160,8 +160,7 @@ def _of_evaluations(hero: Hero, evaluating: Sequence[Series]) -> HeroFigure:
     values, steps = values[known][order], steps[known][order]
     if not len(values):
         return HeroFigure(hero.label, note=hero.unit)
-    newest = values[steps == steps[-1]] if not np.isnan(steps[-1]) else values[-1:]
-    value = float(newest.mean())
+    value = last_value(hero.metric, [evals.last(hero.metric) for evals in evaluating])
     if not hero.better:
         return HeroFigure(hero.label, number(value), hero.unit)
     best = int(values.argmin() if hero.better == "lower" else values.argmax())

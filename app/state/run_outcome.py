@@ -15,6 +15,7 @@ from app.state.run_summary import seconds_run
 from core.config.mode import Mode
 from core.errors import full_stop, sentences
 from core.formatting import byte_size, duration, number
+from core.metrics.last_value import last_value
 from core.recipes.heroes import DEFAULT_HEROES, Hero
 
 if TYPE_CHECKING:
@@ -152,16 +153,19 @@ def finished_title(series: RunSeries, heroes: Sequence[Hero]) -> str:
 
 def best_text(series: RunSeries, heroes: Sequence[Hero]) -> str:
     """The best evaluation, or the last value of the first hero where there was none; empty where neither is known."""
-    evals = series.evals
     for hero in heroes:
-        if not hero.better or not evals.rows or not {hero.metric, "step"} <= evals.columns.keys():
+        evaluating = [e for e in series.evaluations().values() if {hero.metric, "step"} <= e.columns.keys()]
+        if not hero.better or not evaluating:
             continue
-        values, steps = (evals.columns[name].read(0, evals.rows) for name in (hero.metric, "step"))
+        values, steps = (
+            np.concatenate([evals.columns[name].read(0, evals.rows) for evals in evaluating])
+            for name in (hero.metric, "step")
+        )
         if not np.isnan(values).all():
             best = int(np.nanargmin(values) if hero.better == "lower" else np.nanargmax(values))
             return f"Best {_inside(hero.label)} {number(float(values[best]))} at step {int(steps[best]):,}."
     for hero in (*heroes[:1], DEFAULT_HEROES[0]):
-        last = series.clock().last(hero.metric)
+        last = last_value(hero.metric, [series.rank(rank).last(hero.metric) for rank in series.ranks()])
         if last is not None and hero.better:
             return f"Last {_inside(hero.label)} {number(last)}."
     return ""

@@ -31,7 +31,7 @@ class RunSummary:
     """What the header shows of a run.
 
     Attributes:
-        word: Its state.
+        word: Its state; empty while that is not known.
         about: What it is: "MiniGPT · stdlib · DDP on RTX 6000 Ada + RTX 4090 · 12:17".
         about_short: The most important part of it: "DDP × 2".
         doing: What it is doing just now ("CPU 1: importing torch"), or what is wrong with it; empty while it trains.
@@ -43,7 +43,7 @@ class RunSummary:
         is_live: A host is at work on it.
     """
 
-    word: str = "idle"
+    word: str = ""
     about: str = ""
     about_short: str = ""
     doing: str = ""
@@ -86,7 +86,7 @@ def progress_text(summary: RunSummary, now: float) -> tuple[str, str]:
     left = summary.seconds_left
     if left is not None and summary.is_live:
         rest += [f"{duration(left)} left", f"ends {day_time(now + left, now)}"]
-    elif not summary.is_live and summary.seconds_run is not None and summary.word != "idle":
+    elif not summary.is_live and summary.seconds_run is not None and summary.word:
         took = duration(summary.seconds_run)
         rest.append(f"took {took}" if summary.word == "finished" else f"after {took}")
     return steps, SEPARATOR.join(part for part in rest if part)

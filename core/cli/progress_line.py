@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from core.config.mode import Mode
 from core.formatting import count, duration, number, rate
+from core.metrics.last_value import last_value
 from core.recipes.main_metric import LOSS, MainMetric
 
 _RATE_WINDOW_STEPS: Final = 200
@@ -29,7 +30,7 @@ class RunProgress:
         self.first_epoch = 1
         """1 for recipes, which count epochs from 0; 0 for scripts, whose number is shown as printed."""
         self._last: dict[int, Mapping[str, Any]] = {}
-        self._evaluated: dict[str, float] = {}
+        self._evaluated: dict[str, dict[object, float]] = {}
         self._times: deque[tuple[int, float]] = deque(maxlen=_RATE_WINDOW_STEPS)
         self._ranks = 1
 
@@ -39,7 +40,9 @@ class RunProgress:
         if event == "step":
             self._take_step(line)
         elif event == "eval":
-            self._evaluated |= {name: value for name, value in line.items() if isinstance(value, int | float)}
+            for name, value in line.items():
+                if isinstance(value, int | float):
+                    self._evaluated.setdefault(name, {})[line.get("rank")] = value
         elif event == "launch":
             self._last.clear()
             self._times.clear()
@@ -62,7 +65,9 @@ class RunProgress:
     @property
     def evaluated(self) -> float | None:
         """Its value in the last evaluation."""
-        return next((self._evaluated[name] for name in self.metric.eval_names if name in self._evaluated), None)
+        return next(
+            (last_value(n, self._evaluated[n].values()) for n in self.metric.eval_names if n in self._evaluated), None
+        )
 
     @property
     def tokens_per_s(self) -> float | None:
@@ -111,5 +116,4 @@ class RunProgress:
         return [float(line[name]) for line in self._last.values() if isinstance(line.get(name), int | float)]
 
     def _mean(self, name: str) -> float | None:
-        values = self._values(name)
-        return sum(values) / len(values) if values else None
+        return last_value(name, self._values(name))

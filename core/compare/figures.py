@@ -23,6 +23,7 @@ from core.metrics.column_index import (
     read_index,
     read_rows,
 )
+from core.metrics.curve import newest_value
 from core.metrics.metrics_file import LONGEST_LINE_BYTES, MetricsTail
 from core.run_folder.store import RunStore
 
@@ -56,12 +57,14 @@ class Figures:
         evals: Step and value of each evaluation, by name, as far as it still counts.
         trained_s: How long it was going, without the time between its attempts.
         disk_bytes: What its folder takes; None for a folder that is not there.
+        newest_evals: The newest of each rank, by name and group.
     """
 
     groups: dict[str, GroupFigures] = field(default_factory=dict)
     evals: dict[str, list[tuple[float, float]]] = field(default_factory=dict)
     trained_s: float | None = None
     disk_bytes: int | None = None
+    newest_evals: dict[str, dict[str, tuple[float, float]]] = field(default_factory=dict)
 
 
 def read_figures(store: RunStore) -> Figures:
@@ -117,13 +120,15 @@ def _of_columns(folder: Path, index: ColumnsIndex) -> Figures:
     for name, group in index.groups.items():
         if not is_eval_group(name) and group.rows:
             figures.groups[name] = GroupFigures(
-                {column: _value(folder, group, column, group.rows - 1) for column in group.names},
+                {column: value for column in group.names if (value := newest_value(folder, group, column)) is not None},
                 {column: _mean(folder, group, column) for column in AVERAGED if column in group.names},
             )
     for name in filter(is_eval_group, index.groups):
         if "step" in index.groups[name].names:
             for metric, pairs in _evals(folder, index.groups[name]).items():
                 figures.evals[metric] = sorted(figures.evals.get(metric, []) + pairs)
+                if pairs:
+                    figures.newest_evals.setdefault(metric, {})[name] = pairs[-1]
     launches: list[float] = []
     times: list[float] = []
     for line in _events(folder / EVENTS_NAME, index.events_bytes):
@@ -213,6 +218,9 @@ def _take(figures: Figures, sums: dict[tuple[str, str], list[float]], line: dict
     if steps:
         last = max(steps.values())
         figures.evals = {name: [pair for pair in own if pair[0] <= last] for name, own in figures.evals.items()}
+        for newest in figures.newest_evals.values():
+            for group in [group for group, pair in newest.items() if pair[0] > last]:
+                del newest[group]
     name = group_for(line)
     if name is None:
         return
@@ -221,6 +229,7 @@ def _take(figures: Figures, sums: dict[tuple[str, str], list[float]], line: dict
         for key, value in numbers.items():
             if "step" in numbers and key not in ("step", "ts", "rank", "attempt"):
                 figures.evals.setdefault(key, []).append((numbers["step"], value))
+                figures.newest_evals.setdefault(key, {})[name] = (numbers["step"], value)
         return
     figures.groups.setdefault(name, GroupFigures()).last |= numbers
     for key in AVERAGED:

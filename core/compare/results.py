@@ -7,11 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.compare.figures import Figures
+from core.compare.figures import Figures, GroupFigures
 from core.compare.row import Better, Row, best_places
 from core.errors import RankdeckError
 from core.formatting import UNKNOWN, byte_size, count, duration, number, rate
 from core.metrics.column_group import rank_group
+from core.metrics.last_value import last_value
 from core.recipes.catalog import get_recipe
 from core.recipes.heroes import DEFAULT_HEROES, Hero
 from core.run_folder.record import RunRecord
@@ -120,7 +121,12 @@ def _eval(run: _Run, name: str, *, best: Better = "") -> _Value:
     if not points:
         return _NOTHING
     pick = {"lower": min, "higher": max}.get(best)
-    step, value = points[-1] if pick is None else pick(points, key=lambda point: point[1])
+    if pick is None:  # the last one: the mean of each rank's newest
+        newest = list(run.figures.newest_evals.get(name, {}).values()) or points[-1:]
+        step, mean = max(point[0] for point in newest), last_value(name, (point[1] for point in newest))
+        value = points[-1][1] if mean is None else mean
+    else:
+        step, value = pick(points, key=lambda point: point[1])
     return _Value({"value": value, "step": int(step)}, f"{number(value, 4)} at {count(int(step))}", value)
 
 
@@ -148,11 +154,8 @@ def _duration(run: _Run) -> _Value:
 
 
 def _speed(run: _Run, name: str, unit: str) -> _Value:
-    """The sum of the ranks' means, of as many ranks as the run has now."""
-    state = run.record.entry.state
-    ranks = state.world_size if state is not None else 1
-    groups = [run.figures.groups.get(rank_group(rank)) for rank in range(ranks)]
-    means = [group.means[name] for group in groups if group is not None and name in group.means]
+    """The sum of the ranks' means."""
+    means = [group.means[name] for group in _ranks(run) if name in group.means]
     total = math.fsum(means)
     return _Value(total, rate(total, unit), total) if means and math.isfinite(total) else _NOTHING
 
@@ -188,6 +191,12 @@ def _others(runs: Sequence[_Run], heroes: Mapping[str, Hero] | None) -> list[str
 def _other(run: _Run, name: str) -> _Value:
     if run.figures.evals.get(name):
         return _eval(run, name)
-    rank = run.figures.groups.get(rank_group(0))
-    value = rank.last.get(name, math.nan) if rank is not None else math.nan
-    return _Value(value, number(value, 4), value) if math.isfinite(value) else _NOTHING
+    value = last_value(name, (group.last.get(name) for group in _ranks(run)))
+    return _NOTHING if value is None else _Value(value, number(value, 4), value)
+
+
+def _ranks(run: _Run) -> list[GroupFigures]:
+    """The figures of as many ranks as the run has now."""
+    state = run.record.entry.state
+    groups = (run.figures.groups.get(rank_group(rank)) for rank in range(state.world_size if state is not None else 1))
+    return [group for group in groups if group is not None]

@@ -26,6 +26,7 @@ from core.host.outcome import EXIT_FAILED, Outcome, exit_code, metrics_lost, own
 from core.host.rank_processes import launcher_of, rank_processes
 from core.host.services import HostServices
 from core.host.states import HostState
+from core.metrics.last_value import last_value
 from core.metrics.metrics_file import MetricsWriter
 from core.processes import ProcessTree
 from core.processes.identity import ProcessId, own
@@ -61,6 +62,7 @@ class RunHost:
         self._client_token = secrets.token_urlsafe(TOKEN_BYTES)
         self._listener = Listener(first.run_id, self._client_token, self)
         self._status = StatusPublisher(store, _starting(first, number), disk, lambda: self._listener.clients)
+        self._evaluated: dict[int, float] = {}
         self._stream = MetricsStream(self._listener, self._status, lambda: self._life.number)
         self._services = HostServices(
             store,
@@ -241,8 +243,7 @@ class RunHost:
         self._stream.put(lines, parsed)
         for value in parsed:
             if value["event"] == "eval":
-                val_loss = value.get("val_loss")
-                self._status.progress(val_loss=float(val_loss) if isinstance(val_loss, int | float) else None)
+                self._note_evaluation(value)
         hello = connection.hello
         if hello is not None and (attempt := self._attempt_with(hello)) is not None:
             attempt.lines_received(hello.rank, parsed)
@@ -250,6 +251,13 @@ class RunHost:
             for value in parsed:
                 if value["event"] == MEMORY_EVENT:
                     self._life.memory.note(hello.rank, value)
+
+    def _note_evaluation(self, line: dict[str, Any]) -> None:
+        """Takes the validation loss: the mean of each rank's newest where ranks evaluate by themselves."""
+        val_loss, rank = line.get("val_loss"), line.get("rank")
+        if isinstance(val_loss, int | float) and isinstance(rank, int):
+            self._evaluated[rank] = float(val_loss)
+            self._status.progress(val_loss=last_value("val_loss", self._evaluated.values()))
 
     def closed(self, connection: Connection) -> None:
         hello = connection.hello

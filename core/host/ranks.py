@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -13,6 +14,7 @@ from core.host.rank_processes import RankProcess
 from core.launch.plan import RankCommand
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
+from core.metrics.last_value import last_value
 from core.protocol.codec import encode
 from core.protocol.messages import Bye, MergeReady, Message, RankDone, RankFailed
 from core.protocol.server import Connection
@@ -129,7 +131,8 @@ class Rank:
         epoch = value.get("epoch")
         if isinstance(epoch, int | float) and 0 <= epoch < 1e9:  # a script's may be 0.69, or anything
             self.epoch = int(epoch)
-        self.loss = float(loss) if isinstance(loss, int | float) else None
+        if isinstance(loss, int | float) and math.isfinite(loss):  # some lines of a script have none
+            self.loss = float(loss)
         self.tokens_per_s = float(tokens) if isinstance(tokens, int | float) else None
         return first
 
@@ -177,10 +180,10 @@ class Ranks:
     def figures(self) -> tuple[int, int, float | None, float | None]:
         """Furthest step and epoch, mean loss and total throughput of the ranks that have made a step (at least one)."""
         ranks = [rank for rank in self if rank.first_step is not None]
-        losses = [rank.loss for rank in ranks if rank.loss is not None]
-        rates = [rank.tokens_per_s for rank in ranks if rank.tokens_per_s is not None]
+        loss = last_value("loss", (rank.loss for rank in ranks))
+        tokens_per_s = last_value("tokens_per_s", (rank.tokens_per_s for rank in ranks))
         step, epoch = max(rank.step for rank in ranks), max(rank.epoch for rank in ranks)
-        return step, epoch, sum(losses) / len(losses) if losses else None, sum(rates) if rates else None
+        return step, epoch, loss, tokens_per_s
 
     def broadcast(self, message: Message) -> None:
         """Sends to every rank."""

@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Final
 
 from core.held_files import open_binary
-from core.metrics.column_index import ColumnsIndex, read_index, read_rows
+from core.metrics.column_group import EVAL_GROUP, is_eval_group
+from core.metrics.column_index import ColumnsIndex, GroupIndex, read_index, read_rows
+from core.metrics.last_value import NEWEST_ROWS, last_value
 from core.parsing import ParseError, parse_json
 
 POINTS: Final = 32
@@ -26,7 +28,7 @@ class MetricCurve:
 
     Attributes:
         points: Means at places from the first step to the last, all finite; empty where nothing was reported.
-        last: The newest value.
+        last: The last value, see `core.metrics.last_value`.
         best_low, best_high: The lowest and the highest value of the evaluations.
     """
 
@@ -57,15 +59,25 @@ def read_curve(columns: Path, metrics: Path, names: Sequence[str], eval_names: S
 
 
 def _from_columns(columns: Path, index: ColumnsIndex, names: Sequence[str]) -> tuple[list[float], float | None]:
-    """Means at places of the first rank's column."""
+    """Means at places of the first rank's column, and the last value of all."""
     for name in names:
-        for group in sorted(index.groups.values(), key=lambda group: (group.name == "eval", group.name)):
-            if name in group.names and not group.name.startswith("device/"):
-                return _sampled(group.path(columns, name), group.rows)
+        groups = [g for g in index.groups.values() if name in g.names and not g.name.startswith("device/")]
+        stepping = [group for group in groups if not is_eval_group(group.name)] or groups
+        if stepping:
+            first = min(stepping, key=lambda group: (group.name != EVAL_GROUP, group.name))
+            points = _sampled(first.path(columns, name), first.rows)
+            return points, last_value(name, [newest_value(columns, group, name) for group in stepping])
     return [], None
 
 
-def _sampled(path: Path, rows: int) -> tuple[list[float], float | None]:
+def newest_value(columns: Path, group: GroupIndex, name: str) -> float | None:
+    """A column's newest finite value; None if there is none among its last rows."""
+    first = max(0, group.rows - NEWEST_ROWS)
+    known = _finite(_rows(group.path(columns, name), first, group.rows - first))
+    return known[-1] if known else None
+
+
+def _sampled(path: Path, rows: int) -> list[float]:
     count = min(POINTS, rows)
     points: list[float] = []
     values: list[float] = []
@@ -75,7 +87,7 @@ def _sampled(path: Path, rows: int) -> tuple[list[float], float | None]:
         values = _finite(_rows(path, start, min(ROWS_PER_POINT, end - start))) or values
         if values:
             points.append(sum(values) / len(values))
-    return points, values[-1] if values else None
+    return points
 
 
 def _evals(columns: Path, index: ColumnsIndex, names: Sequence[str]) -> list[float]:
@@ -97,17 +109,20 @@ def _rows(path: Path, first: int, count: int) -> Sequence[float]:
 
 
 def _from_lines(metrics: Path, names: Sequence[str]) -> tuple[list[float], float | None]:
-    """Values of one rank at places of `metrics.jsonl`."""
+    """Values of one rank at places of `metrics.jsonl`, and the last value of all."""
     found: dict[str, list[list[float]]] = {}
+    newest: dict[str, dict[object, float]] = {}
     for lines in _windows(metrics):
         window: dict[str, list[float]] = {}
         for line in lines:
-            for name, value in _values(line, names):
-                window.setdefault(name, []).append(value)
+            for rank, name, value in _values(line, names):
+                newest.setdefault(name, {})[rank] = value
+                if rank == 0:
+                    window.setdefault(name, []).append(value)
         for name, values in window.items():
             found.setdefault(name, []).append(values)
-    parts = next((found[name] for name in names if name in found), [])
-    last = parts[-1][-1] if parts else None
+    chosen = next((name for name in names if name in found), "")
+    parts, last = found.get(chosen, []), last_value(chosen, newest.get(chosen, {}).values())
     if len(parts) < POINTS // 2:  # a short file: its windows are all of it
         flat = [value for part in parts for value in part]
         count = min(POINTS, len(flat))
@@ -130,16 +145,16 @@ def _windows(metrics: Path) -> Iterator[list[bytes]]:
         return
 
 
-def _values(line: bytes, names: Sequence[str]) -> Iterator[tuple[str, float]]:
-    """The metric's values in a step line of rank 0."""
+def _values(line: bytes, names: Sequence[str]) -> Iterator[tuple[object, str, float]]:
+    """The metric's values in a step line, each with its rank and name."""
     try:
         values = parse_json(line)
     except ParseError:  # cut off, binary, or nested a thousand times
         return
-    if not isinstance(values, dict) or values.get("event") != "step" or values.get("rank") != 0:
+    if not isinstance(values, dict) or values.get("event") != "step":
         return
     for name in names:
-        yield from ((name, value) for value in _finite([values.get(name)]))
+        yield from ((values.get("rank"), name, value) for value in _finite([values.get(name)]))
 
 
 def _finite(values: Iterable[object]) -> list[float]:

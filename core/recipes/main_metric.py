@@ -39,9 +39,9 @@ class MainMetric:
         """The best value of the evaluations."""
         return curve.best_high if self.is_higher_better else curve.best_low
 
-    def text(self, loss: float | None, curve: MetricCurve) -> str:
+    def text(self, last: float | None, curve: MetricCurve) -> str:
         """ "loss 1.83, best evaluation 1.79"; empty while nothing is known."""
-        last, best = self.last(loss, curve), self.best(curve)
+        best = self.best(curve)
         parts = ["" if last is None else f"{self.title} {number(last)}"]
         parts.append("" if best is None else f"best evaluation {number(best)}")
         return ", ".join(part for part in parts if part)

@@ -15,6 +15,7 @@ from shiboken6 import isValid
 from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.new_run.recipe_form import RecipeForm
+from app.views.window.main_window import START_SIZE
 from core import client
 from core.run_folder.store import RunStore, list_runs
 
@@ -41,6 +42,8 @@ def open_window(qtbot: QtBot, tmp_path: Path, runs_dir: Path) -> Iterator[OpenWi
     def make() -> Rankdeck:
         rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
         opened.append(rankdeck)
+        if rankdeck.settings.layout("window/geometry").isEmpty():
+            rankdeck.window.resize(*START_SIZE)  # the offscreen platform's screen has 800 × 800 pixels
         rankdeck.open()
         qtbot.waitUntil(lambda: rankdeck.drafting.latest is not None and rankdeck.table.is_known, timeout=READY_MS)
         return rankdeck

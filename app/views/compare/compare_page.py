@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -10,18 +10,19 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QFileDialog, QMenu, QMessageBox, QPushButton, QWidget
 
-from app.run_data.series import XAxis
+from app.run_data.series import AXES, AxisName
 from app.settings import Settings
 from app.state.chart_cards import LOSS
 from app.state.compared_cards import VAL_LOSS
 from app.views.compare.compare_table_view import CompareTableView
 from app.views.compare.compared_cards import ComparedCards
 from app.views.plots.cards_button import CardsButton
-from app.views.plots.chart import Chart
+from app.views.plots.chart import NO_VALUES, Chart
 from app.views.plots.curve_controls import AxisBox, FitButton, LogBox, SmoothingSlider
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay
+from app.views.plots.ticks import time_of_day
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, page_title
 from app.views.widgets.card import Card
@@ -69,6 +70,8 @@ class ComparePage(QWidget):
         self._is_dragged = False
         self.options = CurveOptions(smoothing=smoothing, mean=True)
         self.time_axis = TimeAxis(self)
+        self._settings = settings
+        self._axis = str((settings.values("compare") if settings is not None else {}).get("axis", "step"))
         self.cards = ComparedCards(self.runs, self.options, self.time_axis, settings, self)
         self.cards.made.connect(self._on_card_made)
         self.cards.options_changed.connect(self._on_options_changed)
@@ -120,7 +123,8 @@ class ComparePage(QWidget):
         self.cards.follow()
         for chart in self.charts():
             chart.expect_new()
-        extent = self._extent(self.time_axis.axis)
+        self._show_axis()
+        extent = self._extent(self.time_axis.name)
         if extent is not None:
             self.time_axis.set_extent(*extent)
         self._show_about()
@@ -134,11 +138,24 @@ class ComparePage(QWidget):
         return self.cards.charts()
 
     def set_axis(self, axis: str) -> None:
-        """``"step"``, or ``"ts"``: the time since each run's start."""
-        chosen: XAxis = "ts" if axis == "ts" else "step"
-        if chosen != self.time_axis.axis:
+        """An `AxisName`; time is that since each run's first step. It is remembered for the next comparison."""
+        self._axis = axis
+        if self._settings is not None:
+            self._settings.set_values("compare", {"axis": axis})
+        self._show_axis()
+
+    def _show_axis(self) -> None:
+        """The chosen axis, as soon as a run has it."""
+        offered = self._axes()
+        chosen: AxisName = next((name for name in offered if name == self._axis), "step")
+        if chosen != self.time_axis.name:
             self.time_axis.show_axis(chosen, self._extent(chosen))
-        self.axis_box.show_axis(chosen)
+        self.axis_box.offer(offered, chosen)
+
+    def _axes(self) -> list[AxisName]:
+        """The axes that any of the runs has."""
+        found = {name for run in self.runs for name in run.series.axes()}
+        return [name for name in AXES if name in found or name == "step"]
 
     def save_csv(self, path: Path) -> None:
         """Writes the table as it is shown.
@@ -184,7 +201,6 @@ class ComparePage(QWidget):
         self.smoothing = SmoothingSlider(self.options.smoothing)
         self.smoothing.strength_changed.connect(self._on_smoothing_changed)
         self.axis_box = AxisBox()
-        self.axis_box.setToolTip("By step, or by time since each run's start")
         self.axis_box.axis_chosen.connect(self.set_axis)
         self.log_box = LogBox()
         self.log_box.toggled.connect(self._on_log_toggled)
@@ -230,17 +246,24 @@ class ComparePage(QWidget):
         runs = [run for run in self.runs if len(run.series.ranks()) > 1]
         self.each_device.setEnabled(bool(runs) or not self.options.mean)
 
-    def _extent(self, axis: XAxis) -> tuple[float, float] | None:
+    def _extent(self, axis: AxisName) -> tuple[float, float] | None:
         found = [extent for run in self.runs if (extent := run.extent(axis)) is not None]
         return (min(low for low, _ in found), max(high for _, high in found)) if found else None
 
     def _where(self, at: float) -> str:
-        return f"step {at:,.0f}" if self.time_axis.axis == "step" else f"{duration(at)} since the start"
+        texts: dict[AxisName, Callable[[], str]] = {
+            "step": lambda: f"step {at:,.0f}",
+            "time": lambda: f"{duration(at)} since the first step",
+            "clock": lambda: time_of_day(at),
+            "tokens": lambda: f"{round(at):,} tokens",
+            "epoch": lambda: f"epoch {at:.2f}",
+        }
+        return texts[self.time_axis.name]()
 
     def _say_empty(self, chart: Chart) -> None:
         source = chart.source
         waits = isinstance(source, RunOverlay) and not source.is_ready
-        chart.empty_text = READING if waits else "No finite values"
+        chart.empty_text = READING if waits else NO_VALUES
 
     def _want_columns(self) -> None:
         names = self.cards.unread()

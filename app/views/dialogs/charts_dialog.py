@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.chart_names import PLACES, ChartName, chart_names, place_of
-from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named, narrow
 from app.views.widgets.field_row import ProblemLabel
+from app.views.widgets.first_size import set_first_size
 from app.views.widgets.steady import ComboBox
 from core.errors import ConfigError
 from core.recipes.user_script import DROP, charts_text, parse_charts, plain

@@ -10,8 +10,8 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QListWidget, QListWidgetItem, QPushButton, QWidget
 
-from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named, search_line
+from app.views.widgets.first_size import set_first_size
 from core.compare.comparison import LEAST_RUNS, MOST_RUNS
 
 FOLDER: Final = Qt.ItemDataRole.UserRole

@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
 
-from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named
 from app.views.widgets.field_row import ProblemLabel
+from app.views.widgets.first_size import set_first_size
 from app.views.widgets.numbered_editor import NumberedEditor
 from core.launch.deepspeed import check_text, own_text
 

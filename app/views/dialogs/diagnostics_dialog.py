@@ -18,9 +18,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import code_box, dialog_buttons, lay_column, muted_label, named
 from app.views.widgets.buttons import primary_button
+from app.views.widgets.first_size import set_first_size
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.ruled_splitter import RuledSplitter
 from core.doctor.diagnostics import DiagnosticsFile

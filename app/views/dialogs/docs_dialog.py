@@ -11,8 +11,8 @@ from PySide6.QtGui import QGuiApplication, QShortcut, QTextBlockFormat, QTextCur
 from PySide6.QtWidgets import QDialog, QListWidget, QSplitter, QTextBrowser, QWidget
 
 from app.state.docs_pages import DocsPage, anchor, link_target, pages_with
-from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import lay_column, muted_label, named, search_line
+from app.views.widgets.first_size import set_first_size
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.open_outside import open_link
 

@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QIcon, QTextCursor, QTextOption
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QProgressBar, QPushButton, QWidget
 
-from app.views.dialogs.first_size import set_first_size
 from app.views.widgets.build import code_box, lay_column, muted_label, named
 from app.views.widgets.buttons import primary_button
+from app.views.widgets.first_size import set_first_size
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
 from core.launch.command_line import command_text

@@ -27,9 +27,9 @@ from app.state.preview_text import (
     sample_title,
     visible,
 )
-from app.views.dialogs.first_size import set_first_size
 from app.views.style.tones import blend, is_dark, muted, tone
 from app.views.widgets.build import dialog_buttons, lay_column, lay_row, muted_label, named
+from app.views.widgets.first_size import set_first_size
 from app.views.widgets.notice_bar import NoticeBar, Step
 from app.views.widgets.steady import ComboBox
 from core.errors import RankdeckError

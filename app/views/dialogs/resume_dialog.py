@@ -37,7 +37,6 @@ from app.state.resume_choices import (
     unchanged_mode,
     unchanged_steps,
 )
-from app.views.dialogs.first_size import room_for, set_first_size
 from app.views.widgets.build import (
     bold_label,
     dialog_buttons,
@@ -51,6 +50,7 @@ from app.views.widgets.build import (
 )
 from app.views.widgets.buttons import primary_button
 from app.views.widgets.card import Card
+from app.views.widgets.first_size import room_for, set_first_size
 from app.views.widgets.notice_bar import NoticeBar, Step
 from app.views.widgets.steady import ComboBox
 from app.views.widgets.tall_body import TallBody

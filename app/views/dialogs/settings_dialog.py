@@ -18,7 +18,6 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.views.dialogs.first_size import room_for
 from app.views.dialogs.folder_row import FolderRow, KeptFolder
 from app.views.dialogs.update_card import NO_UPDATES, UpdateCard, UpdateStatus
 from app.views.plots.curve_controls import SmoothingSlider
@@ -26,6 +25,7 @@ from app.views.style.theme import THEMES
 from app.views.widgets.build import Part, bold_label, dialog_buttons, lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
 from app.views.widgets.field_row import ProblemLabel
+from app.views.widgets.first_size import room_for
 from app.views.widgets.tall_body import TallBody
 from core.errors import RankdeckError
 from core.estimate.prices import NO_PRICES, Prices

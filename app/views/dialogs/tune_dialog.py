@@ -20,11 +20,11 @@ from PySide6.QtWidgets import (
 )
 
 from app.state.tune_text import COLUMNS, TrialLine
-from app.views.dialogs.first_size import set_first_size
 from app.views.style.fonts import tabular
 from app.views.style.tones import tone
 from app.views.widgets.build import lay_column, muted_label, named
 from app.views.widgets.buttons import primary_button
+from app.views.widgets.first_size import set_first_size
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
 

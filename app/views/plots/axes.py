@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Final
 
+import numpy as np
 import pyqtgraph
 from PySide6.QtCore import QLineF, QPointF, QRectF, Qt
 from PySide6.QtGui import QFont, QFontMetricsF, QPainter
@@ -177,15 +179,35 @@ class TimeTicks(PlotAxis):
 
     def _ticks(self, low: float, high: float, least: float) -> tuple[float, list[float]]:
         """Ticks that are at least so far apart, and how far that is."""
-        if self._time_axis.axis == "step":
-            spacing = max(1.0, ticks.nice_step(least))
+        axis = self._time_axis
+        if axis.counter is not None:
+            steps, counts = axis.counter
+            first, last = np.interp((low, high), steps, counts)
+            slope = max(1e-12, last - first) / (high - low)
+            spacing = ticks.nice_step(least * slope)
+            spacing = spacing if axis.name == "epoch" else max(1.0, spacing)
+            places = np.interp(ticks.multiples(first, last, spacing), counts, steps)
+            return spacing / slope, places.tolist()
+        if axis.axis == "step":
+            spacing = ticks.nice_step(least) if axis.name == "epoch" else max(1.0, ticks.nice_step(least))
             return spacing, ticks.multiples(low, high, spacing)
+        if axis.name == "clock":
+            spacing, ahead = ticks.spacing_of_time(least), time.localtime(low).tm_gmtoff
+            return spacing, [value - ahead for value in ticks.multiples(low + ahead, high + ahead, spacing)]
         start, spacing = self._time_axis.extent[0], ticks.spacing_of_time(least)
         return spacing, [start + value for value in ticks.multiples(low - start, high - start, spacing)]
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
-        """Steps, or a clock from the run's beginning."""
-        if self._time_axis.axis == "step":
+        """Steps, tokens or epochs; a clock from the run's beginning, or the one on the wall."""
+        axis = self._time_axis
+        if axis.counter is not None:
+            low, high = np.interp((axis.low, axis.high), *axis.counter)
+            apart = ticks.nice_step(0.999 * max(1e-12, spacing * (high - low) / axis.span))
+            counts = np.interp(values, *axis.counter).tolist()
+            return super().tickStrings([round(n / apart) * apart for n in counts], scale, apart)
+        if axis.name == "clock":
+            return [ticks.time_of_day(value, spacing) for value in values]
+        if axis.axis == "step":
             return super().tickStrings(values, scale, spacing)
         return [ticks.clock(value - self._time_axis.extent[0], spacing) for value in values]
 

@@ -44,6 +44,10 @@ RIGHT_INSET: Final = 8.0
 MOST_BINS: Final = 2000
 KEY_ZOOM: Final = 1.44
 PAN_KEY_SHARE: Final = 0.15
+NOT_OURS: Final = (
+    Qt.KeyboardModifier.ControlModifier | Qt.KeyboardModifier.AltModifier | Qt.KeyboardModifier.MetaModifier
+)
+NO_VALUES: Final = "No finite values"
 KEYS: Final = "Left and right move the crosshair, plus and minus zoom, F shows the whole run, Enter enlarges."
 
 pyqtgraph.setConfigOptions(mouseRateLimit=0)  # else the end of a quick drag is lost
@@ -202,7 +206,8 @@ class Chart(pyqtgraph.GraphicsView):
 
     def view(self) -> View:
         """What the time axis shows just now."""
-        return View(self.time_axis.axis, self.time_axis.low, self.time_axis.high, self.time_axis.cursor)
+        axis = self.time_axis
+        return View(axis.axis, axis.low, axis.high, axis.cursor, axis.name)
 
     def readings(self) -> list[Reading]:
         """The values at the crosshair, or the newest ones while there is none."""
@@ -333,7 +338,8 @@ class Chart(pyqtgraph.GraphicsView):
     def drawForeground(self, painter: QPainter, _rect: QRectF) -> None:
         """What an empty plot waits for, and which plot has the keys."""
         area = self.plot_area()
-        if self._scale is None and self.empty_text:
+        has_text = bool(self.layers) or self.empty_text != NO_VALUES  # not before there is a row
+        if self._scale is None and has_text and self.empty_text:
             painter.setPen(plot_colours(self.palette()).muted)
             flags = Qt.AlignmentFlag.AlignCenter | Qt.TextFlag.TextWordWrap
             painter.drawText(area.adjusted(8, 0, -8, 0), flags, self.empty_text)
@@ -386,7 +392,9 @@ class Chart(pyqtgraph.GraphicsView):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """What the mouse does, from the keyboard."""
         key, shifted = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
-        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
+        if event.modifiers() & NOT_OURS:
+            event.ignore()
+        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right):
             sign = 1 if key == Qt.Key.Key_Right else -1
             if shifted:
                 self.view_box.move_by_hand(sign * PAN_KEY_SHARE)
@@ -416,7 +424,7 @@ class Chart(pyqtgraph.GraphicsView):
         moved = min(max(moved, axis.low), axis.high)
         self._table_at = QPointF(self.x_of(moved), self.plot_area().center().y())
         axis.set_cursor(moved)
-        values = "; ".join(f"{r.label} {r.headline}".strip() for r in self.readings())
+        values = "; ".join(f"{r.label} {r.text}".strip() for r in self.readings())
         self.setAccessibleDescription(f"{self.where(moved)}: {values}")
 
     def showEvent(self, event: QShowEvent) -> None:

@@ -115,7 +115,8 @@ class CrosshairTable(QWidget):
             draw_values("smoothed", "value")
         for row in self.rows:
             y += line
-            draw_sign(painter, QRectF(PADDING, y + (line - SIGN) / 2, SIGN, SIGN), row.colour, row.is_ring)
+            if row.colour is not None:
+                draw_sign(painter, QRectF(PADDING, y + (line - SIGN) / 2, SIGN, SIGN), row.colour, row.is_ring)
             painter.setPen(colours.text)
             left = PADDING + SIGN + 6
             painter.drawText(QRectF(left, y, right - left, line), Qt.AlignmentFlag.AlignVCenter, row.label)

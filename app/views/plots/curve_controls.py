@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QAction, QActionGroup, QIcon, QPalette, QPixmap
 from PySide6.QtWidgets import QCheckBox, QHBoxLayout, QLabel, QMenu, QPushButton, QSizePolicy, QToolButton, QWidget
 
-from app.run_data.series import XAxis
+from app.run_data.series import AxisName
 from app.views.plots.curve_options import CurveOptions
 from app.views.style.fonts import tabular
 from app.views.style.palette import rank_colour
 from app.views.widgets.steady import ComboBox, Slider
 from core.machine.devices.names import RankNames
 
-STRENGTHS: Final = (0, 4, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
+STRENGTHS: Final = (0, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000)
+
+
+AXIS_TITLES: Final[dict[AxisName, str]] = {
+    "step": "Step", "time": "Time", "clock": "Time of day", "tokens": "Tokens", "epoch": "Epoch",
+}  # fmt: skip
 
 
 class SmoothingSlider(QWidget):
-    """How strongly curves are smoothed: how many pixels on each side count for a point of the bold line.
+    """How strongly curves are smoothed: how many steps on each side count for a point of the bold line.
 
     Signals:
         strength_changed: The new strength; 0 is none.
@@ -36,13 +42,14 @@ class SmoothingSlider(QWidget):
         self.slider.setAccessibleName("Smoothing")
         self.slider.setToolTip(
             "The bold line is a straight line fitted to the values near each point.\n"
-            "The number is how near, in pixels on each side: the part that is shown is smoothed alike at any zoom."
+            "The number is how near, in steps on each side: the line is the same at any zoom, and single spikes do\n"
+            "not lift it."
         )
         self.label = QLabel("S&moothing")
         self.label.setBuddy(self.slider)
         self.value = QLabel()
         self.value.setFont(tabular(self.value.font()))
-        self.value.setMinimumWidth(self.value.fontMetrics().horizontalAdvance("000"))
+        self.value.setMinimumWidth(self.value.fontMetrics().horizontalAdvance(_steps(STRENGTHS[-1])))
         layout = QHBoxLayout(self)
         layout.setContentsMargins(0, 0, 0, 0)
         layout.setSpacing(4)
@@ -54,7 +61,7 @@ class SmoothingSlider(QWidget):
 
     @property
     def strength(self) -> int:
-        """In pixels; 0 turns smoothing off."""
+        """In steps; 0 turns smoothing off."""
         return STRENGTHS[self.slider.value()]
 
     def set_strength(self, strength: int) -> None:
@@ -67,8 +74,12 @@ class SmoothingSlider(QWidget):
         self.strength_changed.emit(self.strength)
 
     def _show_value(self) -> None:
-        self.value.setText(f"{self.strength}" if self.strength else "off")
-        self.slider.setAccessibleDescription(f"{self.strength} pixels" if self.strength else "off")
+        self.value.setText(_steps(self.strength))
+        self.slider.setAccessibleDescription(_steps(self.strength))
+
+
+def _steps(strength: int) -> str:
+    return f"{strength:,} steps" if strength else "off"
 
 
 class DevicesButton(QPushButton):
@@ -163,25 +174,32 @@ class DevicesButton(QPushButton):
 
 
 class AxisBox(ComboBox):
-    """Step or time.
+    """What stands at the bottom of charts: steps, time, tokens …; what the run does not have is left out.
 
     Signals:
-        axis_chosen: ``"step"`` or ``"ts"``.
+        axis_chosen: An `AxisName`.
     """
 
     axis_chosen = Signal(str)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.addItem("Step", "step")
-        self.addItem("Time", "ts")
         self.setAccessibleName("Horizontal axis")
-        self.setToolTip("By step, or by time since the run started")
+        self.setToolTip(
+            "Steps; time since the first step; the time of day; tokens or epochs, where the run counts them"
+        )
+        self._offered: list[AxisName] = []
+        self.offer(["step", "time"], "step")
         self.activated.connect(lambda: self.axis_chosen.emit(self.currentData()))
 
-    def show_axis(self, axis: XAxis) -> None:
-        """Says what is shown."""
-        self.setCurrentIndex(self.findData(axis))
+    def offer(self, names: Sequence[AxisName], chosen: AxisName) -> None:
+        """Offers these, and says which one is shown."""
+        if list(names) != self._offered:
+            self._offered = list(names)
+            self.clear()
+            for name in names:
+                self.addItem(AXIS_TITLES[name], name)
+        self.setCurrentIndex(self.findData(chosen))
 
 
 class FitButton(QToolButton):

@@ -9,7 +9,7 @@ from typing import Final
 from app.run_data.run_series import RunSeries
 from core.machine.devices.names import RankNames
 
-FIRST_SMOOTHING: Final = 32
+FIRST_SMOOTHING: Final = 20
 MOST_RANKS: Final = 32
 """Drawn, named and averaged; of more, these are picked evenly. Hundreds of curves cannot be told apart."""
 
@@ -19,7 +19,7 @@ class CurveOptions:
     """What a person chose for all plots with ranks.
 
     Attributes:
-        smoothing: Pixels on each side that count for a point of the bold line; 0 turns smoothing off.
+        smoothing: Steps on each side that count for a point of the bold line; 0 turns smoothing off.
         mean: One curve, the mean over ranks, instead of one a rank.
         hidden: Ranks that are not drawn (and not in the mean).
         hidden_curves: Keys of other curves that are not drawn.

@@ -14,10 +14,11 @@ from PySide6.QtWidgets import QWidget
 
 from app.models.run_data import RunData
 from app.run_data.run_series import ChangeSet, RunSeries
+from app.run_data.series import AXES, AxisName
 from app.settings import Settings
 from app.state.chart_cards import LOSS, STEP_TIME, THROUGHPUT
 from app.views.plots.cards_button import CardsButton
-from app.views.plots.chart import Chart
+from app.views.plots.chart import NO_VALUES, Chart
 from app.views.plots.chart_cards import ChartCards
 from app.views.plots.curve_controls import AxisBox, DevicesButton, FitButton, LogBox, SmoothingSlider
 from app.views.plots.curve_options import CurveOptions
@@ -25,6 +26,7 @@ from app.views.plots.device_rows import DeviceRows
 from app.views.plots.device_strip import DeviceStrip
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.redraw_pace import RedrawPace
+from app.views.plots.ticks import time_of_day
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import lay_column, lay_row
 from app.views.widgets.exposure import Exposure
@@ -36,6 +38,8 @@ from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 
 PLOTTED: Final = ("rank", "eval", "device/")
+AXES_INSTEAD: Final[dict[AxisName, AxisName]] = {**dict.fromkeys(AXES, "step"), "clock": "time"}
+"""What is shown while a run does not have the axis that a person chose."""
 
 
 class PlotsPanel(QWidget):
@@ -73,6 +77,7 @@ class PlotsPanel(QWidget):
         self._heroes = heroes or (lambda _: ())
         self.time_axis = TimeAxis(self)
         self.options = CurveOptions()
+        self._axis: AxisName = "step"
         self._stale = True
         self._is_all_new = True
         self._new_groups: set[str] = set()
@@ -102,9 +107,16 @@ class PlotsPanel(QWidget):
             chart.fit()
 
     def set_axis(self, axis: str) -> None:
-        """``"step"`` or ``"ts"`` (wall time)."""
-        self.time_axis.switch("ts" if axis == "ts" else "step", self._data.series)
-        self.axis_box.show_axis(self.time_axis.axis)
+        """An `AxisName`. One that the run does not have, or not yet, is shown as soon as it has it."""
+        self._axis = next((name for name in AXES if name == axis), "step")
+        self._show_axis()
+
+    def _show_axis(self) -> None:
+        run = self._data.series
+        offered = run.axes()
+        self.time_axis.switch(self._axis if self._axis in offered else AXES_INSTEAD[self._axis], run)
+        self.time_axis.count(self.time_axis.name, run)
+        self.axis_box.offer(offered, self.time_axis.name)
 
     def show_names(self, names: RankNames) -> None:
         """Names the devices, also as those of the run's ranks."""
@@ -122,6 +134,11 @@ class PlotsPanel(QWidget):
     def frames(self) -> list[PlotFrame]:
         """The cards that are made and shown, in their order; not the devices' rows."""
         return [self.cards.frames[key] for key in self.cards.shown if key in self.cards.frames]
+
+    def read_values(self) -> None:
+        """Shows the last values in the cards' heads, at the moment at which the header shows them."""
+        for frame in self.frames():
+            frame.read()
 
     @property
     def loss(self) -> PlotFrame:
@@ -141,22 +158,22 @@ class PlotsPanel(QWidget):
     def settings(self) -> dict[str, Any]:
         """What a person chose, to be remembered."""
         return {
-            "axis": self.time_axis.axis,
-            "smoothing": self.options.smoothing,
+            "axis": self._axis,
+            "smoothing_steps": self.options.smoothing,
             "log": self.log_box.isChecked(),
             "mean": self.options.mean,
         }
 
     def apply_settings(self, settings: Mapping[str, Any]) -> None:
         """What `settings` gave; anything else in it is passed over."""
-        smoothing = settings.get("smoothing")
+        smoothing = settings.get("smoothing_steps")
         if isinstance(smoothing, int):
             self.smoothing.set_strength(smoothing)
             self.options.smoothing = self.smoothing.strength
         self.log_box.setChecked(settings.get("log") is True)
         if settings.get("mean") is True:
             self.devices_button.mean_action.trigger()
-        self.set_axis("ts" if settings.get("axis") == "ts" else "step")
+        self.set_axis(str(settings.get("axis")).replace("ts", "time"))  # as earlier versions called it
 
     # --- building ----------------------------------------------------------------------------------------
 
@@ -201,10 +218,13 @@ class PlotsPanel(QWidget):
             step, moment = float(np.floor(at)), float(run.time_positions(value)[0])
         else:
             step, moment = float(run.step_positions(value)[0]), at
-        began = run.extent("ts")
+        began, axis = run.extent("ts"), self.time_axis
         known = [f"step {math.floor(step):,}"] if math.isfinite(step) else []
+        if axis.counter is not None and known:
+            counted = float(np.interp(step, *axis.counter))
+            known.append(f"epoch {counted:.2f}" if axis.name == "epoch" else f"{round(counted):,} tokens")
         if began is not None and math.isfinite(moment):
-            known.append(duration(moment - began[0]))
+            known.append(time_of_day(moment) if axis.name == "clock" else duration(moment - began[0]))
         return " · ".join(known)
 
     # --- what happens ------------------------------------------------------------------------------------
@@ -248,7 +268,7 @@ class PlotsPanel(QWidget):
 
     def _on_card_made(self, frame: PlotFrame) -> None:
         frame.chart.where = self._where
-        frame.chart.empty_text = "No finite values"
+        frame.chart.empty_text = NO_VALUES
         frame.chart.show_marks(self._run().marks)
 
     def _on_smoothing_changed(self, strength: int) -> None:
@@ -295,6 +315,7 @@ class PlotsPanel(QWidget):
             return
         run, state = self._data.series, self._data.state
         self._stale = False
+        self._show_axis()
         self.device_rows.show_devices(state.devices if state is not None else ())
         self.devices_button.show_ranks(self.options.offered(run))
         now, extent = time.monotonic(), run.extent(self.time_axis.axis)

@@ -10,18 +10,22 @@ from typing import Final
 import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
-from app.run_data.curves import EMPTY, Curve, mean_of, one_a_pixel, reduce_range
+from app.run_data.curves import EMPTY, Curve, mean_of, reduce_range
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
-from app.run_data.smoothing import half_width_rows, smoothed
+from app.run_data.smoothing import half_width_rows, smooth_line, smoothed_at
 from app.views.plots.curve_options import CurveOptions, rank_in
 from app.views.plots.drawing import Layer, Line, Strokes, broken
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint, plot_colours, rank_colour
 from core.formatting import number, rate
+from core.metrics.last_value import last_value
 
 SMOOTHED: Final = " smoothed"
+MEAN: Final = "mean"
+ALL: Final = "all devices"
+"""Whose curve it is where they all report the same."""
 
 
 class RankCurves:
@@ -56,49 +60,66 @@ class RankCurves:
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """Faint strokes of every rank first, then every line, so that no line is hidden by another rank's noise."""
-        run, name = self._run(), self.name
-        half_width = half_width_rows(self._options.smoothing, self.rows(view), bins)
+        run, name, strength = self._run(), self.name, self._strength
         curves: list[tuple[Series, str, QColor, Curve, Curve]] = []
-        if self._options.mean:
-            mean, line = mean_curve(run, self._options, name, view, bins, half_width)
-            curves.append((run.clock(), "mean", plot_colours(palette).text, mean, line))
+        if self._options.mean and not self._shared():
+            mean, line = mean_curve(run, self._options, name, view, bins, strength)
+            curves.append((run.clock(), MEAN, plot_colours(palette).text, mean, line))
         else:
-            for rank in self._options.ranks(run):
-                series = run.rank(rank)
+            for ranks, label, colour in self._drawn(palette):
+                series = run.rank(ranks[0])
                 curve, first = reduce_range(series, name, view.axis, view.low, view.high, bins)
-                line = _bold(series, name, curve, first, half_width, bins)
-                curves.append((series, self._options.names.short(rank), rank_colour(rank, palette), curve, line))
+                half_width = half_width_rows(strength, series)
+                line = smooth_line(series, name, view.axis, curve, first, half_width, bins / 2)
+                curves.append((series, label, colour, curve, line))
         strokes: list[Layer] = []
         lines: list[Layer] = []
         for series, label, colour, curve, line in curves:
             curve, line = joined(curve), joined(line)
             if len(curve.x):
-                raw = faint(colour, palette, 0.32 if half_width > 0 else 1.0)
+                raw = faint(colour, palette, 0.32 if strength else 1.0)
                 layers: list[Layer] = [Strokes(curve.x, curve.low, curve.high, raw, label)]
-                if half_width > 0:
+                if strength:
                     layers.append(Line(line.x, line.mean, colour, label=label + SMOOTHED))
                 layers = without_pauses(run, series, view, layers)
                 strokes.append(layers[0])
                 lines += layers[1:]
         return [*strokes, *lines]
 
+    @property
+    def _strength(self) -> int:
+        return self._options.smoothing
+
+    def _shared(self) -> bool:
+        """All ranks report the same values, such as the learning rate: one curve says it."""
+        run = self._run()
+        return run.is_shared(self.name, self._options.offered(run))
+
+    def _drawn(self, palette: QPalette) -> list[tuple[list[int], str, QColor]]:
+        """The curves while the mean is not asked for: whose each is, what it is called, and its colour."""
+        ranks, names = self._options.ranks(self._run()), self._options.names
+        if self._shared():
+            return [(ranks, ALL, plot_colours(palette).text)] if ranks else []
+        return [([rank], names.short(rank), rank_colour(rank, palette)) for rank in ranks]
+
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """Each rank's reported and smoothed value, or the means of them."""
-        values = self._values(view)
-        if self._options.mean:
-            mean = mean_of_values(values.values())
-            return [self._reading(plot_colours(palette).text, "mean", mean, view, layers)] if values else []
-        names = self._options.names
-        readings = [
-            (r, self._reading(rank_colour(r, palette), names.short(r), v, view, layers)) for r, v in values.items()
-        ]
-        return [replace(reading, key=f"rank {rank}") for rank, reading in readings]
+        """The mean of the ranks' values, and each of them."""
+        ranks = self._options.ranks(self._run())
+        if not ranks:
+            return []
+        if self._options.mean and not self._shared():
+            return [self._reading(ranks, MEAN, plot_colours(palette).text, view, layers)]
+        found = [self._reading(*drawn, view, layers) for drawn in self._drawn(palette)]
+        if self._shared():
+            return found
+        found = [replace(reading, key=f"rank {rank}") for rank, reading in zip(ranks, found, strict=True)]
+        return [self._reading(ranks, MEAN, None, view, layers), *found] if len(found) > 1 else found
 
     def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """The readings, with what is hidden at its own place."""
         shown = self.readings(view, palette, layers)
         run, options = self._run(), self._options
-        if not options.mean:
+        if not options.mean and not self._shared():
             ranks = [rank for rank in options.offered(run) if rank in options.hidden]
             hidden = [
                 Reading(rank_colour(r, palette), options.names.short(r), "", key=f"rank {r}", is_hidden=True)
@@ -109,14 +130,15 @@ class RankCurves:
             shown[sums:] = sorted(ranked, key=lambda r: rank if (rank := rank_in(r.key)) is not None else 1 << 30)
         return shown
 
-    def _reading(self, colour: QColor, label: str, value: float | None, view: View, layers: Sequence[Layer]) -> Reading:
-        line = line_at(layers, label, view.cursor)
-        value = _stroke_at(layers, label, view.cursor) if value is None else value
-        return Reading(colour, label, self._text(value), smoothed="" if line is None else self._text(line))
-
-    def _values(self, view: View) -> dict[int, float | None]:
+    def _reading(
+        self, ranks: Sequence[int], label: str, colour: QColor | None, view: View, layers: Sequence[Layer]
+    ) -> Reading:
+        """What is said of ranks together: the mean of their values, and of their smoothed ones at the crosshair."""
         run, name = self._run(), self.name
-        return {rank: value_of(run.rank(rank), name, view) for rank in self._options.ranks(run)}
+        value = mean_of_values(value_of(run.rank(rank), name, view) for rank in ranks)
+        value = _stroke_at(layers, label, view.cursor) if value is None else value
+        line = smoothed_value([run.rank(rank) for rank in ranks], name, view, self._strength)
+        return Reading(colour, label, self._text(value), smoothed="" if line is None else self._text(line))
 
     def _text(self, value: float | None) -> str:
         return number(value)
@@ -132,13 +154,9 @@ class MetricCurves(RankCurves):
 class PlainCurves(MetricCurves):
     """A column as it was reported, without smoothing: its jumps are what there is to see."""
 
-    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """Strokes of every rank."""
-        shared, self._options = self._options, replace(self._options, smoothing=0)
-        try:
-            return super().layers(view, bins, palette)
-        finally:
-            self._options = shared
+    @property
+    def _strength(self) -> int:
+        return 0
 
 
 class ThroughputCurves(RankCurves):
@@ -152,23 +170,15 @@ class ThroughputCurves(RankCurves):
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """All ranks together, then each."""
         run, name, hidden = self._run(), self.name, self._options.hidden
-        values = [value_of(run.rank(rank), name, view) for rank in run.ranks() if rank not in hidden]
-        known = [value for value in values if value is not None]
-        if not values:
+        ranks = [rank for rank in run.ranks() if rank not in hidden]
+        if not ranks:
             return []
-        line = self._line_of_all(len(values), view, layers)
-        smoothed_total = "" if line is None else self._rate(line)
-        total = Reading(None, "", self._rate(sum(known) if known else None), smoothed=smoothed_total)
-        return [total, *(super().readings(view, palette, layers) if len(values) > 1 else [])]
-
-    def _line_of_all(self, ranks: int, view: View, layers: Sequence[Layer]) -> float | None:
-        """The sum of the bold lines, or what the mean's makes for all ranks; None where ranks are left undrawn."""
-        drawn = self._options.ranks(self._run())
-        labels = ["mean"] if self._options.mean else [self._options.names.short(rank) for rank in drawn]
-        lines = [value for label in labels if (value := line_at(layers, label, view.cursor)) is not None]
-        if len(drawn) < ranks or len(lines) < len(labels):
-            return None
-        return sum(lines) * (ranks if self._options.mean else 1)
+        total = last_value(name, [value_of(run.rank(rank), name, view) for rank in ranks])
+        line = smoothed_value([run.rank(rank) for rank in ranks], name, view, self._strength)
+        smoothed = "" if line is None else self._rate(len(ranks) * line)
+        each = super().readings(view, palette, layers) if len(ranks) > 1 else []
+        of_all = Reading(None, "", self._rate(total), smoothed=smoothed)
+        return [of_all, *(reading for reading in each if reading.colour is not None)]
 
     def _rate(self, value: float | None) -> str:
         return rate(value, "tok/s" if self.name == "tokens_per_s" else "samples/s")
@@ -209,7 +219,7 @@ def joined(curve: Curve) -> Curve:
 
 
 def mean_curve(
-    run: RunSeries, options: CurveOptions, name: str, view: View, bins: int, half_width: float
+    run: RunSeries, options: CurveOptions, name: str, view: View, bins: int, strength: int
 ) -> tuple[Curve, Curve]:
     """The mean over ranks, aligned by step whatever the axis is, and its smoothed line."""
     steps = steps_in(run, view)
@@ -221,11 +231,20 @@ def mean_curve(
         series = run.rank(rank)
         curve, first = reduce_range(series, name, "step", *steps, bins)
         curves.append(curve)
-        lines.append(_bold(series, name, curve, first, half_width, bins))
+        half_width = half_width_rows(strength, series)
+        lines.append(smooth_line(series, name, "step", curve, first, half_width, bins / 2))
     mean, line = mean_of(curves), mean_of(lines, bounds=False)
     if view.axis == "ts":
         return by_time(run, mean), by_time(run, line)
     return mean, line
+
+
+def smoothed_value(ranks: Sequence[Series], name: str, view: View, strength: int) -> float | None:
+    """The mean of ranks' smoothed values at the crosshair; None without a crosshair, and without smoothing."""
+    if view.cursor is None or not strength:
+        return None
+    found = (smoothed_at(one, name, view.axis, view.cursor, half_width_rows(strength, one)) for one in ranks)
+    return mean_of_values(found)
 
 
 def by_time(run: RunSeries, curve: Curve) -> Curve:
@@ -233,13 +252,6 @@ def by_time(run: RunSeries, curve: Curve) -> Curve:
     x = run.time_positions(curve.x)
     there = ~np.isnan(x)
     return Curve(x[there], curve.low[there], curve.high[there], curve.mean[there], curve.width)
-
-
-def _bold(series: Series, name: str, curve: Curve, first: int, half_width: float, bins: int) -> Curve:
-    """The smoothed line of a curve that was drawn in at most `bins` bins, two of which are one of the line's."""
-    thin, start = one_a_pixel(curve, first, bins / 2)
-    line = smoothed(series, name, thin, start, half_width)
-    return Curve(thin.x, line, line, line, thin.width)
 
 
 def steps_in(run: RunSeries, view: View) -> tuple[float, float] | None:
@@ -251,15 +263,6 @@ def rows_in(series: Series, view: View) -> int:
     """How many rows of a series a view shows."""
     first, last = series.rows_between(view.axis, view.low, view.high)
     return last - first
-
-
-def line_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float | None:
-    """What the smoothed line of a label shows at the crosshair, or at its end without one."""
-    line = next((one for one in layers if isinstance(one, Line) and one.label == label + SMOOTHED), None)
-    if line is None:
-        return None
-    known = np.flatnonzero(np.isfinite(line.y[: None if cursor is None else np.searchsorted(line.x, cursor, "right")]))
-    return float(line.y[known[-1]]) if len(known) else None
 
 
 def _stroke_at(layers: Sequence[Layer], label: str, cursor: float | None) -> float | None:

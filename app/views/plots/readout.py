@@ -52,7 +52,7 @@ class Readout(QWidget):
             return False
         names = [reading.label for reading in self.readings]
         self.readings = readings
-        texts = [f"{r.label} {'hidden' if r.is_hidden else r.headline}".strip() for r in readings]
+        texts = [f"{r.label} {'hidden' if r.is_hidden else r.text}".strip() for r in readings]
         can_choose = len(self.keys()) > 1
         policy = Qt.FocusPolicy.TabFocus if can_choose else Qt.FocusPolicy.NoFocus
         if policy != self.focusPolicy():
@@ -126,7 +126,7 @@ class Readout(QWidget):
 
     def _measure(self, number: int, reading: Reading, metrics: QFontMetricsF, widest: float) -> tuple[float, float]:
         key = (number, reading.label)
-        value_width = max(self._widths.get(key, 0.0), metrics.horizontalAdvance(reading.headline))
+        value_width = max(self._widths.get(key, 0.0), metrics.horizontalAdvance(reading.text))
         self._widths[key] = value_width
         label = min(metrics.horizontalAdvance(reading.label), widest)
         swatch = SWATCH + GAP if reading.colour is not None else 0.0
@@ -156,7 +156,7 @@ class Readout(QWidget):
             x += width + GAP
         painter.setPen(colours.muted if reading.is_hidden else colours.text)
         place = QRectF(x, 0, value_width + 1, self.height())
-        text = "–" if reading.is_hidden else reading.headline
+        text = "–" if reading.is_hidden else reading.text
         painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignRight, text)
 
     def _draw_focus(self, painter: QPainter) -> None:
@@ -197,7 +197,9 @@ class Readout(QWidget):
     def keyPressEvent(self, event: QKeyEvent) -> None:
         """What the mouse does, from the keyboard."""
         key, keys = event.key(), self.keys()
-        if key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and keys:
+        if event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
+            event.ignore()
+        elif key in (Qt.Key.Key_Left, Qt.Key.Key_Right) and keys:
             self._chosen = max(0, min(len(keys) - 1, self._chosen + (1 if key == Qt.Key.Key_Right else -1)))
             self.update()
         elif key in (Qt.Key.Key_Space, Qt.Key.Key_Return, Qt.Key.Key_Enter) and keys:

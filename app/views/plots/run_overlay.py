@@ -11,19 +11,19 @@ import numpy as np
 from PySide6.QtGui import QColor, QPalette
 
 from app.run_data.curves import EMPTY, Curve
-from app.run_data.run_series import RunSeries
-from app.run_data.series import Series, XAxis
-from app.run_data.smoothing import half_width_rows
+from app.run_data.pyramid import Floats
+from app.run_data.run_series import COUNTERS, RunSeries
+from app.run_data.series import AxisName, Series
 from app.run_data.whole_run import unread_columns
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Layer, Line, Points, Strokes
 from app.views.plots.eval_curves import evaluation_curve
 from app.views.plots.rank_curves import (
     SMOOTHED,
-    line_at,
     mean_curve,
     mean_of_values,
     rows_in,
+    smoothed_value,
     value_of,
     without_pauses,
 )
@@ -78,13 +78,17 @@ class OverlaidRun:
 
     @property
     def start(self) -> float:
-        """When it began, in Unix seconds: its first launch, else its first step or evaluation."""
-        known = [*self.series.launches[:1], *(low for low, _ in self._times())]
-        return min(known, default=0.0)
+        """When it began to train, in Unix seconds: its first step or evaluation."""
+        return min((low for low, _ in self._times()), default=0.0)
 
-    def extent(self, axis: XAxis) -> tuple[float, float] | None:
-        """From its first to its last step; or in seconds from its start. None while it has reported nothing."""
-        if axis == "ts":
+    def extent(self, axis: AxisName) -> tuple[float, float] | None:
+        """From its first to its last step, token or epoch; or in seconds from its start. None without any."""
+        if axis in COUNTERS:
+            counter = self.series.counter(axis)
+            return None if counter is None else (float(counter[1][0]), float(counter[1][-1]))
+        if axis == "clock":
+            return self.series.extent("ts")
+        if axis == "time":
             start = self.start
             return max(((0.0, high - start) for _, high in self._times()), default=None)
         groups = [*(self.series.rank(rank) for rank in self.ranks), *self.series.evaluations().values()]
@@ -176,7 +180,7 @@ class RunOverlay:
                 found = self._points(run, own, bins, colour)
             else:
                 found = self._curves(run, own, bins, colour, palette)
-            shifted = [replace(layer, x=layer.x - (own.low - view.low)) for layer in found]
+            shifted = [replace(layer, x=_shared_places(run, view, own, layer.x)) for layer in found]
             for layer in shifted:
                 (behind if isinstance(layer, Strokes) and not self._is_eval else front).append(layer)
         return [*behind, *front]
@@ -200,46 +204,42 @@ class RunOverlay:
     def _curves(self, run: OverlaidRun, view: View, bins: int, colour: QColor, palette: QPalette) -> list[Layer]:
         """The mean over ranks; or each rank: a faint curve, and a line that its dashes tell from the others."""
         series = run.series
-        strength = 0 if self._quantity.is_smooth else self._options.smoothing
-        half_width = half_width_rows(strength, _rows_across(series, view), bins)
-        half_width = min(half_width, float(rows_in(series.clock(), view)))  # more would cost seconds and change nothing
-        ranks = run.ranks
+        strength, ranks = self._strength, run.ranks
         parts = [("", replace(self._options, hidden=set()))]
-        if len(ranks) > 1 and not self._options.mean:
+        if len(ranks) > 1 and not self._options.mean and not series.is_shared(self.name, ranks):
             everyone = set(series.ranks())
             parts = [(run.names.short(rank), replace(self._options, hidden=everyone - {rank})) for rank in ranks]
         layers: list[Layer] = []
         for turn, (rank_name, options) in enumerate(parts):
-            mean, line = mean_curve(series, options, self.name, view, bins, half_width)
+            mean, line = mean_curve(series, options, self.name, view, bins, strength)
             mean, line = self._sized(run, mean), self._sized(run, line)
             if not len(mean.x):
                 continue
             label = _joined(run.label, rank_name)
-            has_line = half_width > 0 or len(parts) > 1
+            has_line = strength > 0 or len(parts) > 1
             raw = faint(colour, palette, RAW_SHARE) if has_line else colour
             layers.append(Strokes(mean.x, mean.low, mean.high, raw, label))
             if has_line:
                 layers.append(Line(line.x, line.mean, colour, DASHES[turn % len(DASHES)], label + SMOOTHED))
         return without_pauses(series, series.clock(), view, layers)
 
-    def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
+    def readings(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
         """Each run's value at the crosshair, or its last; runs without the column are left out."""
         if self._options.mean:
-            return self._means(view, palette, layers)
+            return self._means(view, palette)
         found: list[Reading] = []
         for place, run in self._shown():
             ranks = list(self._groups(run))
+            if not self._is_eval and run.series.is_shared(self.name, ranks):
+                ranks = ranks[:1]
             for rank in ranks:
                 name = run.names.short(rank) if len(ranks) > 1 else ""
-                value = self._value(run, _own_view(run, view), [rank])
-                if value is not None:
-                    line = line_at(layers, _joined(run.label, name), view.cursor)
-                    found.append(self._reading(place, _joined(run.short, name), value, line, palette))
+                found += self._reading(place, run, _joined(run.short, name), view, [rank], palette)
         return found
 
-    def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
+    def legend(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
         """Every run that has the column, also while it is hidden or has not begun at the crosshair."""
-        shown = {reading.key: reading for reading in self._means(view, palette, layers)}
+        shown = {reading.key: reading for reading in self._means(view, palette)}
         found: list[Reading] = []
         for place, run in enumerate(self._runs):
             key = f"{RUN_KEY}{place}"
@@ -252,37 +252,54 @@ class RunOverlay:
                 found.append(Reading(colour, run.short, text, self._is_eval, key=key, is_hidden=is_hidden))
         return found
 
-    def _means(self, view: View, palette: QPalette, layers: Sequence[Layer]) -> list[Reading]:
-        found: list[Reading] = []
-        for place, run in self._shown():
-            value = self._value(run, _own_view(run, view), list(self._groups(run)))
-            if value is not None:
-                found.append(self._reading(place, run.short, value, line_at(layers, run.label, view.cursor), palette))
-        return found
+    def _means(self, view: View, palette: QPalette) -> list[Reading]:
+        return [
+            reading
+            for place, run in self._shown()
+            for reading in self._reading(place, run, run.short, view, list(self._groups(run)), palette)
+        ]
 
-    def _reading(self, place: int, label: str, value: float, line: float | None, palette: QPalette) -> Reading:
-        text, key = self._quantity.text, f"{RUN_KEY}{place}"
-        smoothed = "" if line is None else text(line)
-        return Reading(rank_colour(place, palette), label, text(value), self._is_eval, smoothed, key)
+    @property
+    def _strength(self) -> int:
+        return 0 if self._quantity.is_smooth or self._is_eval else self._options.smoothing
+
+    def _reading(
+        self, place: int, run: OverlaidRun, label: str, view: View, ranks: Sequence[int], palette: QPalette
+    ) -> list[Reading]:
+        """What is said of ranks together; nothing where they have no value."""
+        own = self._by_step(run, _own_view(run, view))
+        value = self._value(run, own, ranks)
+        if value is None:
+            return []
+        groups, text = self._groups(run), self._quantity.text
+        line = smoothed_value([groups[rank] for rank in ranks], self.name, own, self._strength)
+        smoothed = "" if line is None else text(line * self._factor(run))
+        colour = rank_colour(place, palette)
+        return [Reading(colour, label, text(value), self._is_eval, smoothed, f"{RUN_KEY}{place}")]
+
+    def _by_step(self, run: OverlaidRun, view: View) -> View:
+        """A crosshair in time as one at a step: ranks are aligned by step, as they are drawn."""
+        if view.axis == "ts" and view.cursor is not None and not self._is_eval:
+            return replace(view, axis="step", cursor=_step_at(run.series, view.cursor))
+        return view
 
     def _value(self, run: OverlaidRun, view: View, ranks: Sequence[int]) -> float | None:
         """The mean of ranks; for a rate what it makes for all of a run's, unless each is drawn."""
         if not run.is_ready(self.name):
             return None
-        if view.axis == "ts" and view.cursor is not None and not self._is_eval:
-            # Ranks are aligned by step, as they are drawn.
-            view = replace(view, axis="step", cursor=_step_at(run.series, view.cursor))
         groups = self._groups(run)
         mean = mean_of_values(value_of(groups[rank], self.name, view) for rank in ranks)
         if mean is None or (view.cursor is not None and math.isnan(view.cursor)):
             return None
-        is_sum = self._quantity.is_sum and self._options.mean
-        return (len(run.series.ranks()) if is_sum else 1) * mean / self._quantity.scale
+        return mean * self._factor(run)
+
+    def _factor(self, run: OverlaidRun) -> float:
+        """Makes the mean of ranks the sum over them where that is shown, in the unit that is shown."""
+        together = self._quantity.is_sum and self._options.mean
+        return (len(run.series.ranks()) if together else 1) / self._quantity.scale
 
     def _sized(self, run: OverlaidRun, curve: Curve) -> Curve:
-        """A mean as the sum over ranks where that is shown, in the unit that is shown."""
-        together = self._quantity.is_sum and self._options.mean
-        factor = (len(run.series.ranks()) if together else 1) / self._quantity.scale
+        factor = self._factor(run)
         if factor == 1:
             return curve
         return replace(curve, low=curve.low * factor, high=curve.high * factor, mean=curve.mean * factor)
@@ -304,21 +321,27 @@ def reported_columns(runs: Sequence[OverlaidRun]) -> tuple[set[str], set[str]]:
 
 def _own_view(run: OverlaidRun, view: View) -> View:
     """A view in the run's own Unix seconds, where the axis says seconds since its start."""
-    if view.axis == "step":
+    if view.name in COUNTERS:
+        counter = run.series.counter(view.name)
+        if counter is None:
+            return replace(view, low=-2.0, high=-1.0)  # it has no place on this axis
+        steps, counts = counter
+        low, high = np.interp((view.low, view.high), counts, steps).tolist()
+        cursor = None if view.cursor is None else float(np.interp(view.cursor, counts, steps))
+        return replace(view, low=low, high=high, cursor=cursor)
+    if view.axis == "step" or view.name == "clock":
         return view
     start = run.start
     cursor = None if view.cursor is None else view.cursor + start
-    return View(view.axis, view.low + start, view.high + start, cursor)
+    return replace(view, low=view.low + start, high=view.high + start, cursor=cursor)
 
 
-def _rows_across(series: RunSeries, view: View) -> int:
-    """The rows that the view would hold if the run filled it: a short run is smoothed over as many pixels."""
-    bounds = series.clock().bounds(view.axis)
-    if bounds is None:
-        return 0
-    covered = min(bounds[1], view.high) - max(bounds[0], view.low)
-    rows = rows_in(series.clock(), view)
-    return round(rows * (view.high - view.low) / covered) if covered > 0 else rows
+def _shared_places(run: OverlaidRun, view: View, own: View, places: Floats) -> Floats:
+    """Places in a run's own view, on the axis that all runs share."""
+    if view.name not in COUNTERS:
+        return places - (own.low - view.low)
+    counter = run.series.counter(view.name)
+    return places if counter is None else np.interp(places, *counter)
 
 
 def _step_at(series: RunSeries, ts: float) -> float:

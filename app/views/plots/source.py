@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from PySide6.QtGui import QColor, QPalette
 
-from app.run_data.series import XAxis
+from app.run_data.series import AxisName, XAxis
 from app.views.plots.drawing import Layer
 from app.views.plots.scale import Scale
 
@@ -21,12 +21,14 @@ class View:
         axis: By step or by time.
         low, high: From where to where.
         cursor: Where the crosshair stands; None without one.
+        name: What the axis says.
     """
 
     axis: XAxis
     low: float
     high: float
     cursor: float | None = None
+    name: AxisName = "step"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Reading:
         label: Whose it is.
         text: The value with its unit, or an en dash.
         is_ring: Drawn as points, so its sign is a ring.
-        smoothed: The value of the bold line there; empty where there is no such line.
+        smoothed: The value of the bold line at the crosshair; empty without one.
         key: Names its curve, where that can be hidden: "rank 3", "eval", "eval 3"; empty where it cannot.
         is_hidden: The curve is not drawn.
         is_best: The value is the best of its curve.
@@ -52,11 +54,6 @@ class Reading:
     key: str = ""
     is_hidden: bool = False
     is_best: bool = False
-
-    @property
-    def headline(self) -> str:
-        """The number that stands beside the curve: that of the bold line, where there is one."""
-        return self.smoothed or self.text
 
 
 class LayerSource(Protocol):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -10,6 +11,7 @@ _TIME_STEPS_S: Final = (
     0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 15, 30,
     60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400,
 )  # fmt: skip
+_MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 _PREFIXES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -47,6 +49,14 @@ def clock(seconds: float, step: float = 1.0) -> str:
     if hours:
         return f"{sign}{hours}:{minutes:02d}:{second:02d}{rest}"
     return f"{sign}{minutes}:{second:02d}{rest}"
+
+
+def time_of_day(ts: float, step: float = 1.0) -> str:
+    """Unix seconds as people here read them: "14:32", "14:32:05", "27 Nov" where ticks are days apart or one begins."""
+    at = time.localtime(ts + 1e-6)
+    if step >= 86_400 or (at.tm_hour, at.tm_min, at.tm_sec) == (0, 0, 0):
+        return f"{at.tm_mday} {_MONTHS[at.tm_mon - 1]}"
+    return f"{at.tm_hour:02d}:{at.tm_min:02d}" + (f":{at.tm_sec:02d}" if step < 60 else "")
 
 
 def nice_step(least: float) -> float:

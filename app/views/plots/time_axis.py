@@ -6,8 +6,9 @@ from typing import Final
 
 from PySide6.QtCore import QObject, Signal
 
-from app.run_data.run_series import RunSeries
-from app.run_data.series import XAxis
+from app.run_data.pyramid import Floats
+from app.run_data.run_series import COUNTERS, RunSeries
+from app.run_data.series import AXES, AxisName, XAxis
 from app.views.plots.view_box import PlotView
 
 SHORTEST: Final = {"step": 2.0, "ts": 0.02}
@@ -18,12 +19,15 @@ LEAST_SHARE: Final = 1e-14
 class TimeAxis(QObject):
     """Steps, or wall time in Unix seconds: a view that is never painted, to which those of all plots are linked.
 
+    `name` is what the axis says of them: tokens and epochs are another scale of steps (`counter`), the time of day
+    one of seconds.
+
     While it is *fitted* it shows everything and follows new points. A part that a person chose stays where it is
     until they fit it again.
 
     Signals:
         moved: Another part is shown.
-        axis_changed: Steps ↔ time.
+        axis_changed: Another axis.
         cursor_changed: The crosshair moved, came or went.
     """
 
@@ -34,6 +38,8 @@ class TimeAxis(QObject):
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self.axis: XAxis = "step"
+        self.name: AxisName = "step"
+        self.counter: tuple[Floats, Floats] | None = None
         self.extent = (0.0, SHORTEST["step"])
         self.is_fitted = True
         self.cursor: float | None = None
@@ -113,19 +119,28 @@ class TimeAxis(QObject):
             self.cursor = value
             self.cursor_changed.emit()
 
-    def switch(self, axis: XAxis, run: RunSeries) -> None:
-        """Steps ↔ time; a part that was chosen stays the same part of the run."""
-        if axis == self.axis:
+    def switch(self, name: AxisName, run: RunSeries) -> None:
+        """Another axis; a part that was chosen stays the same part of the run."""
+        axis = AXES[name]
+        if name == self.name:
             return
-        turned = run.times_of(self.low, self.high) if axis == "ts" else run.steps_of(self.low, self.high)
-        self.show_axis(axis, run.extent(axis), None if self.is_fitted else turned)
+        part = None
+        if not self.is_fitted:
+            turned = run.times_of(self.low, self.high) if axis == "ts" else run.steps_of(self.low, self.high)
+            part = (self.low, self.high) if axis == self.axis else turned
+        self.count(name, run)
+        self.show_axis(name, run.extent(axis), part)
+
+    def count(self, name: AxisName, run: RunSeries) -> None:
+        """Takes what the run has counted by now, for an axis of tokens or epochs."""
+        self.counter = run.counter(name) if name in COUNTERS else None
 
     def show_axis(
-        self, axis: XAxis, extent: tuple[float, float] | None, part: tuple[float, float] | None = None
+        self, name: AxisName, extent: tuple[float, float] | None, part: tuple[float, float] | None = None
     ) -> None:
-        """Steps or time from now on: `part` of the extent, or all of it."""
+        """Another axis from now on: `part` of the extent, or all of it."""
         self.is_fitted = True
-        self.axis, self.cursor = axis, None
+        self.name, self.axis, self.cursor = name, AXES[name], None
         self.set_extent(*(extent or (0.0, 0.0)))
         if part is not None:
             self.show_range(*part)
@@ -140,7 +155,8 @@ class TimeAxis(QObject):
             view.setLimits(xMin=low, xMax=high, minXRange=shortest)
 
     def _shortest(self, low: float) -> float:
-        return max(SHORTEST[self.axis], LEAST_SHARE * abs(low))
+        shortest = 0.001 if self.name == "epoch" and self.counter is None else SHORTEST[self.axis]
+        return max(shortest, LEAST_SHARE * abs(low))
 
     def _on_moved_by_hand(self, *_: object) -> None:
         first, last = self.extent

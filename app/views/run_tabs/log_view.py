@@ -118,8 +118,7 @@ class LogView(QWidget):
         self.lines.verticalScrollBar().rangeChanged.connect(self._on_range_changed)
         self._log.model.modelReset.connect(self._on_appended)
         self.lines.verticalScrollBar().actionTriggered.connect(self._on_scrolled)
-        for keys, slot in (("Ctrl+F", self.search.setFocus), ("Ctrl+C", self._copy)):
-            QShortcut(keys, self, slot, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        QShortcut("Ctrl+C", self, self._copy, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
 
     def set_sources(self, logs: Sequence[Path]) -> None:
         """Which logs there are, that of the host among them. What is chosen stays chosen where it is still there."""

@@ -27,7 +27,7 @@ class SamplesView(QWidget):
     """Every sample of the run, the newest on top and shown, until another step is chosen; the prompt is bold.
 
     The field over the list finds a step by its number, or samples by what stands in them. Several steps can be chosen
-    to compare them. Ctrl+F goes to the field, Ctrl+C copies.
+    to compare them. Ctrl+C copies.
     """
 
     def __init__(self, parent: QWidget | None = None) -> None:
@@ -51,8 +51,7 @@ class SamplesView(QWidget):
         self.search.textChanged.connect(self._on_search_changed)
         self.search.returnPressed.connect(self._on_return_pressed)
         self.steps.itemSelectionChanged.connect(self._on_selection_changed)
-        for keys, slot in (("Ctrl+F", self.search.setFocus), ("Ctrl+C", self._on_copy_requested)):
-            QShortcut(keys, self, slot, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
+        QShortcut("Ctrl+C", self, self._on_copy_requested, context=Qt.ShortcutContext.WidgetWithChildrenShortcut)
 
     def _lay_out(self) -> None:
         bar = lay_row(None, self.search, self.found, self.copy, spacing=8, margins=(8, 4, 8, 4), grow=self.search)

@@ -8,8 +8,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtGui import QAction, QCloseEvent, QKeyEvent, QKeySequence
+from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+    QGuiApplication,
+    QMoveEvent,
+    QRegion,
+    QResizeEvent,
+)
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 
 from app.state.run_summary import RunSummary
@@ -18,6 +25,7 @@ from app.views.run_tabs.run_tabs import RunTabs
 from app.views.style.icons import app_icon, icon
 from app.views.widgets.build import lay_column
 from app.views.widgets.exposure import Exposure
+from app.views.widgets.first_size import FRAME, room_for
 from app.views.widgets.floating_notice import FloatingNotice
 from app.views.widgets.ruled_splitter import RuledSplitter
 from app.views.window.actions import Actions, explain
@@ -49,6 +57,10 @@ if TYPE_CHECKING:
 MIN_SIZE: Final = (900, 450)
 """960 × 540, which is 1920 × 1080 at 200 %, has so much room beside a task bar and a title."""
 START_SIZE: Final = (1320, 840)
+EDGE: Final = 8
+"""What a window's frame takes at its sides and its bottom."""
+REMEMBER_MS: Final = 500
+"""After the last change of its place: a window that is killed is found again where it was."""
 PANES: Final = (264, 1056)
 
 
@@ -110,6 +122,7 @@ class MainWindow(QMainWindow):
         self.compare_page: QWidget | None = None
         self.doctor_page: QWidget | None = None
         self._exposure = Exposure(self)
+        self._remember_soon = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         self._make_parts(log)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
@@ -158,15 +171,18 @@ class MainWindow(QMainWindow):
         centre = QWidget()
         lay_column(centre, self.top_bar, self.desk, grow=self.desk)
         self.setCentralWidget(centre)
-        self.setMinimumSize(*MIN_SIZE)
-        self.resize(*START_SIZE)
+        room, screen = room_for(self) - QSize(2 * EDGE, EDGE), self.screen().availableGeometry()
+        self.setMinimumSize(QSize(*MIN_SIZE).boundedTo(room))
+        self.resize(QSize(*START_SIZE).boundedTo(room))
+        # Windows would put it a little off the corner, and so partly off a small screen.
+        self.move(screen.center().x() - self.width() // 2, screen.top() + max(0, room.height() - self.height()) // 2)
 
     def _connect(self) -> None:
         actions = self.actions_
         self.addActions([
             actions.stop, actions.resume, actions.resume_file, actions.replay, actions.log, actions.folder,
             actions.compare, actions.new_run, actions.palette, actions.settings, actions.help, actions.doctor,
-            actions.bench, actions.machines,
+            actions.bench, actions.machines, actions.find,
         ])  # fmt: skip
         actions.rename.setShortcutContext(
             Qt.ShortcutContext.WidgetWithChildrenShortcut
@@ -183,12 +199,29 @@ class MainWindow(QMainWindow):
         self.outcome.dismissed.connect(self._on_outcome_dismissed)
         self.run_page.plots_place.painted.connect(self.plots_wanted)
         self._exposure.uncovered.connect(self.uncovered)
+        self._panes.splitterMoved.connect(self._note_place)
+        self._remember_soon.timeout.connect(self.remember)
 
     def _restore(self) -> None:
-        self.restoreGeometry(self._settings.layout("window/geometry"))
+        if self.restoreGeometry(self._settings.layout("window/geometry")):
+            self._keep_on_screens()
         self._panes.restoreState(self._settings.layout("splitters/runs"))
         width = self._settings.values("window").get("sheet_width")
         self.desk.sheet_width = width if isinstance(width, int) and width > 0 else SHEET_WIDTH
+
+    def _keep_on_screens(self) -> None:
+        """Moves a window back whose screen is gone or smaller now; Qt does it too, but for the frame."""
+        frame = self.geometry().adjusted(-EDGE, -FRAME, EDGE, EDGE)
+        outside = QRegion(frame)
+        for screen in QGuiApplication.screens():
+            outside -= QRegion(screen.availableGeometry())
+        if not outside.isEmpty() and not self.isMaximized() and not self.isFullScreen():
+            screen = QGuiApplication.screenAt(frame.center()) or QGuiApplication.primaryScreen()
+            area = screen.availableGeometry()
+            frame.setSize(frame.size().boundedTo(area.size()))
+            frame.moveLeft(min(max(frame.left(), area.left()), area.right() + 1 - frame.width()))
+            frame.moveTop(min(max(frame.top(), area.top()), area.bottom() + 1 - frame.height()))
+            self.setGeometry(frame.adjusted(EDGE, FRAME, -EDGE, -EDGE))
 
     def remember(self) -> None:
         """Writes sizes into the settings."""
@@ -196,6 +229,24 @@ class MainWindow(QMainWindow):
         self._settings.set_layout("window/geometry", self.saveGeometry())
         if not self.runs.isHidden():
             self._settings.set_layout("splitters/runs", self._panes.saveState())
+
+    def _note_place(self) -> None:
+        if self.isVisible() and not self.isMinimized():
+            self._remember_soon.start()
+
+    def moveEvent(self, event: QMoveEvent) -> None:
+        super().moveEvent(event)
+        self._note_place()
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        self._note_place()
+
+    def changeEvent(self, event: QEvent) -> None:
+        """Notes that the window was made as large as the screen, or was not any more."""
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.WindowStateChange:
+            self._note_place()
 
     # --- pages -------------------------------------------------------------------------------------------
 
@@ -350,7 +401,7 @@ class MainWindow(QMainWindow):
             what = "Train this run for more steps" if further else "Resume a run from its last checkpoint"
             self.actions_.resume.setProperty("description", what)
             explain(self.actions_.resume, None)
-        title = f"{name} · {summary.word} – Rankdeck" if name else "Rankdeck"
+        title = " – ".join(part for part in (" · ".join(filter(None, (name, summary.word))), "Rankdeck") if part)
         if title != self.windowTitle():
             self.setWindowTitle(title)
 
@@ -362,6 +413,8 @@ class MainWindow(QMainWindow):
     def show_figures(self, figures: Sequence[HeroFigure]) -> None:
         """The heroes of the shown run."""
         self.header.show_figures(figures)
+        if self._plots is not None:
+            self._plots.read_values()
 
     def show_names(self, names: RankNames) -> None:
         """Names the devices of the shown run's ranks, in plots and tabs."""
@@ -422,15 +475,13 @@ class MainWindow(QMainWindow):
         self._dismissed = self._outcome_key
 
     def _find(self) -> None:
+        """Goes to the filter of runs; from samples and log to the search of their own."""
+        focus = self.focusWidget()
+        for view in (self.tabs.log, self.tabs.samples):
+            if focus is not None and view.isAncestorOf(focus):
+                view.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+                return
         self.runs.focus_filter()
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Ctrl+F from where nothing else takes it: samples and log have a search of their own."""
-        if event.matches(QKeySequence.StandardKey.Find):
-            self._find()
-            event.accept()
-            return
-        super().keyPressEvent(event)
 
     def come_forward(self) -> None:
         """Shows the window in front of others, also when it was minimised."""
@@ -449,6 +500,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Asks once when a run is going; the run does not depend on the window."""
         if not self._live or self._may_close:
+            self._remember_soon.stop()
             self.remember()
             self.closed.emit()
             event.accept()

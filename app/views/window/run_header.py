@@ -186,6 +186,7 @@ class RunHeader(Card):
     def _show_word(self, word: str) -> None:
         tone_name = STATE_TONES.get(word, "muted")
         sign = f"state-{word}" if word in STATE_TONES and word not in ("pausing", "damaged") else "state-unreadable"
+        self._icon.setVisible(bool(word))
         self._icon.setPixmap(icon(sign, tone_name).pixmap(_ICON_PX, _ICON_PX))
         self.state.say(word.capitalize(), tone_name)
         self.state.updateGeometry()

@@ -104,7 +104,7 @@ def test_runs_of_a_million_steps_are_read_column_by_column(
     qtbot.waitUntil(lambda: all(len(chart.layers) >= 2 for chart in page.charts()[:2]), timeout=SOON_MS)
     shutil.rmtree(stores[1].columns)
     page.time_axis.show_range(400_000, 400_500)
-    page.set_axis("ts")
+    page.set_axis("time")
     page.cards.grid.verticalScrollBar().setValue(10_000)
     qtbot.waitUntil(lambda: not page.cards.unread(), timeout=SOON_MS)
 

@@ -71,12 +71,12 @@ def test_steps_and_times_are_turned_into_each_other() -> None:
     assert run.times_of(4990, 6000) == (3495.0, 4000.0), "what is new counts at once"
 
 
-def test_extent_covers_devices_by_time_only() -> None:
+def test_extent_is_that_of_steps_not_of_devices() -> None:
     run = RunSeries()
     device = {"ts": 500.0, "event": "device", "rank": -1, "uuid": "cpu:0", "utilization_percent": 5}
     run.apply(parse_lines([*steps(0, 1, 10), json.dumps(device).encode()]))
     assert run.extent("step") == (1, 10)
-    assert run.extent("ts") == (500.0, 1005.0)
+    assert run.extent("ts") == (1000.5, 1005.0)
     assert run.devices() == ["cpu:0"]
     assert run.device("cpu:0").last("utilization_percent") == 5
 

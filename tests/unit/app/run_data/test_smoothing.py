@@ -7,7 +7,14 @@ import pytest
 
 from app.run_data.curves import reduce_range
 from app.run_data.series import Series
-from app.run_data.smoothing import half_width_rows, local_linear, smoothed
+from app.run_data.smoothing import (
+    half_width_rows,
+    local_linear,
+    smooth_line,
+    smoothed,
+    smoothed_at,
+    without_outliers,
+)
 
 
 def series_of(loss: np.ndarray) -> Series:
@@ -31,7 +38,7 @@ def test_a_falling_loss_ends_where_it_is() -> None:
     """80 steps from 5 to 0.2: an average with a half-life of 20 steps ended at 0.35."""
     rng = np.random.default_rng(0)
     loss = 0.2 + 4.8 * np.exp(-np.arange(80.0) / 12)
-    _, bold = line(series_of(loss + rng.normal(scale=0.02, size=80)), 0, 80, 1200, half_width_rows(32, 80, 1200))
+    _, bold = line(series_of(loss + rng.normal(scale=0.02, size=80)), 0, 80, 1200, 8.0)
     assert bold[-1] == pytest.approx(loss[-1], abs=0.03)
     assert bold[0] == pytest.approx(loss[0], abs=0.2)
 
@@ -77,10 +84,74 @@ def test_the_line_does_not_depend_on_where_the_view_ends() -> None:
     np.testing.assert_allclose(bold[np.isin(x, shared)], moved[np.isin(moved_x, shared)], rtol=1e-9)
 
 
-def test_it_smooths_what_is_visible_alike_at_any_zoom() -> None:
-    widths = [half_width_rows(32, rows, 1000) / rows for rows in (80, 1000, 10_000, 1_000_000)]
-    assert max(widths) <= 2 * min(widths)
-    assert half_width_rows(0, 1000, 1000) == half_width_rows(32, 0, 1000) == 0.0
+def test_the_width_is_a_number_of_steps() -> None:
+    every, tenth = Series(), Series()
+    every.append(100, {"step": np.arange(1.0, 101.0)})
+    tenth.append(100, {"step": np.arange(10.0, 1001.0, 10.0)})
+    assert (half_width_rows(20, every), half_width_rows(20, tenth)) == (20.0, 2.0)
+    assert half_width_rows(0, every) == half_width_rows(20, Series()) == 0.0
+
+
+def noisy(rows: int) -> np.ndarray:
+    return 2 + 8 * np.exp(-np.arange(rows) / 300) + np.random.default_rng(5).normal(scale=0.1, size=rows)
+
+
+@pytest.mark.parametrize("half_width", [2.0, 20.0, 200.0])
+def test_a_smoothed_value_is_that_of_the_line(half_width: float) -> None:
+    loss = noisy(1500)
+    loss[[40, 41, 700]] = np.nan
+    series = series_of(loss)
+    _, bold = line(series, 0, 1500, 2000, half_width)
+    for place in (0, 3, 39, 44, 699, 1400, 1499):
+        found = smoothed_at(series, "loss", "step", float(place), half_width)
+        assert found == pytest.approx(bold[place], abs=1e-9), place
+    assert smoothed_at(series, "loss", "step", -5.0, half_width) is None
+    assert smoothed_at(series, "none", "step", 5.0, half_width) is None
+
+
+@pytest.mark.parametrize("rows", [600, 40_000])
+def test_the_line_is_the_same_in_any_window_and_zoom(rows: int) -> None:
+    """Within what a pixel of many steps can show: bins of 64 rows against 200 on each side."""
+    series = series_of(noisy(rows))
+    places = np.linspace(0.3 * rows, 0.35 * rows, 5)
+    found = []
+    for pixels, low, high in ((300, 0, rows), (1500, 0, rows), (900, 0.25 * rows, 0.4 * rows)):
+        curve, first = reduce_range(series, "loss", "step", low, high, 2 * pixels)
+        bold = smooth_line(series, "loss", "step", curve, first, 200.0, pixels)
+        found.append(np.interp(places, bold.x, bold.mean))
+    exact = [smoothed_at(series, "loss", "step", place, 200.0) for place in places]
+    np.testing.assert_allclose(found, [exact] * 3, atol=0.02)
+
+
+def test_a_strong_line_reaches_both_edges_of_a_small_part() -> None:
+    series = series_of(noisy(50_000))
+    curve, first = reduce_range(series, "loss", "step", 20_000, 20_030, 1000)
+    bold = smooth_line(series, "loss", "step", curve, first, 5000.0, 500)
+    assert bold.x[0] <= 20_000 and bold.x[-1] >= 20_030
+    assert np.isfinite(bold.mean).all() and bold.width * 128 >= 5000.0
+
+
+@pytest.mark.parametrize("height", [5.0, 1e6, -50.0])
+@pytest.mark.parametrize("long", [1, 3])
+def test_a_spike_does_not_lift_the_line(height: float, long: int) -> None:
+    loss = noisy(600)
+    spiked = loss.copy()
+    spiked[300 : 300 + long] += height
+    for bins in (2000, 300):  # each row, and bins of two
+        plain, bold = (line(series_of(values), 0, 600, bins, 20.0)[1] for values in (loss, spiked))
+        assert np.abs(bold - plain).max() < 0.1, "less than the noise"
+    assert smoothed_at(series_of(spiked), "loss", "step", 300.0, 20.0) == pytest.approx(2 + 8 * np.exp(-1), abs=0.15)
+
+
+def test_what_is_no_spike_stays() -> None:
+    jump = np.r_[np.full(50, 2.0), np.full(50, 9.0)] + np.random.default_rng(6).normal(scale=0.1, size=100)
+    np.testing.assert_allclose(without_outliers(jump), jump, atol=0.3)
+    rare = np.zeros(100)
+    rare[::9] = 1.0
+    np.testing.assert_array_equal(without_outliers(rare), rare)
+    np.testing.assert_array_equal(without_outliers(np.array([1.0, 50.0, 1.0])), np.array([1.0, 50.0, 1.0]))
+    gaps = np.array([np.nan, 1.0] * 20)
+    np.testing.assert_array_equal(without_outliers(gaps), gaps)
 
 
 def test_no_smoothing_gives_the_means() -> None:

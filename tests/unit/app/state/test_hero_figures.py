@@ -40,9 +40,11 @@ def test_what_is_not_known_is_an_en_dash() -> None:
         assert figure(hero, RunSeries()).value == UNKNOWN
 
 
-def test_a_metric_of_steps_is_the_mean_of_the_newest_with_its_change() -> None:
+def test_a_metric_of_steps_is_its_last_value_with_its_change() -> None:
     found = figure(LOSS, series_of(*steps("loss", [3.0] * 20 + [2.0] * 20)))
-    assert found == HeroFigure("Loss", "2.00", "↓ 1.0", "better", "Mean of the last 20 steps of all devices")
+    tip = "Last value. The arrow compares the means of the last 20 steps and of the 20 before."
+    assert found == HeroFigure("Loss", "2.00", "↓ 1.0", "better", tip)
+    assert figure(LOSS, series_of(*steps("loss", [3.0] * 20 + [2.0] * 19 + [1.5]))).value == "1.50"
     rising = figure(LOSS, series_of(*steps("loss", [2.0] * 20 + [3.0] * 20)))
     assert (rising.note, rising.trend) == ("↑ 1.0", "worse")
     still = figure(LOSS, series_of(*steps("loss", [2.0] * 40)))
@@ -62,7 +64,7 @@ def test_ranks_are_averaged_and_their_throughput_is_added() -> None:
     speed = Hero("tokens_per_s", "Throughput", "tok/s", "higher")
     both = series_of(*steps("tokens_per_s", [100_000.0], 0), *steps("tokens_per_s", [212_000.0], 1))
     assert figure(speed, both, state="finished") == HeroFigure("Throughput", "312 k", "tok/s")
-    assert figure(speed, both, tokens_per_s=900.0).value == "900", "what the host measures, while it trains"
+    assert figure(speed, both, tokens_per_s=900.0).value == "312 k", "as the chart says it"
 
 
 def evaluations(*values: float) -> RunSeries:

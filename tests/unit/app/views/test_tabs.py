@@ -358,17 +358,6 @@ def test_an_alert_has_its_title_cause_and_next_step_on_lines_of_their_own(qtbot:
     assert view.table.rowHeight(0) > wide, "the text wraps, and its row grows"
 
 
-def test_ctrl_f_in_the_log_goes_to_its_search(view: LogView, log: RankLog, qtbot: QtBot, tmp_path: Path) -> None:
-    path = tmp_path / "rank0.log"
-    path.write_text("one\n", encoding="utf-8")
-    view.set_sources([path])
-    qtbot.waitUntil(lambda: log.model.rowCount() == 1)
-    view.activateWindow()
-    view.lines.setFocus()
-    qtbot.keyClick(view.lines, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
-    assert view.search.hasFocus()
-
-
 def test_config_shows_what_differs_and_folds_the_rest(qtbot: QtBot) -> None:
     view = ConfigView()
     qtbot.addWidget(view)

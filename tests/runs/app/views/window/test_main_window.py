@@ -31,7 +31,6 @@ from app.main import Rankdeck
 from app.models.rank_log import LogChoice
 from app.settings import settings_in
 from app.views.run_list.runs_panel import INVITATION
-from app.views.widgets.ruled_splitter import RuledSplitter
 from app.views.window.close_question import CloseQuestion
 from core.processes import identity
 from core.run_folder.notes import RunNotes, write_notes
@@ -242,11 +241,12 @@ def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> 
 def test_sizes_and_drafts_are_remembered(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     write_lines(runs_dir / "past", Shape(steps=5))
     first = open_window()
-    first.window.resize(900, 600)  # the offscreen screen is small, and a window is restored within its screen
-    first.window.findChildren(RuledSplitter)[0].setSizes([220, 680])
-    sizes = first.window.findChildren(RuledSplitter)[0].sizes()
+    qtbot.waitUntil(first.window.runs.isVisible)
+    first.window.resize(780, 600)  # within the offscreen screen, as a window is restored
+    first.window._panes.setSizes([220, 564])
+    sizes = first.window._panes.sizes()
     first.window.actions_.new_run.setChecked(True)
-    first.window.desk.frame.grip.dragged.emit(900 - 400)
+    first.window.desk.frame.grip.dragged.emit(first.window.width() - 400)
     type_into(first, "steps", "77", qtbot)
     first.window.new_run.mode.radios["independent"].click()
     ticked = [device.uuid for device in first.window.new_run.devices.selected()]
@@ -255,7 +255,7 @@ def test_sizes_and_drafts_are_remembered(open_window: OpenWindow, qtbot: QtBot, 
     assert second.new_run.form.rows["steps"].text() == "77"
     assert second.new_run.mode.mode() == "independent"
     assert not second.desk.is_open, "it is opened when a run is to be set up"
-    assert second.findChildren(RuledSplitter)[0].sizes() == sizes and second.desk.sheet_width == 400
+    assert second._panes.sizes() == sizes and second.desk.sheet_width == 400
     assert [device.uuid for device in second.new_run.devices.selected()] == ticked
 
 

@@ -161,7 +161,7 @@ def test_a_click_on_a_legend_entry_hides_its_curve(make_panel: Make, run: RunSto
     qtbot.mouseClick(readout, left, alt, pos=place_of(panel, "eval"))
     assert [r.label for r in panel.loss.chart.readings()] == ["eval"]
     qtbot.mouseClick(readout, left, alt, pos=place_of(panel, "eval"))
-    assert [r.label for r in panel.loss.chart.readings()] == ["rank 0", "rank 1", "eval"]
+    assert [r.label for r in panel.loss.chart.readings()] == ["mean", "rank 0", "rank 1", "eval"]
 
 
 def test_legend_entries_by_keyboard(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
@@ -180,10 +180,10 @@ def test_legend_entries_by_keyboard(make_panel: Make, run: RunStore, qtbot: QtBo
 def test_names_are_shortened_before_values_are_left_out(make_panel: Make, run: RunStore) -> None:
     panel = make_panel(run)
     readout = panel.loss.readout
-    for width in (600, 220, 150):
+    for width in (600, 280, 210):
         readout.resize(width, 20)
         readout.grab()
-        assert len(readout._boxes) == 3, width
+        assert len(readout._boxes) == 4, width
     readout.resize(90, 20)
     readout.grab()
     assert 0 < len(readout._boxes) < 3

@@ -49,7 +49,7 @@ def test_a_drawing_is_made_of_lines(panel: PlotsPanel, tmp_path: Path) -> None:
     assert "<polyline" in text and "<image" not in text
 
 
-@pytest.mark.parametrize("axis", ["step", "ts"])
+@pytest.mark.parametrize("axis", ["step", "time"])
 def test_a_table_has_a_column_for_each_curve(panel: PlotsPanel, tmp_path: Path, axis: str) -> None:
     panel.smoothing.set_strength(0)
     panel.set_axis(axis)

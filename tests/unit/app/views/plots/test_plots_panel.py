@@ -276,9 +276,9 @@ def test_the_crosshair_reads_all_plots(make: Make, run: RunStore) -> None:
     reported = panel._data.series.rank(0).value_at("loss", "step", cursor)
     bold = next(layer for layer in chart.layers if isinstance(layer, Line) and layer.label == "rank 0 smoothed")
     smoothed = float(bold.y[np.searchsorted(bold.x, cursor, "right") - 1])
-    assert f"rank 0 {smoothed:.2f}" in panel.loss.readout.accessibleName(), "the number beside the bold line is its own"
-    assert chart.table.isVisible() and chart.table.head == f"step {int(cursor)} · 13 s"
-    first = chart.table.rows[0]
+    assert f"rank 0 {reported:.2f}" in panel.loss.readout.accessibleName(), "what was reported, as everywhere"
+    assert chart.table.isVisible() and chart.table.head == f"step {int(cursor)} · 10 s"
+    first = chart.table.rows[1]
     assert (first.label, first.smoothed, first.text) == ("rank 0", f"{smoothed:.2f}", f"{reported:.2f}")
     assert not panel.throughput.chart.table.isVisible(), "one table is enough"
     assert "tok/s" in panel.throughput.readout.accessibleName()
@@ -316,9 +316,9 @@ def differing_columns(one: QImage, other: QImage) -> list[int]:
 def test_step_and_time(make: Make, run: RunStore) -> None:
     panel = make(run)
     panel.time_axis.show_range(100, 200)
-    panel.set_axis("ts")
+    panel.set_axis("time")
     assert panel.time_axis.low == pytest.approx(START_S + 5, abs=0.1)
-    assert panel.axis_box.currentData() == "ts"
+    assert panel.axis_box.currentData() == "time"
     assert panel.loss.chart.scale is not None
     panel.set_axis("step")
     assert panel.time_axis.low == pytest.approx(100, abs=1)
@@ -327,8 +327,8 @@ def test_step_and_time(make: Make, run: RunStore) -> None:
 def test_smoothing_logarithm_and_ranks(make: Make, run: RunStore) -> None:
     panel = make(run)
     chart = panel.loss.chart
-    panel.smoothing.set_strength(200)
-    assert panel.options.smoothing == 192
+    panel.smoothing.set_strength(250)
+    assert panel.options.smoothing == 200 and panel.smoothing.value.text() == "200 steps"
     panel.log_box.click()
     assert chart.scale is not None
     assert chart.scale.log
@@ -606,11 +606,11 @@ def test_a_run_of_one_step_and_one_of_gaps(tmp_path: Path, make: Make) -> None:
 
 def test_what_was_chosen_is_remembered(make: Make, run: RunStore) -> None:
     panel = make(run)
-    chosen = {"axis": "ts", "smoothing": 64, "log": True, "mean": True}
+    chosen = {"axis": "clock", "smoothing_steps": 50, "log": True, "mean": True}
     panel.apply_settings(chosen | {"unknown": 1})
     assert panel.settings() == chosen
-    panel.apply_settings({"smoothing": "nonsense"})
-    assert panel.settings()["smoothing"] == 64
+    panel.apply_settings({"smoothing_steps": "nonsense", "axis": "ts"})
+    assert (panel.settings()["smoothing_steps"], panel.settings()["axis"]) == (50, "time")
 
 
 def test_devices_are_called_by_their_names(make: Make, run: RunStore, qtbot: QtBot) -> None:
@@ -638,7 +638,7 @@ def test_every_metric_that_a_run_reports_has_a_card(make: Make, run: RunStore, q
     qtbot.waitUntil(lambda: panel.cards.shown == [*usual, "loss_scale", "my_score", "eval/my_score"])
     settle(qtbot, panel)
     texts = {key: [r.text for r in panel.cards.frame(key).chart.readings()] for key in panel.cards.shown[4:]}
-    assert texts["loss_scale"] == ["65,536", "65,536"] and texts["my_score"] == ["0.500", "0.500"]
+    assert texts["loss_scale"] == ["65,536"] and texts["my_score"] == ["0.500"], "one line for what ranks share"
     assert texts["eval/my_score"] == ["0.700"]
     assert panel.cards.frame("eval/my_score").chart.accessibleName() == "My score (evaluation) plot"
     panel._data.open(write_lines(run.dir.parent / "other", Shape(steps=40)).dir)
@@ -657,7 +657,7 @@ def test_what_lies_between_stop_and_resume_is_a_gap_by_time(tmp_path: Path, make
     store = make_run(tmp_path / "run")
     store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
     panel = make(store)
-    panel.set_axis("ts")
+    panel.set_axis("time")
     for chart in (panel.loss.chart, panel.throughput.chart, panel.step_time.chart):
         picture, area = image(chart), chart.plot_area()
         grid = {QColor(plot_colours(panel.palette()).grid).rgb(), QColor(plot_colours(panel.palette()).ground).rgb()}

@@ -12,6 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
+from app.run_data.series import Series
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.drawing import Area, Line, Points, Strokes
@@ -82,10 +83,14 @@ def test_the_mean_by_time_is_that_of_steps() -> None:
 def test_values_at_the_crosshair_and_the_newest() -> None:
     run = run_of(loss=lambda rank, step: rank + step / 100)
     source = LossCurves(lambda: run, CurveOptions())
-    assert texts(source.readings(WHOLE, QPalette())) == ["rank 0 1.00", "rank 1 2.00"]
-    assert texts(source.readings(View("step", 1, 100, cursor=50.7), QPalette())) == ["rank 0 0.500", "rank 1 1.50"]
-    assert texts(source.readings(View("ts", 1001, 1100, cursor=1020.0), QPalette())) == ["rank 0 0.200", "rank 1 1.19"]
-    assert texts(source.readings(View("step", 0, 100, cursor=0.0), QPalette())) == ["rank 0 –", "rank 1 –"]
+    assert texts(source.readings(WHOLE, QPalette())) == ["mean 1.50", "rank 0 1.00", "rank 1 2.00"]
+    assert texts(source.readings(View("step", 1, 100, cursor=50.7), QPalette())) == [
+        "mean 1.00", "rank 0 0.500", "rank 1 1.50",
+    ]  # fmt: skip
+    assert texts(source.readings(View("ts", 1001, 1100, cursor=1020.0), QPalette())) == [
+        "mean 0.695", "rank 0 0.200", "rank 1 1.19",
+    ]  # fmt: skip
+    assert texts(source.readings(View("step", 0, 100, cursor=0.0), QPalette())) == ["mean –", "rank 0 –", "rank 1 –"]
 
 
 def test_evaluations_are_points() -> None:
@@ -219,7 +224,7 @@ def test_values_that_stand_alone_are_one_curve() -> None:
         assert isinstance(layers[0], Strokes)
         np.testing.assert_allclose(layers[0].low, np.arange(1, 11))
         at = View("step", 1, 100, 55.5)
-        assert texts(source.readings(at, QPalette(), layers)) == ["rank 0 5.00", "rank 1 5.00"]
+        assert texts(source.readings(at, QPalette(), layers)) == ["all devices 5.00"]
     smooth = MetricCurves(lambda: run, CurveOptions(), "score").layers(WHOLE, 500, QPalette())[-1]
     assert isinstance(smooth, Line)
     np.testing.assert_allclose(smooth.y, np.arange(1, 11), atol=1e-9)
@@ -231,4 +236,32 @@ def test_a_stretch_without_values_is_a_gap() -> None:
     layers = source.layers(WHOLE, 500, QPalette())
     assert isinstance(layers[0], Strokes)
     assert np.isnan(layers[0].low).sum() == 20
-    assert texts(source.readings(View("step", 1, 100, 50), QPalette(), layers)) == ["rank 0 –", "rank 1 –"]
+    assert texts(source.readings(View("step", 1, 100, 50), QPalette(), layers)) == ["all devices –"]
+
+
+def test_what_all_ranks_share_is_one_line() -> None:
+    run = run_of(lr=lambda _rank, step: step / 10, loss=lambda rank, step: rank + step)
+    options = CurveOptions()
+    source = PlainCurves(lambda: run, options, "lr")
+    assert [layer.label for layer in source.layers(WHOLE, 500, QPalette())] == ["all devices"]
+    assert texts(source.legend(WHOLE, QPalette())) == ["all devices 10.0"]
+    assert len(MetricCurves(lambda: run, options, "loss").layers(WHOLE, 500, QPalette())) == 4
+    late = [{"ts": 2000.0, "event": "step", "rank": 0, "step": 101, "lr": 3.0}]  # rank 1 will say the same soon
+    run.apply(parse_lines([json.dumps(line).encode() for line in late]))
+    assert texts(source.legend(WHOLE, QPalette())) == ["all devices 6.50"]
+    other = [{"ts": 2000.0, "event": "step", "rank": 1, "step": 101, "lr": 4.0}]
+    run.apply(parse_lines([json.dumps(line).encode() for line in other]))
+    assert texts(source.legend(WHOLE, QPalette())) == ["mean 3.50", "rank 0 3.00", "rank 1 4.00"]
+
+
+def test_long_columns_are_compared_by_their_bins() -> None:
+    run = RunSeries()
+    for rank in range(2):
+        values = {"step": np.arange(1000.0), "ts": np.arange(1000.0), "lr": np.arange(1000.0)}
+        run.groups[f"rank{rank}"] = Series()
+        run.groups[f"rank{rank}"].append(1000, values)
+    assert run.is_shared("lr", [0, 1]) and not run.is_shared("lr", [0]) and not run.is_shared("loss", [0, 1])
+    run.groups["rank1"].append(1, {"step": np.array([1000.0]), "lr": np.array([7.0])})
+    assert run.is_shared("lr", [0, 1]), "the other has not said it yet"
+    run.groups["rank0"].append(1, {"step": np.array([1000.0]), "lr": np.array([8.0])})
+    assert not run.is_shared("lr", [0, 1])

@@ -11,6 +11,7 @@ from PySide6.QtGui import QPalette
 
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
+from app.run_data.series import Series
 from app.run_data.whole_run import RunReader
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Line, Points, Strokes
@@ -97,20 +98,20 @@ def test_ranks_that_evaluate_by_themselves_are_averaged_or_shown_each() -> None:
 
 
 def test_on_the_time_axis_each_run_begins_at_its_own_start() -> None:
-    view = View("ts", 0, 21, 3.0)
+    view = View("ts", 0, 20, 2.0)
     shown = overlay("loss", 0)
     layers = shown.layers(view, 500, QPalette())
-    assert [(layer.x[0], layer.x[-1]) for layer in layers] == [(1.0, 10.0), (1.0, 20.0)]
+    assert [(layer.x[0], layer.x[-1]) for layer in layers] == [(0.0, 9.0), (0.0, 19.0)]
     assert [reading.text for reading in shown.readings(view, QPalette(), layers)] == ["1.00", "4.50"]
-    late, early = View("ts", 0, 21, 15.0), View("ts", 0, 21, 0.5)
+    late, early = View("ts", 0, 20, 14.0), View("ts", 0, 20, -0.5)
     assert [reading.text for reading in shown.readings(late, QPalette())] == ["1.00", "4.50"]
     assert shown.readings(early, QPalette()) == []
     assert [entry.text for entry in shown.legend(early, QPalette())] == ["–", "–"]
     (first, second) = [
         layer for layer in overlay("val_loss").layers(view, 500, QPalette()) if isinstance(layer, Points)
     ]
-    assert (first.x.tolist(), second.x.tolist()) == ([11.0], [21.0])
-    assert [run.extent("ts") for run in RUNS] == [(0.0, 11.0), (0.0, 21.0)]
+    assert (first.x.tolist(), second.x.tolist()) == ([10.0], [20.0])
+    assert [run.extent("time") for run in RUNS] == [(0.0, 10.0), (0.0, 20.0)]
     assert [run.extent("step") for run in RUNS] == [(1.0, 10.0), (1.0, 20.0)]
 
 
@@ -140,7 +141,7 @@ def test_a_run_without_the_column_is_left_out() -> None:
     assert len(overlay("loss", 0, runs=runs).legend(WHOLE, QPalette())) == 2
     steps, evals = reported_columns(runs)
     assert {"loss", "reward", "tokens_per_s"} <= steps and "val_loss" in evals
-    assert runs[3].extent("step") is None and runs[3].extent("ts") is None
+    assert runs[3].extent("step") is None and runs[3].extent("time") is None
 
 
 def test_a_long_column_is_drawn_once_its_bins_are_made(tmp_path: Path) -> None:
@@ -159,3 +160,26 @@ def test_a_short_run_beside_a_very_long_one_costs_little() -> None:
     view = View("step", 1, 1e9)
     lines = [layer for layer in overlay("loss").layers(view, 500, QPalette()) if isinstance(layer, Line)]
     assert [len(line.x) for line in lines] == [10, 20]
+
+
+def test_runs_meet_at_the_same_tokens_epoch_and_hour() -> None:
+    def counted(tokens: float, start: float) -> OverlaidRun:
+        run, steps = RunSeries(), np.arange(1.0, 41.0)
+        run.groups["rank0"] = Series()
+        epochs = np.floor(steps / 10)
+        values = {"step": steps, "ts": start + steps, "loss": steps, "tokens_seen": tokens * steps, "epoch": epochs}
+        run.groups["rank0"].append(40, values)
+        return OverlaidRun("run", run)
+
+    runs = [counted(100.0, 1000.0), counted(200.0, 1010.0)]
+    shown = RunOverlay(runs, "loss", CurveOptions(smoothing=0, mean=True))
+    assert [run.extent("tokens") for run in runs] == [(100.0, 4000.0), (200.0, 8000.0)]
+    view = View("step", 100.0, 8000.0, 2000.0, "tokens")
+    first, second = shown.layers(view, 500, QPalette())
+    assert (first.x[-1], second.x[-1]) == (4000.0, 8000.0)
+    assert [reading.text for reading in shown.readings(view, QPalette())] == ["20.0", "10.0"]
+    assert [run.extent("epoch") for run in runs] == [(0.0, pytest.approx(4.0, abs=0.01))] * 2
+    assert [r.text for r in shown.readings(View("step", 0.0, 4.0, 2.0, "epoch"), QPalette())] == ["20.0", "20.0"]
+    clock = View("ts", 1001.0, 1050.0, 1020.0, "clock")
+    assert [reading.text for reading in shown.readings(clock, QPalette())] == ["20.0", "10.0"]
+    assert shown.layers(clock, 500, QPalette())[1].x[0] == 1011.0

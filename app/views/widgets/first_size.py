@@ -1,11 +1,11 @@
-"""First size of a dialog, which a small screen may have no room for."""
+"""First size of a window or dialog, which a small screen may have no room for."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QDialog
+from PySide6.QtWidgets import QDialog, QWidget
 
 FRAME: Final = 32
 """A title bar, as high as the one of Windows 11."""
@@ -16,6 +16,6 @@ def set_first_size(dialog: QDialog, width: int, height: int) -> None:
     dialog.resize(QSize(width, height).boundedTo(room_for(dialog)))
 
 
-def room_for(dialog: QDialog) -> QSize:
-    """How large a dialog can be on its screen, beside the task bar and below its own title bar."""
-    return (dialog.parentWidget() or dialog).screen().availableSize() - QSize(0, FRAME)
+def room_for(window: QWidget) -> QSize:
+    """How large a window can be on its screen, beside the task bar and below its own title bar."""
+    return (window.parentWidget() or window).screen().availableSize() - QSize(0, FRAME)

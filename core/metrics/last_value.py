@@ -1,0 +1,31 @@
+"""Last value of a metric: one figure of a run, the same in window, lists, comparisons and on the command line.
+
+It is raw, never smoothed: the mean over ranks of each rank's newest finite value; of a rate, their sum.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+SUMMED: Final = frozenset(("tokens_per_s", "samples_per_s"))
+"""Rates: ranks work at the same time, so what a run does is what they do together."""
+NEWEST_ROWS: Final = 256
+"""Where a rank's newest value is looked for: a metric that was not reported for 256 rows has none."""
+
+
+def last_value(name: str, newest: Iterable[float | None]) -> float | None:
+    """The last value of a metric.
+
+    Args:
+        name: Of its column.
+        newest: Each rank's newest value; None or not finite for a rank without one.
+
+    Returns:
+        None if no rank has one.
+    """
+    known = [value for value in newest if value is not None and math.isfinite(value)]
+    if not known:
+        return None
+    return math.fsum(known) / (1 if name in SUMMED else len(known))

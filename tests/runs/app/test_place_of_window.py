@@ -1,0 +1,123 @@
+"""Where the window opens: within its screen at any scale, and where it was left, also by one that was killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QPlainTextEdit, QWidget
+from pytestqt.qtbot import QtBot
+
+from app.settings import settings_in
+from app.views.plots.chart import Chart
+from app.views.run_tabs.log_view import LogView
+from app.views.run_tabs.samples_view import SamplesView
+from tests.helpers.synthetic_run import Shape, write_lines
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
+
+pytestmark = [OFFSCREEN_NOISE]
+PROGRAM = """
+import os, sys
+from pathlib import Path
+from PySide6.QtWidgets import QApplication
+application = QApplication([])
+from app.main import Rankdeck
+from app.settings import settings_in
+folder, place = Path(sys.argv[1]), sys.argv[2:]
+window = Rankdeck(settings_in(folder / "settings.ini"), folder / "runs").window
+window.show()
+application.processEvents()
+if place:
+    window.setGeometry(*map(int, place))
+    while window._remember_soon.isActive():
+        application.processEvents()
+    application.processEvents()
+frame, screens = window.frameGeometry(), [screen.availableGeometry() for screen in application.screens()]
+print(any(screen.contains(frame) for screen in screens), frame.width(), frame.height())
+sys.stdout.flush()
+os._exit(0)  # as one that is killed
+"""
+
+
+def open_once(folder: Path, screens: list[tuple[int, int, int]], *place: int, scale: float = 1.0) -> list[str]:
+    """Opens the window in a process of its own that is then ended without closing it.
+
+    Args:
+        folder: For its settings.
+        screens: Left edge, width and height of each.
+        place: Where a person moves the window to: left, top, width and height.
+        scale: Of the system.
+    """
+    shapes = [
+        {"name": f"screen {number}", "x": x, "y": 0, "width": width, "height": height, "logicalDpi": 96}
+        | {"logicalBaseDpi": 96, "dpr": 1}
+        for number, (x, width, height) in enumerate(screens)
+    ]
+    (folder / "screens.json").write_text(json.dumps({"screens": shapes}), encoding="utf-8", newline="\n")
+    platform = "offscreen:configfile=screens.json"
+    environment = {**os.environ, "QT_QPA_PLATFORM": platform, "QT_SCALE_FACTOR": str(scale)}
+    environment["PYTHONPATH"] = str(Path(__file__).parents[3])
+    command = [sys.executable, "-c", PROGRAM, str(folder), *map(str, place)]
+    answer = subprocess.run(
+        command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", timeout=100, check=True
+    )
+    return answer.stdout.split()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the offscreen platform's font is not there")
+@pytest.mark.parametrize(("width", "height"), [(1920, 1080), (1366, 768)])
+@pytest.mark.parametrize("scale", [1.0, 1.5, 2.0])
+def test_the_first_window_fits_its_screen(tmp_path: Path, scale: float, width: int, height: int) -> None:
+    assert open_once(tmp_path, [(0, width, height)], scale=scale)[0] == "True"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the offscreen platform's font is not there")
+def test_a_window_that_was_killed_opens_where_it_was(tmp_path: Path) -> None:
+    both = [(0, 1920, 1080), (1920, 1920, 1080)]
+    moved = open_once(tmp_path, both, 2200, 100, 1000, 700)
+    assert open_once(tmp_path, both) == moved
+    assert open_once(tmp_path, both[:1])[0] == "True", "its screen is gone"
+    assert open_once(tmp_path, [(0, 1280, 720)])[0] == "True", "a smaller screen"
+
+
+def test_its_place_is_kept_while_it_runs(open_window: OpenWindow, qtbot: QtBot, tmp_path: Path) -> None:
+    window = open_window().window
+    window.resize(1010, 610)
+    window._settings.sync()
+    before = settings_in(tmp_path / "settings.ini").layout("window/geometry")
+    qtbot.waitUntil(lambda: not window._remember_soon.isActive())
+    window._settings.sync()
+    assert settings_in(tmp_path / "settings.ini").layout("window/geometry") == window.saveGeometry() != before
+
+
+def test_ctrl_f_goes_to_the_filter_from_anywhere(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
+    write_lines(runs_dir / "past", Shape(steps=40))
+    rankdeck = open_window()
+    window = rankdeck.window
+    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 1)
+    window.runs.run_chosen.emit(runs_dir / "past")
+    qtbot.waitUntil(lambda: bool(window.plots.cards.charts()) and window.plots.loss.chart.isVisible())
+    window.actions_.new_run.setChecked(True)
+    qtbot.waitUntil(lambda: window.desk.is_open)
+    own = (window.tabs.log, window.tabs.samples)  # these have a search of their own
+    tried: set[str] = set()
+    for widget in window.findChildren(QWidget):
+        is_own = any(part is widget or part.isAncestorOf(widget) for part in own)
+        if widget.focusPolicy() == Qt.FocusPolicy.NoFocus or not widget.isVisible() or is_own:
+            continue
+        widget.setFocus()
+        qtbot.keyClick(widget, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+        assert window.runs.filter.hasFocus(), widget
+        tried.add(type(widget).__name__)
+    assert {Chart.__name__, QPlainTextEdit.__name__, "RunView", "UnitEdit"} - {QPlainTextEdit.__name__} <= tried
+    assert {LogView, SamplesView} == {type(part) for part in own}
+    part = window.plots.time_axis
+    chart = window.plots.loss.chart
+    part.zoom(0.5)
+    qtbot.keyClick(chart, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
+    assert not part.is_fitted, "F alone shows the whole run"
