@@ -72,7 +72,7 @@ def test_stopped_and_resumed_it_goes_on_as_if_nothing_had_been_and_its_export_is
 def test_its_model_may_move_between_start_and_resume(training: str, tmp_path: Path) -> None:
     model = make_folder(tmp_path / "base")
     rows = write_rows(tmp_path / "rows.jsonl", [f"the cat sat on mat {number}." for number in range(200)])
-    chosen = {"training": training, "sample_tokens": 2, "val_batches": 2, "lora_rank": 2}
+    chosen = {"training": training, "sample_tokens": 2, "lora_rank": 2}
     settings = {"recipe": "hf_causal_lm", "model": str(model), "options": chosen, "eval_every": 6}
     kept, moved = (make_run(tmp_path / name, rows, "single", 1, steps=6, **settings) for name in ("kept", "moved"))
     assert host(kept, timeout_s=200.0) == 0
