@@ -101,7 +101,10 @@ def smoothed(series: Series, name: str, curve: Curve, first: int, half_width: fl
     behind = first + len(curve.x) * curve.width
     before = bins_of(series, name, max(0, first - reach), first, curve.width)[2]
     after = bins_of(series, name, behind, min(behind + reach, series.rows), curve.width)[2]
-    line = local_linear(without_outliers(np.concatenate((before, curve.mean, after))), half_bins)
+    mean = curve.mean.copy()
+    for place, row in ((0, first), (-1, behind - curve.width)):  # a view's edges may cut a bin
+        mean[place] = bins_of(series, name, row, min(row + curve.width, series.rows), curve.width)[2][0]
+    line = local_linear(without_outliers(np.concatenate((before, mean, after))), half_bins)
     return line[len(before) : len(before) + len(curve.x)]
 
 

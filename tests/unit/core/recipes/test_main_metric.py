@@ -38,5 +38,5 @@ def test_the_state_has_a_loss_before_the_curve_was_read() -> None:
 
 def test_the_best_depends_on_the_direction() -> None:
     assert LOSS.text(1.8312, CURVE) == "loss 1.83, best evaluation 1.40"
-    assert RETURN.text(None, CURVE) == "return 1.50, best evaluation 9.00"
+    assert RETURN.text(RETURN.last(None, CURVE), CURVE) == "return 1.50, best evaluation 9.00"
     assert LOSS.text(None, MetricCurve()) == ""

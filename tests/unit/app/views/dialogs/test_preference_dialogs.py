@@ -26,7 +26,7 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 def preferred(folder: Path, **values: Any) -> Preferred:
     """With all folders in one."""
     return Preferred(
-        "light", 32, *(KeptFolder(title, folder / title, "") for title in ("Runs", "Models", "More")), **values
+        "light", 20, *(KeptFolder(title, folder / title, "") for title in ("Runs", "Models", "More")), **values
     )
 
 
@@ -38,7 +38,7 @@ def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> Non
     with qtbot.waitSignal(dialog.theme_chosen) as theme:
         dialog.themes["dark"].click()
     assert theme.args == ["dark"]
-    assert dialog.smoothing.strength == 32
+    assert dialog.smoothing.strength == 20
     with qtbot.waitSignal(dialog.smoothing_chosen):
         qtbot.keyClick(dialog.smoothing.slider, Qt.Key.Key_Right)
     with qtbot.waitSignal(dialog.notifications_chosen) as notifies:

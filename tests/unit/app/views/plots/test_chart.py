@@ -83,7 +83,7 @@ def test_equal_curves_of_two_devices_are_both_seen(tmp_path: Path, make_panel: M
     lines = [step(rank, number, lr=1e-3 * number) for number in range(1, steps) for rank in range(2)]
     lines[1]["lr"] = 2e-3  # else they would be one curve
     panel = make_panel(lines_of(tmp_path, lines))
-    panel.time_axis.show_range(steps // 2, steps - 1)
+    panel.time_axis.show_range(max(5, steps // 2 - 100), steps - 1)
     chart = panel.cards.frame("lr").chart
     first, second = (layer for layer in chart.layers if isinstance(layer, Strokes))
     np.testing.assert_array_equal(first.low[1:], second.low[1:])
