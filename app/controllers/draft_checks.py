@@ -25,12 +25,13 @@ from core.data.dataset import (
     check_packages_for,
     check_size,
     is_hub,
+    is_whole_drive,
     list_dataset,
     look_at_beginnings,
 )
 from core.data.hub import ALLOW_DOWNLOAD, HubName, cached_info, cached_text_bytes, not_here
 from core.data.listing import AUTO
-from core.errors import RankdeckError
+from core.errors import DatasetError, RankdeckError
 from core.launch.preflight import needed_bytes
 from core.launch.resolved import recommended_mode
 from core.machine.devices import Device
@@ -84,7 +85,8 @@ class Drafting(QObject):
         self._recipe: Recipe | None = None
         self._devices: list[Device] = []
         self._size: DatasetSize | None = None
-        self._asked = ("", "")
+        self._asked = self._looked_at = ("", "")
+        self._is_looking = self._is_closed = False
         self._problem: RankdeckError | None = None
         self._elsewhere: dict[str, dict[str, RankdeckError]] = {}
         self._looking = False
@@ -100,10 +102,11 @@ class Drafting(QObject):
 
     def open(self) -> None:
         """Finds out about this machine; drafts are checked from then on."""
-        self._runner.run(Operation(this_platform, self._on_platform, self._on_no_dataset))
+        self._runner.run(Operation(this_platform, self._on_platform, self._on_no_platform))
 
     def close(self) -> None:
         """Looks at nothing any more."""
+        self._is_closed = True
         self._later.stop()
         self.recipe_check.close()
         self.memory.close()
@@ -164,7 +167,7 @@ class Drafting(QObject):
 
     def look_again(self) -> None:
         """Finds out about this machine and the dataset again, after an installation."""
-        self._problem = None
+        self._problem, self._looked_at = None, ("", "")
         self.open()
         self.recipe_check.forget()
         self.memory.forget()
@@ -172,6 +175,10 @@ class Drafting(QObject):
 
     def _on_platform(self, platform: Platform) -> None:
         self._platform = platform
+        self._check()
+
+    def _on_no_platform(self, error: RankdeckError) -> None:
+        self._problem = error
         self._check()
 
     def _check(self) -> None:
@@ -239,10 +246,20 @@ class Drafting(QObject):
         self.mode_options_changed.emit(options)
 
     def _look_at_dataset(self) -> None:
-        path, rule = self._asked
+        """Looks at one path at a time: each letter of one is a path too, perhaps of a slow network drive."""
+        if self._is_looking:
+            return
+        self._is_looking, asked = True, self._asked
+        self._looked_at, (path, rule) = asked, asked
 
         def work() -> DatasetSize:
-            listing = list_dataset(path, rule)
+            if is_whole_drive(path):
+                raise DatasetError(
+                    f"{path} is a whole drive.",
+                    "Choose a folder in it, or a file.",
+                    title="The dataset is a whole drive",
+                )
+            listing = list_dataset(path, rule, lambda: self._asked != asked or self._is_closed)
             check_packages_for(path, listing.files)
             if is_hub(path):
                 name = HubName.parse(path)
@@ -250,12 +267,18 @@ class Drafting(QObject):
             found = look_at_beginnings(path, listing)
             return DatasetSize(path, found.files, found.size_bytes, found)
 
-        self._runner.run(Operation(work, self._on_size, self._on_no_dataset, topic="dataset"))
+        self._runner.run(Operation(work, self._on_size, self._on_no_dataset))
 
     def _on_size(self, size: DatasetSize) -> None:
-        self._size, self._problem = size, None
-        self._check()
+        self._on_looked(size, None)
 
     def _on_no_dataset(self, error: RankdeckError) -> None:
-        self._size, self._problem = None, error
+        self._on_looked(None, error)
+
+    def _on_looked(self, size: DatasetSize | None, problem: RankdeckError | None) -> None:
+        self._is_looking = False
+        if self._looked_at != self._asked:  # edited meanwhile: what was found is of another path
+            self._later.start()
+            return
+        self._size, self._problem = size, problem
         self._check()

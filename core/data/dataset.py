@@ -10,7 +10,7 @@ import codecs
 import hashlib
 import os
 import sysconfig
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -153,7 +153,7 @@ def list_files(text: str, rule: str = AUTO) -> list[Path]:
     return [path for path, _ in list_dataset(text, rule).files]
 
 
-def list_dataset(text: str, rule: str = AUTO) -> Listing:
+def list_dataset(text: str, rule: str = AUTO, is_stopped: Callable[[], bool] = bool) -> Listing:
     """A dataset's files as they are read, each with how it is read; none of the Hub's. `rule`: `RunConfig.data_files`.
 
     Raises:
@@ -163,7 +163,15 @@ def list_dataset(text: str, rule: str = AUTO) -> Listing:
         HubName.parse(text)
         return Listing(())
     kind, root = _locate(text)
-    return _find_files(kind, root, rule)
+    return _find_files(kind, root, rule, is_stopped)
+
+
+def is_whole_drive(text: str) -> bool:
+    """Whether `text` names the root of a file system or the drive itself: `/`, `C:\\`, `C:`."""
+    path = Path(text.strip())
+    if not text.strip() or path.drive.startswith("\\\\"):  # the root of a network share is an ordinary folder
+        return False
+    return path.absolute() == Path(path.absolute().anchor) or (bool(path.drive) and not path.name)
 
 
 def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> None:
@@ -291,11 +299,11 @@ def _locate(text: str) -> tuple[Kind, Path]:
     raise _error(f"There is no file or folder {root}.", "Check the path.", MISSING)
 
 
-def _find_files(kind: Kind, root: Path, rule: str) -> Listing:
+def _find_files(kind: Kind, root: Path, rule: str, is_stopped: Callable[[], bool] = bool) -> Listing:
     if kind == "file":
         return Listing(((root, format_for(root.name)),))
     try:
-        listing = _list_sources(root) if kind == "stdlib" else list_folder(root, rule)
+        listing = _list_sources(root) if kind == "stdlib" else list_folder(root, rule, is_stopped)
     except OSError as error:
         raise _unreadable(Path(error.filename or root), error) from None
     if not listing.files:

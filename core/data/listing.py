@@ -6,10 +6,11 @@ text. What is left out never counts towards the dataset's identity, so it may co
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final, Literal
@@ -65,23 +66,24 @@ class Listing:
         return self.files[: len(self.files) - self.validation]
 
 
-def list_folder(root: Path, rule: str) -> Listing:
+def list_folder(root: Path, rule: str, is_stopped: Callable[[], bool] = bool) -> Listing:
     """What is read of a folder.
 
     Args:
         root: It.
         rule: `RunConfig.data_files`.
+        is_stopped: Asked in each folder: the answer is not needed any more.
 
     Raises:
         OSError: It, or a folder in it, cannot be read.
     """
     if rule == ALL_FILES:
-        found = [path for path in _walk(root, links=None) if is_data_name(path.name) and path.is_file()]
+        found = [path for path in _walk(root, None, is_stopped) if is_data_name(path.name) and path.is_file()]
         files = sorted(found, key=lambda path: relative(path, root))
         return Listing(tuple((path, format_for(path.name)) for path in files))
     left = LeftOut()
     named: dict[str, Path] = {}
-    for path in _walk(root, left):
+    for path in _walk(root, left, is_stopped):
         if is_system_name(path.name):
             continue
         if not is_data_name(path.name):
@@ -242,7 +244,7 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN]) + (f" and {more:,} more" if more > 0 else "")
 
 
-def _walk(root: Path, links: LeftOut | None) -> Iterator[Path]:
+def _walk(root: Path, links: LeftOut | None, is_stopped: Callable[[], bool]) -> Iterator[Path]:
     """The files below a folder; linked folders too where there is a `links` to note those that were read already."""
 
     def refuse(error: OSError) -> None:
@@ -250,6 +252,8 @@ def _walk(root: Path, links: LeftOut | None) -> Iterator[Path]:
 
     seen = {os.path.realpath(root)}
     for folder, folders, names in os.walk(root, onerror=refuse, followlinks=links is not None):
+        if is_stopped():
+            raise InterruptedError(errno.ECANCELED, "it was not read to its end", folder)
         folders[:] = [name for name in folders if not name.startswith(".") and name != "__pycache__"]
         if RUN_FILES.issubset(names):  # a run's own folder: its metrics are no text to learn, and they grow
             folders.clear()
