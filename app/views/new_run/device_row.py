@@ -28,7 +28,8 @@ BOX_GAP: Final = 8
 MARGIN: Final = 24
 """How far the figures stand in from the check box."""
 EDGES: Final = (12, 8, 12, 8)
-WIDEST_FIGURES: Final = "100 % busy  99 °C  999 W"
+WATTS: Final = "  999 W"
+WIDEST_FIGURES: Final = f"100 % busy  99 °C{WATTS}"
 WIDEST_MEMORY: Final = "99.9 / 999 GiB"
 UNLIMITED: Final = (1 << 24) - 1
 """Qt's QWIDGETSIZE_MAX."""
@@ -98,8 +99,7 @@ class DeviceRow(Card):
             label.setFont(tabular(label.font()))
             label.setAlignment(Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter)
         # The row keeps its shape while the figures run.
-        for label, widest in ((self.figures, WIDEST_FIGURES), (self._total, WIDEST_MEMORY)):
-            label.setMinimumWidth(label.fontMetrics().horizontalAdvance(widest))
+        self._total.setMinimumWidth(self._total.fontMetrics().horizontalAdvance(WIDEST_MEMORY))
         self.warning = ToneLabel()
         self._grid = QGridLayout(self)
         self._grid.setHorizontalSpacing(8)
@@ -113,8 +113,11 @@ class DeviceRow(Card):
         parts: tuple[QWidget, ...] = (self.box, self._memory, self._total, self.status, self.figures, self.warning)
         for part in parts:
             grid.removeWidget(part)
-        grid.setContentsMargins(*((12, 0, 12, 0) if line else EDGES))
+        grid.setContentsMargins(*((8, 0, 8, 0) if line else EDGES))
+        grid.setHorizontalSpacing(6 if line else 8)
         grid.setColumnMinimumWidth(0, 0 if line else MARGIN - BOX_GAP)
+        widest = WIDEST_FIGURES[: -len(WATTS)] if line else WIDEST_FIGURES
+        self.figures.setMinimumWidth(self.figures.fontMetrics().horizontalAdvance(widest))
         grid.setColumnMinimumWidth(3, self.figures.minimumWidth() if line else 0)
         names_grow = line and self._says_name
         grid.setColumnStretch(0, int(names_grow))
@@ -133,7 +136,7 @@ class DeviceRow(Card):
             grid.addWidget(self.warning, 3, 1, 1, 2)
             self.setMinimumHeight(0)
             self.setMaximumHeight(UNLIMITED)
-        self._memory.setMinimumWidth(24)
+        self._memory.setMinimumWidth(16 if line else 24)
         self._memory.setMaximumWidth(48 if names_grow else UNLIMITED)
         policy = QSizePolicy.Policy.Fixed if line and not names_grow else QSizePolicy.Policy.Expanding
         self.box.setSizePolicy(policy, QSizePolicy.Policy.Fixed)
@@ -204,7 +207,8 @@ class DeviceRow(Card):
         )
         status = "" if trouble else _status(sample, self._against)
         self.status.set_full_text(status)
-        self.figures.setText(_figures(sample))
+        figures = _figures(sample)
+        self.figures.setText(figures.rpartition("  ")[0] if self.is_line else figures)  # power is in its tooltip then
         is_notable = bool(trouble or self._held or self._against)
         if self.is_line:  # what is odd about a card is more than its figures
             self.warning.hide()
@@ -217,14 +221,14 @@ class DeviceRow(Card):
         for part in (self.box, self._total, self.status, self.figures):
             part.setEnabled(not self.is_lost)
         memory = f"memory {gibibytes(used)} of {gibibytes(total)} GiB" if used is not None else ""
-        figures = self.figures.text().replace(FIGURE_SPACE, "")
-        parts = [figures, memory, status, *sample.throttle_reasons, self._caution, trouble]
+        parts = [figures.replace(FIGURE_SPACE, ""), memory, status, *sample.throttle_reasons, self._caution, trouble]
         self.box.setAccessibleDescription(". ".join(part for part in parts if part))
         self._tell(sample, memory, status, trouble)
 
     def _tell(self, sample: DeviceSample, memory: str, status: str, trouble: str) -> None:
         more = [
             memory,
+            f"power {sample.power_w:.0f} W" if sample.power_w is not None else "",
             f"power limit {sample.power_limit_w:.0f} W" if sample.power_limit_w is not None else "",
             f"fan {sample.fan_percent:.0f} %" if sample.fan_percent is not None else "",
             f"{sample.sm_clock_mhz:,.0f} MHz" if sample.sm_clock_mhz is not None else "",
