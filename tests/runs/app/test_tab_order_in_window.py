@@ -51,7 +51,6 @@ def _places(window: MainWindow) -> dict[str, QWidget]:
     plots = window.plots
     return {
         "header": window.header,
-        "outcome": window.outcome,
         "tabs": window.tabs.tabBar(),
         "controls": plots.controls,
         **{key: plots.cards.frames[key] for key in plots.cards.shown},
@@ -61,7 +60,7 @@ def _places(window: MainWindow) -> dict[str, QWidget]:
 
 def test_tab_follows_the_eye(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     window = opened(open_window, qtbot, runs_dir).window
-    around = ["header", "outcome", "tabs", "controls"]
+    around = ["header", "tabs", "controls"]  # how it went, and what it made, stands in the header
     assert stops(window, qtbot) == [*around, "loss", "throughput", "step_time", "lr", "devices"]
     window.plots.cards.move("lr", "loss")
     assert stops(window, qtbot) == [*around, "lr", "loss", "throughput", "step_time", "devices"], "cards were arranged"
