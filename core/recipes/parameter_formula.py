@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from core.config import RunConfig
 from core.config.fields import FieldSpec
+from core.held_files import open_binary
 from core.recipes.parameter_count import ParameterCount
 
 _MOST_HEADER_BYTES: Final = 100 << 20
@@ -144,7 +145,7 @@ def _in_folder(folder: str) -> int | None:
 
 
 def _in_file(path: Path) -> int:
-    with path.open("rb") as file:
+    with open_binary(path) as file:
         (length,) = struct.unpack("<Q", file.read(8))
         if length > _MOST_HEADER_BYTES:
             raise ValueError(length)
