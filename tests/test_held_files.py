@@ -25,9 +25,7 @@ OTHERS: Final = {
     "workers/script/store_process.py": "/proc",
     "core/processes/detached.py": "the null device",
     # The window's thread, which must not wait: what is refused is looked at again with the next change
-    "app/models/rank_log.py": "asked again twice a second",
     "app/views/run_list/run_menu.py": "no file: an intent",
-    "app/run_data/column.py": "rows that cannot be read are gaps until the next picture",
     # Files that came with Rankdeck and are never written
     "app/state/docs_pages.py": "docs",
     "app/views/dialogs/docs_dialog.py": "docs",
