@@ -79,7 +79,7 @@ def training_python() -> TrainingPython:
     executable = Path(named).expanduser().absolute() if named else chosen_python()
     if executable is None:
         return own_python()
-    packages = package_folder(executable)
+    packages = package_folder(executable) if executable.is_file() else None
     return own_python() if packages is None else TrainingPython(executable, packages)
 
 

@@ -13,7 +13,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import struct
 from collections.abc import Mapping
@@ -24,6 +23,7 @@ from typing import Any, Final
 from core.config import RunConfig
 from core.config.fields import FieldSpec
 from core.held_files import open_binary
+from core.parsing import ParseError, parse_json
 from core.recipes.parameter_count import ParameterCount
 
 _MOST_HEADER_BYTES: Final = 100 << 20
@@ -140,7 +140,7 @@ def _in_folder(folder: str) -> int | None:
     try:
         files = sorted(Path(folder).expanduser().glob("*.safetensors")) if folder.strip() else []
         return sum(map(_in_file, files)) if files else None
-    except (OSError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, struct.error):
+    except (OSError, ParseError, RuntimeError, ValueError, KeyError, TypeError, AttributeError, struct.error):
         return None  # whether they can be used is the recipe's to say
 
 
@@ -149,5 +149,5 @@ def _in_file(path: Path) -> int:
         (length,) = struct.unpack("<Q", file.read(8))
         if length > _MOST_HEADER_BYTES:
             raise ValueError(length)
-        header = json.loads(file.read(length))
+        header = parse_json(file.read(length))
     return sum(math.prod(tensor["shape"]) for name, tensor in header.items() if name != "__metadata__")
