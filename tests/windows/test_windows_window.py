@@ -43,8 +43,10 @@ def test_opened_clicked_typed_into_and_grabbed(open_window: OpenWindow, qtbot: Q
     place = view.visualRect(view.model().index(0, 0)).center()
     qtbot.mouseClick(view.viewport(), Qt.MouseButton.LeftButton, pos=place)
     qtbot.waitUntil(lambda: rankdeck.data.is_caught_up, timeout=10_000)
+    window.actions_.new_run.setChecked(True)
     picker = window.new_run.devices
     box = picker.rows()[0].box
+    qtbot.waitUntil(box.isVisible)
     before = box.isChecked()
     qtbot.mouseClick(box, Qt.MouseButton.LeftButton, pos=box.rect().center() - box.rect().center() / 2)
     assert box.isChecked() is not before
