@@ -38,6 +38,12 @@ SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
     ),
     "PCs that people report from": ("runs/core/doctor/test_pc_tests.py",),
     "what scripts listen on": ("runs/end2end/test_script_listens.py",),
+    "scripts that are silent, or copies of each other": (
+        "runs/end2end/test_script_copies.py",
+        "runs/end2end/test_script_hangs.py",
+    ),
+    "bad days and drives that fill up": ("runs/faults/test_bad_days.py", "runs/faults/test_small_disk.py"),
+    "stragglers, as unit tests and training show them too": ("runs/app/test_straggler_in_window.py",),
     "resumes that training/workers/test_sharding.py shows too": ("windows/test_windows_sharded_resume.py",),
     "training of all kinds": ("training",),
 }

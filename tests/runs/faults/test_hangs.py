@@ -65,6 +65,7 @@ def test_a_restart_ends_in_the_same_weights(make_run: MakeRun, mode: str) -> Non
     assert run.weights() == straight.weights() and run.completed() == straight.completed()
 
 
+@pytest.mark.second_tier
 def test_what_hangs_again_and_again_fails(make_run: MakeRun) -> None:
     run = make_run(strict=True, hang_timeout_s=LIMIT_S, hang_policy="restart").behave(steps=60, step_s=0.01)
     state = run.hang_at(1, 5).start().end()
