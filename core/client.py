@@ -10,6 +10,7 @@ import contextlib
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -29,7 +30,7 @@ from core.errors import (
 from core.files.atomic import copy_atomic, write_atomic
 from core.paths import PACKAGE_FOLDER, default_runs_dir
 from core.processes import end_marked, find_marked, folder_mark, spawn_detached
-from core.processes.identity import ProcessId
+from core.processes.identity import ProcessId, is_alive
 from core.protocol.codec import HELLO_TIMEOUT_S, MAX_LINE_BYTES, decode, encode
 from core.protocol.messages import Hello, Message, Refused, StopRequest, Welcome
 from core.recipes.catalog import get_recipe
@@ -163,9 +164,13 @@ def stop_run(store: RunStore, now: bool = False) -> None:
         ConnectionRefusedByHostError: As `connect`.
     """
     state = store.state()
-    if state.between_hosts and state.is_live and state.host is not None:
+    # Between two hosts the command of several machines, on this one, is asked; Windows has no such commands, and its
+    # os.kill would end the process. A pid from a file may be another program's by now: the start time tells.
+    if state.between_hosts and state.is_live and state.host is not None and sys.platform != "win32":
+        if not is_alive(state.host):
+            raise _unreachable(store, f"process {state.host.pid} is not the one that started it", "Resume the run.")
         with contextlib.suppress(ProcessLookupError):
-            os.kill(state.host.pid, signal.SIGINT)  # the command of several machines, on this one; Windows has none
+            os.kill(state.host.pid, signal.SIGINT)
         return
     connection = connect(store)
     try:

@@ -33,7 +33,7 @@ def with_dashes(arguments: Sequence[str], takes_value: Mapping[str, Mapping[str,
         takes_value: Each command's flags, and whether a value follows.
     """
     flags = takes_value.get(arguments[0], {}) if arguments else {}
-    end = _end_of_flags(arguments, flags) if arguments[:1] == [_SCRIPT_COMMAND] else len(arguments)
+    end = end_of_flags(arguments, flags)
     return [_dashed(argument, flags) if place < end else argument for place, argument in enumerate(arguments)]
 
 
@@ -43,8 +43,10 @@ def _dashed(argument: str, flags: Collection[str]) -> str:
     return dashed + equals + value if name.startswith("--") and dashed in flags else argument
 
 
-def _end_of_flags(arguments: Sequence[str], flags: Mapping[str, bool]) -> int:
-    """The position of the script's own arguments, which are not changed."""
+def end_of_flags(arguments: Sequence[str], flags: Mapping[str, bool]) -> int:
+    """Where the command's own arguments end; those of a script follow, and are not ours to read."""
+    if list(arguments[:1]) != [_SCRIPT_COMMAND]:
+        return len(arguments)
     place = 1
     while place < len(arguments):
         argument = _dashed(arguments[place], flags)

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 import core
-from core.cli.parser import parse
+from core.cli.parser import parse, repeated_flags
 from core.cli.terminal import Terminal
 from core.errors import RankdeckError, UsageError
 from core.files.long_paths import is_too_long
@@ -99,6 +99,8 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
         if isinstance(value, str) and len(value) > LONGEST_PATH:
             raise _too_long(value)
     terminal.quiet = any(getattr(arguments, name, False) for name in ("json", "csv", "detach"))
+    for flag in repeated_flags(argv):
+        terminal.warn(f"{flag} is given more than once; the last one counts.")
     module = importlib.import_module(_COMMANDS[arguments.command])
     code: int = getattr(module, arguments.command)(arguments, terminal)
     return code

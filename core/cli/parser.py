@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import difflib
 import re
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Final, NoReturn
 
 from core.bench.kinds import Kind
-from core.cli.aliases import translate_aliases, with_dashes
+from core.cli.aliases import end_of_flags, translate_aliases, with_dashes
 from core.cli.machine_flags import add_machine_flag, add_machines_flags
 from core.cli.node_flags import add_nodes_flags
 from core.cli.slurm_flags import add_slurm_flags
@@ -46,6 +47,20 @@ class Parser(argparse.ArgumentParser):
         """Its flags, and whether a value follows."""
         return {flag: action.nargs != 0 for flag, action in self._option_string_actions.items()}
 
+    def repeated(self, arguments: Sequence[str]) -> list[str]:
+        """The flags among `arguments` that stand there more than once and take one value."""
+        counts: Counter[argparse.Action] = Counter()
+        following = iter(arguments)
+        for argument in following:
+            name, equals, _ = argument.partition("=")
+            action = self._option_string_actions.get(name)
+            if action is None or isinstance(action, argparse._AppendAction):
+                continue
+            counts[action] += 1
+            if action.nargs != 0 and not equals:
+                next(following, None)
+        return [action.option_strings[0] for action, count in counts.items() if count > 1]
+
     def _next_step(self, message: str) -> str:
         wrong = re.search(r"(?:unrecognized arguments|ambiguous option): (--?[\w-]+)", message)
         if wrong is not None:
@@ -73,11 +88,22 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
         SystemExit: After --help.
     """
     parser, commands = _build()
-    flags = {name: command.flags() for name, command in commands.items()}
-    arguments, rest = parser.parse_known_args(with_dashes(translate_aliases(argv), flags))
+    arguments, rest = parser.parse_known_args(_translated(argv, commands))
     if rest:
         commands.get(arguments.command, parser).error(f"unrecognized arguments: {' '.join(rest)}")
     return arguments
+
+
+def repeated_flags(argv: Sequence[str]) -> list[str]:
+    """The flags of a command line that `parse` takes which are given several times, though only the last one counts."""
+    _, commands = _build()
+    arguments = _translated(argv, commands)
+    command = commands.get(arguments[0]) if arguments else None
+    return [] if command is None else command.repeated(arguments[: end_of_flags(arguments, command.flags())])
+
+
+def _translated(argv: Sequence[str], commands: Mapping[str, Parser]) -> list[str]:
+    return with_dashes(translate_aliases(argv), {name: command.flags() for name, command in commands.items()})
 
 
 @cache

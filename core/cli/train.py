@@ -194,7 +194,7 @@ def check_request(request: TrainRequest, runs_dir: Path, available: Sequence[Dev
     config, notes = with_devices(request, available, cpus, platform)
     request, more = with_ddp_spawn(replace(request, config=config), available, os.environ)
     run = resolve(request.config, request.recipe, available, platform)
-    checked = check(run, runs_dir, request.run_dir)
+    checked = check(run, runs_dir, request.run_dir, request.named)
     return replace(checked, notes=(*notes, *more, *checked.notes))
 
 

@@ -97,7 +97,8 @@ def _read_text(path: Path) -> str:
         if stat.S_ISDIR(status.st_mode):
             raise _broken(path, "it is a folder", "Name the file in it.")
         if not stat.S_ISREG(status.st_mode):
-            raise _broken(path, "it is not a regular file", "Name a config file.")
+            why = "it is not a regular file, and a pipe tells neither its format nor the lines that errors name"
+            raise _broken(path, why, f"Write the settings to a file whose name ends in {' or '.join(SUFFIXES)}.")
         if status.st_size > MAX_FILE_BYTES:
             raise _broken(path, "it is larger than 1 MiB", "Name a config file, not a data file.")
         return decode_utf8(read_all(path)).removeprefix("\ufeff")

@@ -62,6 +62,7 @@ class TrainRequest:
         runs_dir: The folder of runs, when one was named.
         count: The devices' number, unless they are named.
         meeting: Where this machine meets the others of the run: values of `MEETING_KEYS`.
+        named: The settings that a flag or a file names.
     """
 
     config: RunConfig
@@ -70,6 +71,7 @@ class TrainRequest:
     runs_dir: Path | None = None
     count: DeviceCount | None = None
     meeting: Mapping[str, Any] = field(default_factory=dict)
+    named: frozenset[str] = frozenset()
 
 
 def add_train_flags(parser: argparse.ArgumentParser) -> None:
@@ -152,7 +154,7 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
         check_options(recipe, given.options)
     places = {key: Path(str(given.values[key])) if given.values.get(key) else None for key in PLACE_KEYS}
     meeting = {key: given.values[key] for key in MEETING_KEYS if key in given.values}
-    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.count, meeting)
+    return TrainRequest(config, recipe, places["run_dir"], places["runs_dir"], given.count, meeting, frozenset(named))
 
 
 def _check_config_file(path: Path, config: RunConfig) -> None:

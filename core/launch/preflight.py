@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -69,13 +70,14 @@ class Checked:
         return self.run.steps_per_epoch(self.samples) if samples_known(self.run, self.dataset) else None
 
 
-def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Checked:
+def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None, named: Collection[str] = ()) -> Checked:
     """Checks a new run as a whole; changes nothing on disk.
 
     Args:
         run: What would be trained.
         runs_dir: Where a new folder would be made.
         run_dir: The run's own folder, when one was named.
+        named: Settings that a flag or a file names, which a recipe leaves as they are.
 
     Raises:
         UsageError: Config, devices, dataset or folder cannot be used.
@@ -102,7 +104,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     check_folder(run_dir or runs_dir, needed_bytes=needed_bytes(config, known, dataset.size_bytes))
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
-    config, recipe_notes = check_by_recipe(config, recipe, global_batch=run.batch.global_)
+    config, recipe_notes = check_by_recipe(config, recipe, global_batch=run.batch.global_, named=named)
     check_size(dataset, config.seq_len)  # now that the recipe has fitted it to its model
     run = replace(run, config=config)
     samples = estimate_samples(dataset, config.seq_len, config.held_out)

@@ -11,7 +11,7 @@ How the dataset is read is asked of `workers.programs.column_main` in the same w
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from core.config import RunConfig
@@ -35,6 +35,7 @@ def check_by_recipe(
     *,
     global_batch: int | None = None,
     resumes: bool = False,
+    named: Collection[str] = (),
 ) -> tuple[RunConfig, tuple[str, ...]]:
     """Asks the recipe whether it can train with these settings. Blocks; may be called from any thread.
 
@@ -44,6 +45,7 @@ def check_by_recipe(
         limit_s: After that the program is ended, and its ranks will find out.
         global_batch: Samples in an optimizer step, where they are known.
         resumes: The run exists: what was made for it once is in its folder, and no setting is fitted.
+        named: Settings that a flag or a file names: they are as they were asked for, even at the recipe's defaults.
 
     Returns:
         The config, with settings left at the recipe's defaults fitted to the others; and what a person should know
@@ -57,7 +59,8 @@ def check_by_recipe(
         return config, ()
     defaults = recipe_defaults(recipe, (), {**config.as_dict(), **config.options})
     own = [(name, defaults[name]) for name in (*recipe.defaults, "seq_len") if name in defaults]
-    at_default = [] if resumes else [name for name, value in own if getattr(config, name) == value]
+    own = [] if resumes else [(name, value) for name, value in own if name not in named]
+    at_default = [name for name, value in own if getattr(config, name) == value]
     function = ("-m", "workers.programs.check_main", str(recipe.folder))
     program = function if recipe.checks_in_function else (str(recipe.folder / recipe.check),)
     asked = {"config": parse_json(to_json(config)), "resumes": resumes, "global_batch": global_batch}

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
 import psutil
@@ -16,7 +18,7 @@ import pytest
 from core.client import connect, resume_run, start_run, stop_run, wait_for_end
 from core.config import RunConfig
 from core.errors import ConnectionRefusedByHostError, RunBusyError, UsageError
-from core.processes.identity import ProcessId, own
+from core.processes.identity import ProcessId, identify, own
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
 from tests.helpers.host_fixture import FINISHED, STOPPED, FakeRun, MakeRun
@@ -106,6 +108,21 @@ def test_a_run_that_is_not_going_cannot_be_stopped(tmp_path: Path) -> None:
     store.write_state(store.stored_state().replace(state="finished"))
     with pytest.raises(ConnectionRefusedByHostError, match="state: finished"):
         stop_run(store)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="no command of several machines there")
+def test_a_stop_interrupts_no_process_of_a_reused_pid(tmp_path: Path) -> None:
+    store = RunStore.create(tmp_path, RunConfig())
+    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process, store.lock():
+        named = identify(process.pid)
+        assert named is not None
+        for started, ends in ((named.started - 100.0, False), (named.started, True)):
+            state = store.stored_state().replace(host=ProcessId(process.pid, started), between_hosts=True)
+            store.write_state(state)
+            with nullcontext() if ends else pytest.raises(ConnectionRefusedByHostError, match="is not the one"):
+                stop_run(store)
+            assert (process.poll() is None) or ends
+        assert process.wait(10) != 0
 
 
 def test_starting_returns_at_once_and_the_host_outlives_everybody(make_run: MakeRun) -> None:

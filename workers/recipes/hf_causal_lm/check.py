@@ -32,12 +32,15 @@ def check(request: Request) -> list[str] | Checked:
             _check_formats(options, shards)
         return []
     settings: dict[str, int] = {}
+    notes: list[str] = []
     source, seq_len = find_source(config.model or ""), config.seq_len
     if source.folder is not None and "seq_len" in request.at_default:
         longest = open_folder(source.folder).longest or seq_len
         if longest < seq_len:
+            notes = [f"Samples have {longest:,} tokens instead of {seq_len:,}: the model has no more positions."]
             seq_len = settings["seq_len"] = longest
-    return Checked(check_model(config.model or "", seq_len, options, config.lr, shards_weights=shards), settings)
+    notes += check_model(config.model or "", seq_len, options, config.lr, shards_weights=shards)
+    return Checked(notes, settings)
 
 
 def check_model(

@@ -188,6 +188,7 @@ def request(model: Path, **changes: Any) -> Request:
 def test_samples_are_no_longer_than_the_models_own(model: Path) -> None:
     checked = check(request(model))
     assert isinstance(checked, Checked) and checked.settings == {"seq_len": 64}
+    assert checked.notes[0] == "Samples have 64 tokens instead of 1,024: the model has no more positions."
     with pytest.raises(ConfigError, match="exceeds"):
         check(request(model, at_default=()))
 
