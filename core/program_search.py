@@ -15,9 +15,6 @@ def find_program(name: str) -> str | None:
 
     On Windows `shutil.which` and the start of a process by its name look into the current folder first. That may be a
     project that was downloaded, with an ``ssh.exe`` of its own.
-
-    Args:
-        name: Without a suffix.
     """
     if not _WINDOWS:
         return shutil.which(name)

@@ -30,7 +30,6 @@ class TrainingPython:
     """An interpreter.
 
     Attributes:
-        executable: The program.
         packages: Its folder of packages; None for the Python that asks, which finds them by itself.
     """
 

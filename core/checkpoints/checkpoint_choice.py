@@ -15,9 +15,7 @@ class CheckpointEntry:
     """One checkpoint in a list.
 
     Attributes:
-        number, step: Its own.
         val_loss: The lowest that a rank measured for it; None if none did.
-        diverged: Its weights are not finite.
         aside: It was set aside when the run was resumed from an older one.
     """
 
@@ -35,7 +33,6 @@ class CheckpointEntry:
 
 
 def entry_of(checkpoint: Checkpoint, *, aside: bool = False) -> CheckpointEntry:
-    """A checkpoint as an entry of a list."""
     return CheckpointEntry(checkpoint.number, checkpoint.step, checkpoint.val_loss, bool(checkpoint.diverged), aside)
 
 

@@ -26,9 +26,6 @@ class Copy:
     """One rank's weights among several.
 
     Attributes:
-        rank: Whose.
-        step: Optimizer steps behind them.
-        samples_seen: Samples that their rank trained.
         chunks_alone: Chunks it trained since all copies were alike; None where that was not kept.
         part_alone: Whether it stands in the middle of a chunk.
         val_loss, val_step: Its newest validation loss and the step it was measured at; None where none was.

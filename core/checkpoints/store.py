@@ -43,10 +43,8 @@ class Checkpoint:
 
     Attributes:
         number: 1, 2, …
-        folder: Where its files are.
         step: The highest optimizer step of its ranks.
         created: Unix seconds.
-        world_size: Ranks that made it.
         mode: "single", "ddp", "independent", ….
         val_loss: The lowest validation loss that a rank measured for it; None if none did.
         positions: Where each rank stood in the data.
@@ -70,7 +68,6 @@ class Checkpoint:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all its files but the manifest."""
         return sum(file.size for file in self.files)
 
     def weights(self, rank: int = 0) -> tuple[Path, ...]:

@@ -66,7 +66,6 @@ class Follower:
         self._line_shown = ""
 
     def replay(self) -> None:
-        """Takes what is there already without showing it."""
         while lines := self._tail.read():
             for line in lines:
                 self._progress.take(_parsed(line))

@@ -67,7 +67,6 @@ def tag(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Moves runs to the bin."""
     runs_dir = chosen_runs_dir(arguments)
     if arguments.runs and arguments.all:
         raise UsageError("With --all no runs are named.", "Leave out one of them.")

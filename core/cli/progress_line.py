@@ -35,7 +35,6 @@ class RunProgress:
         self._ranks = 1
 
     def take(self, line: Mapping[str, Any]) -> None:
-        """One metrics line, parsed."""
         event = line.get("event")
         if event == "step":
             self._take_step(line)

@@ -36,7 +36,6 @@ STOP_WAIT_EXTRA_S: Final = 15.0
 
 
 def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists the runs, newest first."""
     runs_dir = chosen_runs_dir(arguments)
     entries = list_runs(runs_dir)
     if arguments.live:

@@ -68,7 +68,6 @@ class Terminal:
         return shutil.get_terminal_size().columns if self.is_interactive else 0
 
     def say(self, text: str) -> None:
-        """One line for a person."""
         self.text(one_line(text))
 
     def text(self, text: str) -> None:
@@ -126,7 +125,6 @@ class Terminal:
             self.say("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
 
     def facts(self, facts: Mapping[str, str]) -> None:
-        """Names and values, one a line."""
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
             self.say(f"{name.ljust(width)}  {value}".rstrip())

@@ -199,7 +199,6 @@ def check_request(request: TrainRequest, runs_dir: Path, available: Sequence[Dev
 
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Shows the resume plan, then resumes."""
     check_slurm_arguments(arguments)
     changes = {name: getattr(arguments, name) for name in CHANGEABLE if getattr(arguments, name) is not None}
     nodes = RunConfig(nodes=changes.get("nodes")).nodes

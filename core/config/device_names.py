@@ -17,7 +17,6 @@ _CPU: Final = re.compile(r"cpu(?:([:x])(\d{1,9}))?", re.IGNORECASE)
 
 
 def is_cpu(text: str) -> bool:
-    """Whether a text names or counts CPU devices."""
     return _CPU.fullmatch(text) is not None
 
 

@@ -45,17 +45,13 @@ class DistributedConfig:
     """One process's place among those of a run, and what connects them.
 
     Attributes:
-        world_size: Number of ranks.
         rank, local_rank: This process, among all and on its node.
         num_nodes, node_rank: Machines, and which of them this is.
-        devices_per_node: Ranks on each machine.
         backend: ``gloo``, ``nccl``, or empty where ranks exchange no tensors.
         master_addr, master_port: Where programs made for torchrun meet. Port 0: none; ranks of our own recipes meet
             in a file (docs/decisions/0006).
         nic: The network interface that connections use; empty: loopback.
         timeout_s: How long a collective may take.
-        find_unused_parameters, broadcast_buffers, gradient_as_bucket_view: DDP's arguments of these names.
-        launch_method: Who starts the ranks.
         job: The launcher's own name for what it has started; empty where it has none.
         restart_count, max_restarts: How often the launcher has started these processes again, and will at most.
     """
@@ -85,11 +81,9 @@ class DistributedConfig:
         return self.launch_method != "spawn"
 
     def replace(self, **changes: Any) -> DistributedConfig:
-        """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
     def with_settings(self, config: RunConfig) -> DistributedConfig:
-        """A copy with what a run's settings decide."""
         return self.replace(
             timeout_s=config.collective_timeout_s,
             find_unused_parameters=config.find_unused_parameters,
@@ -129,7 +123,6 @@ class DistributedConfig:
 
     @property
     def ddp_arguments(self) -> dict[str, bool]:
-        """What `DistributedDataParallel` is made with."""
         return {
             "find_unused_parameters": self.find_unused_parameters,
             "broadcast_buffers": self.broadcast_buffers,
@@ -181,7 +174,6 @@ class DistributedConfig:
     # files
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
         return dataclasses.asdict(self)
 
     @classmethod

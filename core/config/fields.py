@@ -29,7 +29,6 @@ _TRUTH: Final[Mapping[str, bool]] = {
 
 
 def is_unset(text: str) -> bool:
-    """Whether a person empties an optional setting."""
     return text.strip().lower() == UNSET
 
 
@@ -49,7 +48,6 @@ class FieldSpec:
 
     Attributes:
         name: Key in `RunConfig` (or in its `options`) and, with dashes, the flag's name.
-        label: What the form calls it.
         type: How it is entered and stored; "variables" is NAME=VALUE, any number of times.
         default: The value when nothing is said; None leaves it to be worked out.
         minimum, maximum: Inclusive limits of a number.

@@ -67,7 +67,6 @@ class Given:
 
     Attributes:
         values: `RunConfig` fields, `PLACE_KEYS`, `MEETING_KEYS`, and unknown keys that may be a recipe's.
-        options: The recipe's own fields.
         count: The devices' number, unless they are named.
         source: The file it stands in, for error messages.
     """
@@ -78,7 +77,6 @@ class Given:
     source: Path | None = None
 
     def over(self, earlier: Given) -> Given:
-        """This layer laid over an `earlier` one."""
         count = self.count if self.count is not None or "devices" in self.values else earlier.count
         values = {**earlier.values, **self.values}
         if FIELD in earlier.values and FIELD in self.values:  # variables are laid over each other by name

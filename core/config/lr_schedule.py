@@ -45,13 +45,10 @@ class Schedule:
 
     Attributes:
         ends: The step after which nothing is left to do.
-        length: Places in the schedule.
         from_step: Places go on evenly from this step,
         from_place: which has this place, to `length` at `ends`.
-        asked: Steps and epochs asked for.
         choice: How it came to continue under them, of `CHOICES`.
         scale: Its peak as a share of the run's.
-        warms_up: It begins with the warm-up.
     """
 
     ends: int
@@ -65,7 +62,6 @@ class Schedule:
 
     @classmethod
     def new(cls, ends: int, asked: Sequence[int | None], choice: str = CONTINUE) -> Schedule:
-        """One place a step."""
         return cls(ends, float(ends), asked=tuple(asked), choice=choice)
 
     def place(self, step: int) -> float:
@@ -106,7 +102,6 @@ class Schedule:
         return self._spread(ends if asked is None else min(ends, asked), step)
 
     def as_dict(self) -> dict[str, Any]:
-        """As a checkpoint keeps it."""
         return asdict(self)
 
     def _spread(self, ends: int, step: int) -> Schedule:

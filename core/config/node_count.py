@@ -18,7 +18,6 @@ class NodeCount:
     """With how many machines a run starts, and with how many it continues when some are lost.
 
     Attributes:
-        least, most: With how many it starts.
         can_lose: It starts with all of them, and continues with what is left of them, whatever that is. Otherwise it
             never trains with fewer than `least`.
 

@@ -332,7 +332,6 @@ class RunConfig:
             )
 
     def replace(self, **changes: Any) -> RunConfig:
-        """A copy with some fields changed, validated again."""
         return dataclasses.replace(self, **changes)
 
     @property

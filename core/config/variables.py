@@ -66,7 +66,6 @@ def variable_lines(variables: Mapping[str, str]) -> str:
 
 
 def is_decided(name: str) -> bool:
-    """Whether Rankdeck decides this variable itself."""
     return _deciding(name) is not None
 
 

@@ -50,8 +50,6 @@ class DatasetIdentity:
     Attributes:
         path: ``stdlib://``, or the absolute path of a file or folder.
         kind: What `path` names.
-        files: How many files it holds.
-        size_bytes: Their sizes added up.
         sha256: Of a single file, its own hash; of several, one over every file's name, size and hash, in order.
         utf8: Whether every file of text is valid UTF-8. Byte-level training does not mind.
         text_bytes: Bytes of text in it, where that is not `size_bytes`: packed files, tables, the Hub. An estimate.
@@ -149,7 +147,6 @@ def is_hub(text: str) -> bool:
 
 
 def list_files(text: str, rule: str = AUTO) -> list[Path]:
-    """The dataset's files; see `list_dataset`."""
     return [path for path, _ in list_dataset(text, rule).files]
 
 
@@ -315,7 +312,6 @@ def _find_files(kind: Kind, root: Path, rule: str, is_stopped: Callable[[], bool
 
 
 def _list_sources(root: Path) -> Listing:
-    """Python's own library."""
     found: list[Path] = []
     for folder, folders, names in os.walk(root, onerror=_raise):
         folders[:] = [name for name in folders if name not in _NOT_STDLIB]

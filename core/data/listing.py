@@ -203,7 +203,6 @@ class LeftOut:
         self.circles: list[str] = []
 
     def notes(self) -> tuple[str, ...]:
-        """The reasons as sentences."""
         kinds = Counter(Path(name).suffix.lower() or "without ending" for name in self.no_text)
         shown = sorted(kinds.items(), key=lambda item: (-item[1], item[0].replace(" ", "~")))[:_SHOWN]
         endings = ", ".join(f"{count:,} {kind}" for kind, count in shown)

@@ -35,7 +35,6 @@ class Exported:
 
     Attributes:
         kind: One of `KINDS`.
-        path: The file, or the folder.
         details: What is in it, one line each.
     """
 

@@ -41,5 +41,4 @@ def is_not_here(attributes: int) -> bool:
 
 
 def count_placeholders(paths: Iterable[Path]) -> int:
-    """How many of these files are placeholders."""
     return sum(map(is_placeholder, paths))

@@ -67,5 +67,4 @@ def staged_folder(out: Path) -> Iterator[Path]:
 
 
 def refused(cause: str, next_step: str, option: str = "") -> UsageError:
-    """Nothing was exported, by the person's own words."""
     return UsageError(cause, next_step, title="Nothing was exported", option=option)

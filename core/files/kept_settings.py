@@ -18,12 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_settings(file: str, default: T) -> T:
-    """What was kept; the default where there is nothing, or nothing that can be read.
-
-    Args:
-        file: The file's name.
-        default: Also says what is read.
-    """
+    """What was kept; the default where there is nothing, or nothing that can be read."""
     try:
         return read_record(type(default), read_json(default_runs_dir() / file))
     except (RecordError, RankdeckError, OSError):
@@ -32,11 +27,6 @@ def read_settings(file: str, default: T) -> T:
 
 def keep_settings(file: str, format_name: str, settings: DataclassInstance) -> None:
     """Keeps settings for what is started from now on.
-
-    Args:
-        file: The file's name.
-        format_name: Stands in it.
-        settings: A dataclass of plain values.
 
     Raises:
         RankdeckError: The folder of runs cannot be written.

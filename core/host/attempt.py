@@ -177,7 +177,6 @@ class Attempt:
     # what the host passes on
 
     def connected(self, connection: Connection, number: int) -> None:
-        """A rank's connection."""
         rank = self._ranks[number]
         rank.connection, rank.lost_at = connection, None
         self._status.change_phase(f"{rank.device} connected")
@@ -187,7 +186,6 @@ class Attempt:
             rank.send(Stop())
 
     def message_received(self, number: int, message: Message) -> None:
-        """A rank's message."""
         handler = self._handlers.get(type(message))
         if handler is None:
             log.warning("rank %d sent a %s, which is not for a rank to send", number, type(message).__name__)
@@ -198,7 +196,6 @@ class Attempt:
         handler(self._ranks[number], message)
 
     def lines_received(self, number: int, parsed: list[dict[str, Any]]) -> None:
-        """A rank's metrics, written already."""
         rank = self._ranks[number]
         self._hang_watch.heard(rank, time.monotonic(), is_step=any(value["event"] == "step" for value in parsed))
         if self._losses is not None:
@@ -221,12 +218,10 @@ class Attempt:
             self._status.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
 
     def sampled(self, rows: list[dict[str, Any]]) -> None:
-        """Readings of the run's devices."""
         self._stragglers.sampled(rows)
         self._spills.sampled(rows)
 
     def closed(self, number: int, connection: Connection) -> None:
-        """A rank's connection is gone."""
         rank = self._ranks[number]
         if rank.connection is connection:
             rank.connection = None
@@ -241,7 +236,6 @@ class Attempt:
         self._ranks.broadcast(Stop())
 
     def commit_asked(self) -> None:
-        """A client requests a checkpoint now."""
         if self._end.has_begun:
             self._ranks.broadcast(CommitPlease("asked for"))
 

@@ -51,7 +51,6 @@ class AttemptEnd:
     """Watches for the end of one attempt; `tick` makes each transition but the first, which a rank's message makes.
 
     Attributes:
-        phase: Where the attempt stands.
         has_begun: A first step was made. True in FAILING as well when that step's message came late: then the
             attempt failed in training, not at the start.
         start_by: When the first step is overdue, in seconds on the monotonic clock.
@@ -95,7 +94,6 @@ class AttemptEnd:
         self._ranks.broadcast(Finish())
 
     def end(self, outcome: Outcome) -> None:
-        """Ends the attempt; the first outcome counts."""
         self.phase, self.outcome = AttemptPhase.ENDED, self.outcome or outcome
 
     def tick(self, now: float) -> None:

@@ -33,7 +33,6 @@ class AttemptLaunch:
 
     Attributes:
         run: What it trains, and on what.
-        context: Where it continues from.
         commands: How each of its ranks is started.
         restore_plan: What each rank restores of the run's newest checkpoint.
         rendezvous: The file at which its ranks meet; removed after the attempt.

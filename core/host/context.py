@@ -29,11 +29,9 @@ class RunContext:
 
     Attributes:
         run: What was asked, decided on this machine.
-        machine: The machine itself.
         checkpoint: What the run continues from; None for a new run.
         damaged: Newer checkpoints that cannot be used.
         keeper: The ledger, to be made once the data is ready.
-        monitor: Asks the drivers.
     """
 
     run: ResolvedRun

@@ -64,7 +64,6 @@ class DiskSpace:
 
     @property
     def kept(self) -> int:
-        """Recent checkpoints to keep at this level."""
         return self.keep if self.level is DiskLevel.AMPLE else 1
 
     def stopped_by(self, folder: str) -> str:

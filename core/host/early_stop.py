@@ -36,7 +36,6 @@ class StopReason:
 
     Attributes:
         rule: The setting behind it: "early_stop_patience", "stop_at", "max_hours" or "max_kwh".
-        cause: One sentence.
     """
 
     rule: str
@@ -52,7 +51,6 @@ class StopProgress:
         reached: The newest value of the target's metric and its step.
         merged: The validation loss of independent ranks' newest merge, made when they stop.
         trained_s: Seconds of training in all attempts.
-        energy_j: Energy used in all attempts.
     """
 
     evaluations: Mapping[int, tuple[Evaluation, ...]] = field(default_factory=dict)
@@ -102,7 +100,6 @@ class StopProgress:
 
 
 def read_progress(rules: StopRules, lines: Iterable[Mapping[str, Any]], progress: StopProgress) -> StopProgress:
-    """`progress` after the metrics lines of earlier attempts."""
     for line in lines:
         if line.get("event") == "launch":
             resumed = line.get("resumed_from")
@@ -113,7 +110,6 @@ def read_progress(rules: StopRules, lines: Iterable[Mapping[str, Any]], progress
 
 
 def stop_after_evaluation(rules: StopRules, progress: StopProgress) -> StopReason | None:
-    """Whether the newest evaluation ends the run."""
     target, reached = rules.target, progress.reached
     if target is not None and reached is not None and not rules.is_better(target.value, reached[0]):
         at = f"{number(reached[0], 4)} at step {reached[1]:,} (target: {target.value:g} or {target.better})"

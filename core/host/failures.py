@@ -34,14 +34,10 @@ class RankFailure:
     Attributes:
         at: When it was first noticed, in seconds on a monotonic clock.
         device: What its device is called: "GPU 0".
-        step: Optimizer steps it had reported.
         phase: Its phase, as it last reported it.
         returncode: How its process ended; None while it has not.
-        report: Its own account.
         finding: The host's own finding, where that is what failed ("made no first step within 180 s").
         hung: It made no progress, and the host ends it for that (`core.host.hang_policy`).
-        log: The rank's log.
-        tail: The log's last lines.
     """
 
     rank: int

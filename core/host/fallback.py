@@ -26,10 +26,7 @@ class NextAttempt:
     """The attempt that follows one that could not start.
 
     Attributes:
-        config: What it trains.
-        devices: What it trains on.
         event: The metrics event that says so: ``retry`` or ``fallback``.
-        fields: The event's fields.
         phase: What the host does meanwhile, for the run's state.
         text: The decision and its reason, for a person.
     """

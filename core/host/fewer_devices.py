@@ -7,12 +7,7 @@ from core.launch.resolved import ResolvedRun
 
 
 def fewer_devices_alert(run: ResolvedRun, before: int) -> dict[str, str] | None:
-    """The fields of an alert; None where no device is missing.
-
-    Args:
-        run: What trains now.
-        before: Devices that trained before.
-    """
+    """The fields of an alert; None where no device is missing."""
     now = run.world_size
     if now >= before:
         return None

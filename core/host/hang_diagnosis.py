@@ -14,13 +14,10 @@ class RankView:
     """One rank as it was found.
 
     Attributes:
-        rank: Its number.
-        device: What its device is called.
         late: It has reported nothing for too long.
         stacks: Its answer; None where it gave none.
         asked: It could have answered: a script of the user's own cannot, nor can a rank without a connection.
         process: What the system says of its process: "is stopped".
-        stopped: Its process is suspended.
     """
 
     rank: int

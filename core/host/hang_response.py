@@ -30,12 +30,7 @@ _MARK: Final = "rankdeck: | "
 
 
 class HangResponse:
-    """Responds to hangs; one for each attempt.
-
-    Args:
-        services: The host's.
-        ranks: The attempt's.
-    """
+    """Responds to hangs; one for each attempt."""
 
     def __init__(self, services: HostServices, ranks: Ranks) -> None:
         self._services = services
@@ -47,18 +42,15 @@ class HangResponse:
         self._reported = False
 
     def begin(self, late: Sequence[Rank], silent_s: float) -> None:
-        """Ranks have said nothing for `silent_s` seconds."""
         if self._responding is None or self._responding.done():
             self._responding = asyncio.get_running_loop().create_task(self._respond(late, silent_s))
             self._responding.add_done_callback(_log_failure)
 
     def answered(self, rank: Rank, message: Stacks) -> None:
-        """A rank's stacks."""
         self._answers[rank.number] = message
         self._answered.set()
 
     def over(self) -> None:
-        """All ranks are heard again."""
         if self._reported:
             self._reported = False
             self._services.status.change_phase("")
@@ -134,7 +126,6 @@ class HangResponse:
     # what is said of it
 
     async def _log_stacks(self, views: Sequence[RankView]) -> None:
-        """Writes every rank's stacks into its log."""
         loop = asyncio.get_running_loop()
         for view in views:
             rank = self._ranks[view.rank]

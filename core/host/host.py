@@ -79,7 +79,6 @@ class RunHost:
         self._reserved: ReservedSpace | None = None
 
     async def run(self) -> int:
-        """The whole run; returns the exit code."""
         tasks: list[asyncio.Task[None]] = []
         try:
             self._reserved = await self._services.on_disk(ReservedSpace, self._store.dir)

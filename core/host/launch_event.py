@@ -75,7 +75,6 @@ class ScriptSteps:
 
 
 def _notes(launch: AttemptLaunch, fallback: str | None) -> list[str]:
-    """How the attempt trains, for the person."""
     asked, config, choice = launch.context.run, launch.run.config, launch.run.choice
     engine = choice.engine_note
     if engine and config.zero_engine != asked.config.zero_engine:

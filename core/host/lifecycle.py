@@ -50,7 +50,6 @@ class RunLifecycle:
 
     Attributes:
         number: The number of the attempt that runs, or comes next.
-        attempt: The attempt that runs.
         ladder: How far a stop has got.
         lost: Why nothing can be saved any more; None while it can.
         reason: The rule that stops the run; None where none does.
@@ -80,7 +79,6 @@ class RunLifecycle:
         self.time = TimeRecord(services.store.dir, services.disk)
 
     async def run(self, config: RunConfig, port: int) -> Outcome:
-        """All attempts; `port` is the listener's."""
         await self._end_leftovers()
         context = await self._gather_context(config)
         run, fallbacks = context.run, StartFallbacks(context.run.recipe.modes)
@@ -336,7 +334,6 @@ class RunLifecycle:
         return resolve_on(run.config.replace(lr=lr), run.recipe, run.devices, run.platform)
 
     def _note_restart(self, number: int, limit: int, outcome: Outcome) -> None:
-        """Reports a restart."""
         self._restarts += 1
         error = outcome.error or {}
         log.warning("restart %d of %d: %s", number, limit, error.get("cause", ""))

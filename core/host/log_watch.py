@@ -37,7 +37,6 @@ class LogWatch:
         await asyncio.get_running_loop().run_in_executor(None, self._note)
 
     def look(self, now: float) -> None:
-        """Looks every second."""
         if now >= self._due and (self._looking is None or self._looking.done()):
             self._due = now + LOOK_EVERY_S
             # Not on the disk thread: a drive in trouble would hold back the run's own files.

@@ -37,6 +37,5 @@ class MemoryRecord:
         return {"predicted_bytes": self._kept.predicted_bytes}
 
     def note(self, rank: int, line: Mapping[str, Any]) -> None:
-        """Takes a rank's report."""
         self._kept = kept = self._kept.with_peaks(rank, line)
         self._disk.submit(kept.write, self._folder)

@@ -47,7 +47,6 @@ class Pace:
     """How often one rank reports.
 
     Attributes:
-        heard_at: When it last said anything.
         longest_s: Its longest pause in training, the first step included, but for long activities.
     """
 
@@ -88,12 +87,7 @@ class Pace:
             self.heard_at = now
 
     def limit_s(self, asked_s: float | None, *, is_busy: bool) -> float | None:
-        """How long it may be silent; None where that is not known yet.
-
-        Args:
-            asked_s: What a person has set.
-            is_busy: It is in a long activity.
-        """
+        """How long it may be silent; None where that is not known yet."""
         limit_s = asked_s
         if limit_s is None and (typical_s := self.typical_s) is not None:
             limit_s = max(SHORTEST_S, STEPS * typical_s, PAUSES * self.longest_s)

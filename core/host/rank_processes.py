@@ -82,11 +82,7 @@ class SpawnedRanks:
 class Launcher:
     """The processes of a launcher, as a run's host meets them.
 
-    Args:
-        folder: Where.
-
     Attributes:
-        method: Which launcher.
         seats: On which machine each rank is, where there are several; None: all are on this one.
         command: The process that stays when this host ends, and has another one started; None where there is none.
         salt: From it and the key of the machines comes the ranks' token; empty where all are on this machine.
@@ -115,7 +111,6 @@ class Launcher:
 
     @property
     def title(self) -> str:
-        """What people call it."""
         return TITLES[self.method]
 
     def ask(self, rank: int, what: Mapping[str, Any]) -> int:

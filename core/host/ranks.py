@@ -34,14 +34,8 @@ class Rank:
     Attributes:
         phase: Where it is, as it last said.
         first_step: The first optimizer step it reported in this attempt; None before.
-        step, epoch, loss, tokens_per_s: From its newest step line.
-        done: It trains no further.
         ready: It waits at a merge round.
-        bye: It has said goodbye.
-        lost_at: When its connection was closed.
         exited_at: When its process was seen to have ended.
-        pace: How often it reports.
-        is_remote: It is on another machine.
         machine: What its machine is called, where the run has several.
     """
 
@@ -65,7 +59,6 @@ class Rank:
 
     @property
     def number(self) -> int:
-        """Its rank."""
         return self.command.rank
 
     @property
@@ -154,7 +147,6 @@ class Ranks:
 
     @property
     def synchronised(self) -> bool:
-        """They train in step."""
         return self.run.replica_groups == 1
 
     @property
@@ -186,7 +178,6 @@ class Ranks:
         return step, epoch, loss, tokens_per_s
 
     def broadcast(self, message: Message) -> None:
-        """Sends to every rank."""
         line = encode(message)
         for rank in self:
             if rank.connection is not None:

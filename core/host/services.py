@@ -23,12 +23,8 @@ class HostServices:
     """Shared parts of a host.
 
     Attributes:
-        store: The run's folder.
-        checkpoints: The run's checkpoints.
         disk: The single thread that writes the run's small files, in order.
         listener: The server for ranks and clients.
-        status: Publishes the run's state.
-        stream: Takes metrics lines.
         rank_processes: Makes the owner of an attempt's processes from their mark.
         launcher: Who started the ranks' processes; None where this host starts them.
     """
@@ -43,5 +39,4 @@ class HostServices:
     launcher: Launcher | None = None
 
     def on_disk(self, call: Callable[..., T], *arguments: Any) -> Awaitable[T]:
-        """Runs a call on the disk thread."""
         return asyncio.get_running_loop().run_in_executor(self.disk, call, *arguments)

@@ -24,12 +24,7 @@ _OVER: Final = 10
 
 
 class SpillWatch:
-    """Watches the ranks of one attempt; where Windows' counters are missing it never reports.
-
-    Args:
-        services: The host's.
-        ranks: The attempt's.
-    """
+    """Watches the ranks of one attempt; where Windows' counters are missing it never reports."""
 
     def __init__(self, services: HostServices, ranks: Ranks) -> None:
         self._emit = services.stream.emit
@@ -38,7 +33,6 @@ class SpillWatch:
         self._spilling: dict[int, int] = {}
 
     def sampled(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Readings of the run's devices, one a second."""
         by_uuid = {row.get("uuid"): row for row in rows}
         for rank in self._ranks:
             row = by_uuid.get(rank.command.device.uuid)

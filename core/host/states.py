@@ -86,5 +86,4 @@ class AttemptPhase(Enum):
 
     @property
     def is_working(self) -> bool:
-        """Ranks are to start or to train."""
         return self in (AttemptPhase.STARTING, AttemptPhase.TRAINING)

@@ -34,7 +34,6 @@ class StopLadder:
 
     @property
     def is_asked(self) -> bool:
-        """A stop was asked for, of whatever kind."""
         return self._end_at is not None
 
     def ask(self, now: float) -> None:
@@ -54,7 +53,6 @@ class StopLadder:
             self._end_at = now + timeout_s
 
     def rung(self, now: float) -> Rung:
-        """What is due by now."""
         if self._end_at is None:
             return Rung.NONE
         return Rung.ASKED if now < self._end_at else Rung.END

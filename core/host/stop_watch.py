@@ -62,13 +62,11 @@ class StopWatch:
             self._progress = read_progress(self.rules, found, self._progress)
 
     def launched(self, resumed_from: Mapping[str, int] | None) -> None:
-        """An attempt begins."""
         self._ticked = None
         self._counters.clear()
         self._progress = self._progress.taken_back(resumed_from)
 
     def take(self, lines: Sequence[Mapping[str, Any]]) -> None:
-        """A rank's metrics lines."""
         if not self.rules.any:
             return
         for line in lines:
@@ -110,7 +108,6 @@ class StopWatch:
         return best_checkpoint(self.rules, self._progress, checkpoints) if self.rules.any else None
 
     def pinned(self, checkpoints: Sequence[Checkpoint]) -> tuple[int, ...]:
-        """Numbers of the checkpoints that are never removed."""
         best = self.best_of(checkpoints)
         return () if best is None else (best[0].number,)
 

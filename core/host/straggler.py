@@ -31,10 +31,7 @@ class RankStep:
     """One step as one rank reports it.
 
     Attributes:
-        time_s: The whole step.
         wait_s: What it spent in the exchange while it had nothing to compute.
-        data_s: What it waited for data.
-        samples: How many it trained.
     """
 
     time_s: float
@@ -60,10 +57,8 @@ class Straggler:
     """Which ranks the others wait for, by medians over some steps; what is said of ranks is by their numbers.
 
     Attributes:
-        ranks: Those that are late.
         lost: Share of a step that the others wait for them.
         waits: Share of a step that each rank waits for the last one.
-        step_s: A whole step.
         work_s: What each rank works in a step: all but what it spends in the exchange.
         data_s: What of that is waiting for data.
         samples: How many each rank trains in a step.
@@ -79,12 +74,10 @@ class Straggler:
 
     @property
     def others(self) -> tuple[int, ...]:
-        """Those that wait."""
         return tuple(rank for rank in range(len(self.waits)) if rank not in self.ranks)
 
     @property
     def slowest(self) -> int:
-        """The one that works longest."""
         return max(self.ranks, key=self.work_s.__getitem__)
 
 

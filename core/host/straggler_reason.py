@@ -43,8 +43,6 @@ class Reason:
 
     Attributes:
         kind: "samples", "data", "throttled", "program", "cores", "power_cap" or "slower".
-        cause: As a sentence.
-        next_step: What to do, with flags.
         window_step: The same with the labels of the window.
         gain: By how much load balancing is predicted to shorten a step, as a share of it; 0 where it cannot help.
     """

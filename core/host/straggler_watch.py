@@ -30,12 +30,7 @@ _NAMED: Final = 2
 
 
 class StragglerWatch:
-    """Watches the ranks of one attempt, where they train in step and the mode measures what they wait.
-
-    Args:
-        services: The host's.
-        ranks: The attempt's.
-    """
+    """Watches the ranks of one attempt, where they train in step and the mode measures what they wait."""
 
     def __init__(self, services: HostServices, ranks: Ranks) -> None:
         self._emit = services.stream.emit
@@ -66,7 +61,6 @@ class StragglerWatch:
             self._open.clear()
 
     def sampled(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Readings of the run's devices."""
         for row in rows:
             self._readings.setdefault(str(row.get("uuid")), deque(maxlen=_SAMPLES)).append(row)
 

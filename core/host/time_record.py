@@ -46,7 +46,6 @@ class TimeRecord:
         }
 
     def note(self, rank: int, lines: Sequence[Mapping[str, Any]]) -> None:
-        """Takes what a rank reported."""
         if not self._kept.shape:
             return
         for line in lines:
@@ -58,7 +57,6 @@ class TimeRecord:
             self.write()
 
     def write(self) -> None:
-        """Keeps what was heard so far."""
         if self._kept.shape:
             self._disk.submit(self._kept.write, self._folder)
 

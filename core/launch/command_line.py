@@ -56,8 +56,6 @@ class TrainRequest:
     """What `rankdeck train` was asked for.
 
     Attributes:
-        config: What to train.
-        recipe: Its recipe.
         run_dir: The run's own folder, when one was named.
         runs_dir: The folder of runs, when one was named.
         count: The devices' number, unless they are named.
@@ -102,12 +100,7 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def add_extension_flags(parser: argparse.ArgumentParser, changes: Collection[str]) -> None:
-    """Adds the flags with which `rankdeck resume` changes how far, where and how a run resumes.
-
-    Args:
-        parser: Gets them.
-        changes: The config fields that say how.
-    """
+    """Adds the flags with which `rankdeck resume` changes how far, where and how a run resumes."""
     parser.add_argument("--steps", metavar="N", help="Total number of optimizer steps.")
     parser.add_argument("--epochs", metavar="N", help="Total number of epochs.")
     parser.add_argument("--dataset-file", metavar="PATH", help="The dataset's new path, if it has moved.")

@@ -91,12 +91,7 @@ def own_text(stage: int) -> str:
 
 
 def check_text(text: str, stage: int) -> ConfigError | None:
-    """What is wrong with a configuration by itself, whatever run it is for; its cause names the line. None: nothing.
-
-    Args:
-        text: JSON.
-        stage: The stage it is for.
-    """
+    """What is wrong with a configuration by itself, whatever run it is for; its cause names the line. None: nothing."""
     try:
         _Written(text, stage)
     except ConfigError as error:
@@ -236,7 +231,6 @@ class _Written:
                 )
 
     def wrong(self, path: tuple[str, ...], what: str, next_step: str) -> ConfigError:
-        """The error for a key, with its line."""
         return refusal(self._text, path, what, next_step)
 
     def turned_on(self) -> str | None:

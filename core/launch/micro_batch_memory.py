@@ -50,7 +50,6 @@ class RememberedBatch:
 
     @property
     def note(self) -> str:
-        """What a person should know before the run."""
         fitted = f"Micro-batch {self.batch.micro} × accumulation {self.batch.accumulation}"
         own = f"{self.own.micro} × {self.own.accumulation}"
         if self.is_chosen:

@@ -40,7 +40,6 @@ class LaunchSite:
         halvings: How often the micro-batch was halved since the host started.
         restarts: How often this host has restarted the ranks after one of them failed.
         master_port: Where the ranks of a self-contained program find each other; a port that is free.
-        launch_method: Who starts the ranks.
         seats: On which machine each rank is; None: all on this one.
     """
 
@@ -97,7 +96,6 @@ def rank_environment(
 
 
 def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
-    """What to start in an attempt of `run`."""
     recipe = run.recipe
     program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.programs.rank_main")
     return _ranks_of(run, site, program)

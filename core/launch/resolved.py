@@ -26,7 +26,6 @@ class ResolvedRun:
     """What will be trained, on what and how. Made by `resolve`, once; no other code decides it again.
 
     Attributes:
-        config: Complete with the recipe's defaults.
         platform: The machine as the recipe's ranks see it.
         devices: One rank each, in rank order.
         choice: Mode, engine and what a person should know about them.
@@ -46,12 +45,10 @@ class ResolvedRun:
 
     @property
     def mode(self) -> Mode:
-        """The mode it trains in, never `Mode.AUTO`."""
         return self.choice.mode
 
     @property
     def world_size(self) -> int:
-        """Number of ranks."""
         return len(self.devices)
 
     @property
@@ -67,7 +64,6 @@ class ResolvedRun:
 
     @property
     def has(self) -> frozenset[Needs]:
-        """What some settings need to have an effect."""
         by_torch = self.choice.engine == TORCH
         on_gpu = any(device.kind == "cuda" for device in self.devices)
         found = {
@@ -199,9 +195,7 @@ class TrainedRun:
     Its devices may be gone, so it cannot be resolved again: mode and number of ranks are those in the run's folder.
 
     Attributes:
-        config: Complete with the recipe's defaults.
         mode: The mode it trained in; empty if it never started.
-        world_size: Number of ranks.
         batch: The batch arithmetic; None where the settings give none for that number of ranks.
     """
 

@@ -22,7 +22,6 @@ class StopRules:
         label: What that metric is called in a sentence; empty: its own name.
         is_higher_better: Whether its higher values are the better ones.
         target: The value to reach, with its direction; None where none is set.
-        max_s: Seconds of training.
         max_j: Energy in joules.
         in_steps: The target may be among the metrics of steps: a program decides itself what it evaluates.
     """
@@ -39,11 +38,9 @@ class StopRules:
 
     @property
     def any(self) -> bool:
-        """Whether a rule is set."""
         return any(rule is not None for rule in (self.patience, self.target, self.max_s, self.max_j))
 
     def is_better(self, value: float, other: float) -> bool:
-        """Whether `value` is better than `other`."""
         return value > other if self.is_higher_better else value < other
 
 

@@ -28,17 +28,14 @@ class ChunkGrid:
 
     @property
     def chunks_per_block(self) -> int:
-        """Chunks in a full block."""
         return -(-self.samples_per_block // self.chunk_size)
 
     @property
     def blocks(self) -> int:
-        """Blocks in the dataset."""
         return -(-self.samples // self.samples_per_block)
 
     @property
     def chunks(self) -> int:
-        """Chunks in the dataset."""
         return (self.blocks - 1) * self.chunks_per_block + self.chunks_in(self.blocks - 1)
 
     def samples_in(self, block_id: int) -> int:
@@ -84,10 +81,8 @@ class LedgerSetup:
     """How a dataset is cut, ordered, and shared among ranks.
 
     Attributes:
-        grid: How it is cut.
         dataset: Its identity (`core.data.dataset.DatasetIdentity.as_dict`).
         seed: Orders the chunks of each epoch.
-        world: Ranks.
         groups: Replica groups: 1 when all ranks train in step, else as many as ranks.
         epochs: How often the dataset is trained; None for no limit.
         run_id: Stands in the state file as AI-OS's `brain_id`.

@@ -184,7 +184,6 @@ class Claims:
         return self._pools[epoch]
 
     def _order(self, epoch: int) -> list[int]:
-        """Every chunk's index, shuffled for an epoch."""
         if epoch not in self._orders:
             order = list(range(self._setup.grid.chunks))
             # A text seed goes through SHA-512, not through hash(), which differs from process to process

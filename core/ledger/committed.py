@@ -62,7 +62,6 @@ class Committed:
 
     @property
     def samples_skipped(self) -> int:
-        """Samples of all skipped batches."""
         return sum(batch.samples for batch in self.skipped)
 
     @property
@@ -76,12 +75,10 @@ class Committed:
         return self.samples_passed - self.samples_skipped
 
     def copy(self) -> Committed:
-        """One that can be changed without changing this."""
         done = {epoch: dict(chunks) for epoch, chunks in self.done.items()}
         return replace(self, done=done, partial=dict(self.partial), skipped=list(self.skipped))
 
     def is_done(self, epoch: int, index: int) -> bool:
-        """Whether a chunk is completed in an epoch."""
         return epoch < self.epoch or index in self.done.get(epoch, {})
 
     def take(

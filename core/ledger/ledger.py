@@ -181,7 +181,6 @@ class Ledger:
 
     @property
     def checkpoint(self) -> int | None:
-        """The checkpoint that `completed_chunks` belongs to."""
         return self._committed.checkpoint
 
     @property

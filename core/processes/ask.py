@@ -29,7 +29,6 @@ class Answer:
         values: The last JSON object that it printed. None if there is none, or if it failed without naming a cause.
         last_line: The last line of its output that has text.
         outcome: How it ended: "exited normally", …; "is running" if it took too long.
-        in_time: Whether it ended by itself.
         code: Its exit code; None if it did not end.
     """
 
@@ -124,7 +123,6 @@ def wait_until_ended(children: Sequence[Child], limit_s: float | None, waiting: 
 
 
 def read_answer(child: Child) -> Answer:
-    """What a program has printed so far."""
     code = child.poll()
     lines = read_utf8(child.log, errors="replace").splitlines()
     values = next((values for line in reversed(lines) if isinstance(values := _json(line), dict)), None)

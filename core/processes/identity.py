@@ -53,7 +53,6 @@ def ancestors(pid: int) -> tuple[ProcessId, ...]:
 
 
 def own() -> ProcessId:
-    """This process."""
     return ProcessId(os.getpid(), psutil.Process().create_time())
 
 

@@ -116,7 +116,6 @@ def _kill(kill: Callable[[int, int], None], pid: int) -> bool:
 
 
 def main(arguments: list[str]) -> int:
-    """Does the job that the first argument names."""
     job, *rest = arguments
     if job == "exec":
         return become(int(rest[0]), rest[1:])

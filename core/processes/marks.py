@@ -33,7 +33,6 @@ def folder_mark(run_dir: Path) -> str:
 
 
 def new_mark(prefix: str = "") -> str:
-    """A mark that no other tree has."""
     return prefix + secrets.token_hex(8)
 
 

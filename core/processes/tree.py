@@ -29,7 +29,6 @@ class Child:
     """One process that a `ProcessTree` started.
 
     Attributes:
-        pid: Its process id.
         log: The file that holds everything it wrote to standard output and standard error.
     """
 

@@ -14,7 +14,6 @@ _NONCE_BYTES: Final = 16
 
 
 def new_nonce() -> str:
-    """A text that no one has used before."""
     return secrets.token_hex(_NONCE_BYTES)
 
 

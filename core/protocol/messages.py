@@ -100,7 +100,6 @@ class RankStart:
     """Where a rank begins, by the ledger and the checkpoint that it continues from (`core.checkpoints.restore_plan`).
 
     Attributes:
-        step: Optimizer steps behind it.
         steps_left: Optimizer steps that its replica group still has to make; None where there is no end to them.
         copy: Whose weights and optimizer state it takes up where each rank wrote its own: a rank's number or
             "average"; empty where there is one set only.
@@ -121,7 +120,6 @@ class DataReady(Message):
 
     Attributes:
         samples: Training samples in the dataset; the ledger counts these.
-        val_samples: Samples held out for validation.
         info: What the recipe wants its ranks and the window to know (vocabulary size, tokens, …).
         chunk_size: Samples in a chunk, where a program with data of its own says so; None: as the config says.
         start: Where the rank that gets it begins; the host's word.
@@ -160,7 +158,6 @@ class SkippedBatch:
     """The batch of one optimizer step of which nothing went into the weights (`workers.training.non_finite`).
 
     Attributes:
-        step: The step.
         ranges: Its samples, dataset indices in rising order: ``[[first, last], …]``, both included.
     """
 
@@ -179,7 +176,6 @@ class Position:
     """Where a replica group stands in the data at a step boundary: exactly what the weights have seen.
 
     Attributes:
-        step: Optimizer steps done.
         samples_seen: Samples this replica group has trained on, over all attempts.
         completed: Chunks completed since the last committed checkpoint, oldest first.
         partial: Chunks begun and not finished: ``[[epoch, block_id, chunk_id, samples_done], …]``.
@@ -222,11 +218,7 @@ class StagedFile:
 
 @_message("commit_staged")
 class CommitStaged(Message):
-    """This rank's part of a checkpoint lies on disk. With every rank's part there, the host commits it.
-
-    Attributes:
-        diverged: Its weights are not finite.
-    """
+    """This rank's part of a checkpoint lies on disk. With every rank's part there, the host commits it."""
 
     checkpoint: int
     position: Position
@@ -248,7 +240,6 @@ class RankDone(Message):
     """This rank trains no further (all steps done, or stopped) and waits for what the host says next.
 
     Attributes:
-        step: Optimizer steps done.
         finished: True when all the work asked for is done, False when it was told to stop.
     """
 
@@ -297,9 +288,7 @@ class MergeDone(Message):
     """Rank 0 has measured each rank and the merge, and written the chosen weights.
 
     Attributes:
-        file: Name under the checkpoint's folder.
         chosen: ``"rank 0"``, ``"rank 1"``, … or ``"average"``.
-        val_losses: Validation loss by candidate.
     """
 
     round: int

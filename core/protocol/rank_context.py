@@ -39,12 +39,8 @@ class RankContext:
         device: ``cpu`` or ``cuda:0``, the one GPU that it sees.
         mode: The mode it trains in, resolved.
         engine: Who shards in the modes zero and fsdp: ``deepspeed`` or ``torch``; empty in other modes.
-        compiles: Whether it compiles its model.
         backend: ``nccl``, ``gloo``, or empty where ranks exchange no tensors.
         rendezvous: A ``file://`` URL where the ranks find each other.
-        threads: Its processor threads.
-        run_dir: The run's folder.
-        recipe_dir: The recipe's folder.
         attempt: Number of the attempt, from 1; 0 for a rank without a host.
         micro_batch: Samples that it works on at once; 0 where a program has batches of its own.
         grad_accum_steps: Micro-batches that it adds up before an optimizer step.
@@ -85,7 +81,6 @@ class RankContext:
 
     @property
     def config_file(self) -> Path:
-        """What this attempt trains."""
         return self.run_dir / CONFIG_FILE
 
     @property

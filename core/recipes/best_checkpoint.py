@@ -44,11 +44,6 @@ def best_checkpoint(columns: Path, heroes: Sequence[Hero], entries: Sequence[Che
 
     Where the figure is evaluated (`val_loss` for `loss`), only checkpoints of an evaluated step have a value: the
     evaluation's. Else it is what the steps before the checkpoint reported.
-
-    Args:
-        columns: The folder of the run's columns.
-        heroes: The recipe's; empty: the default ones.
-        entries: The checkpoints to choose from.
     """
     hero = _hero(heroes)
     values = {entry.number: _value(columns, hero.metric, entry) for entry in entries if not entry.diverged}

@@ -26,7 +26,6 @@ class Hero:
 
     Attributes:
         metric: A name that the run's ranks or evaluations report; or "memory", "checkpoint".
-        label: What the figure is called.
         unit: Of its value; empty where it has none.
         better: "lower" or "higher" where one of them is better; empty where neither is.
     """

@@ -18,10 +18,7 @@ class MainMetric:
     """The metric by which runs of a recipe are judged.
 
     Attributes:
-        title: Within a sentence.
-        eval_title: The same for its evaluations.
         names: Of its columns, the preferred one first.
-        eval_names: Of those of its evaluations.
         is_higher_better: Its best value is the highest.
     """
 

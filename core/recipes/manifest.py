@@ -79,7 +79,6 @@ class Recipe:
     Attributes:
         name: The folder's name; `RunConfig.recipe`.
         title: What lists and forms call it.
-        description: One or two sentences.
         folder: Where `recipe.toml` and the entry file lie.
         fields: The recipe's own fields; their values are `RunConfig.options`.
         defaults: Values of `RunConfig` fields when nothing else is said.

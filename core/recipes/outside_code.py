@@ -41,7 +41,6 @@ class OutsideCode:
 
     Attributes:
         lines: What it is, a sentence each, for the resume plan.
-        keys: What it is known by.
         in_run_folder: Some of it lies in a run's folder, so it came with the run.
     """
 

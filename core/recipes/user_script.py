@@ -33,7 +33,6 @@ class UserScript:
 
     Attributes:
         target: Its first words: the script, or ``-m`` and a module.
-        arguments: The words behind.
         environment: Variables that win over all others.
         plain: On one device, torchrun's variables are left out.
         charts: Printed name (as `plain` gives it) → chart; `DROP` leaves it out.
@@ -53,7 +52,6 @@ class UserScript:
 
     @property
     def argv(self) -> tuple[str, ...]:
-        """The whole command line."""
         return (self.python, *self.target, *self.arguments)
 
     @property

@@ -68,17 +68,14 @@ class _Folder:
 
     @property
     def step(self) -> int:
-        """Optimizer steps that the weights have seen."""
         return 0 if self.checkpoint is None else self.checkpoint.step
 
     @property
     def mode(self) -> str:
-        """The mode that they were trained in."""
         return self.state.mode if self.checkpoint is None else self.checkpoint.mode
 
     @property
     def world_size(self) -> int:
-        """The number of ranks that trained them."""
         return self.state.world_size if self.checkpoint is None else self.checkpoint.world_size
 
 
@@ -169,7 +166,6 @@ def _wait_for_host_to_leave(store: RunStore) -> RunState:
 
 
 def _read_folder(store: RunStore, state: RunState, config: RunConfig, asked: str | None) -> _Folder:
-    """Finds what to resume from."""
     top = read_state_file(store.ledger) if store.ledger.exists() else None
     checkpoint, damaged = _resumed_from(store, top, asked)
     ledger = Ledger.from_file(top) if top is not None and top.form == "rankdeck" else None

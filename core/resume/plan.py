@@ -63,12 +63,10 @@ class ResumePlan:
         checkpoints: Those that can be chosen from, and others that are there, oldest first.
         best: The number of the best of them, as the recipe judges it; None where none has a value.
         set_aside: Numbers of newer checkpoints that are set aside, as `checkpoint` was asked for by its number.
-        goes_back: It was.
         code: What this run executes or writes to, and did not come with Rankdeck: a recipe, a program, variables.
         code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
         name: What the list calls the run; empty: as its folder.
         nodes_then: With how many machines it has trained, as `RunConfig.nodes` has it; None: one alone.
-        checkpoint_bytes: The size of the checkpoint.
         learning_rate: The rates now and next, as a sentence.
     """
 
@@ -115,7 +113,6 @@ class ResumePlan:
         return [*lines, *(f"Note: {warning}" for warning in self.warnings)]
 
     def summary(self) -> PlanSummary:
-        """What a person reads of it."""
         return PlanSummary(
             lines=tuple(self.lines()),
             checkpoint=self.checkpoint,

@@ -49,7 +49,6 @@ def read_secret(run_dir: Path) -> str | None:
 
 
 def remove_secret(run_dir: Path) -> None:
-    """The host does not listen any more."""
     with contextlib.suppress(OSError):
         _file(run_dir).unlink(missing_ok=True)
 

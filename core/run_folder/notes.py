@@ -29,9 +29,7 @@ class RunNotes:
 
     Attributes:
         name: The name that the user gave it; empty for none.
-        note: Free text, of several lines.
         tags: Words to find it by, without blanks, sorted.
-        pinned: It stands above all others.
     """
 
     name: Annotated[str, Limits(0, MAX_NAME)] = ""

@@ -23,7 +23,6 @@ class RunRecord:
     """One run, as lists and filters see it.
 
     Attributes:
-        entry: Its folder and its state.
         notes: The user's; empty where they cannot be read.
         settings: By name, options of the recipe among them; empty where `run.toml` cannot be read.
         remote: The other machine that it is, or was, on.
@@ -36,12 +35,10 @@ class RunRecord:
 
     @property
     def path(self) -> Path:
-        """Its folder."""
         return self.entry.path
 
     @property
     def label(self) -> str:
-        """What a list calls it."""
         state = self.entry.state
         return self.notes.name or self.path.name if state is None else label(state, self.notes)
 

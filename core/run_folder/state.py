@@ -55,7 +55,6 @@ class RunState:
         phase: What is happening just now, as text, while it starts or ends.
         checkpoint: The number of the newest one.
         error: Title, cause and next step of a failure (`RankdeckError.as_dict`).
-        exit_code: What the host ended with.
         stopped_by: Why a stop rule ended it, as a sentence; empty where none did.
         trained_s: Seconds of training in all attempts.
         energy_j: Energy that the run's GPUs used in all attempts; None where none is counted.
@@ -95,7 +94,6 @@ class RunState:
     trouble: dict[Text, Text] | None = None
 
     def replace(self, **changes: Any) -> RunState:
-        """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
     @property

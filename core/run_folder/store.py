@@ -58,7 +58,6 @@ class RunEntry:
     """One line of the list of runs.
 
     Attributes:
-        path: The run's folder.
         state: As a reader must take it (`RunState.seen`); None when it cannot be read.
         problem: Why it cannot be read, in one sentence.
     """
@@ -288,7 +287,6 @@ class RunStore:
         raise StateFileError(f"{self.host_json} does not say port, token and pid.", "Stop the run's host and resume.")
 
     def remove_host_json(self) -> None:
-        """The host does not listen any more."""
         with contextlib.suppress(OSError):  # a scanner holds it; readers judge by the process, not by this file
             self.host_json.unlink(missing_ok=True)
         remove_secret(self.dir)

@@ -27,9 +27,6 @@ class WaitingHost:
     """Starts a host on entering; on leaving, ends it if it was given no run.
 
     One that cannot be started, or has died, costs nothing: the run gets another, whose log says what is wrong.
-
-    Attributes:
-        process: It, while it waits.
     """
 
     def __init__(self) -> None:
@@ -74,7 +71,6 @@ class WaitingHost:
 
 
 def host_environment() -> dict[str, str]:
-    """What a run host is started with."""
     env = program_environment(os.environ, {"PYTHONUNBUFFERED": "1"})
     for name in (ENV_RUN_MARK, ENV_RANK):  # a run that is started from within a run is not the other's to end
         env.pop(name, None)

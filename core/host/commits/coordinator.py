@@ -97,7 +97,6 @@ class CommitCoordinator:
 
     @property
     def busy(self) -> bool:
-        """A checkpoint is being made."""
         return self._open is not None
 
     @property
@@ -116,7 +115,6 @@ class CommitCoordinator:
     def begin(
         self, rank: int, step: int, reason: str, round_: int = 0, join: bool = False, diverged: bool = False
     ) -> None:
-        """A rank stands at a boundary (`CommitBegin`)."""
         if self._abandoned:  # it lives on until its process is ended, and would leave an unfinished folder
             self._effects.answer(rank, BUSY, "")
             return
@@ -134,7 +132,6 @@ class CommitCoordinator:
             self._effects.answer(rank, chosen.number, chosen.folder)
 
     def staged(self, rank: int, part: CommitStaged) -> None:
-        """A rank's part lies on disk (`CommitStaged`)."""
         current = self._open
         if current is None or current.number != part.checkpoint or current.phase != "staging":
             log.info("rank %d staged checkpoint %d, which is no longer being made", rank, part.checkpoint)
@@ -143,7 +140,6 @@ class CommitCoordinator:
         self._write_if_whole(current)
 
     def failed(self, rank: int, checkpoint: int, cause: str) -> None:
-        """A rank could not write its part (`CommitFailed`)."""
         if self._open is not None and self._open.number == checkpoint and self._open.phase == "staging":
             self._drop(f"Rank {rank} could not write its part: {cause}")
 
@@ -183,12 +179,10 @@ class CommitCoordinator:
             self._effects.answer(rank, checkpoint, folder)
 
     def open_failed(self, cause: str) -> None:
-        """The folder could not be made."""
         if self._open is not None and self._open.phase == "opening":
             self._drop(cause)
 
     def written(self, checkpoint: int) -> None:
-        """The manifest is on disk."""
         current = self._open
         if current is not None and current.number == checkpoint:
             self.checkpoint = checkpoint
@@ -198,7 +192,6 @@ class CommitCoordinator:
             current.phase, self._open = "over", None
 
     def write_failed(self, checkpoint: int, cause: str) -> None:
-        """Ledger copy or manifest could not be written."""
         if self._open is not None and self._open.number == checkpoint:
             self._drop(cause)
 

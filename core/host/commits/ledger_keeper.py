@@ -92,7 +92,6 @@ class LedgerKeeper:
         return self.ledger.preview(positions, checkpoint)
 
     def commit(self, positions: Mapping[int, Position], checkpoint: int) -> None:
-        """The checkpoint's manifest is on disk."""
         if self.ledger is not None:
             self.ledger.commit(positions, checkpoint)
             self._dirty = True
@@ -110,7 +109,6 @@ class LedgerKeeper:
         return document
 
     def failed(self) -> None:
-        """The write failed: it stays due."""
         self._dirty = True
 
 

@@ -41,7 +41,6 @@ class CommitRunner:
         pinned: Which others stay too, of all there are.
 
     Attributes:
-        keep: As above; it may change.
         newest: The newest checkpoint of this attempt.
         newest_good: The newest that a run can be resumed from: its weights are finite.
         retry_at: When ranks are to be asked again after a failed commit; None when none failed since the last.
@@ -93,7 +92,6 @@ class CommitRunner:
         return not self.coordinator.busy and not self._pruning
 
     def prune(self) -> None:
-        """Removes checkpoints that are no longer kept."""
         keep, pinned, checkpoints = self.keep, self._pinned, self._checkpoints
         self._pruning += 1
         self._start(lambda: checkpoints.prune(keep, pinned(checkpoints.list())), self._pruned, self._prune_failed)

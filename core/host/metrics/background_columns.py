@@ -33,12 +33,10 @@ class BackgroundColumns:
         self._thread.start()
 
     def append(self, lines: Sequence[bytes], parsed: Sequence[dict[str, Any]], source_bytes: int) -> None:
-        """As `ColumnsWriter.append`."""
         if self._writer is not None:
             self._writer.append(lines, parsed, source_bytes)
 
     def flush(self) -> None:
-        """As `ColumnsWriter.flush`."""
         if self._writer is not None:
             self._writer.flush()
 

@@ -41,7 +41,6 @@ class StatusPublisher:
         clients: The connections to tell.
 
     Attributes:
-        state: The newest state.
         is_failing: `state.json` could not be written the last time.
     """
 
@@ -125,7 +124,6 @@ class StatusPublisher:
                     await self._news.wait()
 
     async def flush(self) -> None:
-        """Writes and tells what is left."""
         self._urgent = True
         await self._tick()
 

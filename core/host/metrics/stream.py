@@ -43,11 +43,9 @@ class MetricsStream:
         return self._paused
 
     def open(self, writer: MetricsWriter, columns: BackgroundColumns) -> None:
-        """From now on lines are taken."""
         self._sink = MetricsSink(writer, columns, self._written_on_thread, self._trouble_on_thread)
 
     def put(self, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
-        """A rank's lines."""
         if self._sink is None:
             return
         self._sink.put(lines, parsed)
@@ -57,7 +55,6 @@ class MetricsStream:
             self._resume_if_written()  # all that may have been written before its thread could see the pause
 
     def emit(self, event: str, **fields: Any) -> None:
-        """A line of the host's own."""
         value = {"ts": time.time(), "event": event, "rank": -1, "attempt": self._attempt(), **fields}
         if self._sink is not None:
             self._sink.put([orjson.dumps(value)], [value])
