@@ -24,7 +24,7 @@ ACTING = {
 ELSEWHERE = {
     "core.machine.devices.gpu_driver": "tests/unit/core/machine/devices/test_gpu_list.py",  # declares
     "core.machine.devices.own_gpu": "tests/runs/core/machine/devices/test_amd.py",  # asks a driver
-    "core.cli.live_status": "tests/unit/core/cli/test_follow.py",  # listens to a host's connection
+    "core.host.watches.watch": "tests/unit/core/host/watches/test_hang_watch.py",  # declares
     "core.protocol.messages": "tests/unit/core/protocol/test_codec.py",  # declares, apart from its decorator
     "installer.wheel_hook": "tests/runs/installer/test_wheel.py",  # hatchling calls it
     "workers.data.reading.*": "tests/unit/workers/data/test_formats.py",  # the parts of one reader, on whole files

@@ -15,43 +15,13 @@ from pathlib import Path
 from typing import Final
 
 import core
+from core.cli.commands import COMMANDS
 from core.cli.parser import parse, repeated_flags
 from core.cli.terminal import Terminal
 from core.errors import RankdeckError, UsageError
 from core.files.long_paths import is_too_long
 from core.paths import default_runs_dir
 
-# Each command's module is imported when it is asked for: `rankdeck runs` needs no device library.
-_COMMANDS: Final = {
-    "train": "core.cli.train",
-    "run": "core.cli.run_script",
-    "resume": "core.cli.train",
-    "stop": "core.cli.runs",
-    "attach": "core.cli.runs",
-    "runs": "core.cli.runs",
-    "show": "core.cli.runs",
-    "find": "core.cli.organise",
-    "compare": "core.cli.compare",
-    "rename": "core.cli.organise",
-    "note": "core.cli.organise",
-    "tag": "core.cli.organise",
-    "rm": "core.cli.organise",
-    "bin": "core.cli.organise",
-    "devices": "core.cli.machine",
-    "recipes": "core.cli.machine",
-    "export": "core.cli.export",
-    "doctor": "core.cli.doctor",
-    "selftest": "core.cli.selftest",
-    "environment": "core.cli.environment",
-    "machines": "core.cli.machines",
-    "fetch": "core.cli.machines",
-    "slurm": "core.cli.slurm",
-    "measure": "core.cli.measure",
-    "estimate": "core.cli.estimate",
-    "tune": "core.cli.tune",
-    "bench": "core.cli.bench",
-    "preview": "core.cli.preview",
-}
 INTERRUPTED: Final = 130
 # Linux's PATH_MAX. Windows answers a longer one with "not found", so that a folder would seem to be missing.
 LONGEST_PATH: Final = 4096
@@ -101,7 +71,8 @@ def _run(argv: Sequence[str], terminal: Terminal) -> int:
     terminal.quiet = any(getattr(arguments, name, False) for name in ("json", "csv", "detach"))
     for flag in repeated_flags(argv):
         terminal.warn(f"{flag} is given more than once; the last one counts.")
-    module = importlib.import_module(_COMMANDS[arguments.command])
+    command = next(command for command in COMMANDS if command.name == arguments.command)
+    module = importlib.import_module(f"core.cli.{command.module}")
     code: int = getattr(module, arguments.command)(arguments, terminal)
     return code
 

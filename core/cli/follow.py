@@ -1,4 +1,4 @@
-"""Follows a run until it ends: reads its metrics and state from its folder, as every client does."""
+"""Follows a run until it ends, and reports how: reads its metrics and state from its folder, as every client does."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from core.cli.interrupts import Interrupts
-from core.cli.live_status import LiveStatus
 from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
-from core.client import stop_run
+from core.client import HostConnection, stop_run
 from core.config.mode import Mode
 from core.errors import RankdeckError, StateFileError, sentences
-from core.formatting import UNKNOWN, count, number
+from core.formatting import UNKNOWN, count, duration, number
 from core.metrics.metrics_file import MetricsTail
 from core.parsing import ParseError, parse_json
+from core.protocol.messages import RunStatus
 from core.recipes.main_metric import LOSS, MainMetric, MainMetrics
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.run_folder.remote_run import NO_CONNECTION
+from core.run_folder.remote_run import NO_CONNECTION, read_remote
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
@@ -28,6 +28,12 @@ PLAIN_LINE_EVERY_S: Final = 5.0
 """Interval of progress lines in a file or pipe."""
 _WRITTEN_AGAIN: Final = "There is disk space again. Metrics are being written."
 INTERRUPTED_TWICE: Final = 130
+RUN_FAILED: Final = 1
+# A host writes its progress every 3 s (`core.host.metrics.status`), if there is any.
+QUIET_S: Final = 4.0
+RETRY_S: Final = 5.0
+CONNECT_LIMIT_S: Final = 1.0
+_LOOK_S: Final = 0.001
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,6 +183,62 @@ class Follower:
             self._terminal.say(text)
 
 
+class LiveStatus:
+    """The state that a run's host sends over its socket while its files do not change, for example on a full disk.
+
+    Asks a run's host once its `state.json` has not changed for a while, and listens until it changes again.
+
+    As long as the files tell everything there is no connection: each one makes the host wake up more often.
+    """
+
+    def __init__(self, store: RunStore) -> None:
+        self._store = store
+        self._connection: HostConnection | None = None
+        self._reported: RunState | None = None
+        self._updated = 0.0
+        self._connect_at = time.monotonic() + QUIET_S
+
+    def newest(self, stored: RunState) -> RunState:
+        """The newer one of `stored`, the state that the file holds, and the one that the host sent."""
+        if stored.updated != self._updated or not stored.is_live:
+            self._updated = stored.updated
+            if self._reported is None or stored.updated >= self._reported.updated or not stored.is_live:
+                self.close()
+        if not stored.is_live:
+            return stored
+        if self._connection is None and time.monotonic() >= self._connect_at:
+            self._connect()
+        self._listen()
+        reported = self._reported
+        return reported if reported is not None and reported.updated > stored.updated else stored
+
+    def close(self) -> None:
+        """Ends the connection, if there is one."""
+        if self._connection is not None:
+            self._connection.close()
+        self._connection, self._reported = None, None
+        self._connect_at = time.monotonic() + QUIET_S
+
+    def _connect(self) -> None:
+        self._connect_at = time.monotonic() + RETRY_S
+        try:
+            info = self._store.read_host_json()
+            if info is not None:
+                self._connection = HostConnection(self._store, info, CONNECT_LIMIT_S)
+        except RankdeckError:  # it has just ended, or does not answer: the files are all there is
+            return
+
+    def _listen(self) -> None:
+        if self._connection is None:
+            return
+        try:
+            for message in self._connection.messages(_LOOK_S):
+                if isinstance(message, RunStatus):
+                    self._reported = RunState.from_dict(message.state)
+        except RankdeckError:
+            self.close()
+
+
 class StopLadder:
     """Ctrl+C for a run in the foreground: first an ordinary stop, then an immediate one."""
 
@@ -258,3 +320,70 @@ def _parsed(line: bytes) -> dict[str, Any]:
     except ParseError:
         return {}
     return value if isinstance(value, dict) else {}
+
+
+def exit_code(ending: Ending) -> int:
+    """What the command returns for how the run ended."""
+    state = ending.state
+    if ending.interrupts > 1:
+        return INTERRUPTED_TWICE
+    if state.state in ("finished", "stopped"):
+        return state.exit_code or 0  # stopped at once from another terminal is not 0: not everything is committed
+    return state.exit_code or RUN_FAILED
+
+
+def report_ending(ending: Ending, store: RunStore, terminal: Terminal) -> None:
+    """Reports how a run ended: its figures and the model's path, or its error."""
+    state = ending.state
+    if state.state in ("finished", "stopped"):
+        figures = _figures(ending, store)
+        at = f" at step {state.step}" if state.step or figures else ""
+        at += f" ({state.goal})" if state.goal else ""
+        terminal.say(f"{state.state.capitalize()}{at}{_took(state)}{f': {figures}' if figures else '.'}")
+        if state.stopped_by:
+            terminal.say(f"Stopped early: {state.stopped_by}")
+        if state.recipe == USER_SCRIPT and not at:
+            terminal.say("The script printed no step or loss that Rankdeck recognises.")
+            terminal.say("To chart its numbers, name them with --map NAME=CHART or call rankdeck.log in the script.")
+        if state.error is not None and state.exit_code == RUN_FAILED:
+            terminal.error(run_error(state, store))
+            return
+        if (remote := read_remote(store.dir)) is not None and remote.is_there:
+            terminal.say(f"Model and checkpoints are on {remote.machine}. Fetch them: rankdeck fetch {store.dir.name}")
+        elif store.model.is_file():
+            terminal.say(f"Model: {store.model}")
+        if state.state == "stopped":
+            again = "Run the script again" if state.recipe == USER_SCRIPT else "Resume it"
+            terminal.say(f"{again}: rankdeck resume {store.dir.name}")
+    elif state.error is not None and not state.between_hosts:
+        terminal.error(run_error(state, store))
+
+
+def _took(state: RunState) -> str:
+    """How long it trained; the time between two attempts does not count."""
+    if state.trained_s:
+        return f" after {duration(state.trained_s)} of training"
+    return f" after {duration(state.updated - state.created)}" if state.attempt == 1 else ""
+
+
+def _figures(ending: Ending, store: RunStore) -> str:
+    """The last value of the run's main metric and of its evaluation: "loss 1.83, validation loss 1.97"."""
+    progress, state = ending.progress, ending.state
+    metric = progress.metric
+    value, evaluated = progress.value, progress.evaluated
+    if value is None:  # nothing was trained since the run was resumed
+        value = metric.last(state.loss, metric.read(state.loss, store.columns, store.metrics))
+    if evaluated is None and "loss" in metric.names:
+        evaluated = state.val_loss
+    parts = {metric.title: value, metric.eval_title: evaluated}
+    return ", ".join(f"{title} {number(found, 4)}" for title, found in parts.items() if found is not None)
+
+
+def run_error(state: RunState, store: RunStore) -> RankdeckError:
+    """A failed run's error."""
+    error = state.error or {}
+    return RankdeckError(
+        error.get("cause") or "The run ended without reporting a reason.",
+        error.get("next_step") or f"Read {store.logs / 'host.log'}.",
+        title=error.get("title") or None,
+    )

@@ -18,8 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from core.cli.ending import exit_code, report_ending
-from core.cli.follow import Follower, StopLadder
+from core.cli.follow import Follower, StopLadder, exit_code, report_ending
 from core.cli.interrupts import counted_interrupts
 from core.cli.rank_starter import RankStarter
 from core.cli.terminal import Terminal

@@ -12,7 +12,7 @@ from core.launch.nodes.request import WAIT_S
 from core.recipes.manifest import Recipe
 
 
-def add_nodes_flags(parser: argparse.ArgumentParser) -> None:
+def add_nodes_flags(parser: argparse._ActionsContainer) -> None:
     """Adds the flags of a run on several machines."""
     nodes = parser.add_argument_group("several machines (Linux; start the command on each)")
     nodes.add_argument(

@@ -1,4 +1,4 @@
-"""`rankdeck rename`, `note`, `tag`, `rm`, `bin` and `find`: keeping order among many runs."""
+"""`rankdeck rename`, `note`, `tag`, `rm`, `bin`, `find` and `compare`: keeping order among many runs."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Final
 
 from core.cli.runs import chosen_runs_dir, entry_values, list_table
 from core.cli.terminal import Terminal
+from core.compare.comparison import compare_runs
 from core.errors import UsageError
 from core.formatting import byte_size, moment
 from core.paths import default_runs_dir
@@ -151,6 +152,24 @@ def find(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say(f"No run in {runs_dir} has a value named {', '.join(unknown)}.")
     else:
         terminal.say(f"No run in {runs_dir} matches.")
+    return 0
+
+
+def compare(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Prints what runs did and what differs between them, as a table, JSON or CSV."""
+    runs_dir = chosen_runs_dir(arguments)
+    found = compare_runs([find_run(runs_dir, text) for text in arguments.runs])
+    if arguments.json:
+        terminal.json(found.as_dict(all_rows=arguments.all))
+    elif arguments.csv:
+        for line in found.as_csv(all_rows=arguments.all).rstrip("\n").split("\n"):
+            terminal.data(line)
+    else:
+        terminal.text(found.as_text(all_rows=arguments.all, width=terminal.width).rstrip("\n"))
+        for note in found.notes:
+            terminal.say(note)
+        if found.same_text and not arguments.all:
+            terminal.say(f"{found.same_text} Show them too: --all")
     return 0
 
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.checkpoints.checkpoint_choice import list_checkpoints
-from core.cli.ending import RUN_FAILED, exit_code, report_ending, run_error
-from core.cli.follow import Ending, Follower
+from core.cli.follow import RUN_FAILED, Ending, Follower, exit_code, report_ending, run_error
 from core.cli.interrupts import counted_interrupts
 from core.cli.terminal import Terminal
 from core.client import end_leftovers, find_leftovers, stop_run, wait_for_end

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from core.cli.device_request import with_ddp_spawn, with_devices
-from core.cli.ending import exit_code, report_ending
-from core.cli.follow import Follower, StopLadder
+from core.cli.follow import Follower, StopLadder, exit_code, report_ending
 from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
 from core.cli.node_flags import check_nodes_arguments, check_one_on_each_node, check_recipe_on_nodes

@@ -2,6 +2,6 @@
 
 ``python -m core.host RUN_DIR`` is started detached, so that the window may come and go. Read `host` for the whole,
 `states` for the states of a run and the phases of an attempt, `lifecycle` for one attempt after another, `attempt` for
-one start of the ranks and `attempt_end` for its outcome. `fallback`, `failures`, `stop_ladder` and
-`commits.coordinator` decide and touch nothing; every other module carries out one thing.
+one start of the ranks, `attempt_end` for its outcome and `watches` for what looks at them meanwhile. `fallback`,
+`failures`, `stop_ladder` and `commits.coordinator` decide and touch nothing.
 """

@@ -8,7 +8,7 @@ import logging
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from core.checkpoints.checkpoint_choice import entry_of
 from core.checkpoints.store import Checkpoint
@@ -17,21 +17,20 @@ from core.host.attempt_end import DRAIN_LIMIT_S, AttemptEnd
 from core.host.attempt_launch import AttemptLaunch
 from core.host.commits.rank_barrier import Next, RankBarrier
 from core.host.commits.runner import CommitRunner
-from core.host.disk_watch import DiskWatch
-from core.host.early_stop import StopReason
-from core.host.hang_response import HangResponse
-from core.host.hang_watch import HangWatch
-from core.host.log_watch import LogWatch
-from core.host.loss_watch import LossWatch
 from core.host.outcome import Outcome
-from core.host.own_copies import OwnCopies
 from core.host.ranks import Rank, Ranks
 from core.host.services import HostServices
-from core.host.spill_watch import SpillWatch
 from core.host.states import AttemptPhase
 from core.host.stop_ladder import Rung, StopLadder
-from core.host.stop_watch import StopWatch
-from core.host.straggler_watch import StragglerWatch
+from core.host.watches.disk import DiskWatch
+from core.host.watches.early_stop import StopReason, StopWatch
+from core.host.watches.hang_watch import HangResponse, HangWatch
+from core.host.watches.log_watch import LogWatch
+from core.host.watches.loss_watch import LossWatch
+from core.host.watches.own_copies import OwnCopies
+from core.host.watches.spill_watch import SpillWatch
+from core.host.watches.straggler_watch import StragglerWatch
+from core.host.watches.watch import Watch
 from core.launch.run_length import unequal_shares
 from core.launch.work_plan import rank_starts, total_steps
 from core.processes import folder_mark, new_mark
@@ -52,7 +51,6 @@ from core.protocol.messages import (
     Phase,
     RankDone,
     RankFailed,
-    RankStart,
     Stacks,
     Stop,
 )
@@ -72,6 +70,19 @@ _COMPILING: Final = 10
 """Compiling a model may last this many times as long as another part of the start."""
 
 
+class AttemptOwner(Protocol):
+    """What an attempt tells the run that makes it."""
+
+    def stop_for(self, reason: StopReason) -> None:
+        """Ends the run in order."""
+
+    def on_training(self) -> None:
+        """The first step was made."""
+
+    def on_halved(self, message: MicroBatchHalved) -> None:
+        """Ranks train with smaller micro-batches."""
+
+
 class Attempt:
     """Supervises the ranks of one attempt; `run` from beginning to end, everything else is called by the host.
 
@@ -79,10 +90,9 @@ class Attempt:
         services: The host's.
         launch: What to start.
         ladder: How far a stop has got.
+        owner: The run.
         stop_watch: The run's stop rules.
-        stop: Ends the run in order.
-        on_training: Called when the first step was made.
-        on_halved: Called when ranks train with smaller micro-batches.
+        watches: Others that last as long as the run.
     """
 
     def __init__(
@@ -90,44 +100,47 @@ class Attempt:
         services: HostServices,
         launch: AttemptLaunch,
         ladder: StopLadder,
+        owner: AttemptOwner,
         stop_watch: StopWatch,
-        stop: Callable[[StopReason], None],
-        on_training: Callable[[], None],
-        on_halved: Callable[[MicroBatchHalved], None],
+        watches: Sequence[Watch],
     ) -> None:
         self._services = services
-        self._status = services.status
         self._launch = launch
         self._ladder = ladder
-        self._on_training = on_training
-        self._start_timeout_s = launch.run.config.start_timeout_s
+        self._owner = owner
         self._processes = services.rank_processes(new_mark(folder_mark(services.store.dir)))
-        self._ranks = Ranks(launch.run, launch.commands)
+        self._ranks = ranks = Ranks(launch.run, launch.commands)
         seats = None if services.launcher is None else services.launcher.seats
-        for rank, seat in zip(self._ranks, () if seats is None else seats.ranks, strict=False):
+        for rank, seat in zip(ranks, () if seats is None else seats.ranks, strict=False):
             rank.is_remote, rank.machine = seat.is_remote, seat.name if seats is not None and seats.nodes > 1 else ""
-        self._stop_watch = stop_watch
         config, checkpoint = launch.run.config, launch.context.checkpoint
-        keep = config.keep_checkpoints
-        self._commits = CommitRunner(services, launch.context.keeper, self._ranks, keep, self._protected)
-        size = 0 if checkpoint is None else checkpoint.size_bytes
-        self._disk_watch = DiskWatch(services, self._commits, config.disk_reserve, size, stop)
-        self._barrier = RankBarrier(self._ranks, self._commits)
-        self._end = AttemptEnd(services, launch, ladder, self._ranks, self._commits, self._barrier)
-        emit = services.stream.emit
-        self._hangs = hangs = HangResponse(services, self._ranks)
-        self._hang_watch = HangWatch(
-            self._ranks, config.hang_timeout_s, hangs.begin, hangs.over, lambda: services.stream.is_behind
+
+        def protected(checkpoints: Sequence[Checkpoint]) -> Collection[int]:
+            """Checkpoints that are never removed: the best by the run's stop rules, and by the recipe's own figure."""
+            entries = [entry_of(checkpoint) for checkpoint in checkpoints]
+            best = worth_keeping(services.store.columns, launch.run.recipe.heroes, entries)
+            return {*stop_watch.pinned(checkpoints), *best}
+
+        self._commits = commits = CommitRunner(
+            services, launch.context.keeper, ranks, config.keep_checkpoints, protected
         )
-        self._log_watch = LogWatch([rank.command.log for rank in self._ranks])
-        self._own_copies = OwnCopies(self._ranks, emit)
-        self._stragglers = StragglerWatch(services, self._ranks)
-        self._spills = SpillWatch(services, self._ranks)
-        own_program = launch.run.recipe.self_contained
-        self._losses = LossWatch(emit, [rank.device for rank in self._ranks]) if own_program else None
-        self._data: DataReady | None = None
-        self._starts: list[RankStart] = []
-        self._has_progress = False
+        self._barrier = RankBarrier(ranks, commits)
+        self._end = AttemptEnd(services, launch, ladder, ranks, commits, self._barrier)
+        size = 0 if checkpoint is None else checkpoint.size_bytes
+        response = HangResponse(services, ranks)
+        self._hangs = HangWatch(ranks, config.hang_timeout_s, response, lambda: services.stream.is_behind)
+        self._watches = (
+            stop_watch,
+            *watches,
+            LogWatch([rank.command.log for rank in ranks]),
+            DiskWatch(services, commits, config.disk_reserve, size, owner.stop_for),
+            StragglerWatch(services, ranks),
+            SpillWatch(services, ranks),
+            LossWatch(services, ranks),
+            OwnCopies(services, ranks),
+            self._hangs,
+        )
+        self._ready: Sequence[DataReady] = ()  # for each rank, once the data is
         self._preparing: asyncio.Task[None] | None = None
         self._news = asyncio.Event()
         self._handlers: dict[type[Message], Callable[[Rank, Any], None]] = {
@@ -139,18 +152,19 @@ class Attempt:
             CommitFailed: self._on_commit_failed,
             MergeReady: self._on_merge_ready,
             MergeDone: self._barrier.merge_done,
-            MicroBatchHalved: lambda _, m: on_halved(m),
+            MicroBatchHalved: lambda _, m: owner.on_halved(m),
             RankDone: self._on_rank_done,
-            GoalProgress: lambda _, m: self._status.change(total_steps=m.total_steps, goal=m.text),
-            RankFailed: lambda r, m: self._ranks.note_failure(r, m, time.monotonic()),
-            Stacks: self._hangs.answered,
+            GoalProgress: lambda _, m: services.status.change(total_steps=m.total_steps, goal=m.text),
+            RankFailed: lambda r, m: ranks.note_failure(r, m, time.monotonic()),
+            Stacks: response.answered,
             Bye: self._on_bye,
         }
 
     async def run(self) -> Outcome:
         """Starts the ranks and stays until the last one is gone, whatever happens."""
         try:
-            await self._log_watch.note()
+            for watch in self._watches:
+                await watch.begin()
             await self._spawn()
             while self._end.outcome is None:
                 began = time.monotonic()
@@ -179,9 +193,9 @@ class Attempt:
     def connected(self, connection: Connection, number: int) -> None:
         rank = self._ranks[number]
         rank.connection, rank.lost_at = connection, None
-        self._status.change_phase(f"{rank.device} connected")
-        if self._data is not None:
-            self._send_data(rank, self._data)
+        self._services.status.change_phase(f"{rank.device} connected")
+        if self._ready:
+            rank.send(self._ready[number])
         if self._ladder.is_asked:
             rank.send(Stop())
 
@@ -191,35 +205,21 @@ class Attempt:
             log.warning("rank %d sent a %s, which is not for a rank to send", number, type(message).__name__)
             return
         if not isinstance(message, Stacks):  # an answer proves no progress
-            self._hang_watch.heard(self._ranks[number], time.monotonic())
+            self._hangs.heard(self._ranks[number], time.monotonic())
         self._news.set()
         handler(self._ranks[number], message)
 
     def lines_received(self, number: int, parsed: list[dict[str, Any]]) -> None:
         rank = self._ranks[number]
-        self._hang_watch.heard(rank, time.monotonic(), is_step=any(value["event"] == "step" for value in parsed))
-        if self._losses is not None:
-            self._losses.look(number, parsed)
-        self._stop_watch.take(parsed)
-        self._stragglers.take(number, parsed)
-        for value in reversed(parsed):
-            if value["event"] == "step":
-                if rank.note_step(value):
-                    log.info("rank %d has made step %s", number, rank.first_step)
-                    self._begin_if_started()
-                self._has_progress = True
-                break
-
-    def _report_progress(self) -> None:
-        """The ranks' figures together: once for all lines since the last look, since all ranks are gone through."""
-        if self._has_progress:
-            self._has_progress = False
-            step, epoch, loss, tokens_per_s = self._ranks.figures()
-            self._status.progress(step=step, epoch=epoch, loss=loss, tokens_per_s=tokens_per_s)
+        for watch in self._watches:
+            watch.take(rank, parsed)
+        if self._ranks.note_steps(rank, parsed):
+            log.info("rank %d has made step %s", number, rank.first_step)
+            self._begin_if_started()
 
     def sampled(self, rows: list[dict[str, Any]]) -> None:
-        self._stragglers.sampled(rows)
-        self._spills.sampled(rows)
+        for watch in self._watches:
+            watch.sampled(rows)
 
     def closed(self, number: int, connection: Connection) -> None:
         rank = self._ranks[number]
@@ -231,7 +231,8 @@ class Attempt:
 
     def stop_asked(self) -> None:
         """The ladder's first rung: ranks commit at their next boundary."""
-        self._hangs.cancel()
+        for watch in self._watches:
+            watch.cancel()
         self._news.set()
         self._ranks.broadcast(Stop())
 
@@ -248,7 +249,7 @@ class Attempt:
 
     async def _spawn(self) -> None:
         loop = asyncio.get_running_loop()
-        self._status.change_phase("spawning")
+        self._services.status.change_phase("spawning")
         commands = [rank.command for rank in self._ranks]
         together = self._processes.start_together
         started = await loop.run_in_executor(None, together, commands, lambda: self._ladder.is_asked)
@@ -260,7 +261,7 @@ class Attempt:
             if rank.child is None:
                 rank.child = await loop.run_in_executor(None, self._processes.start, rank.command)
             log.info("rank %d is process %d on %s", rank.number, rank.child.pid, rank.command.device.uuid)
-        self._end.start_by = time.monotonic() + self._start_timeout_s
+        self._end.await_start()
 
     def _watch_processes(self) -> None:
         """Lets the monitor tell which of a device's memory is its rank's."""
@@ -270,21 +271,21 @@ class Attempt:
     def _on_phase(self, rank: Rank, message: Phase) -> None:
         rank.phase = message.name
         if message.name == "preparing data":  # who says how far it is has not stopped: data may take an hour
-            self._end.start_by = time.monotonic() + self._start_timeout_s
+            self._end.await_start()
         if message.name == COMPILING:  # which says nothing until it is done
-            self._end.start_by = time.monotonic() + _COMPILING * self._start_timeout_s
+            self._end.await_start(_COMPILING)
         if message.name == "ready":
             self._services.stream.emit("rank_ready", of=rank.number, device=rank.command.device.uuid)
         if not self._end.has_begun:
             detail = f" ({message.detail})" if message.detail else ""
-            self._status.change_phase(f"{rank.device}: {message.name}{detail}")
+            self._services.status.change_phase(f"{rank.device}: {message.name}{detail}")
             self._begin_if_started()
 
     def _on_data_ready(self, rank: Rank, message: DataReady) -> None:
         if rank.number != 0 or self._preparing is not None:
             log.warning("rank %d says that the data is ready, again or unasked", rank.number)
             return
-        self._end.start_by = time.monotonic() + self._start_timeout_s
+        self._end.await_start()
         self._preparing = asyncio.get_running_loop().create_task(self._prepare(message))
 
     async def _prepare(self, data: DataReady) -> None:
@@ -297,8 +298,8 @@ class Attempt:
             self._end.end(Outcome("failed", error.as_dict(), usage=isinstance(error, UsageError)))
             return
         assert keeper.ledger is not None
-        self._starts = rank_starts(run, keeper.ledger, checkpoint, launch.restore_plan)
-        self._data = data
+        starts = rank_starts(run, keeper.ledger, checkpoint, launch.restore_plan)
+        self._ready = [replace(data, start=start) for start in starts]
         unequal = () if data.chunk_size or checkpoint is not None else unequal_shares(data.samples, run)
         if unequal:
             cause, next_step = (*unequal, "")[:2]
@@ -306,19 +307,16 @@ class Attempt:
             self._services.stream.emit("alert", kind="unequal_shares", title=title, cause=cause, next_step=next_step)
         if not run.recipe.self_contained:  # a script decides itself how many steps it makes
             total = total_steps(run, keeper.ledger, dict(enumerate(launch.restore_plan.steps)))
-            self._status.change(total_steps=total)
+            self._services.status.change(total_steps=total)
             self._watch_processes()
         for rank in self._ranks:
-            self._send_data(rank, data)
-
-    def _send_data(self, rank: Rank, data: DataReady) -> None:
-        rank.send(replace(data, start=self._starts[rank.number]))
+            rank.send(self._ready[rank.number])
 
     def _begin_if_started(self) -> None:
         if self._ranks.started and not self._end.has_begun:
             self._end.begin_training()
             self._watch_processes()
-            self._on_training()
+            self._owner.on_training()
 
     # working
 
@@ -357,12 +355,6 @@ class Attempt:
 
     # watching
 
-    def _protected(self, checkpoints: Sequence[Checkpoint]) -> Collection[int]:
-        """Checkpoints that are never removed: the best by the run's stop rules, and by the recipe's own figure."""
-        entries = [entry_of(checkpoint) for checkpoint in checkpoints]
-        best = worth_keeping(self._services.store.columns, self._launch.run.recipe.heroes, entries)
-        return {*self._stop_watch.pinned(checkpoints), *best}
-
     @property
     def _is_calm(self) -> bool:
         """All ranks train, none waits for the host or is gone, no stop was requested and nothing has gone wrong."""
@@ -377,34 +369,32 @@ class Attempt:
         self._report_progress()
         self._ranks.poll(now, finishing=self._end.phase is AttemptPhase.FINISHING)
         self._commits.tick(now)
-        self._log_watch.look(now)
         self._end.tick(now)
-        training = self._end.phase is AttemptPhase.TRAINING
-        self._stop_watch.tick(now, training=training)
-        if training:
-            self._disk_watch.look(now)
-            self._stragglers.look(now)
+        for watch in self._watches:
+            watch.tick(now, self._end.phase)
         if self._end.phase.is_working:
-            self._own_copies.look(now)
-            if not self._ladder.is_asked:  # a stop has a time limit of its own
-                self._hang_watch.look(now)  # before the next line, whose phase is to stay
             self._gather(now)
+
+    def _report_progress(self) -> None:
+        if progress := self._ranks.progress():
+            self._services.status.progress(**progress)
 
     def _gather(self, now: float) -> None:
         action, phase = self._barrier.step(now)
         if phase or action is Next.RELEASE:
-            self._status.change_phase(phase)
+            self._services.status.change_phase(phase)
         if action is Next.FINISH:
             self._end.finish(now)
 
     async def _end_processes(self) -> list[int]:
-        await self._hangs.close()
-        await self._stragglers.close()
+        for watch in self._watches:
+            watch.cancel()
         self._commits.quiet = True
         self._commits.coordinator.abandon("The attempt has ended.")
         if self._preparing is not None:
             await asyncio.wait([self._preparing], timeout=DRAIN_LIMIT_S)
         unkillable = await self._end.end_processes(self._processes)
         self._report_progress()
-        await self._log_watch.note()
+        for watch in self._watches:
+            await watch.close()
         return unkillable

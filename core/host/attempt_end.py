@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -53,7 +54,6 @@ class AttemptEnd:
     Attributes:
         has_begun: A first step was made. True in FAILING as well when that step's message came late: then the
             attempt failed in training, not at the start.
-        start_by: When the first step is overdue, in seconds on the monotonic clock.
         outcome: None until the phase is ENDED.
     """
 
@@ -68,7 +68,7 @@ class AttemptEnd:
     ) -> None:
         self.phase = AttemptPhase.STARTING
         self.has_begun = False
-        self.start_by = float("inf")
+        self._start_by = float("inf")
         self.outcome: Outcome | None = None
         self._status = services.status
         self._launch = launch
@@ -79,6 +79,10 @@ class AttemptEnd:
         self._barrier = barrier
         self._finish_by = float("inf")
         self._survivors: SurvivorCheckpoint | None = None
+
+    def await_start(self, times: int = 1) -> None:
+        """The first step is overdue `times` the start limit from now on."""
+        self._start_by = time.monotonic() + times * self._launch.run.config.start_timeout_s
 
     def begin_training(self) -> None:
         """The ranks that have to have made a first step."""
@@ -106,7 +110,7 @@ class AttemptEnd:
             self.end(self._stopped_short())
         elif self._ranks.failures:
             self._settle_failure(now)
-        elif self.phase is AttemptPhase.STARTING and now > self.start_by:
+        elif self.phase is AttemptPhase.STARTING and now > self._start_by:
             late = next(rank for rank in self._ranks if not rank.started)
             limit_s = self._launch.run.config.start_timeout_s
             self._ranks.failure(late, now).finding = f"made no first step within {limit_s:g} s"

@@ -15,17 +15,16 @@ from core.checkpoints.full_weights import export_weights
 from core.checkpoints.store import CheckpointStore
 from core.config import RunConfig
 from core.errors import RankdeckError
-from core.estimate.history import EVENT as MEMORY_EVENT
 from core.host.attempt import Attempt
-from core.host.disk import ReservedSpace, folder_gone, until_gone
 from core.host.lifecycle import RunLifecycle
-from core.host.metrics.background_columns import BackgroundColumns
+from core.host.metrics.sink import BackgroundColumns
 from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
 from core.host.outcome import EXIT_FAILED, Outcome, exit_code, metrics_lost, own_failure, with_unkillable
 from core.host.rank_processes import launcher_of, rank_processes
 from core.host.services import HostServices
 from core.host.states import HostState
+from core.host.watches.disk import ReservedSpace, folder_gone, until_gone
 from core.metrics.last_value import last_value
 from core.metrics.metrics_file import MetricsWriter
 from core.processes import ProcessTree
@@ -246,10 +245,6 @@ class RunHost:
         hello = connection.hello
         if hello is not None and (attempt := self._attempt_with(hello)) is not None:
             attempt.lines_received(hello.rank, parsed)
-            self._life.time.note(hello.rank, parsed)
-            for value in parsed:
-                if value["event"] == MEMORY_EVENT:
-                    self._life.memory.note(hello.rank, value)
 
     def _note_evaluation(self, line: dict[str, Any]) -> None:
         """Takes the validation loss: the mean of each rank's newest where ranks evaluate by themselves."""

@@ -12,28 +12,25 @@ from typing import Any
 from core.config import RunConfig
 from core.host.attempt import Attempt
 from core.host.attempt_launch import AttemptLaunch, prepare_launch
-from core.host.changed_settings import enter_settings
 from core.host.context import RunContext, damaged_alert, gather_context
 from core.host.crash_streak import CrashStreak, crash_limit
 from core.host.device_samples import DeviceSampler, sampled
-from core.host.early_stop import StopReason
 from core.host.fallback import NextAttempt, StartFallbacks
-from core.host.fewer_devices import fewer_devices_alert
-from core.host.hang_policy import restart_limit
-from core.host.launch_event import ScriptSteps, launch_fields
-from core.host.memory_record import MemoryRecord
+from core.host.launch_event import ScriptSteps, fewer_devices_alert, launch_fields
 from core.host.micro_batches import MicroBatches
 from core.host.node_changes import node_changes
 from core.host.outcome import Outcome
 from core.host.services import HostServices
 from core.host.states import HostState
 from core.host.stop_ladder import StopLadder
-from core.host.stop_watch import StopWatch
-from core.host.time_record import TimeRecord
+from core.host.watches.early_stop import StopReason, StopWatch
+from core.host.watches.hang_diagnosis import restart_limit
+from core.host.watches.predictions import Predictions
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.launch.stop_rules import stop_rules
 from core.machine.devices.monitor import DeviceMonitor
 from core.processes import end_marked, folder_mark
+from core.protocol.messages import MicroBatchHalved
 from core.recipes.catalog import get_recipe
 from core.run_folder.state import RunState
 
@@ -75,8 +72,7 @@ class RunLifecycle:
         self._micro_batches = MicroBatches(services)
         self._script_steps: ScriptSteps | None = None
         self._stop_watch: StopWatch | None = None
-        self.memory = MemoryRecord(services.store.dir, services.disk)
-        self.time = TimeRecord(services.store.dir, services.disk)
+        self._predictions = Predictions(services.store.dir, services.disk)
 
     async def run(self, config: RunConfig, port: int) -> Outcome:
         await self._end_leftovers()
@@ -186,7 +182,6 @@ class RunLifecycle:
         loop = asyncio.get_running_loop()
 
         def take(rows: list[dict[str, Any]]) -> None:
-            watch.sampled(rows)
             if self.attempt is not None:
                 self.attempt.sampled(rows)
 
@@ -208,25 +203,13 @@ class RunLifecycle:
             port=port,
             fell_back=self._first.fallback is not None,
         )
-        memory = await self._services.on_disk(self.memory.begin, run)
-        step = await self._services.on_disk(self.time.begin, run)
-        self._announce(launch, {**memory, **step})
+        self._announce(launch, await self._services.on_disk(self._predictions.predict, run))
         assert self._stop_watch is not None
-        self.attempt = Attempt(
-            self._services,
-            launch,
-            self.ladder,
-            self._stop_watch,
-            self.stop_for,
-            self._on_training,
-            self._micro_batches.heard,
-        )
+        self.attempt = Attempt(self._services, launch, self.ladder, self, self._stop_watch, [self._predictions])
         try:
             return await self.attempt.run()
         finally:
             self.attempt = None
-            self._stop_watch.publish()
-            self.time.write()
             with contextlib.suppress(OSError):  # no rank reads it any more; torch often removes it itself
                 launch.rendezvous.unlink(missing_ok=True)
 
@@ -330,7 +313,7 @@ class RunLifecycle:
             next_step="If this happens again at the same samples, look at them in the data, or choose to skip them.",
         )
         self.enter(HostState.STARTING, phase=f"rollback {self._rollbacks} of {limit}")
-        await self._services.on_disk(lambda: enter_settings(self._services.store, lr=lr))
+        await self._services.enter_settings(lr=lr)
         return resolve_on(run.config.replace(lr=lr), run.recipe, run.devices, run.platform)
 
     def _note_restart(self, number: int, limit: int, outcome: Outcome) -> None:
@@ -359,7 +342,10 @@ class RunLifecycle:
             self.sampler.narrow([device.uuid for device in following.devices])
         self.number += 1
 
-    def _on_training(self) -> None:
+    def on_halved(self, message: MicroBatchHalved) -> None:
+        self._micro_batches.heard(message)
+
+    def on_training(self) -> None:
         if self.state is HostState.STARTING:
             self.enter(HostState.TRAINING, phase="")
 

@@ -6,7 +6,6 @@ import logging
 
 from core.checkpoints.store import Checkpoint
 from core.config.batch import MOST_HALVINGS, Batch
-from core.host.changed_settings import enter_settings
 from core.host.outcome import Outcome
 from core.host.services import HostServices
 from core.launch.micro_batch_memory import FILE, as_remembered, in_micro_batches, remember
@@ -81,10 +80,7 @@ class MicroBatches:
         asked, on_disk = self._asked, self._services.on_disk
         config = in_micro_batches(run.config, run.batch, halved.micro_batch)
         if asked is not None and (run.mode, run.world_size) == (asked.mode, asked.world_size):  # no fallback's batch
-            await on_disk(
-                lambda: enter_settings(
-                    self._services.store, batch_size=config.batch_size, grad_accum_steps=config.grad_accum_steps
-                )
-            )
+            batch = {"batch_size": config.batch_size, "grad_accum_steps": config.grad_accum_steps}
+            await self._services.enter_settings(**batch)
         await on_disk(remember, self._memory, run, halved.micro_batch, halved.ranks)
         return resolve_on(config, run.recipe, run.devices, run.platform)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -111,7 +111,7 @@ class Rank:
         if self.connection is not None:
             self.connection.send(message)
 
-    def note_step(self, value: dict[str, Any]) -> bool:
+    def note_step(self, value: Mapping[str, Any]) -> bool:
         """Takes a step line's figures; returns whether it is the rank's first one."""
         first = False
         step, loss, tokens = value.get("step"), value.get("loss"), value.get("tokens_per_s")
@@ -138,6 +138,7 @@ class Ranks:
         self.all = [Rank(command) for command in commands]
         self.failures: dict[int, RankFailure] = {}
         self.are_copies = False
+        self._has_progress = False
 
     def __iter__(self) -> Iterator[Rank]:
         return iter(self.all)
@@ -169,13 +170,25 @@ class Ranks:
         """No process is left, and what each had said before it ended was read to the end."""
         return self.all_exited and all(rank.connection is None for rank in self)
 
-    def figures(self) -> tuple[int, int, float | None, float | None]:
-        """Furthest step and epoch, mean loss and total throughput of the ranks that have made a step (at least one)."""
+    def note_steps(self, rank: Rank, lines: Sequence[Mapping[str, Any]]) -> bool:
+        """Takes the newest step among a rank's lines; returns whether it is the rank's first one."""
+        newest = next((line for line in reversed(lines) if line["event"] == "step"), None)
+        self._has_progress = self._has_progress or newest is not None
+        return newest is not None and rank.note_step(newest)
+
+    def progress(self) -> dict[str, Any]:
+        """Furthest step and epoch, mean loss and total throughput, if a step came since the last call.
+
+        Once for all lines since then, since all ranks are gone through.
+        """
+        if not self._has_progress:
+            return {}
+        self._has_progress = False
         ranks = [rank for rank in self if rank.first_step is not None]
         loss = last_value("loss", (rank.loss for rank in ranks))
         tokens_per_s = last_value("tokens_per_s", (rank.tokens_per_s for rank in ranks))
         step, epoch = max(rank.step for rank in ranks), max(rank.epoch for rank in ranks)
-        return step, epoch, loss, tokens_per_s
+        return {"step": step, "epoch": epoch, "loss": loss, "tokens_per_s": tokens_per_s}
 
     def broadcast(self, message: Message) -> None:
         line = encode(message)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+import logging
+from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from core.checkpoints.store import CheckpointStore
+from core.config.config_file import to_toml
+from core.errors import RankdeckError
+from core.files.atomic import write_atomic
 from core.host.metrics.status import StatusPublisher
 from core.host.metrics.stream import MetricsStream
 from core.host.rank_processes import Launcher, RankProcesses
@@ -16,6 +20,8 @@ from core.protocol.server import Listener
 from core.run_folder.store import RunStore
 
 T = TypeVar("T")
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,3 +46,17 @@ class HostServices:
 
     def on_disk(self, call: Callable[..., T], *arguments: Any) -> Awaitable[T]:
         return asyncio.get_running_loop().run_in_executor(self.disk, call, *arguments)
+
+    async def enter_settings(self, **changes: Any) -> None:
+        """Enters settings that the run changed by itself in its `run.toml`, for a later resume.
+
+        Where that fails, as with a full disk, the run continues and its log says so.
+        """
+        await self.on_disk(_enter, self.store, changes)
+
+
+def _enter(store: RunStore, changes: Mapping[str, Any]) -> None:
+    try:
+        write_atomic(store.run_toml, to_toml(store.config().replace(**changes)))
+    except (OSError, RankdeckError) as error:
+        log.warning("%s could not be entered in run.toml: %s", ", ".join(changes), error)

@@ -72,7 +72,7 @@ class TrainRequest:
     named: frozenset[str] = frozenset()
 
 
-def add_train_flags(parser: argparse.ArgumentParser) -> None:
+def add_train_flags(parser: argparse._ActionsContainer) -> None:
     """Adds every flag of `rankdeck train` that says what to train and where the run lives."""
     parser.add_argument(
         "--config", metavar="FILE", help="A .toml, .yaml or .json file of settings; paths in it start from its folder."
@@ -99,7 +99,7 @@ def add_train_flags(parser: argparse.ArgumentParser) -> None:
             aios.add_argument(flag, metavar=metavar, help=text)
 
 
-def add_extension_flags(parser: argparse.ArgumentParser, changes: Collection[str]) -> None:
+def add_extension_flags(parser: argparse._ActionsContainer, changes: Collection[str]) -> None:
     """Adds the flags with which `rankdeck resume` changes how far, where and how a run resumes."""
     parser.add_argument("--steps", metavar="N", help="Total number of optimizer steps.")
     parser.add_argument("--epochs", metavar="N", help="Total number of epochs.")

@@ -19,8 +19,8 @@ from unittest.mock import patch
 import pytest
 import torch
 
-from core.host.straggler import find_straggler
-from core.host.straggler_watch import StragglerWatch
+from core.host.watches.straggler import find_straggler
+from core.host.watches.straggler_watch import StragglerWatch
 from tests.helpers.rank_processes import run_ranks
 from tests.helpers.resolved_run import made_ranks
 from tests.training.rank_program import CPU, BareRank
@@ -92,7 +92,7 @@ def test_the_host() -> None:
     began = time.perf_counter()
     for line in parsed:
         for rank in (0, 1):
-            watch.take(rank, [line])
+            watch.take(ranks[rank], [line])
     taking_s = (time.perf_counter() - began) / 2
     began = time.perf_counter()
     find_straggler(tuple(watch._steps))

@@ -1,7 +1,7 @@
 """Tells the host that a script is alive when no step of it is charted: it prints, or its processes compute.
 
 A script may be silent for long and be well: it compiles, evaluates, saves. The host's hang watch
-(`core.host.hang_watch`) is patient with one that computes, less so with one that neither prints nor computes.
+(`core.host.watches.hang_watch`) is patient with one that computes, less so with one that neither prints nor computes.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 A rank waits where a collective needs what another rank does not have yet. From outside only the whole step is seen, and
 that takes equally long on all ranks. What is timed includes the transfer, which is alike on all ranks, so the host
-takes the shortest wait of a step off again (`core.host.straggler`); no clock of one rank is compared with another's.
+takes the shortest wait of a step off again (`core.host.watches.straggler`). Clocks of ranks are never compared.
 """
 
 from __future__ import annotations

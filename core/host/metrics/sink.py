@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from core.errors import RankdeckError
-from core.host.metrics.background_columns import BackgroundColumns
+from core.metrics.columns import ColumnsWriter
 from core.metrics.metrics_file import MetricsWriter
 
 log = logging.getLogger(__name__)
@@ -19,6 +20,8 @@ RETRY_S: Final = 1.0
 HIGH_WATER_BYTES: Final = 8 << 20
 LOW_WATER_BYTES: Final = 1 << 20
 _BATCH_BYTES: Final = 4 << 20
+# A rebuild of columns that is given up ends well within this time.
+COLUMNS_CLOSE_S: Final = 5.0
 
 Batch = tuple[list[bytes], list[dict[str, Any]]]
 
@@ -180,3 +183,41 @@ class MetricsSink:
         self._sync()
         self._on_columns(lambda columns: columns.close())
         self._writer.close()
+
+
+class BackgroundColumns:
+    """A `ColumnsWriter` that is opened on a thread of its own: rebuilding stale columns may take a minute.
+
+    Lines that come before that lie in `metrics.jsonl`, from where the writer catches up on them.
+
+    Args:
+        run_dir: The run's folder, its `metrics.jsonl` opened for writing already.
+    """
+
+    def __init__(self, run_dir: Path) -> None:
+        self._run_dir = run_dir
+        self._writer: ColumnsWriter | None = None
+        self._given_up = threading.Event()
+        self._thread = threading.Thread(target=self._open, name="columns-opener", daemon=True)
+        self._thread.start()
+
+    def append(self, lines: Sequence[bytes], parsed: Sequence[dict[str, Any]], source_bytes: int) -> None:
+        if self._writer is not None:
+            self._writer.append(lines, parsed, source_bytes)
+
+    def flush(self) -> None:
+        if self._writer is not None:
+            self._writer.flush()
+
+    def close(self) -> None:
+        """Ends writing; columns that are not open yet are left to the next host, or to the next reader."""
+        self._given_up.set()
+        self._thread.join(COLUMNS_CLOSE_S)
+        if self._writer is not None:
+            self._writer.close()
+
+    def _open(self) -> None:
+        try:
+            self._writer = ColumnsWriter(self._run_dir, self._given_up)
+        except Exception:  # whatever it is: columns are made again from the metrics, and the run continues
+            log.exception("the columns could not be opened")

@@ -10,8 +10,7 @@ from typing import Any
 
 import orjson
 
-from core.host.metrics.background_columns import BackgroundColumns
-from core.host.metrics.sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, MetricsSink
+from core.host.metrics.sink import HIGH_WATER_BYTES, LOW_WATER_BYTES, BackgroundColumns, MetricsSink
 from core.host.metrics.status import StatusPublisher
 from core.metrics.metrics_file import MetricsWriter
 from core.protocol.server import Listener

@@ -29,7 +29,7 @@ ALERT = {
     "micro_batch": 1,
     "grad_accum_steps": 2,
 }
-"""As `core.host.spill_watch` reports it; no card of a test machine spills."""
+"""As `core.host.watches.spill_watch` reports it; no card of a test machine spills."""
 
 
 def test_one_click_resumes_with_half_the_micro_batch(

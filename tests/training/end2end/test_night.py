@@ -17,7 +17,7 @@ pytest.importorskip("torch", reason="trains for real")
 import torch
 
 from core.checkpoints.store import CheckpointStore
-from core.host.disk_watch import LOOK_EVERY_S
+from core.host.watches.disk import SPACE_EVERY_S
 from core.ledger.ledger import read_state_file
 from core.run_folder.store import RunStore
 from tests.helpers.forking import ROOT
@@ -89,7 +89,7 @@ def fill(store: RunStore, drive: Path) -> None:
     while "disk_full" not in alerts(store):
         with (drive / "a film.bin").open("ab") as file:
             file.write(b"x" * MIB)
-        time.sleep(LOOK_EVERY_S / 8)
+        time.sleep(SPACE_EVERY_S / 8)
 
 
 def disturb(store: RunStore, drive: Path | None) -> None:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.cli.ending import exit_code, report_ending
-from core.cli.follow import Ending
+from core.cli.follow import Ending, exit_code, report_ending
 from core.cli.interrupts import Interrupts
 from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.config import RunConfig
-from core.host.fewer_devices import fewer_devices_alert
+from core.host.launch_event import fewer_devices_alert
 from tests.helpers.resolved_run import resolved_run
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from core.host.metrics.background_columns import BackgroundColumns
+from core.host.metrics.sink import BackgroundColumns
 from core.metrics.column_index import read_index
 from core.metrics.columns import is_current
 from core.metrics.metrics_file import MetricsWriter

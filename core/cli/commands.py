@@ -1,0 +1,430 @@
+"""Commands: each one's name, module, help and arguments, declared in one place."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.bench.kinds import Kind
+from core.cli.machine_flags import add_machine_flag, add_machines_flags
+from core.cli.node_flags import add_nodes_flags
+from core.cli.slurm_flags import add_slurm_flags
+from core.config.launch_kinds import LAUNCH_KINDS
+from core.export import AUTO_DTYPE, DTYPES, KINDS
+from core.formatting import listed
+from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
+from core.resume.changes import CHANGES, STOPS
+
+Adder = Callable[[argparse._ActionsContainer], object]
+"""Adds arguments to a command's parser."""
+
+
+def _flag(*names: str, **settings: Any) -> Adder:
+    return lambda parser: parser.add_argument(*names, **settings)
+
+
+def _value(name: str, metavar: str, text: str, **settings: Any) -> Adder:
+    return _flag(name, metavar=metavar, help=text, **settings)
+
+
+def _switch(name: str, text: str) -> Adder:
+    return _flag(name, action="store_true", help=text)
+
+
+def _changes(resume: argparse._ActionsContainer) -> None:
+    add_extension_flags(resume, CHANGES)
+
+
+def _stops(run: argparse._ActionsContainer) -> None:
+    add_fields(run, STOPS)
+
+
+def _output(parser: argparse._ActionsContainer) -> None:
+    output = parser.add_argument_group("output")
+    _switch("--json", "Print metrics and states to stdout, one JSON object per line.")(output)
+    _switch("--detach", "Start the run in the background and print its id.")(output)
+
+
+def _table_form(compare: argparse._ActionsContainer) -> None:
+    form = compare.add_mutually_exclusive_group()
+    _JSON(form)
+    _switch("--csv", "Print CSV to stdout.")(form)
+
+
+_RUN_HELP: Final = "A run's id, the start of one, its name, or its folder."
+_JSON: Final = _switch("--json", "Print JSON to stdout.")
+_RUNS_DIR: Final = _value("--runs-dir", "PATH", "The folder of runs.")
+_ONE_RUN: Final = _value("run", "RUN", _RUN_HELP)
+_RUN: Final = (_ONE_RUN, _RUNS_DIR)
+_LIST: Final = (_RUNS_DIR, _JSON)
+_LOCAL_RANK: Final = _value(
+    "--local-rank", "N", "Set by torch.distributed.launch for each process it starts.", type=int
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Command:
+    """A command of `rankdeck`: the function of its name in a module, which is imported when the command is asked for.
+
+    Attributes:
+        module: Below `core.cli`: `rankdeck runs` needs no device library.
+        text: What --help says of it.
+        arguments: What it takes.
+    """
+
+    name: str
+    module: str
+    text: str
+    arguments: tuple[Adder, ...]
+
+
+COMMANDS: Final = (
+    Command(
+        "train",
+        "train",
+        "Train in the foreground; Ctrl+C saves a checkpoint and stops; a second Ctrl+C stops immediately.",
+        (
+            add_train_flags,
+            add_machine_flag,
+            _LOCAL_RANK,
+            add_nodes_flags,
+            _value("--distributed", "FILE", "World size, nodes and DDP settings in a .toml, .yaml or .json file."),
+            add_slurm_flags,
+            _output,
+        ),
+    ),
+    Command(
+        "run",
+        "run_script",
+        "Run your own training script, unmodified, one process per device.",
+        (
+            _flag("-m", "--module", metavar="MODULE", help="Run a module, as python -m does."),
+            _value("--devices", "LIST", "auto, cpux2, cuda:0,cuda:1 or GPU UUIDs; one process each."),
+            _value("--num-gpus", "N", "Number of GPUs, -1 for all; without a GPU, number of CPU devices."),
+            _value("--python", "PATH", "The Python interpreter or its environment's folder. Default: this one."),
+            _value("--cwd", "PATH", "The folder to run in. Default: this one."),
+            _value("--restarts", "N", "If a process fails, restart all of them, up to this many times."),
+            _switch("--no-torchrun", "On one device: don't set torchrun's variables."),
+            _value("--env", "NAME=VALUE", "An environment variable for the script; may be repeated.", action="append"),
+            _value(
+                "--map",
+                "NAME=CHART",
+                "Chart a printed name; NAME=step: the step counter; NAME=-: don't chart it.",
+                action="append",
+            ),
+            _value("--mode", "MODE", "ddp, or independent: each process is a separate single-process run."),
+            _value("--stop-signal", "HOW", "auto, interrupt, terminate or none."),
+            _value("--stop-deadline-s", "S", "Seconds the script may take to stop. Default: 30."),
+            _value("--steps", "N", "The number of steps that the script makes, to show the remaining time."),
+            _stops,
+            add_machine_flag,
+            _value("--run-dir", "PATH", "The run's folder. Default: a new one under --runs-dir."),
+            _RUNS_DIR,
+            _value("--log-file", "PATH", "Also write the metrics to this file."),
+            _output,
+            _LOCAL_RANK,
+            _value("script_argv", "SCRIPT ARGS", "The script and its arguments.", nargs=argparse.REMAINDER),
+        ),
+    ),
+    Command(
+        "resume",
+        "train",
+        "Resume a stopped or interrupted run.",
+        (
+            _value("path", "PATH", "A run's folder or id, or a chunk_tracker_state.json."),
+            _changes,
+            _value("--checkpoint", "N", "Resume from this checkpoint; newer ones are set aside."),
+            _value("--recipe", "NAME", "The recipe to train (for a state file of AI-OS)."),
+            add_machine_flag,
+            _RUNS_DIR,
+            _LOCAL_RANK,
+            add_nodes_flags,
+            _switch("--dry-run", "Show what would happen, without doing it."),
+            _switch("--yes", "Run the run's own code without asking."),
+            _switch("--trust-recipe", "Run that code even if it is stored in the run's folder."),
+            add_slurm_flags,
+            _output,
+        ),
+    ),
+    Command(
+        "stop",
+        "runs",
+        "Save a checkpoint at the next step and stop a run; ask a script to stop.",
+        (_switch("--now", "Stop immediately, without saving."), *_RUN),
+    ),
+    Command("attach", "runs", "Watch a run; Ctrl+C leaves it running.", (*_RUN, _JSON)),
+    Command(
+        "show",
+        "runs",
+        "Show one run's state.",
+        (
+            _switch("--samples", "Show the text samples of each evaluation, oldest first."),
+            _value("--step", "N", "Show only the samples of this step.", type=int),
+            *_RUN,
+            _JSON,
+        ),
+    ),
+    Command(
+        "export",
+        "export",
+        "Export a run for other programs: tables, TensorBoard, weights, Hugging Face, launchers.",
+        (
+            *_RUN,
+            _flag(
+                "--to",
+                required=True,
+                choices=(*KINDS, *LAUNCH_KINDS),
+                help="The export format, or the launcher that a file is for.",
+            ),
+            _value("--out", "PATH", "The destination. Default: exports in the run's folder."),
+            _value("--checkpoint", "N", "Export the weights of this checkpoint.", type=int),
+            _flag("--generation", dest="checkpoint", type=int, help=argparse.SUPPRESS),  # 0.1
+            _switch("--allow-diverged", "Also export weights that are not finite."),
+            _flag(
+                "--dtype",
+                choices=DTYPES,
+                default=AUTO_DTYPE,
+                help="The numbers of a Hugging Face folder. auto: as the base model has them, fp32 for a model from "
+                "scratch.",
+            ),
+            _switch("--overwrite", "Replace files of the same names in PATH."),
+            _switch("--trust-recipe", "Run the recipe's code even if it was never started on this machine."),
+            _value("--nodes", "N|MIN:MAX", "How many nodes a batch file asks Slurm for."),
+            _value("--nic", "NAME", "The nodes' network interface. Default: auto."),
+            _JSON,
+        ),
+    ),
+    Command(
+        "runs",
+        "runs",
+        "List all runs.",
+        (_switch("--live", "Only runs that are running, also those in other folders."), *_LIST),
+    ),
+    Command(
+        "find",
+        "organise",
+        "List the runs that match a filter, for example: lr>1e-4 tag:night state:failed",
+        (
+            _value(
+                "filter",
+                "FILTER",
+                "Words of its name, note or tags, and NAME:TEXT, NAME=VALUE or NAME>NUMBER of its state and settings.",
+                nargs="+",
+            ),
+            *_LIST,
+        ),
+    ),
+    Command(
+        "compare",
+        "organise",
+        "Compare runs: results, and the settings and environment that differ.",
+        (
+            _value("runs", "RUN", f"Two to eight runs. {_RUN_HELP}", nargs="+"),
+            _switch("--all", "Also show settings and environment that are the same."),
+            _table_form,
+            _RUNS_DIR,
+        ),
+    ),
+    Command(
+        "rename",
+        "organise",
+        "Give a run another name.",
+        (_ONE_RUN, _value("name", "NAME", 'The new name; "" removes it.', nargs="+"), _RUNS_DIR),
+    ),
+    Command(
+        "note",
+        "organise",
+        "Print a run's note, or replace it.",
+        (_ONE_RUN, _value("text", "TEXT", "The new note; - reads it from standard input.", nargs="*"), _RUNS_DIR),
+    ),
+    Command(
+        "tag",
+        "organise",
+        "Add tags to a run, or remove some.",
+        (
+            _ONE_RUN,
+            _value("tags", "TAG", "A tag to add. Without any, the tags are printed.", nargs="*"),
+            _value("--remove", "TAG", "A tag to remove; may be repeated.", action="append"),
+            _RUNS_DIR,
+        ),
+    ),
+    Command(
+        "rm",
+        "organise",
+        "Move runs to the bin.",
+        (_value("runs", "RUN", _RUN_HELP, nargs="*"), _switch("--all", "All runs of the folder."), _RUNS_DIR),
+    ),
+    Command(
+        "bin",
+        "organise",
+        "List the runs in the bin, put some back, or delete them for good.",
+        (
+            _value(
+                "action",
+                "ACTION",
+                "restore puts runs back, delete deletes them for good, empty deletes all. Default: list.",
+                nargs="?",
+                choices=("list", "restore", "delete", "empty"),
+                default="list",
+            ),
+            _value("runs", "RUN", "The id or the name of a run in the bin.", nargs="*"),
+            *_LIST,
+        ),
+    ),
+    Command(
+        "doctor",
+        "doctor",
+        "Check this machine: modes, GPUs, PyTorch, memory, disk; --self-test: try devices and links.",
+        (
+            add_train_flags,
+            _switch("--self-test", "Also compute on each device, connect two processes, measure the model."),
+            _value("--zip", "FILE", "Write diagnostics to FILE, without names of the user and the machine."),
+            _switch("--yes", "Write FILE without asking."),
+            _JSON,
+        ),
+    ),
+    Command(
+        "selftest",
+        "selftest",
+        "Try on this PC what no test machine can show, and write one file to send back.",
+        (
+            _RUNS_DIR,
+            _value(
+                "--out",
+                "FILE",
+                "The file to send back, without names of the user and the machine. Default: %(default)s.",
+                default="rankdeck-selftest.zip",
+            ),
+            _JSON,
+        ),
+    ),
+    Command(
+        "environment",
+        "environment",
+        "List, make, use or remove environments for training, with PyTorch.",
+        (
+            _value(
+                "action",
+                "ACTION",
+                "make completes one that was interrupted, use trains with it from now on. Default: list.",
+                nargs="?",
+                choices=("list", "make", "use", "remove"),
+                default="list",
+            ),
+            _value("name", "NAME", "The environment. make: by default after PyTorch.", nargs="?"),
+            _value("--build", "BUILD", "Of PyTorch: auto, cpu, cu126, cu130, rocm7.2. Default: auto."),
+            _value("--extra", "NAME", "bpe, data, hf, rl or deepspeed.", action="append"),
+            _value("--wheels", "PATH", "A folder of wheels; nothing is downloaded."),
+            _value("--drive", "PATH", "make: a drive or folder for environments, models and new runs."),
+            _value("--folder", "PATH", "Where environments are kept; make remembers it."),
+            _value("--models", "PATH", "make: where Hugging Face's downloads are kept."),
+            _value("--runs", "PATH", "make: where new runs are kept."),
+            _switch("--dry-run", "make: say how large it is, and make nothing."),
+            _switch("--all", "remove: all environments, and the one in use."),
+            _JSON,
+        ),
+    ),
+    Command(
+        "machines",
+        "machines",
+        "List, add, check or set up other machines to train on over SSH.",
+        (add_machines_flags, _JSON),
+    ),
+    Command(
+        "slurm",
+        "slurm",
+        "List, follow, cancel or submit again runs that train --slurm has submitted.",
+        (
+            _value(
+                "action",
+                "ACTION",
+                "list; follow: state, place in the queue, log; cancel; submit: again, to continue the run.",
+                choices=("list", "follow", "cancel", "submit"),
+            ),
+            _value("run", "RUN", "A submitted run's name, the start of one, or its job.", nargs="?"),
+            *_LIST,
+        ),
+    ),
+    Command(
+        "fetch",
+        "machines",
+        "Bring a checkpoint of a run on another machine here.",
+        (*_RUN, _value("--checkpoint", "N", "Which checkpoint. Default: the newest.")),
+    ),
+    Command(
+        "measure",
+        "measure",
+        "Measure the link between devices and estimate the cost of synchronising.",
+        (
+            _value("--devices", "LIST", "Two or more devices, for example cpux2. Default: all."),
+            _value("--parameters", "N", "The model's trainable parameters.", type=float),
+            _value("--step-time-s", "S", "The time of one step without synchronisation, in seconds.", type=float),
+            _value("--runs-dir", "PATH", "The folder of runs; the result is saved there."),
+            _JSON,
+        ),
+    ),
+    Command(
+        "estimate",
+        "estimate",
+        "Estimate a run's memory, time and cost in every mode before it starts; --history: how accurate that was.",
+        (
+            add_train_flags,
+            _switch("--history", "Show predicted and measured memory and time of all runs, and the error."),
+            _value("--price-kwh", "PRICE", "What a kilowatt hour costs, for example '0.30 €'. It is remembered."),
+            _value(
+                "--price-gpu-hour", "PRICE", "What an hour of one GPU costs, for example '$2.50'. It is remembered."
+            ),
+            _JSON,
+        ),
+    ),
+    Command(
+        "tune",
+        "tune",
+        "Try settings with real steps on all devices, and show those with which a run trains fastest.",
+        (
+            add_train_flags,
+            _value("--seconds", "S", "How long settings are tried. Default: 60.", type=float),
+            _JSON,
+        ),
+    ),
+    Command(
+        "bench",
+        "bench",
+        "Measure scaling over devices, all-reduce, memory over time, or the cost of accumulation.",
+        (
+            _value("kind", "KIND", f"{listed([*Kind])}.", choices=[kind.value for kind in Kind]),
+            add_train_flags,
+            _value("--counts", "LIST", "Numbers of devices, for example 1,2,4. Default: 1, 2, 4, 8 and all."),
+            _value("--turns", "N", "How often each is measured. Default: 5, comm 3.", type=int),
+            _value("--seconds", "S", "How long each turn is timed. Default: 2, comm 5, memory 30.", type=float),
+            _value("--out", "DIR", "Write the table and pictures to this folder."),
+            _JSON,
+        ),
+    ),
+    Command(
+        "preview",
+        "preview",
+        "Show a dataset as the model will see it: samples, text column, bad rows, length of an epoch.",
+        (
+            add_train_flags,
+            _value("--documents", "N", "How many documents and samples to show. Default: 3.", type=int),
+            _switch("--all", "Tokenise the whole dataset and cache the tokens for training."),
+            _JSON,
+        ),
+    ),
+    Command("devices", "machine", "List the devices that can train, and who uses them.", _LIST),
+    Command(
+        "recipes",
+        "machine",
+        "List recipes, or show a recipe's settings; recipes new NAME creates your own.",
+        (
+            _value("which", "RECIPE", "The recipe whose settings to show; new: create your own.", nargs="?"),
+            _value("name", "NAME", "After new: the new recipe's name.", nargs="?"),
+            _value("--folder", "PATH", "The folder to create the new recipe in."),
+            _JSON,
+        ),
+    ),
+)
+"""In the order of the list that --help prints."""

@@ -1,0 +1,1 @@
+"""Watches of an attempt: each looks at its ranks or its machine and reports what it finds."""

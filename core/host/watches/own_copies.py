@@ -1,0 +1,108 @@
+"""Notices ranks of a script that train the same model side by side because no process group was made.
+
+A process group leaves connections between its ranks for as long as it lives: to its store, and gloo's or NCCL's own.
+Steps on several ranks without any such connection mean that each rank trains a copy of its own, mostly unknown to the
+person.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Sequence
+from itertools import combinations
+from typing import Final
+
+import psutil
+
+from core.host.ranks import Ranks
+from core.host.services import HostServices
+from core.host.states import AttemptPhase
+from core.host.watches.watch import Watch
+
+_SETTLED_S: Final = 5.0
+"""How long all ranks have made steps before they are looked at, and until they are looked at once more."""
+_LOOKS: Final = 2
+
+Address = tuple[str, int]
+
+
+class OwnCopies(Watch):
+    """Watches the ranks of one attempt and emits one alert. Must be used inside a running event loop."""
+
+    def __init__(self, services: HostServices, ranks: Ranks) -> None:
+        self._ranks = ranks
+        self._emit = services.stream.emit
+        several = ranks.run.recipe.self_contained and ranks.synchronised and len(ranks.all) > 1
+        self._looks_left = _LOOKS if several else 0
+        self._look_at: float | None = None
+        self._looking: asyncio.Future[bool] | None = None
+
+    def tick(self, now: float, phase: AttemptPhase) -> None:
+        if not self._looks_left or not phase.is_working:
+            return
+        if any(rank.first_step is None or rank.child is None for rank in self._ranks):
+            return
+        if self._looking is not None:
+            if self._looking.done():
+                self._take(self._looking.result())
+        elif self._look_at is None:
+            self._look_at = now + _SETTLED_S
+        elif now >= self._look_at:
+            self._look_at = None
+            pids = [rank.child.pid for rank in self._ranks if rank.child is not None]
+            self._looking = asyncio.get_running_loop().run_in_executor(None, may_be_connected, pids)
+
+    def _take(self, connected: bool) -> None:
+        self._looking = None
+        self._looks_left = 0 if connected else self._looks_left - 1
+        if connected or self._looks_left:
+            return
+        self._ranks.are_copies = True  # one that hangs holds up no other, and is told by itself
+        self._emit(
+            "alert",
+            kind="own_copies",
+            title="Each process trains its own copy",
+            cause=f"The script runs in {len(self._ranks.all)} processes that made no connection to each other. Without "
+            "a process group each one trains the whole model by itself.",
+            next_step="To train one model on all devices, let the script call torch.distributed.init_process_group "
+            "and wrap its model in DistributedDataParallel. If one copy is enough, choose one device; if separate "
+            "copies are what you want, choose the mode Independent.",
+        )
+
+
+def may_be_connected(wrappers: Sequence[int]) -> bool:
+    """Whether the processes below any two of these have a TCP connection to each other or to one local process.
+
+    Args:
+        wrappers: One process for each rank; the rank's script is what it has started.
+
+    Returns:
+        True as well when it cannot be found out.
+    """
+    try:
+        ours = {address.address for addresses in psutil.net_if_addrs().values() for address in addresses}
+        trees = [_connections(pid) for pid in wrappers]
+    except (psutil.Error, OSError, NotImplementedError):
+        return True
+    for one, other in combinations(trees, 2):
+        if one & {(remote, local) for local, remote in other}:
+            return True
+        if any(remote[0] in ours for remote in {r for _, r in one} & {r for _, r in other}):
+            return True  # a store, or a server that both talk to
+    return False
+
+
+def _connections(wrapper: int) -> set[tuple[Address, Address]]:
+    """Local and remote ends of the established connections of everything that a process has started."""
+    found = set()
+    for process in psutil.Process(wrapper).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            for connection in process.net_connections(kind="tcp"):
+                if connection.raddr and connection.status == psutil.CONN_ESTABLISHED:
+                    found.add((_address(*connection.laddr), _address(*connection.raddr)))
+    return found
+
+
+def _address(ip: str, port: int) -> Address:
+    return ip.removeprefix("::ffff:"), port

@@ -1,0 +1,118 @@
+"""Whether a run ends by its rules, as a function of its metrics lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from core.checkpoints.store import Checkpoint
+from core.config.stop_target import StopTarget
+from core.host.watches.early_stop import (
+    StopProgress,
+    best_checkpoint,
+    read_progress,
+    stop_after_evaluation,
+    stop_by_limit,
+)
+from core.launch.stop_rules import StopRules
+from core.protocol.messages import Position
+
+pytestmark = pytest.mark.windows
+
+PATIENT = StopRules(patience=3)
+
+
+def evaluations(*values: float | None, rank: int = 0, every: int = 10, **fields: Any) -> list[dict[str, Any]]:
+    return [
+        {"event": "eval", "rank": rank, "step": every * number, "val_loss": value, **fields}
+        for number, value in enumerate(values, 1)
+    ]
+
+
+def after(lines: Iterable[dict[str, Any]], rules: StopRules = PATIENT) -> StopProgress:
+    progress = StopProgress()
+    for line in lines:
+        progress = progress.took(rules, line)
+    return progress
+
+
+def cause(lines: Iterable[dict[str, Any]], rules: StopRules = PATIENT) -> str:
+    reason = stop_after_evaluation(rules, after(lines, rules))
+    return "" if reason is None else reason.cause
+
+
+def test_it_stops_after_so_many_evaluations_without_an_improvement() -> None:
+    assert cause(evaluations(3.0, 2.0, 2.1, 2.2)) == ""
+    assert cause(evaluations(3.0, 2.0, 2.1, 2.2, 2.0)) == (
+        "val_loss has not improved by more than 0.001 in 3 evaluations; best 2.000 at step 20."
+    )
+
+
+def test_a_small_gain_is_no_improvement_and_adds_up() -> None:
+    small = [2.0 - 0.0004 * number for number in range(4)]
+    assert cause(evaluations(*small)) == ""  # 0.0012 in three evaluations together
+    assert "best 2.000 at step 40" in cause(evaluations(2.0, 1.9999, 1.9998, 1.9997))
+
+
+def test_what_is_not_finite_is_no_improvement() -> None:
+    assert "best 2.000 at step 10" in cause(evaluations(2.0, None, float("nan"), None))
+    assert cause(evaluations(None, None, None)).endswith("in 3 evaluations.")
+
+
+def test_higher_is_better_where_the_recipe_says_so() -> None:
+    rules = StopRules(patience=2, metric="val_return", is_higher_better=True)
+    lines = [{"event": "eval", "rank": 0, "step": n, "val_return": r} for n, r in enumerate([1.0, 5.0, 4.0, 3.0], 1)]
+    assert "best 5.000 at step 2" in cause(lines, rules)
+
+
+def test_independent_ranks_stop_when_none_of_them_improves() -> None:
+    stale, improving = evaluations(2.0, 2.1, 2.2, 2.3, rank=0), evaluations(4.0, 3.5, 3.0, 2.5, rank=1)
+    assert cause([*stale, *improving]) == ""
+    more = evaluations(*[4.0, 3.5, 3.0, 2.5, 2.5, 2.5, 2.5], rank=1)
+    assert "best 2.000 at step 10" in cause([*stale, *more])
+
+
+def test_a_target_is_reached() -> None:
+    rules = StopRules(target=StopTarget("val_loss", 1.2, "lower"))
+    assert cause(evaluations(1.21), rules) == ""
+    assert cause(evaluations(1.21, 1.2), rules) == "val_loss has reached 1.200 at step 20 (target: 1.2 or lower)."
+    assert cause([{"event": "step", "rank": 0, "step": 3, "val_loss": 1.0}], rules) == ""
+    script = StopRules(target=StopTarget("loss", 1.2, "lower"), metric="loss", in_steps=True)
+    assert "at step 3" in cause([{"event": "step", "rank": 0, "step": 3, "loss": 1.0}], script)
+
+
+def test_what_is_trained_again_is_evaluated_again() -> None:
+    lines = [*evaluations(2.0, 2.1, 2.2), {"event": "launch", "resumed_from": {"0": 10}}]
+    progress = read_progress(PATIENT, lines, StopProgress(trained_s=5.0))
+    assert progress.stale(PATIENT) == 0 and progress.trained_s == 5.0
+    whole = read_progress(PATIENT, [*evaluations(2.0, 2.1, 2.2), {"event": "launch", "resumed_from": None}], progress)
+    assert whole.stale(PATIENT) == 3
+    assert stop_after_evaluation(StopRules(target=StopTarget("val_loss", 3.0, "lower")), whole) is None
+
+
+def test_limits() -> None:
+    assert stop_by_limit(StopRules(), StopProgress(trained_s=1e9, energy_j=1e9)) is None
+    reason = stop_by_limit(StopRules(max_s=7200), StopProgress(trained_s=7201))
+    assert reason is not None and reason.cause == "The run has trained for 2 h 00 m, its time limit."
+    reason = stop_by_limit(StopRules(max_j=3.6e6), StopProgress(energy_j=3.7e6))
+    assert reason is not None and reason.cause == "The run's GPUs have used 1.028 kWh, its energy limit."
+    assert stop_by_limit(StopRules(max_s=10, max_j=10), StopProgress(trained_s=9, energy_j=9)) is None
+
+
+def test_the_best_checkpoint_holds_evaluated_weights() -> None:
+    progress = after([*evaluations(3.0, 1.0, 2.0), *evaluations(2.5, 1.5, 0.5, rank=1)])
+    held = [checkpoint(1, {0: 10, 1: 10}), checkpoint(2, {0: 20, 1: 21}), checkpoint(3, {0: 25, 1: 26})]
+    found = best_checkpoint(PATIENT, progress, held)
+    assert found is not None and (found[0].number, found[1].rank, found[1].value) == (2, 0, 1.0)
+    diverged = [held[0], checkpoint(2, {0: 20, 1: 21}, diverged=(0,))]
+    found = best_checkpoint(PATIENT, progress, diverged)
+    assert found is not None and (found[0].number, found[1].rank) == (1, 1)
+    assert best_checkpoint(PATIENT, progress, [held[2]]) is None
+
+
+def checkpoint(number: int, steps: dict[int, int], diverged: tuple[int, ...] = ()) -> Checkpoint:
+    positions = {rank: Position(step, 0, [], []) for rank, step in steps.items()}
+    return Checkpoint(number, Path(str(number)), 0, 0.0, 2, "independent", None, positions, (), (), diverged)
