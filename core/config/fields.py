@@ -64,6 +64,8 @@ class FieldSpec:
         when: Another field and what that must hold for this one to mean something: a text or several (``"a|b"``),
             ``"!text"`` (or several) for any other, ``"*"`` for anything, ``""`` for nothing.
         instead: What happens where it has no effect, as a sentence. A form shows it beside the field.
+        changes: What of a resumed run it may change: how it trains, its batch, or when it stops; empty: nothing.
+        effect: What such a change does, as a sentence of the resume's plan.
     """
 
     name: str
@@ -84,6 +86,8 @@ class FieldSpec:
     needs: Needs | None = None
     when: tuple[str, str] = ("", "")
     instead: str = ""
+    changes: Literal["", "how", "batch", "stop"] = ""
+    effect: str = ""
 
     def matters(self, texts: Mapping[str, str]) -> bool:
         """Whether what the other field (`when`) holds leaves this one a meaning; without that field it does."""

@@ -53,61 +53,63 @@ class RunConfig:
     )
     mode: Mode = setting(  # noqa: RUF009  # it makes a new field at each call, as dataclasses.field does
         Mode.AUTO, "Mode", "How devices share the work. auto: DDP on several devices (independent on Windows).",
-        choices=tuple(mode.value for mode in Mode),
+        choices=tuple(mode.value for mode in Mode), changes="how",
     )
     zero_stage: int = setting(
         1, "ZeRO stage", "1 shards the optimizer state across devices, 2 also the gradients, 3 also the weights.",
         limits=(1, 3), modes=(Mode.ZERO,),
+        changes="how", effect="The sharded state is redistributed; its values stay the same.",
     )
     zero_engine: str = setting(
         "auto", "ZeRO engine", "auto: DeepSpeed if it is installed, otherwise PyTorch's. Both give the same model.",
-        choices=ZERO_ENGINES, modes=(Mode.ZERO,),
+        choices=ZERO_ENGINES, modes=(Mode.ZERO,), changes="how", effect="Weights and optimizer state stay the same.",
     )
     offload_optimizer: bool = setting(
         False, "Offload optimizer to CPU",
         "ZeRO: keep the optimizer state in main memory. Saves GPU memory, costs time.",
-        modes=(Mode.ZERO, Mode.FSDP),
+        modes=(Mode.ZERO, Mode.FSDP), changes="how",
     )
     offload_parameters: bool = setting(
         False, "Offload weights to CPU", "ZeRO stage 3: keep the weights in main memory until they are needed.",
-        modes=(Mode.ZERO, Mode.FSDP), when=("zero_stage", "3"),
+        modes=(Mode.ZERO, Mode.FSDP), when=("zero_stage", "3"), changes="how",
     )
     deepspeed_config: str | None = setting(
         None, "DeepSpeed settings", "A DeepSpeed configuration (JSON) that replaces Rankdeck's for this stage.",
-        modes=(Mode.ZERO,), when=("zero_engine", "!torch"),
+        modes=(Mode.ZERO,), when=("zero_engine", "!torch"), changes="how",
     )
     gradient_exchange: str = setting(
         "auto", "Gradient all-reduce",
         "How DDP averages gradients. auto: shared memory where it is faster. fp16, bf16 and powersgd send less.",
         choices=EXCHANGES, modes=(Mode.DDP,), needs=Needs.DDP,
+        changes="how", effect="Affects only what is sent from here on.",
     )
     static_graph: bool = setting(
         False, "Static graph", "DDP: every step uses the same parameters in the same order. Saves a little time.",
-        modes=(Mode.DDP,), needs=Needs.DDP,
+        modes=(Mode.DDP,), needs=Needs.DDP, changes="how",
     )
     find_unused_parameters: bool = setting(
         False, "Unused parameters",
         "DDP: look in every step for parameters that the loss does not depend on. Needed for models that skip "
         "some of theirs; costs a little time.",
-        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
+        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP, changes="how",
     )
     broadcast_buffers: bool = setting(
         True, "Broadcast buffers",
         "DDP: copy the first device's buffers (running means of batch normalisation) to the others at every step.",
-        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
+        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP, changes="how",
     )
     gradient_as_bucket_view: bool = setting(
         True, "Gradients in buckets",
         "DDP: keep gradients in the buckets that are exchanged. Off: copy them; needs more memory.",
-        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
+        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP, changes="how",
     )
     backend: str = setting(
         "auto", "Backend", "Which library connects the devices. auto: NCCL for GPUs on Linux, else gloo.",
-        choices=BACKENDS, needs=Needs.EXCHANGE,
+        choices=BACKENDS, needs=Needs.EXCHANGE, changes="how",
     )
     collective_timeout_s: float = setting(
         300.0, "Collective timeout", "The run fails if a device waits longer than this for another one.",
-        limits=(1.0, 86_400.0), unit="s",
+        limits=(1.0, 86_400.0), unit="s", changes="how",
     )
     balance: str = setting(
         "equal", "Load balancing",
@@ -115,29 +117,31 @@ class RunConfig:
         choices=BALANCES, modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
         instead="The samples are shared out equally; independent devices never wait for each other, and "
         "work_stealing shares out their chunks by speed.",
+        changes="how",
     )
     work_stealing: bool = setting(
         False, "Work stealing",
         "Independent mode: a device that finishes early takes chunks assigned to other devices.",
-        modes=(Mode.INDEPENDENT,), when=("sync_every", ""),
+        modes=(Mode.INDEPENDENT,), when=("sync_every", ""), changes="how",
     )
     sync_every: int | None = setting(
         None, "Sync interval",
         "Independent mode: synchronise the devices' weights after this many steps. Empty: never.",
         limits=(1, 10**9), unit="steps", modes=(Mode.INDEPENDENT,),
+        changes="how", effect="Affects synchronisation from here on.",
     )
     sync_method: str = setting(
         "auto", "Sync method",
         "average: the mean of the weights (short intervals). diloco: an outer optimizer (long intervals).",
-        choices=SYNC_METHODS, modes=(Mode.INDEPENDENT,), when=("sync_every", "*"),
+        choices=SYNC_METHODS, modes=(Mode.INDEPENDENT,), when=("sync_every", "*"), changes="how",
     )
     outer_lr: float | None = setting(
         None, "Outer learning rate", "DiLoCo: learning rate of the outer optimizer. Empty: chosen by the interval.",
-        limits=(0.0, 10.0), modes=(Mode.INDEPENDENT,), when=("sync_every", "*"),
+        limits=(0.0, 10.0), modes=(Mode.INDEPENDENT,), when=("sync_every", "*"), changes="how",
     )
     outer_momentum: float | None = setting(
         None, "Outer momentum", "DiLoCo: Nesterov momentum of the outer optimizer. Empty: chosen by the interval.",
-        limits=(0.0, 0.999), modes=(Mode.INDEPENDENT,), when=("sync_every", "*"),
+        limits=(0.0, 0.999), modes=(Mode.INDEPENDENT,), when=("sync_every", "*"), changes="how",
     )
     nodes: str | None = setting(
         None, "Machines",
@@ -154,7 +158,7 @@ class RunConfig:
     )
     batch_size: int | None = setting(
         None, "Micro-batch", "Samples per device in one forward pass. Lower it if memory runs out.",
-        limits=(1, 10**6), unit="samples", common=True,
+        limits=(1, 10**6), unit="samples", common=True, changes="batch",
     )
     keep_micro_batch: bool = setting(
         False, "Keep micro-batch",
@@ -162,36 +166,39 @@ class RunConfig:
     )
     grad_accum_steps: int | None = setting(
         None, "Accumulation", "Micro-batches accumulated before each optimizer step.", limits=(1, 10**6), common=True,
+        changes="batch",
     )
     global_batch_size: int | None = setting(
         None, "Global batch", "Samples per optimizer step on all devices: micro-batch × devices × accumulation.",
-        limits=(1, 10**9), unit="samples", common=True,
+        limits=(1, 10**9), unit="samples", common=True, changes="batch",
     )
     seq_len: int = setting(128, "Sequence length", "Tokens per sample.", limits=(2, 10**6), unit="tokens", common=True)
     lr: float = setting(
         1e-3, "Learning rate", "The peak learning rate, after warm-up.", limits=(0.0, 100.0), common=True,
+        changes="how", effect="It is the peak of the schedule.",
     )
     lr_schedule: str = setting(
         CONTINUE, "Learning rate schedule",
         "When a run gets more or fewer steps. continue: the rest of the schedule from the current rate, which stays at "
         "its end. decay: down again from the current rate. restart: warm-up and decay again from the peak. replan: as "
         "if planned with all its steps from the start.",
-        choices=CHOICES,
+        choices=CHOICES, changes="how",
     )
     non_finite: str = setting(
         "skip", "Non-finite loss",
         "If a loss or gradient is NaN or infinite. skip: leave the batch out. rollback: go back to the last checkpoint "
         "with half the learning rate. stop: end the run.",
-        choices=NON_FINITE,
+        choices=NON_FINITE, changes="how",
     )
     non_finite_limit: int = setting(
         10, "Non-finite limit", "How many batches may be skipped, or how often the run may go back, before it ends.",
-        limits=(1, 10**6), when=("non_finite", "!stop"),
+        limits=(1, 10**6), when=("non_finite", "!stop"), changes="how",
     )
     seed: int = setting(1234, "Seed", "The same seed, data and devices give the same run.", limits=(0, 2**63 - 1))
     precision: str = setting(
         "auto", "Precision", "auto: bf16 if the device supports it, otherwise fp32. fp16 scales the loss.",
         choices=PRECISIONS,
+        changes="how", effect="The weights stay the same; steps are computed differently from here on.",
     )
     eval_every: int | None = setting(
         100, "Evaluate every", "Steps between two evaluations. The end is always evaluated.",
@@ -201,6 +208,7 @@ class RunConfig:
         None, "Validation samples",
         "Held-out samples that each evaluation measures: always the same ones, spread evenly. Empty: all, up to 1,000.",
         limits=(1, 10**9), unit="samples",
+        changes="how", effect="Validation losses before and after are of different samples.",
     )
     sample_share: float = setting(
         5.0, "Time for samples",
@@ -223,29 +231,30 @@ class RunConfig:
         0.5, "Disk reserve",
         "Disk space that stays free. Before it is touched, older checkpoints are removed, then the run is saved and "
         "stopped.",
-        limits=(0.0, 100_000.0), unit="GiB",
+        limits=(0.0, 100_000.0), unit="GiB", changes="stop",
     )
     early_stop_patience: int | None = setting(
         None, "Early stop patience",
         "Stop after this many evaluations without an improvement, and keep the best checkpoint. Empty: never.",
-        limits=(1, 10**6), unit="evaluations",
+        limits=(1, 10**6), unit="evaluations", changes="stop",
     )
     early_stop_min_delta: float = setting(
         1e-3, "Smallest improvement", "A smaller change of the evaluated metric does not count as an improvement.",
-        limits=(0.0, 1e9), when=("early_stop_patience", "*"),
+        limits=(0.0, 1e9), when=("early_stop_patience", "*"), changes="stop",
     )
     stop_at: str | None = setting(
         None, "Stop at value",
         "Stop once an evaluation reaches this value, for example val_loss=1.2 or val_accuracy>=0.9.",
+        changes="stop",
     )
     max_hours: float | None = setting(
         None, "Training time limit", "Save and stop after this much training time, over all attempts of the run.",
-        limits=(1e-5, 1e6), unit="h",
+        limits=(1e-5, 1e6), unit="h", changes="stop",
     )
     max_kwh: float | None = setting(
         None, "Energy limit",
         "Save and stop once the GPUs have used this much energy, over all attempts of the run.",
-        limits=(1e-9, 1e6), unit="kWh",
+        limits=(1e-9, 1e6), unit="kWh", changes="stop",
     )
     samples_per_block: int = setting(
         100_000, "Samples in a block", "Samples per block, the larger unit of the ledger.",
@@ -257,35 +266,37 @@ class RunConfig:
     )
     merge_policy: str = setting(
         "best", "Merge", "Independent mode, at the end: keep the best device's weights, average all, or keep all.",
-        choices=MERGE_POLICIES, modes=(Mode.INDEPENDENT,),
+        choices=MERGE_POLICIES, modes=(Mode.INDEPENDENT,), changes="how",
     )
     merge_every_chunks: int | None = setting(
         None, "Merge every", "Independent mode: also merge whenever every device has trained this many chunks.",
         limits=(1, 10**9), unit="chunks", modes=(Mode.INDEPENDENT,), when=("sync_every", ""),
+        changes="how", effect="The chunks until the next merge are counted from here on.",
     )
     model: str | None = setting(None, "Model", "A model's name or folder, for recipes that use one.")
     torch_compile: bool = setting(
         False, "Compile the model",
         "torch.compile: make kernels for this model. The first step takes a minute or more, those after it may be "
         "faster; results may differ in the last bits.",
-        needs=Needs.COMPILER,
+        needs=Needs.COMPILER, changes="how",
     )
     cudnn_benchmark: bool = setting(
         False, "cuDNN benchmark",
         "Let cuDNN time its algorithms and take the fastest. Often faster for convolutions of a fixed size, but a "
         "resumed run may then differ in the last bits.",
-        needs=Needs.GPU,
+        needs=Needs.GPU, changes="how",
     )
     expandable_segments: bool = setting(
         False, "Expandable segments",
         "GPUs under Linux: let PyTorch's memory segments grow. Helps if memory runs out although much is reserved "
         "and unused; some virtual GPUs do not support it.",
-        needs=Needs.GPU_ON_LINUX,
+        needs=Needs.GPU_ON_LINUX, changes="how",
     )
     env: Mapping[str, str] = setting(
         {}, "Environment variables",
         "Environment variables for every process of the run, one NAME=VALUE a line, for example NCCL_DEBUG=INFO. "
         "They are saved with the run, so don't put passwords or tokens here.",
+        changes="how",
     )
     strict: bool = setting(False, "Strict", "Fail instead of falling back to another mode.")
     max_restarts: int = setting(
@@ -305,13 +316,13 @@ class RunConfig:
         None, "Hang limit",
         "A device that reports nothing for this long may hang. Empty: ten of its usual steps, and at least a minute. "
         "Evaluations and checkpoints may take ten times as long.",
-        limits=(0.5, 86_400.0), unit="s",
+        limits=(0.5, 86_400.0), unit="s", changes="stop",
     )
     hang_policy: str = setting(
         "warn", "If a device hangs",
         "warn: say which one, and where. restart: also restart all devices from the last checkpoint, at most three "
         "times. stop: also save what can be saved, and end the run.",
-        choices=HANG_POLICIES,
+        choices=HANG_POLICIES, changes="stop",
     )
     log_file: str | None = setting(None, "Copy of the metrics", "Also write metrics.jsonl to this file.", path=True)
     # fmt: on

@@ -107,7 +107,7 @@ def _one_device(run: ResolvedRun, in_step: ResolvedRun, outcome: Outcome, reason
     guilty = outcome.root.rank if outcome.root is not None else 0
     device = next((d for rank, d in enumerate(run.devices) if rank != guilty), run.devices[0])
     fields = {"reason": reason, "mode": Mode.SINGLE, "devices": [device.uuid], "was": run.mode}
-    title = "Independent training" if run.mode == Mode.INDEPENDENT else run.mode.label
+    title = "Independent training" if run.mode.is_apart else run.mode.label
     text = (
         f"{title} on {run.world_size} devices could not start, so the run continues on "
         f"{short_label(device)} alone. {reason}"

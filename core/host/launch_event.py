@@ -104,7 +104,7 @@ def fewer_devices_alert(run: ResolvedRun, before: int) -> dict[str, str] | None:
 def _learning(run: ResolvedRun) -> tuple[str, str]:
     """What that means for the batch, and what to do about it."""
     batch = run.batch
-    if run.config.mode is Mode.INDEPENDENT:
+    if run.config.mode.is_apart:
         return f"Each device trains with its own global batch of {batch.global_}, as before.", ""
     if run.config.global_batch_size is not None:
         ranks = f"{batch.ranks} device{'s' if batch.ranks > 1 else ''}"

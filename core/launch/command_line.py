@@ -205,7 +205,7 @@ def _check_aios_options(given: Given, recipe: Recipe) -> None:
             )
 
 
-def _add_devices(parser: argparse.ArgumentParser) -> None:
+def _add_devices(parser: argparse._ActionsContainer) -> None:
     parser.add_argument(
         "--devices",
         metavar="LIST",

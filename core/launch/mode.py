@@ -174,17 +174,17 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
     """
     mode, notes = _mode(config, devices, platform)
     engine, engine_notes = _engine(config, mode, platform, devices)
-    exchanged_by_ddp = mode == Mode.DDP or (mode == Mode.ZERO and engine == TORCH and config.zero_stage == 1)
-    if exchanged_by_ddp and config.gradient_exchange == "powersgd" and config.precision == "fp16":
+    by_ddp = mode.reduces_gradients(config.zero_stage, by_torch=engine == TORCH)
+    if by_ddp and config.gradient_exchange == "powersgd" and config.precision == "fp16":
         raise ConfigError(
             "gradient_exchange",
             "PowerSGD adds what it left out of one step's gradients to the next step's. In fp16 one overflows now and "
             "then; that would stay in, and no step after it would count.",
             "Choose bf16 or fp32 as precision, or another gradient exchange, for example fp16.",
         )
-    if mode == Mode.INDEPENDENT and config.work_stealing:
+    if mode.is_apart and config.work_stealing:
         _check_stealing(synchronises=config.sync_every is not None, merges=config.merge_every_chunks is not None)
-    connected = mode.is_connected or (mode == Mode.INDEPENDENT and config.sync_every is not None)
+    connected = mode.is_connected or (mode.is_apart and config.sync_every is not None)
     backend = _backend(config.backend, devices, platform) if connected else ""
     note = ""
     if mode == Mode.ZERO:
@@ -233,7 +233,7 @@ def not_as_asked(asked: Mode, mode: Mode, *, synchronises: bool) -> tuple[str, .
         notes.append(f"With one device, mode {asked} is the same as training on it alone.")
     if synchronises and mode == Mode.SINGLE:
         notes.append("With one device there is nothing to synchronise.")
-    elif synchronises and mode != Mode.INDEPENDENT:
+    elif synchronises and not mode.is_apart:
         notes.append(f"In mode {mode} the devices are in step at all times, so a sync interval has no effect.")
     return tuple(notes)
 
@@ -285,7 +285,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
                 "Leave out one kind, or choose mode independent.",
             )
         check_gloo(platform)
-    rule = resolve_synchronisation(config) if mode == Mode.INDEPENDENT else None
+    rule = resolve_synchronisation(config) if mode.is_apart else None
     if rule is not None:
         check_gloo(platform)
         notes = (*notes, f"The devices' weights are synchronised {rule.text}.")
@@ -311,7 +311,7 @@ def _engine(
     if mode == Mode.ZERO and config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
         instead = "choose the engine torch, which needs nothing more."
         raise MissingPackageError(("deepspeed",), "The engine DeepSpeed", instead)
-    stage = 3 if mode == Mode.FSDP else config.zero_stage
+    stage = mode.stage(config.zero_stage)
     if config.offload_parameters and stage < 3:
         raise ConfigError(
             "offload_parameters",

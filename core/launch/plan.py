@@ -12,7 +12,6 @@ from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PureWindowsPath
 
 from core.config.distributed import DistributedConfig, LaunchMethod
-from core.config.mode import Mode
 from core.errors import ConfigError
 from core.launch.environment import REMOVED, cpu_threads, defaults_of_rank, hash_seed, of_rank, of_script
 from core.launch.mode import check_gloo
@@ -122,7 +121,7 @@ def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...]) -> t
         place = run.distributed(rank).replace(**launched, master_port=site.master_port)
         place = place if site.seats is None else site.seats.placed(place)
         if recipe.self_contained:
-            return {**of_script(place, devices, platform, together=run.mode == Mode.DDP), **context}
+            return {**of_script(place, devices, platform, together=run.mode.is_connected), **context}
         seeded = {"PYTHONHASHSEED": hash_seed(config)}
         return {**of_rank(place, devices, platform), **seeded, **context, **config.env}
 

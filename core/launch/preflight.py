@@ -304,7 +304,7 @@ def _cloud_notes(folder: Path, config: RunConfig, dataset: DatasetIdentity) -> t
 
 def _notes(run: ResolvedRun, samples: int) -> tuple[str, ...]:
     """Notes on settings that work but are probably not meant."""
-    config, recipe, alone = run.config, run.recipe, run.mode == Mode.INDEPENDENT
+    config, recipe, alone = run.config, run.recipe, run.mode.is_apart
     notes: list[str] = []
     if config.val_samples is not None and not recipe.self_contained:
         notes.append(f"Each evaluation measures {config.val_samples:,} held-out samples at most.")

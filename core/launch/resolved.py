@@ -64,10 +64,9 @@ class ResolvedRun:
 
     @property
     def has(self) -> frozenset[Needs]:
-        by_torch = self.choice.engine == TORCH
         on_gpu = any(device.kind == "cuda" for device in self.devices)
         found = {
-            Needs.DDP: self.mode == Mode.DDP or (self.mode == Mode.ZERO and self.config.zero_stage == 1 and by_torch),
+            Needs.DDP: self.mode.reduces_gradients(self.config.zero_stage, by_torch=self.choice.engine == TORCH),
             Needs.EXCHANGE: bool(self.backend),
             Needs.GPU: on_gpu,
             Needs.GPU_ON_LINUX: on_gpu and self.platform.name == "linux",

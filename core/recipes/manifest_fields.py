@@ -25,7 +25,7 @@ _KINDS: Final = {
     "patterns": str,
     "instead": str,
 }
-_SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec))
+_SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec) if f.name not in ("changes", "effect"))
 
 
 class ManifestError(Exception):

@@ -11,30 +11,16 @@ from core.config.device_names import count_notes
 from core.config.layers import device_texts
 from core.config.lr_schedule import CONTINUE, DECAY, REPLAN, RESTART, Schedule, cosine, saved_schedule
 from core.config.mode import Mode
-from core.config.run_config import FIELD_BY_NAME, RunConfig
+from core.config.run_config import FIELDS, RunConfig
 from core.errors import ConfigError, StateFileError
 from core.launch.resolved import ResolvedRun, TrainedRun
 from core.parsing import parse_json
 
-_HOW: Final = (
-    "lr", "lr_schedule",
-    "mode", "zero_stage", "zero_engine", "offload_optimizer", "offload_parameters", "deepspeed_config",
-    "gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers",
-    "gradient_as_bucket_view", "backend",
-    "collective_timeout_s", "balance", "work_stealing", "sync_every", "sync_method", "outer_lr", "outer_momentum",
-    "precision", "val_samples", "non_finite", "non_finite_limit", "merge_policy", "merge_every_chunks", "torch_compile",
-    "cudnn_benchmark",
-    "expandable_segments", "env",
-)  # fmt: skip
-BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
+BATCH: Final = tuple(spec.name for spec in FIELDS if spec.changes == "batch")
 """If none of them is changed, the global batch stays."""
-STOPS: Final = (
-    "early_stop_patience", "early_stop_min_delta", "stop_at", "max_hours", "max_kwh", "disk_reserve",
-    "hang_timeout_s", "hang_policy",
-)  # fmt: skip
-"""When the host ends the run; they change nothing in the weights."""
-CHANGES: Final = (*_HOW, *BATCH, *STOPS)
-"""Settings that say how the work is shared or when it ends, and the learning rate: each may change at a resume."""
+STOPS: Final = tuple(spec.name for spec in FIELDS if spec.changes == "stop")
+CHANGES: Final = tuple(spec.name for spec in FIELDS if spec.changes)
+"""Settings that may change at a resume: how the work is shared, when it ends, and the learning rate."""
 
 _SCHEDULES: Final = {
     CONTINUE: "continues from the current rate",
@@ -43,24 +29,13 @@ _SCHEDULES: Final = {
     REPLAN: "planned again over all steps",
 }
 
-_EFFECTS: Final[Mapping[str, str]] = {
-    "lr": "It is the peak of the schedule.",
-    "zero_stage": "The sharded state is redistributed; its values stay the same.",
-    "zero_engine": "Weights and optimizer state stay the same.",
-    "gradient_exchange": "Affects only what is sent from here on.",
-    "sync_every": "Affects synchronisation from here on.",
-    "precision": "The weights stay the same; steps are computed differently from here on.",
-    "val_samples": "Validation losses before and after are of different samples.",
-    "merge_every_chunks": "The chunks until the next merge are counted from here on.",
-}
-
 
 def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
     """What is not as it was, one sentence each; modes and devices have a line of their own in the plan."""
     lines = []
-    for name in (*_HOW, *STOPS, "nodes"):
-        spec, old, new = FIELD_BY_NAME[name], getattr(before.config, name), getattr(now.config, name)
-        if name in ("mode", "lr_schedule") or old == new:
+    for spec in FIELDS:
+        name, old, new = spec.name, getattr(before.config, spec.name), getattr(now.config, spec.name)
+        if not (spec.changes in ("how", "stop") or name == "nodes") or name in ("mode", "lr_schedule") or old == new:
             continue
         if name == "deepspeed_config":
             lines.append(f"{spec.label}: {'changed' if new else 'as Rankdeck has them for this stage'}.")
@@ -71,7 +46,7 @@ def change_lines(before: TrainedRun, now: ResolvedRun) -> tuple[str, ...]:
             continue
         unit = f" {spec.unit}" if spec.unit else ""
         was, will = (f"{spec.text(value)}{unit}" if value is not None else "not set" for value in (old, new))
-        lines.append(f"{spec.label}: {will}; it was {was}. {_EFFECTS.get(name, '')}".rstrip())
+        lines.append(f"{spec.label}: {will}; it was {was}. {spec.effect}".rstrip())
     if before.batch is not None and before.batch.global_ != now.batch.global_:
         lines.append(
             f"Samples per step: {now.batch} (micro-batch × devices in step × accumulation); it was {before.batch}. "

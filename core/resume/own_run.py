@@ -340,7 +340,7 @@ def _check_data(config: RunConfig, ledger: Ledger | None) -> DatasetIdentity:
 
 def _copies_text(run: ResolvedRun, folder: _Folder, names: RankNames) -> str:
     """Whose weights are resumed, where not every rank resumes its own."""
-    synchronise = run.mode == Mode.INDEPENDENT and run.config.sync_every is not None
+    synchronise = run.mode.is_apart and run.config.sync_every is not None
     policy = policy_for(run.config.merge_policy, folder.state.fallback is not None)
     return plan_restore(
         folder.checkpoint, run.mode, run.world_size, policy, synchronise=synchronise, name=names.short
