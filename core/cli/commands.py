@@ -97,7 +97,7 @@ COMMANDS: Final = (
     ),
     Command(
         "run",
-        "run_script",
+        "train",
         "Run your own training script, unmodified, one process per device.",
         (
             _flag("-m", "--module", metavar="MODULE", help="Run a module, as python -m does."),

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from core.cli.device_request import with_ddp_spawn, with_devices
 from core.cli.follow import Follower, StopLadder, exit_code, report_ending
@@ -16,9 +16,11 @@ from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_
 from core.cli.node_flags import check_nodes_arguments, check_one_on_each_node, check_recipe_on_nodes
 from core.cli.node_worker import NodeRun
 from core.cli.nodes import Started, run_nodes
+from core.cli.parser import parse
 from core.cli.slurm_flags import check_slurm_arguments
 from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
+from core.config.arguments import join_arguments
 from core.config.distributed import DistributedConfig
 from core.config.layers import device_texts
 from core.config.run_config import RunConfig
@@ -39,12 +41,15 @@ from core.machines.reference import check_not_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
 from core.recipes.outside_code import OutsideCode, check_accepted
+from core.recipes.user_script import RECIPE, read_script
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.recipes.user_script import read_script
+from core.resume.changes import STOPS
 from core.resume.plan import ResumePlan
 from core.resume.planner import CHANGEABLE, plan_resume
 from core.run_folder.store import RunStore
 from core.run_folder.waiting_host import WaitingHost
+
+_PASSED_ON: Final = ("devices", "num_gpus", "mode", "run_dir", "runs_dir", "log_file", "steps", "machine", *STOPS)
 
 
 def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -333,3 +338,52 @@ def _plan_text(checked: Checked) -> str:
     known = checked.steps_per_epoch
     steps = "" if known is None else f", about {known:,} step{'' if known == 1 else 's'} per epoch"
     return f"{checked.run.mode} on {names}; global batch {checked.run.batch}{steps}"
+
+
+def run(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Starts a script of the user's own as a new run."""
+    return train(parse(train_argv(arguments, Path.cwd())), terminal)
+
+
+def train_argv(arguments: argparse.Namespace, folder: Path) -> list[str]:
+    """The arguments of `rankdeck train` that do the same.
+
+    Args:
+        arguments: Those of `rankdeck run`.
+        folder: The current folder, in which the script runs, as with python.
+
+    Raises:
+        UsageError: No script is named.
+    """
+    rest = list(arguments.script_argv)
+    if arguments.module is None:
+        if not rest or rest[0] == "--":
+            raise UsageError(
+                "No script was given.", "Give one: rankdeck run train.py, or rankdeck run -m package.module"
+            )
+        what, rest = ("script", rest[0]), rest[1:]
+    else:
+        what = ("module", arguments.module)
+        rest = rest[1:] if rest[:1] == ["--"] else rest
+    options = {
+        what[0]: what[1],
+        "arguments": join_arguments(rest),
+        "python": arguments.python or "",
+        "working_directory": arguments.cwd or str(folder),
+        "charts": ", ".join(arguments.map or []),
+        "leave_out_torchrun_variables": "true" if arguments.no_torchrun else "false",
+        "stop_signal": arguments.stop_signal or "",
+        "stop_deadline_s": arguments.stop_deadline_s or "",
+    }
+    argv = ["train", "--recipe", RECIPE]
+    for name in _PASSED_ON:
+        if getattr(arguments, name) is not None:
+            argv.append(f"--{name.replace('_', '-')}={getattr(arguments, name)}")
+    if arguments.restarts is not None:
+        argv.append(f"--max-restarts={arguments.restarts}")
+    argv += [f"--env={item}" for item in arguments.env or []]
+    argv += [flag for flag in ("--json", "--detach") if getattr(arguments, flag[2:])]
+    for name, value in options.items():
+        if value:
+            argv += ["--set", f"{name}={value}"]
+    return argv

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
+import csv
+import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from core.checkpoints.state_header import read_head
-from core.errors import ConfigError
+from core.errors import ConfigError, RankdeckError
 from core.export import AUTO_DTYPE, DTYPE_NAMES, KINDS
-from core.export.by_recipe import check_recipe, run_export
-from core.export.lines import MetricsLines, Progress
-from core.export.tables import write_tables
+from core.export.lines import ExportCancelledError, Line, MetricsLines, Progress
 from core.export.tensorboard import write_event_files
 from core.export.weights import write_weights
 from core.files.atomic import replace_with_retry
 from core.files.destination import check_file_place, check_folder_place, refused, staged_folder
 from core.files.links import refuse_links_below
 from core.held_files import remove_file
+from core.processes.ask import ask_program
 from core.recipes.catalog import get_recipe
+from core.recipes.check import error_in
 from core.recipes.manifest import Recipe
 from core.recipes.outside_code import OutsideCodeError, outside_code
 from core.run_folder.store import RunStore
 
 _EXPORTS_FOLDER: Final = "exports"
 _MODEL_NAME: Final = "model.safetensors"
+TABLES: Final[Mapping[str, str]] = {"step": "steps", "eval": "evals", "device": "devices", "sample": "samples"}
+"""Kinds of lines and the names of their tables."""
+_FIRST: Final = ("ts", "attempt", "rank", "step")
+_LEFT_OUT: Final = ("event", "nonfinite")
+LIMIT_S: Final = 3600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +177,106 @@ def _find_recipe(store: RunStore) -> tuple[Recipe | None, str]:
         return get_recipe(store.config().recipe), ""
     except ConfigError as error:
         return None, error.cause
+
+
+def write_tables(lines: MetricsLines, folder: Path, progress: Progress) -> dict[str, int]:
+    """Fills an existing folder with a CSV file for each kind of line that occurs; returns rows by the file's name.
+
+    Raises:
+        OSError: The disk refuses.
+        RankdeckError: The metrics cannot be read, or it was cancelled.
+    """
+    columns = _columns(lines, lambda done: progress(done / 2))
+    rows = dict.fromkeys((f"{TABLES[kind]}.csv" for kind in TABLES if kind in columns), 0)
+    with ExitStack() as stack:
+        writers = {}
+        for kind, names in columns.items():
+            file = stack.enter_context((folder / f"{TABLES[kind]}.csv").open("w", encoding="utf-8", newline=""))
+            writers[kind] = csv.writer(file, lineterminator="\n")
+            writers[kind].writerow(names)
+        for line in lines.read(lambda done: progress(0.5 + done / 2)):
+            kind = line["event"]
+            if kind in writers:
+                writers[kind].writerow(_cells(line, columns[kind]))
+                rows[f"{TABLES[kind]}.csv"] += 1
+    return rows
+
+
+def _columns(lines: MetricsLines, progress: Progress) -> dict[str, list[str]]:
+    found: dict[str, dict[str, None]] = {}
+    for line in lines.read(progress):
+        if line["event"] in TABLES:
+            known = found.setdefault(line["event"], {})
+            if not line.keys() <= known.keys():
+                known.update(dict.fromkeys(line))
+    order: Callable[[str], int] = lambda name: _FIRST.index(name) if name in _FIRST else len(_FIRST)  # noqa: E731
+    return {kind: sorted((name for name in names if name not in _LEFT_OUT), key=order) for kind, names in found.items()}
+
+
+def _cells(line: Line, names: list[str]) -> list[Any]:
+    nonfinite = line.get("nonfinite", ())
+    return [_cell(line.get(name)) if name not in nonfinite else "nan" for name in names]
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, list | dict) else value
+
+
+class RecipeExportError(RankdeckError):
+    """The recipe's own code could not do it."""
+
+    title = "The recipe could not export the run"
+
+
+def check_recipe(recipe: Recipe | None, problem: str, kind: str, run: str) -> Recipe:
+    """The recipe, if it can export `run` to `kind`; without one `problem` says why.
+
+    Raises:
+        UsageError: It cannot, or it is not here.
+    """
+    if recipe is None:
+        raise refused(problem, "Restore the run's recipe. To list recipes: rankdeck recipes")
+    if kind not in recipe.exports:
+        raise refused(
+            f"{recipe.title} cannot export its weights as a {KINDS[kind]}.",
+            "Export the weights as safetensors.",
+            f"rankdeck export {run} --to safetensors",
+        )
+    return recipe
+
+
+def run_export(
+    store: RunStore,
+    recipe: Recipe,
+    weights: Path,
+    target: Path,
+    dtype: str = AUTO_DTYPE,
+    *,
+    cancelled: Callable[[], bool] = lambda: False,
+) -> None:
+    """Has the recipe fill the empty folder `target` from a file of whole weights. Blocks; works on any thread.
+
+    Raises:
+        RecipeExportError: It failed, took too long, or left nothing in the folder.
+        ExportCancelledError: `cancelled` said so.
+    """
+
+    def waiting(_folder: Path) -> None:
+        if cancelled():
+            raise ExportCancelledError("The export was cancelled.", "Nothing was written.")
+
+    asked = {"run_dir": str(store.dir), "recipe": str(recipe.folder), "weights": str(weights), "target": str(target)}
+    asked["dtype"] = dtype
+    program = ("-m", "workers.programs.export_main")
+    answer = ask_program(program, asked, store.config().env, LIMIT_S, waiting)
+    if not answer.in_time:
+        raise RecipeExportError(f"It did not finish within {LIMIT_S:g} s.", "Look into its export(given).")
+    if answer.values is None:
+        raise RecipeExportError(f"Its process {answer.failure}.", f"Look into {recipe.folder / recipe.entry}.")
+    error = error_in(answer.values, RecipeExportError)
+    if error is not None:
+        raise error
+    if not any(target.iterdir()):
+        raise RecipeExportError(f"{recipe.title} wrote nothing to the export folder.", "Correct its export(given).")

@@ -11,10 +11,9 @@ from typing import Any
 
 from core.config import RunConfig
 from core.host.attempt import Attempt
-from core.host.attempt_launch import AttemptLaunch, prepare_launch
-from core.host.context import RunContext, damaged_alert, gather_context
-from core.host.crash_streak import CrashStreak, crash_limit
+from core.host.attempt_launch import AttemptLaunch, RunContext, damaged_alert, gather_context, prepare_launch
 from core.host.device_samples import DeviceSampler, sampled
+from core.host.failures import CrashStreak, crash_limit
 from core.host.fallback import NextAttempt, StartFallbacks
 from core.host.launch_event import ScriptSteps, fewer_devices_alert, launch_fields
 from core.host.micro_batches import MicroBatches

@@ -13,8 +13,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
+from core.config.fields import FieldSpec, Needs
 from core.config.mode import Mode
-from core.config.run_config import RunConfig
+from core.config.run_config import FIELDS, RunConfig
 from core.data.dataset import DatasetIdentity, check_size, estimate_samples, identify, list_files
 from core.data.hub import HubName, check_download
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError, sentences
@@ -30,7 +31,6 @@ from core.launch.mode import DEEPSPEED, TORCH
 from core.launch.resolved import ResolvedRun
 from core.launch.run_length import run_notes, samples_known
 from core.launch.stop_rules import stop_rules
-from core.launch.unused_settings import settings_without_effect
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
 from core.machine.power import battery_notes, read_battery
@@ -45,6 +45,8 @@ MIN_FREE_BYTES: Final = 200 * 1_000_000
 """Room for the checkpoints of a small model, where their size is not known yet."""
 GIB: Final = 1 << 30
 OLDEST_TORCH: Final = (2, 7)
+_NOTED_ELSEWHERE: Final = ("sync_every", "deepspeed_config")
+"""By `core.launch.mode.not_as_asked` and `core.launch.preflight.check_engine`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,3 +329,23 @@ def _notes(run: ResolvedRun, samples: int) -> tuple[str, ...]:
             "both are measured and the better one is kept."
         )
     return tuple(notes)
+
+
+def settings_without_effect(run: ResolvedRun) -> tuple[str, ...]:
+    """One sentence for each setting that was changed and does nothing here."""
+    config, recipe, there = run.config, run.recipe, run.has
+    notes = []
+    for spec in FIELDS:
+        as_before = getattr(config, spec.name) in (spec.default, recipe.defaults.get(spec.name))
+        unknown = recipe.self_contained and spec.name not in recipe.uses  # the program decides
+        if as_before or unknown or spec.name in _NOTED_ELSEWHERE or _has_effect(spec, run.mode, there):
+            continue
+        where = spec.needs or f"in {' and '.join(spec.modes)} mode{'s' if len(spec.modes) > 1 else ''} only"
+        notes.append(f"{spec.name} has an effect {where}. {spec.instead}".rstrip())
+    if Needs.DDP in there and config.static_graph and config.find_unused_parameters:
+        notes.append("static_graph finds unused parameters in the first step, so find_unused_parameters adds nothing.")
+    return tuple(notes)
+
+
+def _has_effect(spec: FieldSpec, mode: Mode, there: frozenset[Needs]) -> bool:
+    return spec.needs in there if spec.needs is not None else not spec.modes or mode in spec.modes

@@ -15,7 +15,7 @@ A recipe is never imported here. A user's broken recipe is listed with its probl
     exports = ["hf"]                       # optional: what `export(given)` in the entry file can make
     requires = ["transformers"]            # optional: packages it imports that Rankdeck itself does not need
     check = true                           # optional: check.py has `check(request)`, asked before a run is started
-    options = "train.py"                   # optional: this file has the class `Options`, see core.recipes.options_class
+    options = "train.py"                   # optional: this file has the class `Options` (core.recipes.manifest_fields)
     own_samples = true                     # optional: an epoch is samples_per_block, not what a dataset comes to
     uses_model = true                      # optional: reads the common field `model`; so does one with a default for it
     [defaults]                             # optional: RunConfig fields
@@ -51,8 +51,14 @@ from core.held_files import read_all
 from core.parsing import ParseError, decode_utf8, parse_toml
 from core.paths import PACKAGE_FOLDER
 from core.recipes.heroes import Hero, HeroError, read_heroes
-from core.recipes.manifest_fields import ManifestError, known_keys, names_text, nearest_name, read_fields
-from core.recipes.options_class import find_difference
+from core.recipes.manifest_fields import (
+    ManifestError,
+    find_difference,
+    known_keys,
+    names_text,
+    nearest_name,
+    read_fields,
+)
 from core.recipes.parameter_formula import FormulaError, ParameterFormula, read_formula
 
 FORMAT: Final = "rankdeck-recipe"

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import difflib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final, get_args
 
 from core.config.fields import FieldSpec, FieldType, Picks
 from core.config.run_config import FIELD_BY_NAME
 from core.errors import ConfigError, sentences
+from core.held_files import read_all
+from core.parsing import ParseError, decode_utf8
 
 _OPTION: Final = re.compile(r"[a-z][a-z0-9_]*")
 _TYPES: Final = tuple(kind for kind in get_args(FieldType) if kind != "variables")
@@ -26,6 +30,10 @@ _KINDS: Final = {
     "instead": str,
 }
 _SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec) if f.name not in ("changes", "effect"))
+CLASS: Final = "Options"
+_PYTHON_TYPES: Final[Mapping[FieldType, str]] = {
+    "int": "int", "float": "float", "bool": "bool", "str": "str", "choice": "str", "path": "str",
+}  # fmt: skip
 
 
 class ManifestError(Exception):
@@ -109,3 +117,58 @@ def nearest_name(name: str, names: Iterable[str]) -> str:
 
 def names_text(names: Iterable[str]) -> str:
     return f"Choose one of: {', '.join(names)}."
+
+
+def find_difference(path: Path, specs: Sequence[FieldSpec]) -> str:
+    """The first difference between a recipe's class `Options` and its fields.
+
+    Returns:
+        What differs and how to correct it, as sentences; empty if both declare the same.
+    """
+    try:
+        found = [node for node in ast.parse(decode_utf8(read_all(path))).body if isinstance(node, ast.ClassDef)]
+    except SyntaxError as error:
+        return f"{path.name} is not valid Python: {error.msg} (line {error.lineno})."
+    except (OSError, ParseError, ValueError, RecursionError, MemoryError) as error:
+        return f"{path.name} cannot be read ({error})."
+    declared = next((node for node in found if node.name == CLASS), None)
+    if declared is None or not any(_last_name(node) == "dataclass" for node in declared.decorator_list):
+        return f"{path.name} has no dataclass {CLASS}. Declare it with one attribute for each field of recipe.toml."
+    types = {
+        node.target.id: ast.unparse(node.annotation).replace("typing.", "")
+        for node in declared.body
+        if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name)
+    }
+    return _difference(f"{CLASS} in {path.name}", types, specs)
+
+
+def _difference(where: str, types: Mapping[str, str], specs: Sequence[FieldSpec]) -> str:
+    names = [spec.name for spec in specs]
+    for name in types:
+        if name not in names:
+            near = difflib.get_close_matches(name, names, n=1)
+            step = f"Did you mean {near[0]!r}?" if near else "Add a [[fields]] table of that name, or remove it."
+            return f"{where} declares {name!r}, but recipe.toml has no such field. {step}"
+    for spec in specs:
+        accepted = _annotations(spec)
+        if spec.name not in types:
+            return f"{where} does not declare the field {spec.name!r} of recipe.toml. Add: {spec.name}: {accepted[-1]}"
+        if types[spec.name] not in accepted:
+            return (
+                f"{where} declares {spec.name!r} as {types[spec.name]}, but its type in recipe.toml is {spec.type!r}. "
+                f"Write: {spec.name}: {accepted[-1]}"
+            )
+    return ""
+
+
+def _annotations(spec: FieldSpec) -> list[str]:
+    """The annotations that fit a field, the most precise last."""
+    accepted = [_PYTHON_TYPES[spec.type]]
+    if spec.type == "choice":
+        accepted.append(f"Literal[{', '.join(map(repr, spec.choices))}]")
+    return [f"{name} | None" for name in accepted] if spec.optional else accepted
+
+
+def _last_name(node: ast.expr) -> str:
+    """`dataclass` in ``@dataclass``, ``@dataclass(frozen=True)`` and ``@dataclasses.dataclass``."""
+    return ast.unparse(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]

@@ -1,4 +1,4 @@
-"""Has a recipe export weights: `python -m workers.programs.export_main REQUEST`, started by `core.export.by_recipe`."""
+"""Has a recipe export weights: `python -m workers.programs.export_main REQUEST`, started by `core.export.export`."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.cli.parser import parse
-from core.cli.run_script import train_argv
+from core.cli.train import train_argv
 from core.errors import UsageError
 from core.launch.command_line import request_from_arguments
 from core.recipes.user_script import UserScript, read_script

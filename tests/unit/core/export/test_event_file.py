@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from core.export.event_file import VERSION, EventFile, crc32c
+from core.export.tensorboard import VERSION, EventFile, crc32c
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")

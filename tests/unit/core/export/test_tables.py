@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
+from core.export.export import write_tables
 from core.export.lines import ExportCancelledError, MetricsLines
-from core.export.tables import write_tables
 
 pytestmark = pytest.mark.windows
 

@@ -7,8 +7,7 @@ import dataclasses
 import pytest
 
 from core.config import RunConfig
-from core.host.crash_streak import CrashStreak, crash_limit
-from core.host.failures import RankFailure
+from core.host.failures import CrashStreak, RankFailure, crash_limit
 
 pytestmark = pytest.mark.windows
 

@@ -14,8 +14,8 @@ from core.config.run_config import FIELD_BY_NAME, FIELDS
 from core.errors import ConfigError
 from core.launch.mode import choose_mode
 from core.launch.plan import LaunchSite, RankCommand, plan_launch
+from core.launch.preflight import settings_without_effect
 from core.launch.resolved import ResolvedRun, resolve_on, trained_run
-from core.launch.unused_settings import settings_without_effect
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.recipes.catalog import get_recipe
