@@ -163,7 +163,7 @@ def _start(
         config = checked.run.config
         if keeps_batch and config.global_batch_size is None and not checked.run.names_its_own_batch:
             config = config.replace(global_batch_size=checked.run.batch.global_)
-        return start_run(config, runs_dir, request.run_dir, host), checked
+        return start_run(config, runs_dir, request.run_dir, host, resolved=checked.run), checked
 
 
 def _headline(checked: Checked) -> str:

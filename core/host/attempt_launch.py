@@ -6,7 +6,7 @@ import os
 import secrets
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -17,8 +17,9 @@ from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoin
 from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.data.dataset import identify
+from core.errors import StateFileError
 from core.estimate.probe import known_baselines
-from core.files.atomic import write_atomic
+from core.files.atomic import read_json, write_atomic
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.environment import describe_environment
 from core.host.services import HostServices
@@ -160,6 +161,8 @@ def gather_context(
     """
     machine = this_platform()
     run = resolve(config, recipe, [*monitor.devices(), *others], machine)
+    if note := run.note_on(_checked(store)):
+        run = replace(run, device_notes=(*run.device_notes, note))
     baselines = known_baselines(machine)
     check_commit(run.devices, machine.commit_free, None if baselines is None else baselines.least_commit_bytes)
     dataset = identify(config.dataset_file, config.data_files)
@@ -167,6 +170,14 @@ def gather_context(
     checkpoint, damaged = checkpoints.newest_valid(keeper.committed_checkpoint())
     checkpoints.remove_unfinished()
     return RunContext(run, machine, checkpoint, tuple(damaged), keeper, monitor)
+
+
+def _checked(store: RunStore) -> object:
+    """What the check before the run's first attempt decided; None for later ones, and where it left nothing."""
+    try:
+        return read_json(store.resolved) if store.stored_state().attempt <= 1 and store.resolved.exists() else None
+    except StateFileError:
+        return None
 
 
 def damaged_alert(bad: DamagedCheckpoint, used: Checkpoint | None) -> dict[str, Any]:

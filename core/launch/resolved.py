@@ -96,6 +96,28 @@ class ResolvedRun:
         model = (config.recipe, *sorted(config.options.items()), config.seq_len, config.precision)
         return (*model, self.mode.value, self.choice.engine, *(getattr(config, name) for name in _SHARDING))
 
+    @property
+    def decision(self) -> dict[str, str]:
+        """What was decided on this machine, by name, as the check before a run and its host compare it."""
+        devices = ", ".join(device.uuid for device in self.devices)
+        engine, backend = self.choice.engine or "none", self.backend or "none"
+        batch = "its own" if self.recipe.self_contained else str(self.batch)
+        return {"mode": str(self.mode), "devices": devices, "engine": engine, "backend": backend, "batch": batch}
+
+    def note_on(self, checked: object) -> str:
+        """One sentence on what differs from the `decision` of the check before; empty where nothing does."""
+        before = checked if isinstance(checked, dict) else {}
+        changed = [
+            f"{name} {now} instead of {before[name]}"
+            for name, now in self.decision.items()
+            if name in before and before[name] != now
+        ]
+        return (
+            f"The run's host decided otherwise than the check before the start: {'; '.join(changed)}."
+            if changed
+            else ""
+        )
+
     def steps_per_epoch(self, samples: int) -> int:
         """Optimizer steps in one pass over `samples` samples (of one rank, in independent mode), at least 1."""
         return max(1, -(-(samples // self.replica_groups) // self.batch.global_))
