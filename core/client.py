@@ -271,11 +271,7 @@ class HostConnection:
             raise
 
     def send(self, message: Message) -> None:
-        """Sends one message.
-
-        Raises:
-            ConnectionRefusedByHostError: The host is gone.
-        """
+        """Sends one message; raises `ConnectionRefusedByHostError`."""
         try:
             self._socket.settimeout(HELLO_TIMEOUT_S)
             self._socket.sendall(encode(message))

@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from typing import Final
 
 UNKNOWN: Final = "–"
+# Less memory has no two digits in GiB.
 _LEAST_MIB: Final = 100
-"""Less memory has no two digits in GiB."""
 _LEAST_TB: Final = 4
 _NO_BREAK: Final = "\N{NO-BREAK SPACE}"  # a thin one is not in the code pages of Windows' consoles
 

@@ -17,15 +17,15 @@ from typing import BinaryIO, Final, TypeVar
 
 T = TypeVar("T")
 
+# Scanners hold a small file for some ten milliseconds, a large one for a second.
 HELD_LIMIT_S: Final = 2.0
-"""Scanners hold a small file for some ten milliseconds, a large one for a second."""
+# For callers who must not wait: the window's thread, the host between two messages.
 BRIEFLY_S: Final = 0.1
-"""For callers who must not wait: the window's thread, the host between two messages."""
+# ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_USER_MAPPED_FILE.
 IN_USE: Final = (32, 33, 1224)
-"""ERROR_SHARING_VIOLATION, ERROR_LOCK_VIOLATION, ERROR_USER_MAPPED_FILE."""
+# ERROR_ACCESS_DENIED too: that is the error of replacing a file that another program has open; and ERROR_DIR_NOT_EMPTY,
+# of removing a folder whose removed file is still held.
 _BUSY: Final = (5, *IN_USE, 145)
-"""ERROR_ACCESS_DENIED too: that is the error of replacing a file that another program has open; and
-ERROR_DIR_NOT_EMPTY, of removing a folder whose removed file is still held."""
 _FIRST_PAUSE_S: Final = 0.005
 _LAST_PAUSE_S: Final = 0.05
 _WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system

@@ -16,14 +16,14 @@ import tomllib
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+# Levels of lists and objects in each other. Nothing that Rankdeck writes has more than six.
 MAX_DEPTH: Final = 64
-"""Levels of lists and objects in each other. Nothing that Rankdeck writes has more than six."""
+# Digits of an integer. Every shorter one fits a float, which Python's own limit (4,300) does not ensure.
 MAX_DIGITS: Final = 300
-"""Digits of an integer. Every shorter one fits a float, which Python's own limit (4,300) does not ensure."""
+# Parts of a dotted TOML key. Time and memory of `tomllib` grow with their square.
 MAX_KEY_PARTS: Final = 16
-"""Parts of a dotted TOML key. Time and memory of `tomllib` grow with their square."""
+# Values of a YAML file, whose aliases make nine short lines into a thousand million.
 MAX_VALUES: Final = 100_000
-"""Values of a YAML file, whose aliases make nine short lines into a thousand million."""
 
 _NESTED: Final = f"it is nested more than {MAX_DEPTH} levels deep"
 _DIGITS: Final = f"it holds an integer of more than {MAX_DIGITS} digits"

@@ -15,21 +15,21 @@ from platformdirs import user_data_path
 
 from core.held_files import read_utf8
 
+# The folder that holds `core` and `workers`.
 PACKAGE_FOLDER: Final = Path(__file__).resolve().parents[1]
-"""The folder that holds `core` and `workers`."""
+# In a run's folder: the folder of its checkpoints.
 CHECKPOINTS: Final = "checkpoints"
-"""In a run's folder: the folder of its checkpoints."""
+# The same in a run of 0.1, which keeps this name when it is resumed.
 OLD_CHECKPOINTS: Final = "generations"
-"""The same in a run of 0.1, which keeps this name when it is resumed."""
 RUNS_VARIABLE: Final = "RANKDECK_HOME"
+# With each of these a person says where Hugging Face keeps what it downloads.
 HUB_VARIABLES: Final = ("HF_HOME", "HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_DATASETS_CACHE")
-"""With each of these a person says where Hugging Face keeps what it downloads."""
+# The folder that holds `rankdeck`, the public package, and nothing else.
 SDK_FOLDER: Final = PACKAGE_FOLDER / "workers" / "sdk"
-"""The folder that holds `rankdeck`, the public package, and nothing else."""
 
 
+# What Windows' dialogs put before a path that is copied out of them.
 _INVISIBLE: Final = "\u200b\u200e\u200f\u202a\u202c\ufeff"
-"""What Windows' dialogs put before a path that is copied out of them."""
 _QUOTES: Final = ('""', "''", "“”", "„“", "‘’", "«»")
 
 

@@ -22,6 +22,7 @@ from core.parsing import type_text
 
 LARGEST: Final = 2**63 - 1
 _NUMBERS: Final = (int, float)
+# What JSON has for a type, and what an error calls it.
 _SCALARS: Final[dict[Any, tuple[Any, str]]] = {
     int: (int, "a whole number"),
     float: (_NUMBERS, "a number"),
@@ -29,7 +30,6 @@ _SCALARS: Final[dict[Any, tuple[Any, str]]] = {
     bool: (bool, "true or false"),
     Path: (str, "text"),
 }
-"""What JSON has for a type, and what an error calls it."""
 
 T = TypeVar("T")
 Reader = Callable[[Any], Any]

@@ -16,8 +16,8 @@ from core.held_files import open_binary
 from core.parsing import parse_json
 
 VALUES_KEY: Final = "rankdeck"
+# The limit of the safetensors package itself.
 MAX_HEAD_BYTES: Final = 100_000_000
-"""The limit of the safetensors package itself."""
 
 
 def read_head(path: Path) -> tuple[Any, int]:

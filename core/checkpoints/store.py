@@ -32,8 +32,8 @@ OLD_FORMAT: Final = "rankdeck-generation"
 VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
 LEDGER_COPY: Final = "chunk_tracker_state.json"
+# What the folder of a checkpoint is called after its number, once a person has gone back to an older one.
 ASIDE: Final = ".aside"
-"""What the folder of a checkpoint is called after its number, once a person has gone back to an older one."""
 _SAFE_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}")
 
 

@@ -17,8 +17,8 @@ from core.formatting import listed
 from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
 from core.resume.changes import CHANGES, STOPS
 
+# Adds arguments to a command's parser.
 Adder = Callable[[argparse._ActionsContainer], object]
-"""Adds arguments to a command's parser."""
 
 
 def _flag(*names: str, **settings: Any) -> Adder:
@@ -80,6 +80,7 @@ class Command:
     arguments: tuple[Adder, ...]
 
 
+# In the order of the list that --help prints.
 COMMANDS: Final = (
     Command(
         "train",
@@ -383,11 +384,7 @@ COMMANDS: Final = (
         "tune",
         "tune",
         "Try settings with real steps on all devices, and show those with which a run trains fastest.",
-        (
-            add_train_flags,
-            _value("--seconds", "S", "How long settings are tried. Default: 60.", type=float),
-            _JSON,
-        ),
+        (add_train_flags, _value("--seconds", "S", "How long settings are tried. Default: 60.", type=float), _JSON),
     ),
     Command(
         "bench",
@@ -427,4 +424,3 @@ COMMANDS: Final = (
         ),
     ),
 )
-"""In the order of the list that --help prints."""

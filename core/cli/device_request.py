@@ -47,11 +47,7 @@ def with_devices(
 
 
 def first_devices(config: RunConfig, count: int, gpus: Sequence[Device]) -> RunConfig:
-    """`config` on the first `count` GPUs.
-
-    Raises:
-        ConfigError: There are too few.
-    """
+    """`config` on the first `count` GPUs; raises `ConfigError`."""
     if len(gpus) < count:
         where = f"{VARIABLE}={os.environ[VARIABLE]} leaves" if VARIABLE in os.environ else "this machine has"
         raise ConfigError(

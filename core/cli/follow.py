@@ -24,8 +24,8 @@ from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
 POLL_S: Final = 0.1
+# Interval of progress lines in a file or pipe.
 PLAIN_LINE_EVERY_S: Final = 5.0
-"""Interval of progress lines in a file or pipe."""
 _WRITTEN_AGAIN: Final = "There is disk space again. Metrics are being written."
 INTERRUPTED_TWICE: Final = 130
 RUN_FAILED: Final = 1

@@ -29,8 +29,8 @@ from core.run_folder.record import read_record
 from core.run_folder.run_filter import filter_problem, matching, parse_filter, unknown_names
 from core.run_folder.store import RunStore, find_run, list_runs
 
+# What `rankdeck bin` does with the runs that it is given.
 _BIN_OF_RUNS: Final = ("restore", "delete")
-"""What `rankdeck bin` does with the runs that it is given."""
 
 
 def rename(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -18,6 +18,7 @@ _LOCAL_RANK: Final = "--local-rank="
 _SCRIPT_COMMAND: Final = "run"
 VERSION_FLAG: Final = "--version"
 _USAGES: Final = {"run": "rankdeck run [FLAGS] SCRIPT [ARGS …] | rankdeck run [FLAGS] -m MODULE [-- ARGS …]"}
+# argparse's messages, and ours.
 _SENTENCES: Final = (
     (r"unrecognized arguments: (.*)", "There is no flag or argument {}."),
     (r"the following arguments are required: (.*)", "Something is missing: {}."),
@@ -26,7 +27,6 @@ _SENTENCES: Final = (
     (r"argument ACTION: invalid choice: '([^']*)'", "There is no action {!r}."),
     (r"argument (--[\w-]+): invalid choice: '([^']*)'", "{} cannot be {!r}."),
 )
-"""argparse's messages, and ours."""
 
 
 class Parser(argparse.ArgumentParser):

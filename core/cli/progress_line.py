@@ -12,8 +12,8 @@ from core.metrics.last_value import last_value
 from core.recipes.main_metric import LOSS, MainMetric
 
 _RATE_WINDOW_STEPS: Final = 200
+# A script may print anything.
 MOST_EPOCHS: Final = 1e9
-"""A script may print anything."""
 
 
 class RunProgress:

@@ -30,8 +30,8 @@ from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore, find_run, list_runs, read_entry
 
 _MACHINE_COLUMN: Final = 3
+# Beyond the run's own stop limit: for its host to end the ranks and write its last words.
 STOP_WAIT_EXTRA_S: Final = 15.0
-"""Beyond the run's own stop limit: for its host to end the ranks and write its last words."""
 
 
 def runs(arguments: argparse.Namespace, terminal: Terminal) -> int:

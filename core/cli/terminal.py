@@ -17,8 +17,8 @@ from typing import Any, Final, TextIO
 
 from core.errors import RankdeckError
 
+# Characters of a line of an error; a path and its reason stay far below it.
 MAX_SENTENCE: Final = 2000
-"""Characters of a line of an error; a path and its reason stay far below it."""
 # C0 but for tab and line feed, DEL, C1, and what turns the direction of text around (Unicode's Trojan Source).
 _CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
 

@@ -94,12 +94,10 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         shared = request.run_dir.parent if request.run_dir else runs_dir
         return _on_nodes(nodes, terminal, shared, config.devices, arguments.json)
     store, checked = _start(request, runs_dir, arguments, terminal)
-    if arguments.detach:
-        terminal.data(store.dir.name)
-        return 0
-    terminal.say(f"Run {store.dir.name} in {store.dir}")
-    terminal.say(_headline(checked))
-    return _foreground(store, terminal, arguments.json)
+    if not arguments.detach:
+        terminal.say(f"Run {store.dir.name} in {store.dir}")
+        terminal.say(_headline(checked))
+    return _follow(store, arguments, terminal)
 
 
 def _fit_note(run: ResolvedRun) -> str:
@@ -136,10 +134,7 @@ def _train_elsewhere(arguments: argparse.Namespace, request: TrainRequest, termi
     from core.cli.elsewhere import start_on_machine  # here: a run on this computer needs none of it
 
     store = start_on_machine(arguments, request, terminal)
-    if arguments.detach:
-        terminal.data(store.dir.name)
-        return 0
-    return _foreground(store, terminal, arguments.json)
+    return _follow(store, arguments, terminal)
 
 
 def _start(
@@ -246,10 +241,7 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return 0
     store, offset = _resume(plan)
     now_here(store)
-    if arguments.detach:
-        terminal.data(store.dir.name)
-        return 0
-    return _foreground(store, terminal, arguments.json, offset)
+    return _follow(store, arguments, terminal, offset)
 
 
 def _resume_elsewhere(
@@ -258,13 +250,7 @@ def _resume_elsewhere(
     from core.cli.elsewhere import resume_on_machine
 
     resumed = resume_on_machine(arguments, runs_dir, changes, terminal)
-    if resumed is None:
-        return 0
-    store, offset = resumed
-    if arguments.detach:
-        terminal.data(store.dir.name)
-        return 0
-    return _foreground(store, terminal, arguments.json, offset)
+    return 0 if resumed is None else _follow(resumed[0], arguments, terminal, resumed[1])
 
 
 def _launched(
@@ -325,8 +311,12 @@ def _agrees(code: OutsideCode, arguments: argparse.Namespace, terminal: Terminal
     return bool(arguments.yes) or terminal.ask("It was never started on this machine. Run it? [y/N] ")
 
 
-def _foreground(store: RunStore, terminal: Terminal, as_json: bool, offset: int = 0) -> int:
-    follower = Follower(store, terminal, as_json, offset)
+def _follow(store: RunStore, arguments: argparse.Namespace, terminal: Terminal, offset: int = 0) -> int:
+    """Stays until the run ends, or prints its id where it is to be left to its host."""
+    if arguments.detach:
+        terminal.data(store.dir.name)
+        return 0
+    follower = Follower(store, terminal, arguments.json, offset)
     with counted_interrupts() as interrupts:
         ending = follower.until_end(interrupts, StopLadder(store, terminal).climb)
     report_ending(ending, store, terminal)

@@ -8,10 +8,10 @@ from typing import Final
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 
+# Samples a rank works on at once where neither person nor recipe says; with only a global batch given, the most.
 DEFAULT_MICRO_BATCH: Final = 8
-"""Samples a rank works on at once where neither person nor recipe says; with only a global batch given, the most."""
+# How often the micro-batch is halved when memory runs out, from each start or resume.
 MOST_HALVINGS: Final = 3
-"""How often the micro-batch is halved when memory runs out, from each start or resume."""
 
 
 @dataclass(frozen=True, slots=True)

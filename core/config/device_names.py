@@ -11,8 +11,8 @@ from typing import Final
 
 from core.errors import ConfigError
 
+# Those of all machines of a run, which are numbered through.
 MAX_CPU_DEVICES: Final = 1024
-"""Those of all machines of a run, which are numbered through."""
 _CPU: Final = re.compile(r"cpu(?:([:x])(\d{1,9}))?", re.IGNORECASE)
 
 

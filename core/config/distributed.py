@@ -23,11 +23,11 @@ from core.errors import ConfigError
 from core.parsing import ParseError, parse_json
 from core.records import Limits, RecordError, read_record
 
+# A `DistributedConfig` as JSON, for what torchrun's variables have no name for.
 ENV_DISTRIBUTED: Final = "RANKDECK_DISTRIBUTED"
-"""A `DistributedConfig` as JSON, for what torchrun's variables have no name for."""
 
+# Who starts the ranks. ``spawn``: the run host. ``env``: a person, process by process.
 LaunchMethod: TypeAlias = Literal["spawn", "torchrun", "srun", "mpirun", "mpiexec", "env"]
-"""Who starts the ranks. ``spawn``: the run host. ``env``: a person, process by process."""
 
 BACKENDS: Final = ("", "gloo", "nccl")
 _LOOPBACK: Final = "127.0.0.1"
@@ -92,11 +92,7 @@ class DistributedConfig:
         )
 
     def validate(self) -> DistributedConfig:
-        """This value, if its fields agree with each other.
-
-        Raises:
-            ConfigError: Says which do not, with both values.
-        """
+        """This value, if its fields agree with each other; raises `ConfigError`."""
         self.from_mapping(self.to_dict())  # each field by itself
         # torchrun's agents may each have their own number of processes, and so may machines whose ranks Rankdeck starts
         # itself (`core.trials`); one of them is all that a process knows.

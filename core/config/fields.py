@@ -20,8 +20,8 @@ FieldType = Literal["int", "float", "bool", "str", "choice", "path", "variables"
 Picks = Literal["name", "file", "folder"]
 FieldValue = bool | int | float | str | Mapping[str, str] | None
 
+# The word that empties an optional setting, on a command line and in a file.
 UNSET: Final = "none"
-"""The word that empties an optional setting, on a command line and in a file."""
 _TRUTH: Final[Mapping[str, bool]] = {
     **dict.fromkeys(("true", "yes", "on", "1"), True),
     **dict.fromkeys(("false", "no", "off", "0"), False),
@@ -123,11 +123,7 @@ class FieldSpec:
         return value
 
     def parse(self, text: str) -> FieldValue:
-        """`text` as typed in a form or on a command line, checked.
-
-        Raises:
-            ConfigError: As `check`.
-        """
+        """`text` as typed in a form or on a command line, checked; raises `ConfigError`."""
         text = text.strip()
         if self.optional and is_unset(text):
             return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+# Each kind, and what people call it.
 LAUNCH_KINDS: Final = {
     "torchrun": "script for torchrun",
     "launch": "script for torch.distributed.launch",
@@ -12,7 +13,6 @@ LAUNCH_KINDS: Final = {
     "powershell": "PowerShell script",
     "distributed": "distributed settings",
 }
-"""Each kind, and what people call it."""
 
 SUFFIXES: Final = {
     "torchrun": ".sh",

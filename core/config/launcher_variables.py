@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from core.errors import ConfigError
 
+# What people call who started the processes.
 TITLES: Final = {
     "spawn": "Rankdeck",
     "torchrun": "torchrun",
@@ -19,10 +20,9 @@ TITLES: Final = {
     "mpiexec": "mpiexec",
     "env": "the environment",
 }
-"""What people call who started the processes."""
 
+# Slurm numbers batch scripts and interactive shells from above: these are no steps of srun's.
 _FIRST_SPECIAL_STEP: Final = 0xFFFFFFF0
-"""Slurm numbers batch scripts and interactive shells from above: these are no steps of srun's."""
 
 
 def launched_place(environment: Mapping[str, str]) -> dict[str, Any]:

@@ -23,11 +23,11 @@ from core.config.variables import FIELD, is_decided, read_variables
 from core.errors import ConfigError
 from core.paths import typed_path
 
+# Keys that say where a run lives, not what it is: the command line reads them, `RunConfig` has no such field.
 PLACE_KEYS: Final = ("run_dir", "runs_dir")
-"""Keys that say where a run lives, not what it is: the command line reads them, `RunConfig` has no such field."""
 
+# Keys that say where this machine meets the others of a run: of a start, so `RunConfig` has no such field.
 MEETING_KEYS: Final = ("nic", "rdzv_endpoint", "master_addr", "master_port", "nodes_wait_s")
-"""Keys that say where this machine meets the others of a run: of a start, so `RunConfig` has no such field."""
 
 ALIASES: Final[Mapping[str, str]] = {
     "dataset": "dataset_file",
@@ -43,8 +43,8 @@ ALIASES: Final[Mapping[str, str]] = {
 _TABLES: Final = ("options", "set", FIELD)
 _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")
 _VAL_BATCHES: Final = FieldSpec("val_batches", "Validation batches", "int", None, 1, 1_000_000)
+# Recipes that had that option: micro-batches of held-out samples that an evaluation measured at most.
 _HAD_VAL_BATCHES: Final = ("minigpt", "actv1", "hf_causal_lm")
-"""Recipes that had that option: micro-batches of held-out samples that an evaluation measured at most."""
 _ZERO_STAGES: Final[Mapping[str, int]] = {"none": 0, "zero1": 1, "zero2": 2, "zero3": 3}
 
 

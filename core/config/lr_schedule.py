@@ -18,12 +18,12 @@ CONTINUE: Final = "continue"
 DECAY: Final = "decay"
 RESTART: Final = "restart"
 REPLAN: Final = "replan"
+# From the present rate along the rest of the schedule; down again from the present rate; warm-up and decay again from
+# the peak over the steps that are left; or as if the run had been planned with all its steps from the first.
 CHOICES: Final = (CONTINUE, DECAY, RESTART, REPLAN)
-"""From the present rate along the rest of the schedule; down again from the present rate; warm-up and decay again from
-the peak over the steps that are left; or as if the run had been planned with all its steps from the first."""
 
+# The share of the peak rate at a place, given the schedule's length and whether it begins with the warm-up.
 Curve = Callable[[float, float, bool], float]
-"""The share of the peak rate at a place, given the schedule's length and whether it begins with the warm-up."""
 
 
 def cosine(place: float, length: float, warmup_steps: float, min_lr_ratio: float, peak: float) -> float:

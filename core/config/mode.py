@@ -94,8 +94,8 @@ _TRAITS: Final = {
     Mode.ZERO: ModeTraits("ZeRO", is_connected=True, stages=(1, 2, 3)),
     Mode.FSDP: ModeTraits("FSDP", is_connected=True, stages=(3,)),
 }
+# The modes a run can train in, once it is decided.
 RESOLVED_MODES: Final = tuple(mode for mode in Mode if mode is not Mode.AUTO)
-"""The modes a run can train in, once it is decided."""
 
 
 def mode_choices(names: Iterable[str]) -> str:

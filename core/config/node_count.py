@@ -35,11 +35,7 @@ class NodeCount:
 
     @classmethod
     def read(cls, text: str) -> NodeCount:
-        """``2``, or ``1:2`` or ``2:2``, which never trains with fewer than the first number.
-
-        Raises:
-            ConfigError: It is neither.
-        """
+        """``2``, or ``1:2`` or ``2:2``, which never trains with fewer than the first number; raises `ConfigError`."""
         found = _FORM.fullmatch(text)
         if found is None:
             raise _not_a_count(text)

@@ -25,8 +25,8 @@ _SECONDS: Final[Mapping[str, str]] = {
     **dict.fromkeys(("d", "day", "days"), "86400"),
 }
 _LETTERS: Final = "kmgt"
+# Beyond that a number is taken as infinite: Python would take minutes for ``1e999999999`` as a whole one.
 _MOST_DIGITS: Final = 300
-"""Beyond that a number is taken as infinite: Python would take minutes for ``1e999999999`` as a whole one."""
 
 
 class NumberError(ValueError):

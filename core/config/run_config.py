@@ -371,6 +371,6 @@ class RunConfig:
         return {name: value for name, value in values.items() if value is not None}
 
 
+# What each field of `RunConfig` means, in the order of the form; `devices` and `options` have shapes of their own.
 FIELDS: Final = declared_fields(RunConfig)
-"""What each field of `RunConfig` means, in the order of the form; `devices` and `options` have shapes of their own."""
 FIELD_BY_NAME: Final[Mapping[str, FieldSpec]] = {spec.name: spec for spec in FIELDS}

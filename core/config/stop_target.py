@@ -28,11 +28,7 @@ class StopTarget:
 
 
 def read_stop_target(text: str) -> StopTarget:
-    """The target that a text such as ``val_loss=1.2`` or ``val_accuracy>=0.9`` names.
-
-    Raises:
-        ConfigError: It names none.
-    """
+    """The target that a text such as ``val_loss=1.2`` or ``val_accuracy>=0.9`` names; raises `ConfigError`."""
     found = _FORM.fullmatch(text)
     value = math.nan
     if found is not None:

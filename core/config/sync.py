@@ -16,16 +16,14 @@ from core.errors import ConfigError
 AVERAGE: Final = "average"
 DILOCO: Final = "diloco"
 
+# From this interval on `auto` takes the outer optimizer; the shorter ones are nearly DDP.
 DILOCO_FROM: Final = 5
-"""From this interval on `auto` takes the outer optimizer; the shorter ones are nearly DDP."""
 LONG_FROM: Final = 25
 OUTER_SHORT: Final = (0.5, 0.8)
+# Outer learning rate and momentum below `LONG_FROM` and from there on, found for intervals of 10 and of 50 steps. The
+# mean of ranks with Adam moves less than DDP does, so both go on by lr / (1 - momentum) > 1 times it. More than about
+# twice is too much where rounds are few and long.
 OUTER_LONG: Final = (1.0, 0.5)
-"""Outer learning rate and momentum below `LONG_FROM` and from there on, found for intervals of 10 and of 50 steps.
-
-The mean of ranks with Adam moves less than DDP does, so both go on by lr / (1 - momentum) > 1 times it. More than about
-twice is too much where rounds are few and long.
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +52,7 @@ class Synchronisation:
 
 
 def resolve_synchronisation(config: RunConfig) -> Synchronisation | None:
-    """What `config` asks of independent ranks; None when they never synchronise.
-
-    Raises:
-        ConfigError: It contradicts itself.
-    """
+    """What `config` asks of independent ranks; None when they never synchronise. Raises `ConfigError`."""
     every = config.sync_every
     if every is None:
         return None

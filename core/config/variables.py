@@ -10,14 +10,15 @@ from typing import Final
 from core.errors import ConfigError
 
 FIELD: Final = "env"
+# Of a value: Windows allows no more.
 MAX_LETTERS: Final = 32_767
-"""Of a value: Windows allows no more."""
 _NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_()]*")
 _RANKS: Final = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "LOCAL_WORLD_SIZE", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_*")
 _WHERE: Final = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_*")
 _CARDS: Final = (
     "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "HIP_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES", "GPU_DEVICE_ORDINAL",
 )  # fmt: skip
+# Names, or patterns of names, that cannot be given: why, and what to do.
 DECIDED: Final[Mapping[str, tuple[str, str]]] = {
     **dict.fromkeys(
         _RANKS,
@@ -32,9 +33,8 @@ DECIDED: Final[Mapping[str, tuple[str, str]]] = {
     ),
     "RANKDECK_*": ("Rankdeck uses these variables for its own processes.", "Leave it out."),
 }
-"""Names, or patterns of names, that cannot be given: why, and what to do."""
+# ``False`` lets a script's rank 0 host the rendezvous store itself (docs/scripts.md).
 _FREE: Final = "TORCHELASTIC_USE_AGENT_STORE"
-"""``False`` lets a script's rank 0 host the rendezvous store itself (docs/scripts.md)."""
 
 
 def read_variables(value: object) -> dict[str, str]:

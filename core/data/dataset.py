@@ -28,19 +28,19 @@ from core.paths import typed_path
 Kind = Literal["stdlib", "file", "folder", "hub", "none"]
 
 STDLIB: Final = "stdlib://"
+# What a run has whose program reads its own data.
 NO_DATASET: Final = "none://"
-"""What a run has whose program reads its own data."""
 _NOT_STDLIB: Final = frozenset(
     ("site-packages", "dist-packages", "test", "tests", "idlelib", "turtledemo", "__pycache__", "_bundled")
 )
 _READ_BYTES: Final = 1 << 20
 _BEGINNING_BYTES: Final = 1 << 16
+# How many files of a folder are opened while a form is filled in: some tenths of a second on a slow disk.
 _LOOKED_AT: Final = 1000
-"""How many files of a folder are opened while a form is filled in: some tenths of a second on a slow disk."""
 _GZIP_TRAILER_BYTES: Final = 18
 _USUAL_PACKING: Final = 3
+# How many bytes of text a byte of a packed file, or of a Parquet table, usually stands for.
 _USUAL_TABLE: Final = 2
-"""How many bytes of text a byte of a packed file, or of a Parquet table, usually stands for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class _FileFacts:
     utf8: bool
 
 
+# Facts of files read before in this process, by path, size and mtime: a form asks again at every key press.
 _known_files: dict[tuple[str, int, int], _FileFacts] = {}
-"""Facts of files read before in this process, by path, size and mtime: a form asks again at every key press."""
 
 
 def identify(text: str, rule: str = AUTO) -> DatasetIdentity:

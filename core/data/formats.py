@@ -14,8 +14,8 @@ from core.held_files import open_binary
 Form = Literal["text", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
 Packing = Literal["", "gz", "zst"]
 
+# The option by which recipes on text are told which column of a table it is.
 TEXT_COLUMN: Final = "text_column"
-"""The option by which recipes on text are told which column of a table it is."""
 _ENDINGS: Final[dict[str, Form]] = {
     "jsonl": "jsonl",
     "ndjson": "jsonl",

@@ -19,8 +19,8 @@ from core.parsing import parse_json
 from core.paths import model_variables
 
 HUB: Final = "hf://"
+# The recipe's option that lets a dataset be downloaded.
 ALLOW_DOWNLOAD: Final = "allow_download"
-"""The recipe's option that lets a dataset be downloaded."""
 _NAME: Final = re.compile(
     r"(?P<repo>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?(?::(?P<config>[\w.+-]*))?(?::(?P<split>\w+))?"
 )
@@ -50,11 +50,7 @@ class HubName:
 
     @classmethod
     def parse(cls, text: str) -> HubName:
-        """What ``hf://…`` names.
-
-        Raises:
-            DatasetError: It is not of that form.
-        """
+        """What ``hf://…`` names; raises `DatasetError`."""
         found = _NAME.fullmatch(text.strip().removeprefix(HUB))
         if found is None:
             raise DatasetError(

@@ -20,12 +20,12 @@ from core.errors import DatasetError
 from core.held_files import read_utf8
 from core.parsing import parse_json
 
+# The title of the error about a file or folder that is not there.
 MISSING: Final = "The dataset is missing"
-"""The title of the error about a file or folder that is not there."""
 Split = Literal["train", "validation", "test", ""]
 AUTO: Final = "auto"
+# `RunConfig.data_files`: every file that can be read is trained on, as versions did that knew no splits.
 ALL_FILES: Final = "all"
-"""`RunConfig.data_files`: every file that can be read is trained on, as versions did that knew no splits."""
 RUN_FILES: Final = frozenset(("run.toml", "state.json"))
 
 _SPLITS: Final[dict[str, Split]] = {
@@ -34,8 +34,8 @@ _SPLITS: Final[dict[str, Split]] = {
     **dict.fromkeys(("test", "testing"), "test"),
 }
 _SPLIT_WORD: Final = re.compile(rf"(?<![^\W_\d])(?:{'|'.join(_SPLITS)})(?![^\W_\d])", re.IGNORECASE)
+# Endings of plain text that splits are written in; ``train.py`` beside ``test_train.py`` is a program.
 _SPLIT_TEXTS: Final = ("txt", "text")
-"""Endings of plain text that splits are written in; ``train.py`` beside ``test_train.py`` is a program."""
 _SYSTEM: Final = frozenset(("desktop.ini", "thumbs.db", "ehthumbs.db", "$recycle.bin", "system volume information"))
 _ABOUT: Final = re.compile(
     r"(readme|licen[cs]e|copying|notice|citation|authors|contributors)([-_. ]\w{1,12})?", re.IGNORECASE

@@ -5,16 +5,16 @@
 
 from typing import Final
 
+# Each kind, and what people call it.
 KINDS: Final = {
     "csv": "CSV tables",
     "tensorboard": "TensorBoard event files",
     "safetensors": "weights (safetensors)",
     "hf": "Hugging Face folder",
 }
-"""Each kind, and what people call it."""
 
 AUTO_DTYPE: Final = "auto"
+# The numbers of weights in a folder that a recipe makes; "auto": the recipe's choice.
 DTYPES: Final = (AUTO_DTYPE, "fp32", "bf16", "fp16")
-"""The numbers of weights in a folder that a recipe makes; "auto": the recipe's choice."""
+# What safetensors files call them, and we.
 DTYPE_NAMES: Final = {"F32": "fp32", "BF16": "bf16", "F16": "fp16", "F64": "fp64"}
-"""What safetensors files call them, and we."""

@@ -30,8 +30,8 @@ from core.run_folder.store import RunStore
 
 _EXPORTS_FOLDER: Final = "exports"
 _MODEL_NAME: Final = "model.safetensors"
+# Kinds of lines and the names of their tables.
 TABLES: Final[Mapping[str, str]] = {"step": "steps", "eval": "evals", "device": "devices", "sample": "samples"}
-"""Kinds of lines and the names of their tables."""
 _FIRST: Final = ("ts", "attempt", "rank", "step")
 _LEFT_OUT: Final = ("event", "nonfinite")
 LIMIT_S: Final = 3600.0
@@ -231,11 +231,7 @@ class RecipeExportError(RankdeckError):
 
 
 def check_recipe(recipe: Recipe | None, problem: str, kind: str, run: str) -> Recipe:
-    """The recipe, if it can export `run` to `kind`; without one `problem` says why.
-
-    Raises:
-        UsageError: It cannot, or it is not here.
-    """
+    """The recipe, if it can export `run` to `kind`; without one `problem` says why. Raises `UsageError`."""
     if recipe is None:
         raise refused(problem, "Restore the run's recipe. To list recipes: rankdeck recipes")
     if kind not in recipe.exports:

@@ -14,8 +14,8 @@ from core.held_files import open_binary
 from core.metrics.metrics_file import LONGEST_LINE_BYTES, whole_bytes
 
 Line = dict[str, Any]
+# Told now and then how far it is, 0 to 1.
 Progress = Callable[[float], None]
-"""Told now and then how far it is, 0 to 1."""
 _TELL_EVERY: Final = 4096
 
 

@@ -18,8 +18,8 @@ from typing import IO, Any, Final
 from core.export.lines import Line, MetricsLines, Progress
 
 _NO_CURVE: Final = frozenset(("ts", "event", "rank", "attempt", "step", "nonfinite", "index"))
+# Files open at once; a machine has some dozens of ranks and devices, Windows' C library allows 512.
 _MAX_OWNERS: Final = 400
-"""Files open at once; a machine has some dozens of ranks and devices, Windows' C library allows 512."""
 VERSION: Final = b"brain.Event:2"
 _MASK_DELTA: Final = 0xA282EAD8
 _START: Final = 1

@@ -121,22 +121,17 @@ def _chosen(store: RunStore, kept: CheckpointStore, number: int) -> Checkpoint:
 
 def _parts(store: RunStore, checkpoint: Checkpoint) -> tuple[tuple[Path, ...], str]:
     """The files of a checkpoint that make whole weights; where each rank has a copy of its own, the best rank's."""
-    names = sorted(file.name for file in checkpoint.files if file.name.startswith("weights"))
-    shards = [name for name in names if name.startswith("weights_shard")]
-    if shards:
-        return tuple(checkpoint.folder / name for name in shards), ""
-    if not names:
+    if not (found := checkpoint.weights()):
         raise refused(
             f"Checkpoint {checkpoint.number} holds no weights.", "Choose another checkpoint.", "--checkpoint N"
         )
-    own = {rank: f"weights_rank{rank}.safetensors" for rank in checkpoint.positions}
-    copies = {rank: name for rank, name in own.items() if name in names}
-    if len(copies) < 2:
-        return (checkpoint.folder / names[0],), ""
+    copies = {rank: checkpoint.weights(rank) for rank in checkpoint.positions}
+    if len(found) > 1 or len(set(copies.values())) < 2:
+        return found, ""
     losses = _losses(store, checkpoint)
     best = min(copies, key=lambda rank: (losses.get(rank, float("inf")), rank))
     why = f", validation loss {losses[best]:.4g}" if best in losses else ", as none was measured"
-    return (checkpoint.folder / copies[best],), f", rank {best}'s copy{why}"
+    return copies[best], f", rank {best}'s copy{why}"
 
 
 def _losses(store: RunStore, checkpoint: Checkpoint) -> dict[int, float]:

@@ -28,8 +28,8 @@ from core.parsing import ParseError, decode_utf8, parse_json, type_text
 from core.paths import typed_path
 
 REPLACE_TIMEOUT_S: Final = 5.0
+# A ledger of a million chunks has 150 MB. What is larger is some other file.
 MAX_STATE_BYTES: Final = 256 << 20
-"""A ledger of a million chunks has 150 MB. What is larger is some other file."""
 _COPY_BYTES: Final = 1 << 20
 _TEMPORARY_SUFFIX: Final = ".rankdeck-tmp"
 _WINDOWS: Final = os.name == "nt"  # not sys.platform, so that the checker reads both branches on either system
@@ -245,11 +245,7 @@ def require_format(document: Any, path: Path, name: str, version: int) -> dict[s
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex.
-
-    Raises:
-        OSError: It cannot be read.
-    """
+    """SHA-256 of a file's bytes, in hex; raises `OSError`."""
     with open_binary(path) as file:
         return hashlib.file_digest(cast("io.BufferedReader", file), "sha256").hexdigest()
 

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path, PureWindowsPath
 from typing import Final
 
+# OneDrive puts its folders there; Desktop and Documents lie in one where their backup is on.
 _VARIABLES: Final = ("OneDrive", "OneDriveConsumer", "OneDriveCommercial")
-"""OneDrive puts its folders there; Desktop and Documents lie in one where their backup is on."""
+# FILE_ATTRIBUTE_OFFLINE, RECALL_ON_OPEN, RECALL_ON_DATA_ACCESS.
 _NOT_HERE: Final = 0x1000 | 0x40000 | 0x400000
-"""FILE_ATTRIBUTE_OFFLINE, RECALL_ON_OPEN, RECALL_ON_DATA_ACCESS."""
+# ERROR_CLOUD_FILE_PROVIDER_NOT_RUNNING and its neighbours, ERROR_CLOUD_FILE_…, of WinError.h.
 CLOUD_ERRORS: Final = frozenset((358, *range(362, 367), *range(374, 405)))
-"""ERROR_CLOUD_FILE_PROVIDER_NOT_RUNNING and its neighbours, ERROR_CLOUD_FILE_…, of WinError.h."""
 
 
 def cloud_folder(path: Path, environment: Mapping[str, str] = os.environ) -> str | None:

@@ -26,11 +26,7 @@ def read_settings(file: str, default: T) -> T:
 
 
 def keep_settings(file: str, format_name: str, settings: DataclassInstance) -> None:
-    """Keeps settings for what is started from now on.
-
-    Raises:
-        RankdeckError: The folder of runs cannot be written.
-    """
+    """Keeps settings for what is started from now on; raises `RankdeckError`."""
     folder = default_runs_dir()
     with explained(f"{folder} could not be made"):
         folder.mkdir(parents=True, exist_ok=True)

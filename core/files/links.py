@@ -13,8 +13,8 @@ from typing import BinaryIO, Final
 
 from core.errors import UsageError
 
+# IO_REPARSE_TAG_MOUNT_POINT: Windows' links to folders, which need no right to make.
 _JUNCTION: Final = 0xA0000003
-"""IO_REPARSE_TAG_MOUNT_POINT: Windows' links to folders, which need no right to make."""
 _NO_FOLLOW: Final = getattr(os, "O_NOFOLLOW", 0)
 _APPEND: Final = os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
 

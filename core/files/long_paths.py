@@ -15,16 +15,16 @@ import sys
 from pathlib import Path
 from typing import Final
 
+# MAX_PATH without the zero byte at its end.
 LONGEST_PATH: Final = 259
-"""MAX_PATH without the zero byte at its end."""
+# A folder must leave room for a name of 8.3 characters.
 LONGEST_FOLDER: Final = 247
-"""A folder must leave room for a name of 8.3 characters."""
+# Below a run's folder: a checkpoint's number, and a file's temporary name while it is replaced.
 IN_EVERY_RUN: Final = 65
-"""Below a run's folder: a checkpoint's number, and a file's temporary name while it is replaced."""
+# Below the folder of a run whose recipe is Rankdeck's at most: ``columns``, a GPU with its UUID, a column.
 IN_A_BUILT_IN_RUN: Final = 90
-"""Below the folder of a run whose recipe is Rankdeck's at most: ``columns``, a GPU with its UUID, a column."""
+# Below a run's folder at most: ``columns``, a group, a column whose name a script chose (80 characters).
 IN_A_RUN: Final = 115
-"""Below a run's folder at most: ``columns``, a group, a column whose name a script chose (80 characters)."""
 RUN_NAME: Final = 45
 _NOT_FOUND: Final = (2, 3)
 _NAME_TOO_LONG: Final = 206

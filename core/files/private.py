@@ -69,9 +69,5 @@ if sys.platform == "win32":
 else:
 
     def make_private(path: Path) -> None:
-        """Leaves only this user access to `path`.
-
-        Raises:
-            OSError: The permission cannot be changed.
-        """
+        """Leaves only this user access to `path`; raises `OSError`."""
         path.chmod(path.stat().st_mode & 0o700)

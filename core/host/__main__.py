@@ -21,9 +21,9 @@ from core.processes import ProcessTree
 from core.run_folder.live_runs import noted_as_live
 from core.run_folder.store import RunStore
 
+# Each answer to a rank lets go of the interpreter's lock, and gets it back from a thread that makes columns only after
+# this time: Python's own 5 ms would make it 200 answers a second.
 _SWITCH_S: Final = 0.0005
-"""Each answer to a rank lets go of the interpreter's lock, and gets it back from a thread that makes columns only after
-this time: Python's own 5 ms would make it 200 answers a second."""
 
 
 def main(arguments: list[str], process_tree: Callable[[str], ProcessTree] = ProcessTree) -> int:

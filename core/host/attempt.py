@@ -60,14 +60,14 @@ from core.recipes.best_checkpoint import worth_keeping
 log = logging.getLogger(__name__)
 
 POLL_S: Final = 0.025
+# While all ranks train, each look takes a core from one of them. Messages are handled at once all the same.
 CALM_POLL_S: Final = 0.5
-"""While all ranks train, each look takes a core from one of them. Messages are handled at once all the same."""
 _LOOK_SHARE: Final = 9.0
+# A look at a thousand ranks takes tens of milliseconds, in which none is heard: looks take a tenth of the time.
 _LONGEST_REST_S: Final = 1.0
-"""A look at a thousand ranks takes tens of milliseconds, in which none is heard: looks take a tenth of the time."""
 
+# Compiling a model may last this many times as long as another part of the start.
 _COMPILING: Final = 10
-"""Compiling a model may last this many times as long as another part of the start."""
 
 
 class AttemptOwner(Protocol):

@@ -23,10 +23,10 @@ from core.protocol.messages import Finish, Stop
 
 log = logging.getLogger(__name__)
 
+# For ranks that were told to exit; their work is committed already.
 FINISH_LIMIT_S: Final = 30.0
-"""For ranks that were told to exit; their work is committed already."""
+# After the ranks' processes are gone their last lines may still be on the way.
 DRAIN_LIMIT_S: Final = 1.0
-"""After the ranks' processes are gone their last lines may still be on the way."""
 DRAIN_POLL_S: Final = 0.025
 
 

@@ -14,8 +14,8 @@ from core.machine.devices.monitor import DeviceMonitor
 log = logging.getLogger(__name__)
 
 EVERY_S: Final = 1.0
+# What stands for `uuid` in the line about the machine itself.
 HOST: Final = "host"
-"""What stands for `uuid` in the line about the machine itself."""
 
 
 def sampled(devices: Collection[Device], available: Collection[Device]) -> set[str]:

@@ -15,8 +15,8 @@ from core.held_files import open_binary
 from core.processes import describe_exit, ended_by_force, exit_advice, is_crash
 from core.protocol.messages import RankFailed
 
+# Wait after the first failure: a killed rank's socket closes before its exit code is known.
 SETTLE_S: Final = 1.5
-"""Wait after the first failure: a killed rank's socket closes before its exit code is known."""
 _TAIL_BYTES: Final = 8 << 10
 _TAIL_LINES: Final = 8
 _OUR_NOISE: Final = re.compile(r"^\s*$|^rankdeck: (the run's host is gone|\| )")
@@ -27,9 +27,9 @@ _PEER_LOST: Final = re.compile(
     r"remote process exited|Timed out waiting .*(recv|send) operation",
     re.IGNORECASE,
 )
+# As for hangs. One crash may be chance (memory that another program took, a kill by hand), and so may a second that
+# meets the first restart; each costs the start of all ranks, half a minute with a large model.
 RESTARTS: Final = 3
-"""As for hangs. One crash may be chance (memory that another program took, a kill by hand), and so may a second that
-meets the first restart; each costs the start of all ranks, half a minute with a large model."""
 
 
 @dataclass(slots=True)

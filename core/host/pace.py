@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 from typing import Final
 
 SHORTEST_S: Final = 60.0
+# Times its typical step that a rank may take for one.
 STEPS: Final = 10.0
-"""Times its typical step that a rank may take for one."""
+# Times its longest pause so far that a rank may be silent: some recipes play games between two chunks.
 PAUSES: Final = 2.0
-"""Times its longest pause so far that a rank may be silent: some recipes play games between two chunks."""
+# Steps that make a typical one.
 ENOUGH: Final = 3
-"""Steps that make a typical one."""
 REMEMBERED: Final = 51
+# Times the limit during an evaluation, while a checkpoint is begun, and while a script computes.
 PATIENCE: Final = 10.0
-"""Times the limit during an evaluation, while a checkpoint is begun, and while a script computes."""
 AWAY_S: Final = 5.0
 
 

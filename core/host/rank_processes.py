@@ -29,8 +29,8 @@ from core.protocol.rank_context import ENV_MEETING
 _START_LIMIT_S: Final = 30.0
 _KILLED: Final = -9
 _ALIVE_S: Final = 0.02
+# A process whose rank has ended says within this time how.
 _LAST_NEWS_S: Final = 2.0
-"""A process whose rank has ended says within this time how."""
 
 
 class RankProcess(Protocol):

@@ -21,10 +21,10 @@ from core.protocol.server import Connection
 
 log = logging.getLogger(__name__)
 
+# Phases of a rank that is a program of its own.
 _OWN_PROGRAM: Final = ("running", "computing")
-"""Phases of a rank that is a program of its own."""
+# A rank whose connection is closed has so long to end by itself.
 SILENT_LIMIT_S: Final = 5.0
-"""A rank whose connection is closed has so long to end by itself."""
 
 
 @dataclass(slots=True, eq=False)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import IntEnum
 from typing import Final
 
+# What ending a tree may take: a quarter for processes to end on request (SIGTERM), the rest for killed ones.
 KILL_WAIT_S: Final = 8.0
-"""What ending a tree may take: a quarter for processes to end on request (SIGTERM), the rest for killed ones."""
 
 
 class Rung(IntEnum):

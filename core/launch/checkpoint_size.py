@@ -13,10 +13,10 @@ from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
 from core.run_folder.store import RunStore
 
+# Checkpoints that an orderly stop may write: the last one, and the exported model, which is never larger.
 FOR_THE_END: Final = 2
-"""Checkpoints that an orderly stop may write: the last one, and the exported model, which is never larger."""
+# Reading a run's settings takes about a millisecond.
 MOST_RUNS: Final = 30
-"""Reading a run's settings takes about a millisecond."""
 
 
 def known_checkpoint_bytes(run: ResolvedRun, runs_dir: Path) -> int | None:

@@ -13,13 +13,13 @@ from core.errors import PreflightError
 from core.formatting import memory_size
 from core.machine.devices.device import Device
 
+# PyTorch's CPU build and a model of 3.3 million parameters: 539 MB at its peak, measured under Linux.
 CPU_RANK_BYTES: Final = 600 << 20
-"""PyTorch's CPU build and a model of 3.3 million parameters: 539 MB at its peak, measured under Linux."""
+# What loading the DLLs of a CUDA build takes by reports (ultralytics/yolov3#1643): not measured here. A model's memory
+# comes on top of it, so this is the least that a rank needs.
 CUDA_RANK_BYTES: Final = 2500 << 20
-"""What loading the DLLs of a CUDA build takes by reports (ultralytics/yolov3#1643): not measured here. A model's memory
-comes on top of it, so this is the least that a rank needs."""
+# For the window, the host and what else runs.
 KEPT_FREE_BYTES: Final = 1 << 30
-"""For the window, the host and what else runs."""
 NEXT_STEP: Final = "Close other programs, or let Windows manage the page file's size"
 
 

@@ -27,6 +27,7 @@ FIELD: Final = "deepspeed_config"
 _ADDS_UP_ALL: Final = (0, 19)
 _RESOURCES: Final = PACKAGE_FOLDER / "resources"
 _TITLE: Final = "The DeepSpeed configuration cannot be used"
+# Where the run decides something; each has to be a JSON object.
 _SECTIONS: Final = (
     ("zero_optimization",),
     ("zero_optimization", "offload_optimizer"),
@@ -36,7 +37,6 @@ _SECTIONS: Final = (
     ("optimizer",),
     ("optimizer", "params"),
 )
-"""Where the run decides something; each has to be a JSON object."""
 _NUMBERS: Final = (
     "train_batch_size",
     "train_micro_batch_size_per_gpu",

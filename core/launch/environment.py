@@ -15,16 +15,16 @@ from core.protocol.rank_context import ENV_MEETING
 
 # Left over from another launcher or a container tool, these would lead torch astray: Docker Desktop and Kubernetes
 # publish names that 127.0.0.1 then resolves to, and an elastic agent's store is not ours.
+# Patterns of names.
 REMOVED: Final = (
     "KUBERNETES_*", "DOCKER_HOST", "MASTER_PORT", "TORCHELASTIC_*", "GROUP_RANK", "GROUP_WORLD_SIZE", "ROLE_*",
     "GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME", ENV_DISTRIBUTED, ENV_MEETING, "GPU_DEVICE_ORDINAL",
 )  # fmt: skip
-"""Patterns of names."""
 CARDS: Final = (CUDA, HIP, ROCR)
 _ROCM_UUID: Final = re.compile(r"GPU-[0-9a-fA-F]{16}")
+# For ranks on AMD's GPUs: keep scratch memory between kernels, copy by the cards' own engines, and let a card read
+# another one's memory over PCIe, which RCCL uses where there is no link between them.
 AMD_DEFAULTS: Final = {"HSA_NO_SCRATCH_RECLAIM": "1", "HSA_ENABLE_SDMA": "1", "HSA_FORCE_FINE_GRAIN_PCIE": "1"}
-"""For ranks on AMD's GPUs: keep scratch memory between kernels, copy by the cards' own engines, and let a card read
-another one's memory over PCIe, which RCCL uses where there is no link between them."""
 
 
 def of_rank(place: DistributedConfig, devices: Sequence[Device], platform: Platform) -> dict[str, str]:

@@ -24,11 +24,11 @@ from core.machine.platform import Platform
 from core.machine.torch_builds import PYTORCH_INDEX, ROCM_TAG
 from core.recipes.manifest import Recipe
 
+# What to do about a CPU build; torch 2.13 is built for CUDA 12.6 and 13.0, and 13 needs driver 580.
 CUDA_TORCH: Final = (
     f"Install a CUDA build: pip install --force-reinstall torch=={GOOD_TORCH} --index-url "
     "https://download.pytorch.org/whl/cu130 (cu126 where the driver is older than 580)"
 )
-"""What to do about a CPU build; torch 2.13 is built for CUDA 12.6 and 13.0, and 13 needs driver 580."""
 ROCM_TORCH: Final = (
     f"Install a ROCm build (for Linux): pip install --force-reinstall torch=={GOOD_TORCH} --index-url "
     f"{PYTORCH_INDEX}/{ROCM_TAG}"
@@ -36,8 +36,8 @@ ROCM_TORCH: Final = (
 DEEPSPEED: Final = "deepspeed"
 TORCH: Final = "torch"
 
+# Begins the note on the mode of a config that names none; a form that shows the mode leaves it out.
 NO_MODE: Final = "No mode was chosen: "
-"""Begins the note on the mode of a config that names none; a form that shows the mode leaves it out."""
 
 _WITHOUT_GLOO_ON_WINDOWS: Final = ((2, 8), (2, 9), (2, 10))
 
@@ -122,11 +122,7 @@ def check_cuda(devices: Sequence[Device], platform: Platform) -> None:
 
 
 def check_makers(devices: Sequence[Device]) -> None:
-    """Refuses a run on NVIDIA's and AMD's GPUs together.
-
-    Raises:
-        ConfigError: Names one of each.
-    """
+    """Refuses a run on NVIDIA's and AMD's GPUs together; raises `ConfigError`."""
     nvidia = next((device for device in devices if device.kind == "cuda" and not device.is_amd), None)
     amd = next((device for device in devices if device.is_amd), None)
     if nvidia is None or amd is None:
@@ -239,11 +235,7 @@ def not_as_asked(asked: Mode, mode: Mode, *, synchronises: bool) -> tuple[str, .
 
 
 def check_gloo(platform: Platform) -> None:
-    """Refuses torch builds for Windows that lack gloo.
-
-    Raises:
-        PreflightError: This is one; names a good one.
-    """
+    """Refuses torch builds for Windows that lack gloo; raises `PreflightError`."""
     if platform.name == "windows" and _version(platform.torch_version) in _WITHOUT_GLOO_ON_WINDOWS:
         raise PreflightError(
             f"torch {platform.torch_version} for Windows was built without gloo, so its devices cannot be connected.",

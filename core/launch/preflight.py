@@ -41,12 +41,12 @@ from core.recipes.user_script import read_script
 from core.run_folder.store import check_new_run_dir
 from core.training_python import why_variable_unused
 
+# Room for the checkpoints of a small model, where their size is not known yet.
 MIN_FREE_BYTES: Final = 200 * 1_000_000
-"""Room for the checkpoints of a small model, where their size is not known yet."""
 GIB: Final = 1 << 30
 OLDEST_TORCH: Final = (2, 7)
+# By `core.launch.mode.not_as_asked` and `core.launch.preflight.check_engine`.
 _NOTED_ELSEWHERE: Final = ("sync_every", "deepspeed_config")
-"""By `core.launch.mode.not_as_asked` and `core.launch.preflight.check_engine`."""
 
 
 @dataclass(frozen=True, slots=True)

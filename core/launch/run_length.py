@@ -9,8 +9,8 @@ from core.errors import sentences
 from core.launch.resolved import ResolvedRun
 from core.ledger.chunk_grid import ChunkGrid
 
+# With more chunks the shares of devices are alike anyway.
 MOST_CHUNKS: Final = 100_000
-"""With more chunks the shares of devices are alike anyway."""
 
 
 def samples_known(run: ResolvedRun, dataset: DatasetIdentity) -> bool:

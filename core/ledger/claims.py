@@ -16,10 +16,10 @@ from core.ledger.chunk_grid import LedgerSetup
 from core.ledger.committed import ChunkKey, Committed, LedgerConflictError
 from core.protocol.messages import Grant
 
+# Shuffled epochs in memory. Groups may be epochs apart, and an order of a million chunks takes 36 MB.
 _ORDERS_KEPT: Final = 4
-"""Shuffled epochs in memory. Groups may be epochs apart, and an order of a million chunks takes 36 MB."""
+# Chunks that each group is taken to have claimed before it has: one chunk alone says nothing of a group's speed.
 _PRIOR_CHUNKS: Final = 2
-"""Chunks that each group is taken to have claimed before it has: one chunk alone says nothing of a group's speed."""
 
 
 class EpochPool:

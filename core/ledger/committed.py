@@ -10,8 +10,8 @@ from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 from core.ledger.state_file import CompletedChunk, LedgerFile
 from core.protocol.messages import ChunkDone, Position, SkippedBatch
 
+# Epoch and chunk index.
 ChunkKey = tuple[int, int]
-"""Epoch and chunk index."""
 
 
 class LedgerConflictError(RankdeckError):

@@ -213,11 +213,7 @@ class Ledger:
     def check_same(
         self, dataset: Mapping[str, Any], chunk_size: int, samples_per_block: int, samples: int | None = None
     ) -> None:
-        """Makes sure that a resumed run cuts the same dataset in the same way.
-
-        Raises:
-            StateFileError: Something differs; both values are named.
-        """
+        """Makes sure that a resumed run cuts the same dataset in the same way; raises `StateFileError`."""
         grid = self.setup.grid
         if chunk_size != grid.chunk_size:
             raise _differs("chunk size", f"{grid.chunk_size} samples", f"{chunk_size} samples")

@@ -20,13 +20,13 @@ from core.protocol.messages import SkippedBatch
 from core.records import Limits, RecordError, Whole, read_record
 
 FORMAT: Final = "rankdeck-ledger"
+# Version 1 calls the checkpoint a generation.
 VERSION: Final = 2
-"""Version 1 calls the checkpoint a generation."""
 FILE_NAME: Final = "chunk_tracker_state.json"
 _CHUNK_SIZE_IN_FOLDER: Final = re.compile(r"_cs(\d+)$")
 _OLDER_CHUNK_KEYS: Final = frozenset(("step", "true_steps", "samples_trained"))
+# The most that a note names; the others are counted.
 _NAMED: Final = 5
-"""The most that a note names; the others are counted."""
 _OWN_KEYS: Final = frozenset(("samples_per_block", "chunk_size", "lanes", "dataset"))
 
 Form = Literal["rankdeck", "aios", "aios-older"]

@@ -10,12 +10,12 @@ import psutil
 
 from core.records import Limits, RecordError, read_record
 
+# The largest that Windows' type holds.
 MAX_PID: Final = 2**32 - 1
-"""The largest that Windows' type holds."""
+# The year 3000, until which Windows can tell the local time.
 MAX_UNIX_S: Final = 32_503_680_000.0
-"""The year 3000, until which Windows can tell the local time."""
+# Two readings of one start time differ by rounding and by small corrections of the system clock.
 _TOLERANCE_S: Final = 1.0
-"""Two readings of one start time differ by rounding and by small corrections of the system clock."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,8 +22,8 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+# Windows locks keep others from reading the locked bytes, so a byte far behind the text is the one that is locked.
 _LOCKED_BYTE: Final = 1 << 30
-"""Windows locks keep others from reading the locked bytes, so a byte far behind the text is the one that is locked."""
 _READ_WRITE: Final = os.O_RDWR | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOINHERIT", 0)
 _PROBE_WAIT_S: Final = 0.2
 

@@ -19,8 +19,8 @@ from core.processes.marks import find_marked
 
 assert sys.platform != "win32"  # tells mypy what the rest is for
 
+# Starts a process from its arguments, environment, working directory and log's descriptor.
 Starter: TypeAlias = Callable[[Sequence[str], Mapping[str, str], Path, int], subprocess.Popen[bytes]]
-"""Starts a process from its arguments, environment, working directory and log's descriptor."""
 LAUNCHER: Final = (sys.executable, "-I", "-S", str(Path(__file__).with_name("launcher.py")))
 
 

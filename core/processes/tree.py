@@ -21,8 +21,8 @@ if sys.platform == "win32":
 else:
     from core.processes.posix import SessionRules as PlatformRules
 
+# Most processes of a tree are not this one's children, and `waitpid` waits for children only: so they are polled.
 _POLL_S: Final = 0.02
-"""Most processes of a tree are not this one's children, and `waitpid` waits for children only: so they are polled."""
 
 
 class Child:

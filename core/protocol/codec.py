@@ -31,11 +31,7 @@ _NAMES: Final = {cls: name for name, cls in MESSAGE_TYPES.items()}
 
 
 def encode(message: Message) -> bytes:
-    """One line of UTF-8 JSON, newline included.
-
-    Raises:
-        ProtocolError: The line is longer than `MAX_LINE_BYTES`.
-    """
+    """One line of UTF-8 JSON, newline included; raises `ProtocolError`."""
     name = _NAMES[type(message)]
     line = json.dumps({"type": name, **dataclasses.asdict(message)}, ensure_ascii=False, separators=(",", ":"))
     data = line.encode("utf-8", errors="surrogatepass") + b"\n"

@@ -12,14 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 CLIENT_PROTOCOL: Final = 1
+# Version 1, of 0.1, calls the checkpoint a generation. Clients do not name it, so theirs is unchanged.
 RANK_PROTOCOL: Final = 3
-"""Version 1, of 0.1, calls the checkpoint a generation. Clients do not name it, so theirs is unchanged."""
 
 Role = Literal["rank", "client"]
 Waits = Literal["yes", "no", "perhaps"]
 
+# All of them, by their names on the wire.
 MESSAGE_TYPES: Final[dict[str, type[Message]]] = {}
-"""All of them, by their names on the wire."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,8 @@ class Refused(Message):
 # --- rank → host -----------------------------------------------------------------------------------------
 
 
+# A `Phase` that may last for minutes, in which a rank says nothing.
 COMPILING: Final = "compiling the model"
-"""A `Phase` that may last for minutes, in which a rank says nothing."""
 
 
 @_message("phase")

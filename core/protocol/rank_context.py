@@ -17,16 +17,16 @@ from core.errors import UsageError
 from core.parsing import parse_json
 from core.records import read_record
 
+# A `RankContext` as JSON.
 ENV_RANK: Final = "RANKDECK_RANK"
-"""A `RankContext` as JSON."""
+# The run's folder, for programs of the user's own.
 ENV_RUN_DIR: Final = "RANKDECK_RUN_DIR"
-"""The run's folder, for programs of the user's own."""
+# Stands in the environment of all processes of an attempt, so that what is left of it is found (Linux).
 ENV_RUN_MARK: Final = "RANKDECK_RUN_MARK"
-"""Stands in the environment of all processes of an attempt, so that what is left of it is found (Linux)."""
+# The folder where a run host meets the processes that a launcher has started to be its ranks.
 ENV_MEETING: Final = "RANKDECK_MEETING"
-"""The folder where a run host meets the processes that a launcher has started to be its ranks."""
+# In a run's folder: the config of the newest attempt, complete with the recipe's defaults.
 CONFIG_FILE: Final = "attempt.toml"
-"""In a run's folder: the config of the newest attempt, complete with the recipe's defaults."""
 LOOPBACK: Final = "127.0.0.1"
 
 

@@ -25,19 +25,19 @@ from core.protocol.messages import CLIENT_PROTOCOL, RANK_PROTOCOL, Challenge, He
 
 log = logging.getLogger(__name__)
 
+# A stranger may make the host hold this much; with a token the limit is a line's, 1 MiB.
 MAX_HELLO_BYTES: Final = 64 << 10
-"""A stranger may make the host hold this much; with a token the limit is a line's, 1 MiB."""
+# Connections that have not said hello, or twice as many as there are ranks; one more closes the oldest, so that a flood
+# cannot use up the descriptors.
 MAX_STRANGERS: Final = 256
-"""Connections that have not said hello, or twice as many as there are ranks; one more closes the oldest, so that a
-flood cannot use up the descriptors."""
+# A peer that leaves so much unread is gone or stuck; its connection is closed rather than filling our memory.
 MAX_UNREAD_BYTES: Final = 4 << 20
-"""A peer that leaves so much unread is gone or stuck; its connection is closed rather than filling our memory."""
+# Times as long a rank of another machine may take: it waits for the challenge first.
 _PATIENCE: Final = 3.0
-"""Times as long a rank of another machine may take: it waits for the challenge first."""
+# How long a refused peer has to read why: closing with data unread would reset away the refusal itself.
 REFUSAL_LINGER_S: Final = 0.2
-"""How long a refused peer has to read why: closing with data unread would reset away the refusal itself."""
+# As much is read from a refused peer, and ignored, so that the line it is in the middle of does not cause that.
 REFUSAL_DRAIN_BYTES: Final = codec.MAX_LINE_BYTES
-"""As much is read from a refused peer, and ignored, so that the line it is in the middle of does not cause that."""
 
 
 class ListenerEvents(Protocol):

@@ -13,10 +13,10 @@ from core.metrics.column_group import EVAL_GROUP, rank_group
 from core.metrics.column_index import GroupIndex, read_index, read_rows
 from core.recipes.heroes import DEFAULT_HEROES, Hero
 
+# Up to this many are kept that may be the best, however long the columns are not written: a full disk is worse.
 MOST_UNDECIDED: Final = 8
-"""Up to this many are kept that may be the best, however long the columns are not written: a full disk is worse."""
+# Steps before a checkpoint whose mean is its value: one step of a small batch, or one episode, jumps.
 RECENT_ROWS: Final = 20
-"""Steps before a checkpoint whose mean is its value: one step of a small batch, or one episode, jumps."""
 
 
 def worth_keeping(columns: Path, heroes: Sequence[Hero], entries: Sequence[CheckpointEntry]) -> set[int]:

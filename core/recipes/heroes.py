@@ -36,6 +36,7 @@ class Hero:
     better: str = ""
 
 
+# For a recipe that names none.
 DEFAULT_HEROES: Final = (
     Hero("loss", "Loss", better="lower"),
     Hero("val_loss", "Validation loss", better="lower"),
@@ -43,7 +44,6 @@ DEFAULT_HEROES: Final = (
     Hero(MEMORY, "Memory"),
     Hero(CHECKPOINT, "Checkpoint"),
 )
-"""For a recipe that names none."""
 
 
 def direction(heroes: Sequence[Hero], metric: str) -> str:

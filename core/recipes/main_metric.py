@@ -50,8 +50,8 @@ class MainMetric:
 
 
 LOSS: Final = MainMetric("loss", "validation loss", ("loss",), ("val_loss", "loss"))
+# Looked up at most; a look-up reads every manifest, and damaged runs may name any recipe.
 MAX_RECIPES: Final = 32
-"""Looked up at most; a look-up reads every manifest, and damaged runs may name any recipe."""
 
 
 def metric_of(heroes: Sequence[Hero]) -> MainMetric:

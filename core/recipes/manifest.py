@@ -62,8 +62,8 @@ from core.recipes.manifest_fields import (
 from core.recipes.parameter_formula import FormulaError, ParameterFormula, read_formula
 
 FORMAT: Final = "rankdeck-recipe"
+# The file with `check(request)`.
 CHECK: Final = "check.py"
-"""The file with `check(request)`."""
 VERSION: Final = 1
 BUILT_IN: Final = PACKAGE_FOLDER / "workers" / "recipes"
 

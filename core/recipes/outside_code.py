@@ -102,11 +102,7 @@ def known_batch_file(text: str) -> OutsideCode:
 
 
 def check_accepted(code: OutsideCode, accepted: bool) -> None:
-    """Refuses code that the user has not agreed to run.
-
-    Raises:
-        OutsideCodeError: Says which, and how to agree.
-    """
+    """Refuses code that the user has not agreed to run; raises `OutsideCodeError`."""
     if accepted:
         return
     if code.in_run_folder:

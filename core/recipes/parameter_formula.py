@@ -26,8 +26,8 @@ from core.held_files import open_binary
 from core.parsing import ParseError, parse_json
 from core.recipes.parameter_count import ParameterCount
 
+# The limit of the safetensors format itself.
 _MOST_HEADER_BYTES: Final = 100 << 20
-"""The limit of the safetensors format itself."""
 Conditions = tuple[tuple[str, str], ...]
 
 
@@ -65,11 +65,7 @@ class ModelSize:
 
 
 def read_formula(table: object) -> ParameterFormula | None:
-    """The formula of a manifest; None where it has none.
-
-    Raises:
-        FormulaError: Says what is wrong.
-    """
+    """The formula of a manifest; None where it has none. Raises `FormulaError`."""
     if table is None:
         return None
     if not isinstance(table, dict) or not table.keys() <= {"terms", "weights_of", "frozen_when", "half_when"}:

@@ -21,8 +21,8 @@ from core.paths import typed_path
 from core.training_python import training_python
 
 RECIPE: Final = "script"
+# Written for a chart it says: do not chart this.
 DROP: Final = "-"
-"""Written for a chart it says: do not chart this."""
 _NAME: Final = re.compile(r"[A-Za-z_][\w./@ -]{0,63}")
 _MODULE: Final = re.compile(r"[^\W\d]\w*(\.[^\W\d]\w*)*")
 

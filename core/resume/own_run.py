@@ -44,8 +44,8 @@ from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
 HOST_LEAVES_S: Final = 5.0
+# Who gives one of these wants it kept; otherwise it gives way to the global batch.
 _SHARES: Final = ("batch_size", "grad_accum_steps")
-"""Who gives one of these wants it kept; otherwise it gives way to the global batch."""
 
 
 @dataclass(frozen=True, slots=True)

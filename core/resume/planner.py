@@ -27,8 +27,8 @@ from core.run_folder.store import RunStore, find_run
 
 __all__ = ["CHANGEABLE", "ResumePlan", "plan_resume"]
 
+# What may change when a run is resumed. The chunk size only says what it was, or is refused.
 CHANGEABLE: Final = ("steps", "epochs", "devices", "nodes", *CHANGES, "dataset_file", "dataset_chunk_size", "recipe")
-"""What may change when a run is resumed. The chunk size only says what it was, or is refused."""
 
 
 def plan_resume(

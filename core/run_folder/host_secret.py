@@ -22,11 +22,7 @@ _MAX_BYTES: Final = 1 << 10
 
 
 def write_secret(run_dir: Path, token: str) -> None:
-    """Keeps a run's token on this machine; only its owner can read it.
-
-    Raises:
-        PreflightError: The disk refuses.
-    """
+    """Keeps a run's token on this machine; only its owner can read it. Raises `PreflightError`."""
     path = _file(run_dir)
     with explained(f"{path} could not be written"):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -12,8 +12,8 @@ from typing import Final
 from core.files.links import append_unlinked
 from core.held_files import open_binary
 
+# Of a long file only the end is read: a week of a log that grows every second has 12 MiB.
 READ_BYTES: Final = 1 << 20
-"""Of a long file only the end is read: a week of a log that grows every second has 12 MiB."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -53,11 +53,7 @@ class RunNotes:
         return dataclasses.replace(self, name=name)
 
     def noted(self, note: str) -> RunNotes:
-        """With another note.
-
-        Raises:
-            UsageError: It is too long.
-        """
+        """With another note; raises `UsageError`."""
         if len(note) > MAX_NOTE:
             raise UsageError(
                 f"A note has at most {MAX_NOTE:,} characters; this one has {len(note):,}.",

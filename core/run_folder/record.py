@@ -14,8 +14,8 @@ from core.run_folder.remote_run import RemoteRun, read_remote
 from core.run_folder.store import RunEntry, RunStore
 
 _STATE_FIELDS: Final = ("step", "total_steps", "epoch", "loss", "val_loss", "tokens_per_s", "attempt", "recipe", "mode")
+# Names of values that need no settings.
 OF_STATE: Final = frozenset((*_STATE_FIELDS, "state", "name", "note", "tag", "pinned", "id", "devices", "machine"))
-"""Names of values that need no settings."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,20 +17,20 @@ from core.processes.identity import MAX_UNIX_S, ProcessId, is_alive
 from core.records import Finite, Limits, RecordError, Text, Whole, read_record
 
 FORMAT: Final = "rankdeck-state"
+# Version 1 calls the checkpoint a generation.
 VERSION: Final = 2
-"""Version 1 calls the checkpoint a generation."""
 LIVE_STATES: Final = ("starting", "training", "stopping")
 ENDED_STATES: Final = ("stopped", "finished", "failed")
 INTERRUPTED: Final = "interrupted"
 STATES: Final = (*LIVE_STATES, *ENDED_STATES, INTERRUPTED)
 MAX_STATE_BYTES: Final = 1 << 20
 MAX_DEVICES: Final = 65_536
+# Of the trouble of a run that has no host until a lost machine is back; `host` is the process that waits.
 WAITS_TITLE: Final = "The run waits for a machine"
-"""Of the trouble of a run that has no host until a lost machine is back; `host` is the process that waits."""
+# A run that says "starting" and names no host after this long has lost it before it could write its name.
 HOST_START_LIMIT_S: Final = 60.0
-"""A run that says "starting" and names no host after this long has lost it before it could write its name."""
+# A live run's state that is older than this, or newer, has the time of another machine's clock.
 CLOCKS_DIFFER_S: Final = 3600.0
-"""A live run's state that is older than this, or newer, has the time of another machine's clock."""
 
 Name = Annotated[str, Limits(0, 255)]
 UnixSeconds = Annotated[float, Limits(0, MAX_UNIX_S)]

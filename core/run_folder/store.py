@@ -40,8 +40,8 @@ _OWN_FILES: Final = (
     OLD_CHECKPOINTS,
 )
 _NAMES_TRIED: Final = 20
+# A window's own file in `columns`.
 BINS: Final = "bins.bin"
-"""A window's own file in `columns`."""
 
 
 @dataclass(frozen=True, slots=True)

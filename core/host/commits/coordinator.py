@@ -21,10 +21,10 @@ from core.protocol.messages import CommitStaged
 
 log = logging.getLogger(__name__)
 
+# Answer to a rank that cannot commit now; it continues training and asks again later.
 BUSY: Final = -1
-"""Answer to a rank that cannot commit now; it continues training and asks again later."""
+# Answer to a rank that has diverged: the part that it wrote last stands for it, so it has nothing to write.
 KEPT: Final = -2
-"""Answer to a rank that has diverged: the part that it wrote last stands for it, so it has nothing to write."""
 
 
 class CommitEffects(Protocol):

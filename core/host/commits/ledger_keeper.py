@@ -20,8 +20,8 @@ from core.protocol.messages import Claim, DataReady, Grant, Position
 
 log = logging.getLogger(__name__)
 
+# The file names claimed chunks for people to look at; nothing is resumed from those, so they may be a little late.
 WRITE_EVERY_S: Final = 2.0
-"""The file names claimed chunks for people to look at; nothing is resumed from those, so they may be a little late."""
 
 
 class LedgerKeeper:

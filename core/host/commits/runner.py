@@ -21,8 +21,8 @@ from core.protocol.messages import CommitPlease, CommitStaged, Committed, Commit
 
 log = logging.getLogger(__name__)
 
+# After a checkpoint that could not be written, ranks are asked for another one.
 RETRY_S: Final = 5.0
-"""After a checkpoint that could not be written, ranks are asked for another one."""
 METRICS_TIMEOUT_S: Final = 2.0
 SAME_ALERT_S: Final = 60.0
 _NUMBERS: Final = re.compile(r"\d+")

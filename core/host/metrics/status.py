@@ -18,17 +18,17 @@ from core.run_folder.store import RunStore
 
 log = logging.getLogger(__name__)
 
+# Clients hear of a change of state or phase 25 times a second at most.
 TICK_S: Final = 0.04
-"""Clients hear of a change of state or phase 25 times a second at most."""
+# Of new lines they hear this seldom: a person reads no faster, and each time wakes host and window, beside ranks that
+# use every core.
 TELL_S: Final = 0.5
-"""Of new lines they hear this seldom: a person reads no faster, and each time wakes host and window, beside ranks that
-use every core."""
+# Progress alone is sent to clients once a second; a change of state or phase at the next tick, once it is written.
 QUIET_S: Final = 1.0
-"""Progress alone is sent to clients once a second; a change of state or phase at the next tick, once it is written."""
+# Progress alone is written this seldom: an fsync costs more than everything else that a host does.
 QUIET_DISK_S: Final = 3.0
-"""Progress alone is written this seldom: an fsync costs more than everything else that a host does."""
+# A client with so much unread is told the newest size later: it needs to hear only the last one.
 _BEHIND_BYTES: Final = 256 << 10
-"""A client with so much unread is told the newest size later: it needs to hear only the last one."""
 
 
 class StatusPublisher:

@@ -24,11 +24,11 @@ from core.launch.checkpoint_size import FOR_THE_END
 log = logging.getLogger(__name__)
 
 LOOK_EVERY_S: Final = 1.0
+# A network drive may be away for a moment; training continues meanwhile and nothing is lost.
 GONE_LIMIT_S: Final = 5.0
-"""A network drive may be away for a moment; training continues meanwhile and nothing is lost."""
 RESERVED_BYTES: Final = 64 << 10
+# Named as unfinished replacements are, so that the next host clears away what a killed one left.
 NAME: Final = ".reserve.rankdeck-tmp"
-"""Named as unfinished replacements are, so that the next host clears away what a killed one left."""
 SPACE_EVERY_S: Final = 2.0
 GIB: Final = 1 << 30
 

@@ -25,8 +25,8 @@ from core.parsing import ParseError, parse_json
 from core.run_folder.state import RunState
 
 PUBLISH_EVERY_S: Final = 1.0
+# A longer time between two ticks was no training: the machine slept.
 LONGEST_PAUSE_S: Final = 30.0
-"""A longer time between two ticks was no training: the machine slept."""
 _RELEVANT: Final = (b'"eval"', b'"launch"')
 
 

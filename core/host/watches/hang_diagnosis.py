@@ -11,8 +11,8 @@ from core.formatting import listed
 from core.host.failures import RankFailure
 from core.protocol.messages import Stacks
 
+# What still hangs after three restarts does so for a reason that lies in the run.
 RESTARTS: Final = 3
-"""What still hangs after three restarts does so for a reason that lies in the run."""
 
 
 @dataclass(frozen=True, slots=True)

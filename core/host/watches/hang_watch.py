@@ -31,8 +31,8 @@ log = logging.getLogger(__name__)
 
 ANSWER_LIMIT_S: Final = 5.0
 _ELSEWHERE: Final = "is on another machine, and cannot be looked at from here"
+# In front of each line of a stack in a rank's log: nothing that the rank has printed.
 _MARK: Final = "rankdeck: | "
-"""In front of each line of a stack in a rank's log: nothing that the rank has printed."""
 
 
 class Response(Protocol):

@@ -20,8 +20,8 @@ from core.host.services import HostServices
 from core.host.states import AttemptPhase
 from core.host.watches.watch import Watch
 
+# How long all ranks have made steps before they are looked at, and until they are looked at once more.
 _SETTLED_S: Final = 5.0
-"""How long all ranks have made steps before they are looked at, and until they are looked at once more."""
 _LOOKS: Final = 2
 
 Address = tuple[str, int]

@@ -22,8 +22,8 @@ from core.host.ranks import Rank
 from core.host.watches.watch import Watch
 from core.launch.resolved import ResolvedRun
 
+# Steps of a rank after which the times are written for the first time; then whenever they have doubled.
 _FIRST: Final = 8
-"""Steps of a rank after which the times are written for the first time; then whenever they have doubled."""
 
 
 class Predictions(Watch):

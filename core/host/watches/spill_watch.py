@@ -19,8 +19,8 @@ from core.machine.devices.gpu_counters import ProcessUse, spilled_bytes
 log = logging.getLogger(__name__)
 
 KIND: Final = "memory_spill"
+# Readings in a row, one a second: loading a checkpoint or cuDNN's search may need more for a moment.
 ENOUGH: Final = 5
-"""Readings in a row, one a second: loading a checkpoint or cuDNN's search may need more for a moment."""
 _OVER: Final = 10
 
 

@@ -15,24 +15,24 @@ from typing import Any, Final
 from core.formatting import listed, number, percent
 from core.machine.devices.device import POWER_CAP
 
+# Steps to judge by.
 ENOUGH: Final = 20
-"""Steps to judge by."""
+# Share of a step that is lost by waiting, from which on it is said …
 BEGINS: Final = 0.1
-"""Share of a step that is lost by waiting, from which on it is said …"""
+# … and below which it is over.
 ENDS: Final = 0.05
-"""… and below which it is over."""
+# Looks that have to agree before anything is said, so that it does not change to and fro.
 IN_A_ROW: Final = 3
-"""Looks that have to agree before anything is said, so that it does not change to and fro."""
+# Share of the steps in which a straggler must be among the last. Ranks that are late in turn are none.
 _STEADY: Final = 0.75
-"""Share of the steps in which a straggler must be among the last. Ranks that are late in turn are none."""
+# Who waits less than this part of the longest wait is among the last.
 _NEAR: Final = 0.25
-"""Who waits less than this part of the longest wait is among the last."""
+# Predicted gain of load balancing from which on it is offered; it changes shares from there on, too.
 WORTH: Final = 0.05
-"""Predicted gain of load balancing from which on it is offered; it changes shares from there on, too."""
 _KEPT_OFF: Final = 0.15
 _MORE: Final = 1.2
+# Times that differ by less than this are alike.
 _ALIKE: Final = 0.15
-"""Times that differ by less than this are alike."""
 
 
 @dataclass(frozen=True, slots=True)

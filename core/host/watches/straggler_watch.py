@@ -34,8 +34,8 @@ log = logging.getLogger(__name__)
 LOOK_EVERY_S: Final = 4.0
 _MOST_STEPS: Final = 512
 _MOST_OPEN: Final = 10_000
+# Readings of a device, one a second, of which its throttle reasons are taken.
 _SAMPLES: Final = 10
-"""Readings of a device, one a second, of which its throttle reasons are taken."""
 _NAMED: Final = 2
 
 
