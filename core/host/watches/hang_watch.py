@@ -10,7 +10,7 @@ import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from core.errors import RankdeckError, sentences
 from core.files.links import append_unlinked
@@ -35,22 +35,6 @@ _ELSEWHERE: Final = "is on another machine, and cannot be looked at from here"
 _MARK: Final = "rankdeck: | "
 
 
-class Response(Protocol):
-    """What follows a hang."""
-
-    def begin(self, late: Sequence[Rank], silent_s: float) -> None:
-        """Ranks have said nothing for `silent_s` seconds."""
-
-    def over(self) -> None:
-        """All that were late are heard again."""
-
-    def cancel(self) -> None:
-        """The run is being stopped, which has a time limit and an outcome of its own."""
-
-    async def close(self) -> None:
-        """As `cancel`, and waits for it."""
-
-
 class HangWatch(Watch):
     """Checks how long ago each rank was heard, and names those that are late, each once until all are heard again.
 
@@ -66,7 +50,7 @@ class HangWatch(Watch):
         self,
         ranks: Ranks,
         limit_s: float | None,
-        response: Response,
+        response: HangResponse,
         is_held: Callable[[], bool] = lambda: False,
         is_stopped: Callable[[int], bool] = process_state.is_stopped,
     ) -> None:

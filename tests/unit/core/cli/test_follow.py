@@ -12,11 +12,13 @@ from typing import Any
 
 import pytest
 
-from core.cli.follow import Follower, StopLadder, event_text
+from core.cli.follow import Ending, Follower, StopLadder, event_text, exit_code, report_ending
 from core.cli.interrupts import Interrupts, counted_interrupts
+from core.cli.progress_line import RunProgress
 from core.cli.terminal import Terminal
 from core.processes.identity import own
 from core.recipes.main_metric import MainMetrics
+from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
@@ -152,3 +154,46 @@ def test_a_progress_line_overwrites_itself_in_a_terminal(monkeypatch: pytest.Mon
     assert first == "\rstep 10\rstep 9 \r      \ra line"
     assert len(second) < 500 and second.startswith("\rxxx")
     assert third == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "code", "interrupts", "expected"),
+    [
+        ("finished", 0, 0, 0),
+        ("stopped", 0, 1, 0),
+        ("stopped", 1, 0, 1),
+        ("failed", None, 0, 1),
+        ("failed", 3, 0, 3),
+        ("interrupted", None, 0, 1),
+        ("stopped", 1, 2, 130),
+    ],
+)
+def test_the_exit_code_says_how_it_ended(state: str, code: int | None, interrupts: int, expected: int) -> None:
+    ended = RunState("a-run", created=0.0, updated=1.0, state=state, exit_code=code)
+    assert exit_code(Ending(ended, RunProgress(), interrupts)) == expected
+
+
+def test_two_ways_of_one_interrupt_count_once() -> None:
+    for alike, expected in ((False, 2), (True, 1)):
+        interrupts = Interrupts(alike=alike)
+        for number in (2, 15):
+            interrupts.note(number)
+        assert interrupts.count == expected
+        interrupts.note(15)
+        assert interrupts.count == expected + 1
+
+
+@pytest.mark.parametrize(
+    ("state", "said"),
+    [
+        (RunState("a-run", created=0, updated=1140, attempt=2, trained_s=62), "Finished after 1 m 02 s of training."),
+        (RunState("a-run", created=0, updated=1140, attempt=2), "Finished."),  # by a version that did not count
+        (RunState("a-run", created=0, updated=48), "Finished after 48 s."),
+    ],
+)
+def test_the_time_between_two_attempts_does_not_count(
+    state: RunState, said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ending = Ending(state.replace(state="finished", exit_code=0, recipe="x"), RunProgress(), 0)
+    report_ending(ending, RunStore(tmp_path), Terminal())
+    assert capsys.readouterr().out.strip() == said

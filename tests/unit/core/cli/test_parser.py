@@ -7,6 +7,13 @@ import pytest
 from core.cli.parser import parse, repeated_flags
 from core.errors import UsageError
 
+pytestmark = pytest.mark.windows
+
+SEED = (
+    "--ddp --cuda-ids 0,1 --world-size 2 --model gpt2 --dataset-file a.txt --steps 10 --batch-size 4 "
+    "--halt-max-steps 1 --log-file artifacts/brains/actv1/metrics.jsonl"
+)
+
 
 @pytest.mark.parametrize(
     "words",
@@ -71,3 +78,42 @@ def test_help_is_printed(words: list[str], capsys: pytest.CaptureFixture[str]) -
         parse(words)
     assert caught.value.code == 0
     assert "rankdeck" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["train-actv1", "hrm-hf train-actv1"])
+def test_train_actv1_is_train_with_its_recipe(command: str) -> None:
+    found = parse(f"{command} {SEED}".split())
+    assert (found.command, found.recipe, found.model, found.halt_max_steps) == ("train", "actv1", "gpt2", "1")
+
+
+@pytest.mark.parametrize("flag", ["--local-rank=1", "--local_rank=1"])
+def test_the_flag_of_torchs_older_launcher_may_precede_the_command(flag: str) -> None:
+    for command in ("train --steps 3", "hrm-hf train-actv1 --steps 3", "resume a-run --steps 3"):
+        found = parse([flag, *command.split()])
+        assert (found.local_rank, found.steps) == (1, "3")
+    assert parse([flag, "run", "train.py", "--lr", "1"]).script_argv == ["train.py", "--lr", "1"]
+
+
+def test_underscores_are_as_good_as_dashes() -> None:
+    found = parse(["train", "--batch_size", "8", "--dataset_file=a_b.txt", "--no-static_graph", "--set", "n_layer=2"])
+    assert (found.batch_size, found.dataset_file, found.static_graph, found.set) == (
+        "8",
+        "a_b.txt",
+        False,
+        ["n_layer=2"],
+    )
+    assert parse(["runs", "--runs_dir", "x_y"]).runs_dir == "x_y"
+
+
+def test_a_flag_that_is_wrong_either_way_is_named_as_it_was_written() -> None:
+    with pytest.raises(UsageError, match="--bach_size"):
+        parse(["train", "--bach_size", "8"])
+
+
+def test_a_script_keeps_its_own_words() -> None:
+    words = ["run", "--log_file", "my_log", "--no_torchrun", "--devices", "cpux2", "train.py", "--batch_size", "8"]
+    found = parse(words)
+    assert (found.log_file, found.no_torchrun) == ("my_log", True)
+    assert found.script_argv == ["train.py", "--batch_size", "8"]
+    module = parse(["run", "-m", "a.b", "--", "--log_file", "x"])
+    assert "--log_file" in module.script_argv

@@ -43,7 +43,7 @@ def no_host(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """The hosts that were to be started."""
     started: list[Path] = []
     monkeypatch.setattr(client, "_spawn_host", lambda store, *_: started.append(store.dir))
-    monkeypatch.setattr("core.cli.train._foreground", lambda *_: 0)
+    monkeypatch.setattr("core.cli.train._follow", lambda *_: 0)
     return started
 
 

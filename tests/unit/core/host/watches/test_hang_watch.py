@@ -13,7 +13,7 @@ import pytest
 from core.host.rank_processes import RankProcess
 from core.host.ranks import Rank
 from core.host.states import AttemptPhase
-from core.host.watches.hang_watch import HangWatch
+from core.host.watches.hang_watch import HangResponse, HangWatch
 from core.host.watches.own_copies import OwnCopies
 from core.protocol.messages import MergeReady, RankDone
 from core.protocol.server import Connection
@@ -33,7 +33,9 @@ class Story:
         self.overs = 0
         self.held = False
         self.stopped: set[int] = set()
-        self.watch = HangWatch(self.ranks, limit_s, self, lambda: self.held, lambda pid: pid in self.stopped)
+        self.watch = HangWatch(
+            self.ranks, limit_s, cast(HangResponse, self), lambda: self.held, lambda pid: pid in self.stopped
+        )
         for rank in self.ranks:
             hello = SimpleNamespace(pid=1000 + rank.number)
             rank.connection = cast(Connection, SimpleNamespace(hello=hello))
@@ -45,12 +47,6 @@ class Story:
 
     def over(self) -> None:
         self.overs += 1
-
-    def cancel(self) -> None:
-        raise AssertionError("nothing is stopped here")
-
-    async def close(self) -> None:
-        pass
 
     def step(self, *numbers: int) -> None:
         for rank in (self.ranks[number] for number in numbers):

@@ -3,13 +3,32 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from core.host.watches.straggler import ENOUGH, IN_A_ROW, Judgement, RankStep, Straggler, find_straggler, rank_step
+from core.host.watches.straggler import (
+    ENOUGH,
+    IN_A_ROW,
+    DeviceConditions,
+    Judgement,
+    RankStep,
+    Reason,
+    Straggler,
+    balance_gain,
+    find_straggler,
+    rank_step,
+    straggler_reason,
+)
+from core.machine.devices.device import POWER_CAP
 
 pytestmark = pytest.mark.windows
 TRANSFER_S = 0.01
+pytestmark = pytest.mark.windows
+NAMES = ["GPU 0", "GPU 1"]
+LATE = Straggler((1,), 0.45, (0.45, 0.0), 0.1, (0.045, 0.09), (0.001, 0.001), (8.0, 8.0))
+NOTHING = (DeviceConditions(), DeviceConditions())
 
 
 def made(works: list[list[float]]) -> list[list[RankStep]]:
@@ -97,3 +116,87 @@ def test_a_step_line_as_ranks_write_it() -> None:
     for name in ("step_time_s", "sync_wait_s", "data_wait_s", "samples_per_s"):
         assert rank_step({**line, name: None}) is None, "a mode that does not measure it"
     assert rank_step({**line, "step_time_s": 0.0}) is None and rank_step({"step": 1}) is None
+
+
+def reason_of(found: Straggler = LATE, *, can_balance: bool = True, is_balanced: bool = False, **here: Any) -> Reason:
+    """With these things known of the late device."""
+    around = (DeviceConditions(cores=8), DeviceConditions(**{"cores": 8, **here}))
+    return straggler_reason(found, NAMES, around, can_balance=can_balance, is_balanced=is_balanced)
+
+
+def test_a_slower_device_is_offered_load_balancing_with_what_it_brings() -> None:
+    found = reason_of()
+    assert found.kind == "slower"
+    assert found.cause == "GPU 1 works 90 ms in each step, 45 ms more than the others."
+    assert found.gain == pytest.approx(0.3375 - 0.05, abs=0.05)
+    assert "--balance measured" in found.next_step and "with load balancing" in found.window_step
+    assert "--" not in found.window_step
+
+
+def test_what_load_balancing_brings_is_what_the_shares_come_to() -> None:
+    # 16 samples at 178 and 89 a second: 11 and 5, of which the first takes 62 ms in place of 90.
+    assert balance_gain(LATE) == pytest.approx((0.09 - 11 * 0.045 / 8) / 0.1)
+    alone = replace(LATE, samples=(1.0, 1.0))
+    assert balance_gain(alone) == 0.0, "one sample each cannot be shared out otherwise"
+    assert balance_gain(replace(LATE, samples=(8.0, 0.0))) == 0.0
+
+
+def test_load_balancing_is_not_offered_where_it_does_nothing() -> None:
+    other_mode = reason_of(can_balance=False)
+    assert other_mode.gain == 0 and "--balance" not in other_mode.next_step and "DDP" in other_mode.next_step
+    on = reason_of(is_balanced=True)
+    assert on.gain == 0 and "smaller micro-batch" in on.next_step
+    few = reason_of(replace(LATE, samples=(1.0, 1.0)))
+    assert few.gain == 0 and "larger global batch" in few.next_step
+
+
+def test_loading_data_explains_it_where_it_is_half_of_what_is_more() -> None:
+    found = reason_of(replace(LATE, data_s=(0.001, 0.041)))
+    assert found.kind == "data" and "41 ms" in found.cause and "40 ms more" in found.cause
+    assert "--balance" not in found.next_step, "fewer samples are not what is wrong"
+    assert reason_of(replace(LATE, data_s=(0.001, 0.011))).kind == "slower"
+
+
+def test_a_clock_that_is_held_down_says_why() -> None:
+    hot = "hot: the driver lowers the clock"
+    found = reason_of(throttled=(POWER_CAP, hot), celsius=84.0, programs=("python (process 7)",), kept_off=0.5)
+    assert found.kind == "throttled" and hot in found.cause and "84 °C" in found.cause
+    assert found.next_step.startswith("Check its cooling") and "--balance measured" in found.next_step
+
+
+def test_other_programs_are_named() -> None:
+    found = reason_of(programs=("blender (process 7)", "python (process 8)"), kept_off=0.5)
+    assert (found.kind, found.cause) == (
+        "program",
+        "blender (process 7) and python (process 8) use GPU 1 at the same time.",
+    )
+
+
+def test_programs_that_are_in_the_way_of_all_devices_alike_explain_nothing() -> None:
+    programs = ("blender (process 7)",)
+    assert reason_of(programs=programs, kept_off=0.05).kind == "slower", "they hardly are"
+    around = [DeviceConditions(programs=programs, kept_off=share) for share in (0.3, 0.35)]
+    assert straggler_reason(LATE, NAMES, around, can_balance=True, is_balanced=False).kind == "slower"
+    around = [DeviceConditions(programs=programs, kept_off=share) for share in (0.3, 0.6)]
+    assert straggler_reason(LATE, NAMES, around, can_balance=True, is_balanced=False).kind == "program"
+
+
+def test_fewer_cores_than_the_others() -> None:
+    assert reason_of(cores=2).cause == "The process on GPU 1 may run on 2 cores, the others on 8 or more."
+    assert reason_of(cores=None).kind == "slower"
+
+
+def test_a_power_limit_only_where_the_others_are_not_at_theirs() -> None:
+    assert reason_of(throttled=(POWER_CAP,)).kind == "power_cap"
+    both = tuple(DeviceConditions((POWER_CAP,)) for _ in NAMES)
+    assert straggler_reason(LATE, NAMES, both, can_balance=True, is_balanced=False).kind == "slower"
+
+
+def test_more_samples_than_the_others_unless_they_were_given_by_speed() -> None:
+    uneven = replace(LATE, samples=(1.0, 2.0))
+    found = reason_of(uneven)
+    assert (found.kind, found.gain) == ("samples", 0.0)
+    assert found.cause == "GPU 1 trains 2 of the 3 samples of a batch."
+    assert "--global-batch-size" in found.next_step and "--" not in found.window_step
+    assert reason_of(uneven, is_balanced=True).kind == "slower"
+    assert reason_of(replace(LATE, samples=(8.0, 10.0))).kind == "slower", "it is slower at each of them, too"
