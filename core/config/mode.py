@@ -96,6 +96,10 @@ _TRAITS: Final = {
 }
 # The modes a run can train in, once it is decided.
 RESOLVED_MODES: Final = tuple(mode for mode in Mode if mode is not Mode.AUTO)
+SHARDED: Final = tuple(mode for mode in Mode if mode.is_sharded)
+APART: Final = tuple(mode for mode in Mode if mode.is_apart)
+# Modes that can send whole gradients, in DDP's buckets.
+IN_BUCKETS: Final = tuple(mode for mode in Mode if mode.is_connected and min(mode.traits.stages) < 2)
 
 
 def mode_choices(names: Iterable[str]) -> str:

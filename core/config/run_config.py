@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from core.config.fields import FieldSpec, FieldValue, Needs, declared_fields, setting
 from core.config.lr_schedule import CHOICES, CONTINUE
-from core.config.mode import Mode
+from core.config.mode import APART, IN_BUCKETS, SHARDED, Mode
 from core.config.node_count import NodeCount
 from core.config.stop_target import read_stop_target
 from core.errors import ConfigError
@@ -67,11 +67,11 @@ class RunConfig:
     offload_optimizer: bool = setting(
         False, "Offload optimizer to CPU",
         "ZeRO: keep the optimizer state in main memory. Saves GPU memory, costs time.",
-        modes=(Mode.ZERO, Mode.FSDP), changes="how",
+        modes=SHARDED, changes="how",
     )
     offload_parameters: bool = setting(
         False, "Offload weights to CPU", "ZeRO stage 3: keep the weights in main memory until they are needed.",
-        modes=(Mode.ZERO, Mode.FSDP), when=("zero_stage", "3"), changes="how",
+        modes=SHARDED, when=("zero_stage", "3"), changes="how",
     )
     deepspeed_config: str | None = setting(
         None, "DeepSpeed settings", "A DeepSpeed configuration (JSON) that replaces Rankdeck's for this stage.",
@@ -91,17 +91,17 @@ class RunConfig:
         False, "Unused parameters",
         "DDP: look in every step for parameters that the loss does not depend on. Needed for models that skip "
         "some of theirs; costs a little time.",
-        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP, changes="how",
+        modes=IN_BUCKETS, needs=Needs.DDP, changes="how",
     )
     broadcast_buffers: bool = setting(
         True, "Broadcast buffers",
         "DDP: copy the first device's buffers (running means of batch normalisation) to the others at every step.",
-        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP, changes="how",
+        modes=IN_BUCKETS, needs=Needs.DDP, changes="how",
     )
     gradient_as_bucket_view: bool = setting(
         True, "Gradients in buckets",
         "DDP: keep gradients in the buckets that are exchanged. Off: copy them; needs more memory.",
-        modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP, changes="how",
+        modes=IN_BUCKETS, needs=Needs.DDP, changes="how",
     )
     backend: str = setting(
         "auto", "Backend", "Which library connects the devices. auto: NCCL for GPUs on Linux, else gloo.",
@@ -114,7 +114,7 @@ class RunConfig:
     balance: str = setting(
         "equal", "Load balancing",
         "DDP: measured gives faster devices more samples of each batch; the result stays the same.",
-        choices=BALANCES, modes=(Mode.DDP, Mode.ZERO), needs=Needs.DDP,
+        choices=BALANCES, modes=IN_BUCKETS, needs=Needs.DDP,
         instead="The samples are shared out equally; independent devices never wait for each other, and "
         "work_stealing shares out their chunks by speed.",
         changes="how",
@@ -122,26 +122,26 @@ class RunConfig:
     work_stealing: bool = setting(
         False, "Work stealing",
         "Independent mode: a device that finishes early takes chunks assigned to other devices.",
-        modes=(Mode.INDEPENDENT,), when=("sync_every", ""), changes="how",
+        modes=APART, when=("sync_every", ""), changes="how",
     )
     sync_every: int | None = setting(
         None, "Sync interval",
         "Independent mode: synchronise the devices' weights after this many steps. Empty: never.",
-        limits=(1, 10**9), unit="steps", modes=(Mode.INDEPENDENT,),
+        limits=(1, 10**9), unit="steps", modes=APART,
         changes="how", effect="Affects synchronisation from here on.",
     )
     sync_method: str = setting(
         "auto", "Sync method",
         "average: the mean of the weights (short intervals). diloco: an outer optimizer (long intervals).",
-        choices=SYNC_METHODS, modes=(Mode.INDEPENDENT,), when=("sync_every", "*"), changes="how",
+        choices=SYNC_METHODS, modes=APART, when=("sync_every", "*"), changes="how",
     )
     outer_lr: float | None = setting(
         None, "Outer learning rate", "DiLoCo: learning rate of the outer optimizer. Empty: chosen by the interval.",
-        limits=(0.0, 10.0), modes=(Mode.INDEPENDENT,), when=("sync_every", "*"), changes="how",
+        limits=(0.0, 10.0), modes=APART, when=("sync_every", "*"), changes="how",
     )
     outer_momentum: float | None = setting(
         None, "Outer momentum", "DiLoCo: Nesterov momentum of the outer optimizer. Empty: chosen by the interval.",
-        limits=(0.0, 0.999), modes=(Mode.INDEPENDENT,), when=("sync_every", "*"), changes="how",
+        limits=(0.0, 0.999), modes=APART, when=("sync_every", "*"), changes="how",
     )
     nodes: str | None = setting(
         None, "Machines",
@@ -266,11 +266,11 @@ class RunConfig:
     )
     merge_policy: str = setting(
         "best", "Merge", "Independent mode, at the end: keep the best device's weights, average all, or keep all.",
-        choices=MERGE_POLICIES, modes=(Mode.INDEPENDENT,), changes="how",
+        choices=MERGE_POLICIES, modes=APART, changes="how",
     )
     merge_every_chunks: int | None = setting(
         None, "Merge every", "Independent mode: also merge whenever every device has trained this many chunks.",
-        limits=(1, 10**9), unit="chunks", modes=(Mode.INDEPENDENT,), when=("sync_every", ""),
+        limits=(1, 10**9), unit="chunks", modes=APART, when=("sync_every", ""),
         changes="how", effect="The chunks until the next merge are counted from here on.",
     )
     model: str | None = setting(None, "Model", "A model's name or folder, for recipes that use one.")

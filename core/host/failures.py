@@ -42,7 +42,7 @@ class RankFailure:
         phase: Its phase, as it last reported it.
         returncode: How its process ended; None while it has not.
         finding: The host's own finding, where that is what failed ("made no first step within 180 s").
-        hung: It made no progress, and the host ends it for that (`core.host.hang_policy`).
+        hung: It made no progress, and the host ends it for that (`hang_policy`).
     """
 
     rank: int
