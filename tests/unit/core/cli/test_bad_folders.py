@@ -33,32 +33,7 @@ def put(store: RunStore, **changes: Any) -> None:
 
 @pytest.mark.parametrize(
     "changes",
-    [
-        {"created": float("nan")},
-        {"created": 1e308},
-        {"created": -1e18},
-        {"created": float("inf")},
-        {"created": HUGE},
-        {"updated": 1e18},
-        {"loss": HUGE},
-        {"loss": float("nan")},
-        {"step": HUGE},
-        {"step": -1},
-        {"world_size": 10**12},
-        {"total_steps": 10**300},
-        {"exit_code": 10**20},
-        {"host": {"pid": 1, "started": HUGE}},
-        {"host": {"pid": HUGE, "started": 1.0}},
-        {"host": {"pid": 2**70, "started": 1.0}},
-        {"host": {"pid": True, "started": 1.0}},
-        {"host": {"pid": 1, "started": float("nan")}, "state": "training"},
-        {"state": "dancing"},
-        {"name": "\ud800"},
-        {"name": "x" * 5000},
-        {"error": {"title": "\udfff"}},
-        {"error": {"title": [[[[]]]]}},
-        {"devices": ["cpu:0"] * 100_000},
-    ],
+    [{"created": HUGE}, {"host": {"pid": 1, "started": float("nan")}, "state": "training"}, {"name": "\ud800"}],
     ids=lambda changes: str(changes)[:40],
 )
 def test_a_state_that_cannot_be_is_damaged_and_the_others_stay(

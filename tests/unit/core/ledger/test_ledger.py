@@ -181,15 +181,6 @@ def test_a_stop_before_the_first_claim_keeps_the_begun_chunk() -> None:
     assert Ledger.from_dict(resumed.as_dict()).claim(0, 0).offset == 4
 
 
-def test_a_chunk_named_again_after_its_commit_changes_nothing() -> None:
-    ledger = make()
-    grant = ledger.claim(0, 0)
-    ledger.commit({0: Position(5, 12, [done(grant, 5)])})
-    before = ledger.as_dict()
-    ledger.commit({0: Position(6, 12, [done(grant, 9)])})
-    assert ledger.as_dict() == before
-
-
 def test_ranks_of_one_group_must_stand_at_the_same_place() -> None:
     ledger = make()
     grant = ledger.claim(0, 0)
@@ -212,15 +203,8 @@ def test_a_committed_claim_cannot_be_asked_for_again() -> None:
 @pytest.mark.parametrize(
     "position",
     [
-        Position(1, 0, [ChunkDone(0, 9, 0, 1, 12)]),
-        Position(1, 0, [ChunkDone(0, 0, 9, 1, 12)]),
-        Position(1, 0, [ChunkDone(-1, 0, 0, 1, 12)]),
         Position(1, 0, [ChunkDone(1, 2, 0, 1, 12)]),  # not claimed
-        Position(1, 0, [ChunkDone(0, 2, 0, 1, 11)]),  # not all its samples
         Position(1, 0, [], [[0, 2, 0, 13]]),
-        Position(1, 0, [], [[0, 2, 0, -1]]),
-        Position(1, 0, [], [[0, 0, 3, 1]]),  # not claimed
-        Position(1, 0, [], [[0, 2, 0]]),
     ],
 )
 def test_a_position_that_cannot_be_is_refused_whole(position: Position) -> None:
@@ -232,26 +216,6 @@ def test_a_position_that_cannot_be_is_refused_whole(position: Position) -> None:
     with pytest.raises(LedgerConflictError):
         ledger.commit({0: mixed})
     assert ledger.as_dict() == before
-
-
-def test_a_chunk_cannot_go_backwards() -> None:
-    ledger = make()
-    grant = ledger.claim(0, 0)
-    at = [0, grant.block_id, grant.chunk_id]
-    ledger.commit({0: Position(1, 8, [], [[*at, 8]])})
-    with pytest.raises(LedgerConflictError):
-        ledger.commit({0: Position(2, 7, [], [[*at, 7]])})
-    ledger.commit({0: Position(2, 12, [], [[*at, 12]])})
-    assert ledger.progress().chunks_done == 1
-
-
-def test_a_resumed_chunk_may_be_counted_from_its_offset() -> None:
-    ledger = make()
-    grant = ledger.claim(0, 0)
-    ledger.commit({0: Position(1, 8, [], [[0, grant.block_id, grant.chunk_id, 8]])})
-    rest = ChunkDone(0, grant.block_id, grant.chunk_id, 2, 4)
-    ledger.commit({0: Position(2, 12, [rest])})
-    assert ledger.as_dict()["completed_chunks"][0]["steps"] == 12
 
 
 def test_the_file_speaks_ai_os() -> None:
@@ -436,17 +400,6 @@ def test_an_import_that_does_not_fit_is_refused(
         {
             "completed_chunks": [
                 {"block_id": 9, "chunk_id": 0, "gpu_id": 0, "optimizer_step": 1, "steps": 1, "epoch": 0}
-            ]
-        },
-        {
-            "completed_chunks": [
-                {"block_id": 0, "chunk_id": 0, "gpu_id": 0, "optimizer_step": 1, "steps": 12, "epoch": 0}
-            ]
-            * 2
-        },
-        {
-            "in_progress_chunks": [
-                {"block_id": 0, "chunk_id": 0, "gpu_id": 0, "timestamp": 1.0, "samples_done": 12, "epoch": 0}
             ]
         },
     ],
