@@ -28,15 +28,13 @@ NOTHING: Final[Mapping[str, Any]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class RunOutcome:
-    """Title, cause and next step, for the card over the tabs.
+    """Title, cause and next step, for the card below the tabs.
 
     Attributes:
         kind: "success", "error" or "warning".
         text: Cause and next step.
         log: Name of the log that says more ("rank1.log"); None where no single process is to blame.
-        resumes: A next step is to resume it.
         has_log: A next step is to look into the log.
-        resume_step: Of the checkpoint that it resumes from; None where that is not known.
         balances: A next step is to stop it and resume it with load balancing.
         smaller_batch: A next step is to stop it and resume it with this micro-batch and accumulation.
     """
@@ -45,9 +43,7 @@ class RunOutcome:
     title: str
     text: str
     log: str | None = None
-    resumes: bool = False
     has_log: bool = True
-    resume_step: int | None = None
     balances: bool = False
     smaller_batch: tuple[int, int] | None = None
 
@@ -94,14 +90,13 @@ def run_outcome(
         stopping: The alert that says why it ended by itself; empty where it did not.
     """
     error = state.error or {}
-    text, step = cause_and_step(error), _saved_step(state, series)
+    text = sentences(cause_and_step(error), _saved_text(state, series))
     if state.state == "failed":
         title = error.get("title", "The run failed")
-        can_resume = state.checkpoint is not None
-        return RunOutcome("error", title, text, _log_in(error.get("log", title)), can_resume, resume_step=step)
+        return RunOutcome("error", title, text, _log_in(error.get("log", title)))
     if state.state == "interrupted":
         title = error.get("title", "The run was interrupted")
-        return RunOutcome("warning", title, text, None, True, has_log=False, resume_step=step)
+        return RunOutcome("warning", title, text, has_log=False)
     if state.trouble and state.is_live:
         text = cause_and_step(state.trouble)
         return RunOutcome("error", state.trouble.get("title", "The run cannot be saved"), text)
@@ -116,7 +111,7 @@ def run_outcome(
     if state.is_live and pressing:
         return _pressed(state, pressing)
     if state.state == "stopped" and state.stopped_by:
-        return _stopped_by_itself(state, series, heroes, stopping, step)
+        return _stopped_by_itself(state, series, heroes, stopping)
     return None
 
 
@@ -134,14 +129,14 @@ def _pressed(state: RunState, alert: Mapping[str, Any]) -> RunOutcome:
 
 
 def _stopped_by_itself(
-    state: RunState, series: RunSeries, heroes: Sequence[Hero], alert: Mapping[str, Any], step: int | None
+    state: RunState, series: RunSeries, heroes: Sequence[Hero], alert: Mapping[str, Any]
 ) -> RunOutcome:
     """A rule has stopped the run: that it is good enough or has used its time, or that the disk is nearly full."""
     if str(alert.get("kind", "")).startswith("disk"):
         text = sentences(state.stopped_by, alert.get("next_step"))
-        return RunOutcome("warning", "Stopped before the disk was full", text, None, True, False, step)
+        return RunOutcome("warning", "Stopped before the disk was full", text, has_log=False)
     title = sentences("Stopped early.", best_text(series, heroes))
-    return RunOutcome("success", title, state.stopped_by, has_log=False, resume_step=step)
+    return RunOutcome("success", title, state.stopped_by, has_log=False)
 
 
 def finished_title(series: RunSeries, heroes: Sequence[Hero]) -> str:
@@ -181,10 +176,10 @@ def cause_and_step(error: Mapping[str, str]) -> str:
     return full_stop(sentences(error.get("cause"), error.get("window_step") or error.get("next_step")))
 
 
-def _saved_step(state: RunState, series: RunSeries) -> int | None:
-    """The step of the newest checkpoint."""
+def _saved_text(state: RunState, series: RunSeries) -> str:
+    """Where a resumed run would continue."""
     saved = [mark for mark in series.marks if mark.kind == "checkpoint"]
-    return int(saved[-1].step) if saved and state.checkpoint is not None else None
+    return f"The newest checkpoint is at step {int(saved[-1].step):,}." if saved and state.checkpoint is not None else ""
 
 
 def _fallen_back(state: RunState) -> tuple[str, str]:

@@ -146,7 +146,7 @@ class MainWindow(QMainWindow):
         more.addActions([actions.compare, actions.doctor, actions.bench, actions.machines, actions.about])
         self.top_bar = TopBar(actions)
         self.header = RunHeader(actions, more, exports)
-        self.outcome = OutcomeCard(actions)
+        self.outcome = OutcomeCard()
         self.tabs = RunTabs(log)
         self.run_page = RunPage(self.header, self.outcome, self.tabs)
         self.welcome = Welcome(actions.resume_file, actions.doctor)
@@ -429,7 +429,7 @@ class MainWindow(QMainWindow):
         self.tabs.config.show_notes(notes)
 
     def show_outcome(self, outcome: RunOutcome | None, word: str) -> None:
-        """The card over the tabs: how a run ended, why it failed, or that it fell back to one device.
+        """The card below the tabs: how a run ended, why it failed, or that it fell back to one device.
 
         Said once: a card that was dismissed stays away until the run's state changes.
 

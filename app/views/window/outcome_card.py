@@ -1,4 +1,4 @@
-"""Outcome of a run: a line where its progress was if it went well; a card with the next step if something is wrong."""
+"""Outcome of a run: a line in place of its progress if it went well; a card below the tabs if something is wrong."""
 
 from __future__ import annotations
 
@@ -17,7 +17,6 @@ from app.views.widgets.message import Message
 
 if TYPE_CHECKING:
     from app.state.run_outcome import ModelFile, RunOutcome
-    from app.views.window.actions import Actions
 
 NARROW: Final = 760
 """Below this width the buttons stand under the text, which would be squeezed beside them."""
@@ -61,10 +60,9 @@ class OutcomeLine(QWidget):
 
 
 class OutcomeCard(Message):
-    """Title, cause and next step, over the tabs; hidden while there is nothing to tell, or all went well.
+    """Title, cause and next step, below the tabs; hidden while there is nothing to tell, or all went well.
 
-    Args:
-        actions: Of the window.
+    It has no Resume button: the header's is in sight, and two would ask which is the right one.
 
     Attributes:
         line: What is said of a run that went well, for its header.
@@ -85,35 +83,28 @@ class OutcomeCard(Message):
     balance_requested = Signal()
     smaller_batch_requested = Signal(int, int)
 
-    def __init__(self, actions: Actions, parent: QWidget | None = None) -> None:
+    def __init__(self, parent: QWidget | None = None) -> None:
         self.outcome: RunOutcome | None = None
         self.model: ModelFile | None = None
         self.show_log = OutlinedButton("Show log")
         self.line = OutcomeLine()
-        self.resume = OutlinedButton()
         self.balance = OutlinedButton("Stop and balance…")
         self.balance.setToolTip("Save a checkpoint, stop, and choose how to resume with load balancing")
         self.halve = OutlinedButton("Resume with a smaller micro-batch")  # the number is put in when it is known
         self.halve.setToolTip("Save a checkpoint, stop, and resume from it at once; the global batch stays the same")
-        super().__init__((self.show_log, self.resume, self.balance, self.halve), NARROW, parent)
+        super().__init__((self.show_log, self.balance, self.halve), NARROW, parent)
         for button in (self.show_log, self.line.show_log):
             button.clicked.connect(self._on_log_clicked)
         self.line.show_folder.clicked.connect(self.folder_requested)
         self.line.copy_path.clicked.connect(self._on_copy_clicked)
-        self.resume.clicked.connect(actions.resume.trigger)
         self.balance.clicked.connect(self.balance_requested)
         self.halve.clicked.connect(self._on_halve_clicked)
-        self._action = actions.resume
-        actions.resume.changed.connect(self._show_resume)
-        self._show_resume()
         self.close_button.clicked.connect(self.dismissed)
 
     def show_outcome(self, outcome: RunOutcome) -> None:
         """Shows how the run ended, or what is wrong with it."""
         self.outcome = outcome
-        self._show_resume()
         self.show_log.setVisible(outcome.has_log)
-        self.resume.setVisible(outcome.resumes)
         self.balance.setVisible(outcome.balances)
         self.halve.setVisible(outcome.smaller_batch is not None)
         if outcome.smaller_batch is not None:
@@ -139,15 +130,6 @@ class OutcomeCard(Message):
         else:
             self.line.hide()
             self.show_message(outcome.kind, outcome.title, outcome.text)
-
-    def _show_resume(self) -> None:
-        """Names the checkpoint that a failed run is resumed from; the header's button has the action's mnemonic."""
-        step = self.outcome.resume_step if self.outcome is not None else None
-        text = self._action.text().replace("&", "")
-        self.resume.setText(text if step is None else f"Resume from step {step:,}…")
-        self.resume.setEnabled(self._action.isEnabled())
-        self.resume.setToolTip(self._action.toolTip())
-        self.resume.updateGeometry()
 
     def minimumSizeHint(self) -> QSize:
         """As narrow as its buttons; the text wraps."""

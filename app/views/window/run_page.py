@@ -56,7 +56,8 @@ class RunPage(QWidget):
         tabs.insertTab(0, self.plots_place, "C&harts")
         tabs.setCurrentIndex(0)
         header.place_outcome(outcome.line)
-        lay_column(self, header, outcome, tabs, spacing=MARGIN, margins=(4, 0, MARGIN, MARGIN), grow=tabs)
+        # The card stands last: what appears above the tabs would push their controls away from under the pointer.
+        lay_column(self, header, tabs, outcome, spacing=MARGIN, margins=(4, 0, MARGIN, MARGIN), grow=tabs)
         tabs.currentChanged.connect(self._place_controls)
         tabs.installEventFilter(self)
 

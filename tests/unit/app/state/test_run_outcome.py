@@ -1,4 +1,4 @@
-"""What the card over the tabs says of a run, as a table."""
+"""What the card below the tabs says of a run, as a table."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ AGAIN = f"{WHY} To try all devices again"
         ("failed", OLD, None, RunOutcome("error", OLD["title"], TOLD, "rank1.log")),
         ("failed", None, None, RunOutcome("error", "The run failed", "")),
         ("failed", LOGGED, WHY, RunOutcome("error", ERROR["title"], TOLD, "rank1.log")),
-        ("interrupted", ERROR, None, RunOutcome("warning", ERROR["title"], TOLD, resumes=True, has_log=False)),
+        ("interrupted", ERROR, None, RunOutcome("warning", ERROR["title"], TOLD, has_log=False)),
         ("training", None, WHY, RunOutcome("warning", ALONE, f"{AGAIN}, stop the run and resume it.", "rank1.log")),
         ("stopped", None, WHY, RunOutcome("warning", WAS_ALONE, f"{AGAIN}, resume the run.", "rank1.log")),
         ("finished", None, WHY, RunOutcome("success", "Finished.", WHY, "rank1.log")),
@@ -77,7 +77,7 @@ def test_a_run_that_was_stopped_by_a_rule_says_why() -> None:
     full = {"kind": "disk_full", "next_step": "Free some space, then resume the run."}
     told = run_outcome(state.replace(stopped_by="The drive had 3 MB free."), RunSeries(), stopping=full)
     text = "The drive had 3 MB free. Free some space, then resume the run."
-    assert told == RunOutcome("warning", "Stopped before the disk was full", text, resumes=True, has_log=False)
+    assert told == RunOutcome("warning", "Stopped before the disk was full", text, has_log=False)
 
 
 def test_another_engine_is_not_one_device() -> None:
@@ -120,12 +120,12 @@ def test_a_finished_run_says_how_long_it_took_and_what_was_best() -> None:
     assert said is not None and said.title == "Finished in 0 s. Last return 21.0."
 
 
-def test_a_failure_after_a_checkpoint_offers_to_resume_from_its_step() -> None:
+def test_a_failure_says_the_step_of_its_checkpoint() -> None:
     series = series_of('{"event":"commit","step":450,"checkpoint":3,"ts":1.0}')
     said = run_outcome(RunState("a", state="failed", error=ERROR, checkpoint=3), series)
-    assert said is not None and said.resumes and said.resume_step == 450
+    assert said is not None and said.text.endswith("The newest checkpoint is at step 450.")
     said = run_outcome(RunState("a", state="failed", error=ERROR), series)
-    assert said is not None and not said.resumes
+    assert said is not None and "checkpoint" not in said.text
 
 
 def test_a_cause_without_a_full_stop_gets_one() -> None:

@@ -1,21 +1,24 @@
-"""The card over the tabs."""
+"""The card below the tabs, and the line in the header."""
 
 from __future__ import annotations
 
 import pytest
-from PySide6.QtWidgets import QApplication, QMenu, QWidget
+from PySide6.QtWidgets import QAbstractButton, QApplication, QMenu, QWidget
 from pytestqt.qtbot import QtBot
 
+from app.models.rank_log import RankLog
 from app.state.run_outcome import ModelFile, RunOutcome
+from app.views.run_tabs.run_tabs import RunTabs
 from app.views.window.actions import Actions
 from app.views.window.outcome_card import OutcomeCard
 from app.views.window.run_header import RunHeader
+from app.views.window.run_page import RunPage
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
 DONE = RunOutcome("success", "Finished in 9 m 50 s. Best validation loss 1.82 at step 950.", "", has_log=False)
-FAILED = RunOutcome("error", "GPU 1 ran out of memory", "It needed 3 GB. Halve the micro-batch.", "rank1.log", True)
+FAILED = RunOutcome("error", "GPU 1 ran out of memory", "It needed 3 GB. Halve the micro-batch.", "rank1.log")
 
 
 @pytest.fixture
@@ -26,7 +29,7 @@ def window(qtbot: QtBot) -> QWidget:
 
 
 def card_in(window: QWidget, width: int = 1000) -> OutcomeCard:
-    card = OutcomeCard(Actions(window), window)
+    card = OutcomeCard(window)
     card.line.setParent(window)
     window.resize(width, 300)
     card.resize(width, 80)
@@ -36,7 +39,7 @@ def card_in(window: QWidget, width: int = 1000) -> OutcomeCard:
 
 
 def shown(card: OutcomeCard) -> list[str]:
-    return [button.text() for button in (card.show_log, card.resume) if not button.isHidden()]
+    return [button.text() for button in card.findChildren(QAbstractButton) if not button.isHidden() and button.text()]
 
 
 def chips(card: OutcomeCard) -> list[str]:
@@ -87,18 +90,30 @@ def test_the_line_takes_the_place_of_the_progress(window: QWidget) -> None:
     assert header.bar.isVisible()
 
 
-def test_a_failure_offers_its_log_and_its_checkpoint(window: QWidget) -> None:
+def test_a_failure_offers_its_log_and_no_second_resume_button(window: QWidget) -> None:
     card = card_in(window)
     logs: list[str] = []
     card.log_requested.connect(logs.append)
     card.show_outcome(FAILED)
-    assert shown(card) == ["Show log", "Resume…"]
+    assert shown(card) == ["Show log"]
     card.show_log.click()
     assert logs == ["rank1.log"]
-    card.show_outcome(RunOutcome("error", "No", "", None, True, resume_step=450))
-    assert shown(card) == ["Show log", "Resume from step 450…"]
-    card.show_outcome(RunOutcome("error", "No", "", None))
-    assert shown(card) == ["Show log"]
+
+
+@pytest.mark.parametrize("outcome", [FAILED, RunOutcome("warning", "Low disk", "4 GB are left. Free some.")])
+def test_a_card_does_not_move_the_tabs_or_their_controls(window: QWidget, outcome: RunOutcome) -> None:
+    actions, card = Actions(window), OutcomeCard()
+    header, tabs = RunHeader(actions, QMenu(window), QMenu(window)), RunTabs(RankLog(window))
+    page = RunPage(header, card, tabs, window)
+    page.resize(1000, 600)
+    window.resize(1000, 600)
+    window.show()
+    QApplication.processEvents()
+    before = (tabs.pos(), header.geometry(), tabs.tabBar().geometry())
+    card.show_outcome(outcome)
+    QApplication.processEvents()
+    assert card.isVisible() and card.geometry().top() > tabs.geometry().bottom()
+    assert (tabs.pos(), header.geometry(), tabs.tabBar().geometry()) == before
 
 
 def test_it_says_that_it_was_dismissed(window: QWidget) -> None:
