@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 LIVE_S: Final = 1.0
+# A live run is read again at most once a second, and the table at most for a twentieth of the time.
 LEAST_PAUSE: Final = 20.0
-"""A live run is read again at most once a second, and the table at most for a twentieth of the time."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,11 @@ if TYPE_CHECKING:
     from core.recipes.manifest import Recipe
     from core.run_folder.state import RunState
 
+# As often as a state comes: figures that change more often can hardly be read, and beside training on the CPU each
+# time takes from it.
 FIGURES_MS: Final = 1000
-"""As often as a state comes: figures that change more often can hardly be read, and beside training on the CPU each
-time takes from it."""
+# How long ago the checkpoint was made, while nothing else happens.
 AGES_MS: Final = 10_000
-"""How long ago the checkpoint was made, while nothing else happens."""
 
 
 class RunDisplay(QObject):

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
     from app.views.window.run_header import RunHeader
     from core.errors import RankdeckError
 
+# Between two questions to the controller, which many users share.
 _LOOK_MS: Final = 5_000
-"""Between two questions to the controller, which many users share."""
+# `core.launch.slurm.batch_file.FOLDER`.
 _FOLDER: Final = "slurm"
-"""`core.launch.slurm.batch_file.FOLDER`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,6 @@ class ShownJob(QObject):
         self._runner.run(Operation(lambda: job_text(run_dir), looked, failed, topic="job"))
 
     def close(self) -> None:
-        """Ends what is being asked."""
         self._timer.stop()
         self._runner.close()
 

@@ -103,7 +103,6 @@ class Showing(QObject):
             self._log.open(choice)
 
     def close(self) -> None:
-        """Ends reading for good."""
         self.is_closed = True
         for feed in (self._data, self._ledger, self._log):
             feed.close()

@@ -68,7 +68,6 @@ class CompareTable(QAbstractTableModel):
         return 0 if parent is not None and parent.isValid() else 1 + len(self.comparison.labels)
 
     def headerData(self, section: int, orientation: Qt.Orientation, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
-        """Over each column its run's name."""
         if orientation != Qt.Orientation.Horizontal or not 0 < section <= len(self.comparison.labels):
             return None
         if role in (Qt.ItemDataRole.DisplayRole, Qt.ItemDataRole.ToolTipRole):

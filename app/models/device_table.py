@@ -81,7 +81,6 @@ class DeviceTable(Feed):
         return bool(self._hosts)
 
     def open(self) -> None:
-        """Starts reading."""
         make_monitor = self._make_monitor
 
         def work(stopping: threading.Event, send: Send) -> None:

@@ -14,13 +14,13 @@ from core.machine.devices.names import RankNames
 Level = Literal["info", "warning", "error"]
 HOST: Final = -1
 _HOST_LINE: Final = re.compile(r"(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)[.,](\d{3}) ([A-Z]+) ([\w.]+): (.*)")
+# Lines of host.log, and how they are worded here.
 _PLAIN: Final = (
     (re.compile(r"^(.+)\sis\sprocess\s(\d+)\b.*"), r"Process \2 started on \1"),
     (re.compile(r"^(.+)\shas\sended\swith\scode\s(-?\d+)$"), r"The process on \1 exited with code \2"),
     (re.compile(r"^spawning$"), "Starting a process for each device"),
     (re.compile(r"^ending$"), "Waiting for the processes to exit"),
 )
-"""Lines of host.log, and how they are worded here."""
 _RANK: Final = re.compile(r"\brank\s(\d+)\b")
 _REPORTED_AS_EVENT: Final = re.compile(
     r"state:\s.*→\s(?!training)|the\srun\sis\s|a\sstop\sis\sasked|a\scheckpoint\sis\sbegun|rank\s\d+\shas\smade|phase:\s-$"

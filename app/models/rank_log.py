@@ -27,8 +27,8 @@ START_BYTES: Final = 4 << 20
 READ_BYTES: Final = 1 << 18
 POLL_S: Final = 0.5
 SENT_AT_ONCE: Final = 2_000
+# Late lines up to this number are inserted one by one; more of them reset the list, which drops the selection.
 INSERTED_SINGLY: Final = 64
-"""Late lines up to this number are inserted one by one; more of them reset the list, which drops the selection."""
 LEVEL_ROLE: Final = Qt.ItemDataRole.UserRole
 PREFIX_ROLE: Final = Qt.ItemDataRole.UserRole + 1
 _ESCAPES: Final = re.compile(
@@ -201,7 +201,6 @@ class RankLogModel(QAbstractListModel):
             self.endInsertRows()
 
     def clear(self) -> None:
-        """Forgets every line."""
         self.beginResetModel()
         self._lines.clear()
         self.longest = 0
@@ -227,7 +226,6 @@ class RankLogModel(QAbstractListModel):
         return -1
 
     def count(self, text: str) -> int:
-        """How many lines hold `text`."""
         fold = text == text.lower()
         return sum(_holds(line, text, fold) for line in self._lines) if text else 0
 

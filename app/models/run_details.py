@@ -18,18 +18,18 @@ from core.metrics.curve import MetricCurve, read_curve
 from core.run_folder.bin import folder_bytes
 from core.run_folder.store import RunStore
 
+# The first picture of the shown run comes first.
 START_AFTER_S: Final = 0.6
-"""The first picture of the shown run comes first."""
+# Rows that were painted last; what was scrolled past is not read.
 MAX_WANTED: Final = 64
-"""Rows that were painted last; what was scrolled past is not read."""
 BATCH_S: Final = 0.3
+# Between two folders, so that counting a thousand of them does not take a whole core.
 PAUSE_S: Final = 0.002
-"""Between two folders, so that counting a thousand of them does not take a whole core."""
 LIVE_RECOUNT_S: Final = 30.0
+# Sizes of runs that have ended change too, by exports.
 RECOUNT_S: Final = 600.0
-"""Sizes of runs that have ended change too, by exports."""
+# Changes when a run's host wrote something.
 Version: TypeAlias = tuple[float, int, str]
-"""Changes when a run's host wrote something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +70,6 @@ class RunDetails(Feed):
         self._counted: dict[Path, tuple[Version, float]] = {}
 
     def open(self) -> None:
-        """Begins to read, soon."""
 
         def work(stopping: threading.Event, send: Send) -> None:
             stopping.wait(START_AFTER_S)
@@ -91,7 +90,6 @@ class RunDetails(Feed):
         self._start("run details", work)
 
     def close(self, *, wait: bool = True) -> None:
-        """Ends the thread."""
         if self._worker is not None:
             self._worker.stopping.set()
         with self._changed:

@@ -25,14 +25,14 @@ from core.run_folder.run_filter import Term
 from core.run_folder.store import RunEntry
 
 REFRESH_S: Final = 1.0
+# The role of a row's `RunRow`; others say its name, and a sentence for tooltips and screen readers.
 ROW: Final = Qt.ItemDataRole.UserRole
-"""The role of a row's `RunRow`; others say its name, and a sentence for tooltips and screen readers."""
+# The role of a row's `MetricCurve`; to ask for it has it read.
 CURVE: Final = Qt.ItemDataRole.UserRole + 1
-"""The role of a row's `MetricCurve`; to ask for it has it read."""
+# From the first of the curves that arrived since the last sort.
 SORT_AFTER_MS: Final = 200
-"""From the first of the curves that arrived since the last sort."""
+# A live run's curve is not read more often.
 CURVE_AGAIN_S: Final = 5.0
-"""A live run's curve is not read more often."""
 Index = QModelIndex | QPersistentModelIndex
 
 
@@ -141,7 +141,6 @@ class RunListModel(QAbstractListModel):
         return 0 if parent is not None and parent.isValid() else len(self._rows)
 
     def flags(self, index: Index) -> Qt.ItemFlag:
-        """Names can be edited."""
         return super().flags(index) | Qt.ItemFlag.ItemIsEditable if index.isValid() else Qt.ItemFlag.NoItemFlags
 
     def data(self, index: Index, role: int = Qt.ItemDataRole.DisplayRole) -> Any:
@@ -165,7 +164,6 @@ class RunListModel(QAbstractListModel):
         return None
 
     def setData(self, index: Index, value: Any, role: int = Qt.ItemDataRole.EditRole) -> bool:
-        """Asks for another name; it is shown once it was written."""
         if role != Qt.ItemDataRole.EditRole or not index.isValid():
             return False
         row = self._rows[index.row()]
@@ -209,7 +207,6 @@ class RunListModel(QAbstractListModel):
         return replace(row, shown=self._shown[1]) if self._shown is not None and row.path == self._shown[0] else row
 
     def set_curve(self, read: CurveRead) -> None:
-        """Takes over a curve."""
         if self._curves.get(read.path) != read.curve:
             self._curves[read.path] = read.curve
             if self._order == BEST and not self._sort_due.isActive():
@@ -370,7 +367,6 @@ class RunList(Feed):
             self.refresh()
 
     def close(self, *, wait: bool = True) -> None:
-        """Ends the threads."""
         if self._worker is not None:
             self._worker.stopping.set()
         self._soon.set()

@@ -13,10 +13,10 @@ from core.recipes.main_metric import MainMetric
 
 NEWEST: Final = "newest"
 BEST: Final = "best"
+# Orders by name, each with its title.
 ORDERS: Final = {NEWEST: "Newest first", "name": "Name", BEST: "Best first", "duration": "Longest first"}
-"""Orders by name, each with its title."""
+# By more metrics than this, the title of `BEST` names none.
 METRICS_NAMED: Final = 3
-"""By more metrics than this, the title of `BEST` names none."""
 
 
 def ordered(

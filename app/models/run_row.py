@@ -16,8 +16,8 @@ from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry
 
 NO_CURVE: Final = MetricCurve()
+# Letters of a note in the tooltip.
 MAX_TIP: Final = 400
-"""Letters of a note in the tooltip."""
 _MONTHS: Final = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
@@ -36,18 +36,15 @@ class RunRow:
     shown: float | None = None
 
     def last(self, curve: MetricCurve) -> float | None:
-        """Its last value."""
         state = self.entry.state
         return self.shown if self.shown is not None else self.metric.last(None if state is None else state.loss, curve)
 
     @property
     def entry(self) -> RunEntry:
-        """Its folder and its state."""
         return self.record.entry
 
     @property
     def path(self) -> Path:
-        """Its folder."""
         return self.record.path
 
 

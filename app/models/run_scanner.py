@@ -23,15 +23,14 @@ from core.run_folder.remote_run import FILE_NAME, RemoteRun
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore, read_entry
 
+# Folders that are looked into at each scan though nothing says that they changed; the others' turn comes later.
+#
+# A file that is replaced (as hosts and notes do) changes its folder's time. One that is written in place does not.
 SWEEP: Final = 32
-"""Folders that are looked into at each scan though nothing says that they changed; the others' turn comes later.
-
-A file that is replaced (as hosts and notes do) changes its folder's time. One that is written in place does not.
-"""
+# A folder that changed so recently is looked into again: within a clock tick, two changes have the same time.
 RECENT_S: Final = 3.0
-"""A folder that changed so recently is looked into again: within a clock tick, two changes have the same time."""
+# How long a scan reads settings; the rest is read by the next ones, so that the list is never old.
 SETTINGS_BUDGET_S: Final = 0.2
-"""How long a scan reads settings; the rest is read by the next ones, so that the list is never old."""
 
 
 @dataclass(slots=True)

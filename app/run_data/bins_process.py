@@ -21,10 +21,10 @@ from core.no_window import NO_WINDOW
 from core.paths import PACKAGE_FOLDER
 from core.run_folder.store import RunStore
 
+# Columns of the charts that nearly every run has; those of others are binned when they are in sight.
 PLOTTED_NAMES: Final = ("step", "ts", "loss", "tokens_per_s", "step_time_s", "data_wait_s", "sync_wait_s", "lr")
-"""Columns of the charts that nearly every run has; those of others are binned when they are in sight."""
+# Shorter columns are binned in less time than a process needs to start.
 LONG_ROWS: Final = 1 << 21
-"""Shorter columns are binned in less time than a process needs to start."""
 
 
 class BinsProcess:
@@ -56,7 +56,6 @@ class BinsProcess:
             return self._output.read()
 
     def close(self) -> None:
-        """Ends it, whatever it does."""
         self._process.kill()
         self._process.wait()
         self._output.close()

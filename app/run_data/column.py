@@ -19,13 +19,13 @@ from app.run_data.pyramid import BIN, Floats, Pyramid, summarise
 from core.held_files import open_binary
 
 BLOCK_ROWS: Final = 1 << 15
+# Rows of a file that are binned at a time: 2 MiB stay in a processor's cache.
 SLICE_ROWS: Final = 1 << 18
-"""Rows of a file that are binned at a time: 2 MiB stay in a processor's cache."""
 CHUNK_ROWS: Final = 1 << 14
+# Rows that a column has room for when it begins: with thousands of names most hold a few.
 LEAST_CHUNK: Final = 16
-"""Rows that a column has room for when it begins: with thousands of names most hold a few."""
+# Narrower bins are made for the view only: there are too many of them to keep all.
 LEAST_KEPT_WIDTH: Final = 8
-"""Narrower bins are made for the view only: there are too many of them to keep all."""
 NO_BINS: Final[Floats] = np.empty((3, 0))
 K = TypeVar("K")
 
@@ -150,7 +150,6 @@ class Column:
 
     @property
     def rows(self) -> int:
-        """How many rows there are."""
         return self._kept + self._tail
 
     @property
@@ -182,7 +181,6 @@ class Column:
         return chunk
 
     def truncate(self, rows: int) -> None:
-        """Keeps the first `rows` rows."""
         if rows >= self.rows:
             return
         if rows < self._kept and self._path is not None and self._cache is not None:

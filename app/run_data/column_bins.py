@@ -64,7 +64,6 @@ def _made(folder: Path, group: GroupIndex, head: GroupBins, begun: dict[tuple[st
 
 
 def _pyramids(kept: KeptBins) -> dict[tuple[str, str], Pyramid]:
-    """By group and column."""
     found: dict[tuple[str, str], Pyramid] = {}
     values = np.frombuffer(kept.values, VALUE).astype(np.float64)  # its own: bins are added behind them
     at = 0

@@ -27,15 +27,15 @@ from core.records import RecordError, Whole, read_record
 NAME: Final = "bins.bin"
 FORMAT: Final = "rankdeck-bins"
 VERSION: Final = 1
+# Rows in a bin.
 BIN_ROWS: Final = 256
-"""Rows in a bin."""
+# Of each bin: minimum, maximum and mean.
 VALUES: Final = 3
-"""Of each bin: minimum, maximum and mean."""
+# The one column that is looked at: a step that is trained again has another time, also where all else is the same.
 CLOCK: Final = "ts"
-"""The one column that is looked at: a step that is trained again has another time, also where all else is the same."""
 LARGEST_BYTES: Final = 256 << 20
+# Another window may have the file open just now; whichever keeps its bins, they are the same.
 _REPLACE_LIMIT_S: Final = 0.5
-"""Another window may have the file open just now; whichever keeps its bins, they are the same."""
 
 
 @dataclass(frozen=True, slots=True)

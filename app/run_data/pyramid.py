@@ -17,8 +17,8 @@ from app.run_data.kept_bins import BIN_ROWS
 BIN: Final = BIN_ROWS
 NARROW: Final = 32
 LEAST_ROOM: Final = 64
+# A plot has about a thousand pixels, so no level with fewer bins is read for all rows.
 LEAST_BITS: Final = 10
-"""A plot has about a thousand pixels, so no level with fewer bins is read for all rows."""
 
 Floats = NDArray[np.float64]
 
@@ -87,8 +87,6 @@ def running_max(values: Floats) -> Floats:
 
 
 class Pyramid:
-    """The levels of one column."""
-
     __slots__ = ("_levels", "_rising")
 
     def __init__(self) -> None:
@@ -104,11 +102,9 @@ class Pyramid:
 
     @property
     def bins(self) -> int:
-        """Whole bins at level 0."""
         return self._levels[0].count
 
     def extend(self, rows: Floats) -> None:
-        """Adds whole bins of rows."""
         self.extend_summary(summarise(rows, BIN))
 
     def extend_summary(self, summary: Floats) -> None:

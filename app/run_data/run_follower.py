@@ -41,8 +41,6 @@ _log = logging.getLogger(__name__)
 
 
 class Connection(Protocol):
-    """What is used of `core.client.HostConnection`."""
-
     def messages(self, timeout_s: float) -> Sequence[object]: ...
 
     def close(self) -> None: ...
@@ -122,7 +120,6 @@ class RunFollower:
         self._tail = MetricsTail(self.store.metrics)
 
     def run(self) -> None:
-        """Reads until `stopping` is set."""
         try:
             self._read()
         finally:

@@ -18,8 +18,8 @@ from core.metrics.column_group import EVAL_GROUP, eval_group, rank_group
 from core.metrics.column_index import ColumnsIndex
 
 MAP_POINTS = 1024
+# Columns that rise with the steps.
 COUNTERS: dict[AxisName, str] = {"tokens": "tokens_seen", "epoch": "epoch"}
-"""Columns that rise with the steps."""
 
 
 @dataclass(frozen=True, slots=True)

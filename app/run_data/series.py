@@ -12,15 +12,15 @@ from app.run_data.column import SLICE_ROWS, BlockCache, Column
 from app.run_data.pyramid import BIN, Floats, running_max
 from core.metrics.column_index import GroupIndex
 
+# What rows are found by.
 XAxis = Literal["step", "ts"]
-"""What rows are found by."""
+# What a horizontal axis says: steps, time since the first point, the time of day, tokens or epochs trained.
 AxisName = Literal["step", "time", "clock", "tokens", "epoch"]
-"""What a horizontal axis says: steps, time since the first point, the time of day, tokens or epochs trained."""
+# By what rows are found for each. Tokens and epochs rise with the steps, so they are another scale of these.
 AXES: Final[dict[AxisName, XAxis]] = {"step": "step", "time": "ts", "clock": "ts", "tokens": "step", "epoch": "step"}
-"""By what rows are found for each. Tokens and epochs rise with the steps, so they are another scale of these."""
 KEPT_ANSWERS: Final = 8
+# One more or less of these is not half a percent.
 MANY_BINS: Final = 256
-"""One more or less of these is not half a percent."""
 
 
 class Series:
@@ -69,7 +69,6 @@ class Series:
         self._forget_answers()
 
     def truncate(self, rows: int) -> None:
-        """Keeps the first `rows` rows."""
         self.rows = min(rows, self.rows)
         self._forget_answers()
         self._with_values.clear()

@@ -20,12 +20,12 @@ from app.run_data.pyramid import Floats
 from app.run_data.series import Series, XAxis
 
 LEAST_HALF_WIDTH: Final = 0.5
+# Bins on each side that a fit reaches to: more cost frames, and cannot be seen.
 MOST_HALF_WIDTH: Final = 128
-"""Bins on each side that a fit reaches to: more cost frames, and cannot be seen."""
+# Values on each side that an outlier is compared with: a spike of up to three values is one.
 NEAR: Final = 3
-"""Values on each side that an outlier is compared with: a spike of up to three values is one."""
+# Of an outlier, in median absolute deviations: 1.4826 of them are a standard deviation of normal noise.
 FAR: Final = 5 * 1.4826
-"""Of an outlier, in median absolute deviations: 1.4826 of them are a standard deviation of normal noise."""
 
 
 def half_width_rows(steps: int, series: Series) -> float:

@@ -17,8 +17,8 @@ from core.metrics.metrics_file import MetricsTail
 from core.run_folder.store import RunStore
 
 SLICE_BYTES: Final = 4 << 20
+# Bins of shorter columns are made in less than a millisecond, so those need no thread.
 QUICK_ROWS: Final = 1 << 16
-"""Bins of shorter columns are made in less than a millisecond, so those need no thread."""
 PLACES: Final = ("step", "ts")
 Bins = list[tuple[Column, Pyramid]]
 

@@ -9,16 +9,14 @@ from typing import Final
 
 GAP: Final = 8
 LEAST_HEIGHT: Final = 160
+# From which width on there are two, three and four columns.
 WIDTHS: Final = (640, 1240, 1800)
-"""From which width on there are two, three and four columns."""
+# Times the height that the devices need: more would stay blank.
 MOST_ROOM: Final = 2
-"""Times the height that the devices need: more would stay blank."""
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A rectangle in pixels."""
-
     x: int
     y: int
     width: int

@@ -8,29 +8,29 @@ from typing import Any, Final
 
 from core.recipes.heroes import Hero
 
+# The key of the card of devices, which stands last.
 DEVICES: Final = "devices"
-"""The key of the card of devices, which stands last."""
 LOSS: Final = "loss"
 THROUGHPUT: Final = "throughput"
 STEP_TIME: Final = "step_time"
 MORE_TITLES: Final = {
     "lr": "Learning rate", "grad_norm": "Gradient norm", "loss_scale": "Loss scale", "micro_batch": "Micro-batch",
 }  # fmt: skip
+# Columns that are drawn elsewhere, or count where the run is; any other has a card of its own.
 IN_OTHER_CARDS: Final = frozenset((
     "step", "ts", "attempt", "loss", "val_loss", "tokens_per_s", "samples_per_s", "step_time_s", "data_wait_s",
     "sync_wait_s", "sync_bytes", "sync_rounds", "device_mem_bytes", "tokens_seen", "epoch", "block_id", "chunk_id",
 ))  # fmt: skip
-"""Columns that are drawn elsewhere, or count where the run is; any other has a card of its own."""
 EVAL_PREFIX: Final = "eval/"
+# The cards of metrics that are drawn in a card with others.
 _HERO_CARDS: Final[Mapping[str, tuple[str, ...]]] = {
     "loss": (LOSS,), "val_loss": (LOSS,), "tokens_per_s": (THROUGHPUT,), "samples_per_s": (THROUGHPUT,),
 }  # fmt: skip
-"""The cards of metrics that are drawn in a card with others."""
 SHORT_FORMS: Final = frozenset((
     "auc", "bleu", "cpu", "f1", "fps", "gpu", "iou", "kl", "lr", "mae", "mse", "rmse", "vram",
 ))  # fmt: skip
+# Columns that a schedule sets: smoothing would hide their jumps.
 AS_REPORTED: Final = frozenset(("lr", "loss_scale", "micro_batch"))
-"""Columns that a schedule sets: smoothing would hide their jumps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,6 @@ class Arrangement:
         )
 
     def values(self) -> dict[str, Any]:
-        """For the settings."""
         return {"order": list(self.order), "hidden": sorted(self.hidden)}
 
     def sort(self, keys: Sequence[str]) -> list[str]:

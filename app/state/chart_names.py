@@ -11,9 +11,10 @@ from core.recipes.user_script import DROP
 if TYPE_CHECKING:
     from app.run_data.metrics_batch import Event
 
+# The kind of alert that says so.
 NOT_CHARTED: Final = "not_charted"
-"""The kind of alert that says so."""
 
+# Charts that have a meaning, and the card each is drawn in; any other name has a card of its own.
 PLACES: Final[Mapping[str, str]] = {
     "step": "counts the steps",
     "loss": "Loss card",
@@ -29,7 +30,6 @@ PLACES: Final[Mapping[str, str]] = {
     "perplexity": "its own card",
     "reward": "its own card",
 }
-"""Charts that have a meaning, and the card each is drawn in; any other name has a card of its own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from core.recipes.heroes import Hero
 
 SAMPLES: Final = "samples"
 VAL_LOSS: Final = "val_loss"
+# Columns that a run's own page draws in other cards.
 MORE: Final = {
     "device_mem_bytes": ("Memory", "GiB, mean over devices"),
     "data_wait_s": ("Waiting for data", ""),
     "sync_wait_s": ("Waiting for other devices", ""),
 }
-"""Columns that a run's own page draws in other cards."""
 
 
 def compared_cards(steps: Collection[str], evals: Collection[str], heroes: Sequence[Hero] = ()) -> list[Card]:

@@ -12,6 +12,7 @@ from core.formatting import byte_size, count, listed, number
 from core.machine.devices.names import SEPARATOR, RankNames, label_by_uuid
 
 Event = Mapping[str, Any]
+# Events that are alerts, and how bad they are.
 ALERT_LEVELS: Final = {
     "alert": "warning",
     "retry": "warning",
@@ -19,11 +20,9 @@ ALERT_LEVELS: Final = {
     "failed": "error",
     "node_returned": "info",
 }
-"""Events that are alerts, and how bad they are."""
 
 
 def event_level(event: Event) -> str:
-    """ "info", "warning" or "error"."""
     kind = str(event.get("event"))
     if kind in ALERT_LEVELS:
         return ALERT_LEVELS[kind]

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from core.recipes.main_metric import MainMetric
     from core.run_folder.record import RunRecord
 
+# States that are reported: a run that was stopped was stopped by a person.
 REPORTED: Final = ("finished", "failed", "interrupted")
-"""States that are reported: a run that was stopped was stopped by a person."""
 
 
 @dataclass(frozen=True, slots=True)

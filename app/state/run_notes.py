@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from app.run_data.run_series import RunSeries
     from core.machine.devices.names import RankNames
 
+# The mean time is that of up to 256 newest steps.
 NEWEST: Final = 256
-"""The mean time is that of up to 256 newest steps."""
+# Kinds of alerts about what a person should do while the run goes, the worse ones first.
 PRESSING: Final = ("hang", "disk_low", "memory_spill")
-"""Kinds of alerts about what a person should do while the run goes, the worse ones first."""
+# Kinds of alerts that say why a run ends by itself.
 STOPPING: Final = ("early_stop", "disk_full")
-"""Kinds of alerts that say why a run ends by itself."""
 KINDS: Final = ("launch", "model", "exchange", "balance", "synchronised", "straggler")
 
 

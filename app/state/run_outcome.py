@@ -64,7 +64,6 @@ class ModelFile:
 
     @property
     def path(self) -> str:
-        """Of the file."""
         return str(Path(self.folder) / self.name)
 
     @property
@@ -179,7 +178,9 @@ def cause_and_step(error: Mapping[str, str]) -> str:
 def _saved_text(state: RunState, series: RunSeries) -> str:
     """Where a resumed run would continue."""
     saved = [mark for mark in series.marks if mark.kind == "checkpoint"]
-    return f"The newest checkpoint is at step {int(saved[-1].step):,}." if saved and state.checkpoint is not None else ""
+    return (
+        f"The newest checkpoint is at step {int(saved[-1].step):,}." if saved and state.checkpoint is not None else ""
+    )
 
 
 def _fallen_back(state: RunState) -> tuple[str, str]:

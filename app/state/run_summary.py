@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from app.run_data.run_series import RunSeries
     from core.run_folder.state import RunState
 
+# Newest steps that the time left is estimated from: enough to be steady, few enough to follow a change.
 RATE_ROWS: Final = 64
-"""Newest steps that the time left is estimated from: enough to be steady, few enough to follow a change."""
+# More devices of different models than this are counted, not named.
 DEVICES_NAMED: Final = 3
-"""More devices of different models than this are counted, not named."""
 _PERCENT: Final = re.compile(r"(\d{1,3})(?:\.\d+)?\s?%")
 
 

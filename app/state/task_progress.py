@@ -13,8 +13,6 @@ from core.run_folder.store import RunEntry
 
 
 class TaskState(Enum):
-    """How the bar looks."""
-
     NONE = "none"
     BUSY = "busy"
     NORMAL = "normal"
@@ -36,8 +34,8 @@ class TaskProgress:
 
 
 NO_PROGRESS: Final = TaskProgress()
+# While a run that failed has not been looked at.
 FAILED: Final = TaskProgress(TaskState.ERROR, 1.0)
-"""While a run that failed has not been looked at."""
 
 
 def task_progress(entries: Sequence[RunEntry], shown: Path | None) -> TaskProgress:

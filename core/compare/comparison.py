@@ -23,8 +23,8 @@ from core.run_folder.store import RunEntry, RunStore, read_entry
 LEAST_RUNS: Final = 2
 MOST_RUNS: Final = 8
 GAP: Final = 2
+# Letters of a column, below which cells say nothing any more.
 LEAST_WIDTH: Final = 10
-"""Letters of a column, below which cells say nothing any more."""
 SECTIONS: Final = ("Results", "Settings", "Environment")
 
 

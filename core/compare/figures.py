@@ -27,11 +27,11 @@ from core.metrics.curve import newest_value
 from core.metrics.metrics_file import LONGEST_LINE_BYTES, MetricsTail
 from core.run_folder.store import RunStore
 
+# Columns of which the mean is wanted.
 AVERAGED: Final = ("tokens_per_s", "samples_per_s", "power_w")
-"""Columns of which the mean is wanted."""
 PIECES: Final = 64
+# A mean of more than 64 × 2048 rows is that of as many pieces, evenly spread.
 PIECE_ROWS: Final = 2048
-"""A mean of more than 64 × 2048 rows is that of as many pieces, evenly spread."""
 MAX_EVALS: Final = 1 << 20
 
 

@@ -18,17 +18,17 @@ from core.recipes.heroes import DEFAULT_HEROES, Hero
 from core.run_folder.record import RunRecord
 
 MAX_OTHERS: Final = 12
+# Which values are the better ones, whatever a recipe names as its heroes.
 _BETTER: Final[Mapping[str, Better]] = {
     **dict.fromkeys(("tokens_per_s", "samples_per_s", "accuracy", "val_accuracy", "f1", "reward"), "higher"),
     "perplexity": "lower",
 }
-"""Which values are the better ones, whatever a recipe names as its heroes."""
+# Columns that have rows of their own, or say nothing about a whole run.
 _KNOWN: Final = {
     *("step", "ts", "rank", "attempt", "loss", "val_loss", "lr", "grad_norm", "loss_scale", "tokens_per_s"),
     *("samples_per_s", "step_time_s", "data_wait_s", "sync_wait_s", "device_mem_bytes", "tokens_seen", "epoch"),
     *("block_id", "chunk_id"),
 }
-"""Columns that have rows of their own, or say nothing about a whole run."""
 
 
 @dataclass(frozen=True, slots=True)

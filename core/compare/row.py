@@ -35,7 +35,6 @@ class Row:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no run has it."""
         return all(text == UNKNOWN for text in self.texts)
 
     @property

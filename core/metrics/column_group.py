@@ -14,8 +14,8 @@ from core.held_files import BRIEFLY_S, open_binary
 from core.metrics.column_index import VALUE_BYTES, GroupIndex, read_rows, safe_stem
 
 NOT_COLUMNS: Final = frozenset(("event", "rank", "attempt"))
+# A script that invents a new name for every step must not fill the disk with files.
 COLUMNS_MAX: Final = 1000
-"""A script that invents a new name for every step must not fill the disk with files."""
 EVAL_GROUP: Final = "eval"
 
 _NAN: Final = math.nan
@@ -45,7 +45,6 @@ def eval_group(rank: object) -> str:
 
 
 def is_eval_group(name: str) -> bool:
-    """Whether a group holds evaluations."""
     return name == EVAL_GROUP or name.startswith(f"{EVAL_GROUP}/")
 
 

@@ -18,8 +18,8 @@ from core.held_files import BRIEFLY_S, open_binary
 from core.records import RecordError, Whole, read_record
 
 FORMAT: Final = "rankdeck-columns"
+# Version 1 also had files `<stem>.minmax.f64`; they are not read, and an older Rankdeck must not trust them.
 VERSION: Final = 2
-"""Version 1 also had files `<stem>.minmax.f64`; they are not read, and an older Rankdeck must not trust them."""
 VALUE_BYTES: Final = 8
 TAIL_BYTES: Final = 4096
 INDEX_NAME: Final = "index.json"

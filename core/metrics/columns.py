@@ -32,16 +32,16 @@ from core.metrics.column_group import ColumnGroup, group_for, is_eval_group, ran
 from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, load_index, safe_stem, tail_sha256
 from core.metrics.metrics_file import MetricsTail
 
+# A window that opens a live run parses at most the lines of about a second itself.
 INDEX_EVERY_S: Final = 1.0
-"""A window that opens a live run parses at most the lines of about a second itself."""
+# Lines in memory before they are written. A write opens a file a column, some twenty for a step.
 PENDING_MAX: Final = 8192
-"""Lines in memory before they are written. A write opens a file a column, some twenty for a step."""
+# Lines that wait in memory, some 100 MB, while another program holds a column's file.
 HELD_MAX: Final = 32 * PENDING_MAX
-"""Lines that wait in memory, some 100 MB, while another program holds a column's file."""
+# How long opening waits for another program to let go: a backup of a large file may take that long.
 OPEN_LIMIT_S: Final = 30.0
-"""How long opening waits for another program to let go: a backup of a large file may take that long."""
+# Lines that name ever new ranks or devices must not fill the disk with folders.
 GROUPS_MAX: Final = 1024
-"""Lines that name ever new ranks or devices must not fill the disk with folders."""
 NO_TAIL: Final = hashlib.sha256().hexdigest()
 _REPLAY_BYTES: Final = 4 << 20
 

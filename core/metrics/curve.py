@@ -15,10 +15,10 @@ from core.metrics.last_value import NEWEST_ROWS, last_value
 from core.parsing import ParseError, parse_json
 
 POINTS: Final = 32
+# Neighbours that one point is the mean of: 16 KiB are read of a column, whatever its length.
 ROWS_PER_POINT: Final = 64
-"""Neighbours that one point is the mean of: 16 KiB are read of a column, whatever its length."""
+# What is read of `metrics.jsonl` for one point: about 17 lines.
 WINDOW_BYTES: Final = 4096
-"""What is read of `metrics.jsonl` for one point: about 17 lines."""
 MAX_EVAL_ROWS: Final = 1 << 16
 
 

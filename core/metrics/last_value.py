@@ -9,10 +9,10 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
+# Rates: ranks work at the same time, so what a run does is what they do together.
 SUMMED: Final = frozenset(("tokens_per_s", "samples_per_s"))
-"""Rates: ranks work at the same time, so what a run does is what they do together."""
+# Where a rank's newest value is looked for: a metric that was not reported for 256 rows has none.
 NEWEST_ROWS: Final = 256
-"""Where a rank's newest value is looked for: a metric that was not reported for 256 rows has none."""
 
 
 def last_value(name: str, newest: Iterable[float | None]) -> float | None:

@@ -16,8 +16,8 @@ from core.held_files import open_binary
 
 _SCAN_BYTES: Final = 1 << 16
 READ_BYTES: Final = 8 << 20
+# A host writes lines of at most 1 MiB: what is longer is not metrics, and would fill the memory.
 LONGEST_LINE_BYTES: Final = 64 << 20
-"""A host writes lines of at most 1 MiB: what is longer is not metrics, and would fill the memory."""
 
 
 class MetricsWriter:

@@ -34,8 +34,8 @@ from core.formatting import duration
 SHARED_UNITS: Final = ("all devices", "mean over devices")
 READING: Final = "Reading…"
 LEAST_WIDTH: Final = 610
+# From which width on the smoothing slider has its label beside it.
 LABELLED_WIDTH: Final = 700
-"""From which width on the smoothing slider has its label beside it."""
 LEAST_CHARTS: Final = 180
 LEAST_TABLE: Final = 140
 
@@ -106,7 +106,6 @@ class ComparePage(QWidget):
         self.notes.setVisible(bool(notes))
 
     def show_failure(self, error: RankdeckError) -> None:
-        """The runs cannot be compared."""
         self.cards.grid.show_empty("")
         self.show_notes([f"{error.title.rstrip('.')}.", error.cause, error.next_step])
 
@@ -119,7 +118,6 @@ class ComparePage(QWidget):
         self._want_columns()
 
     def draw_new(self) -> None:
-        """Draws points that are new."""
         self.cards.follow()
         for chart in self.charts():
             chart.expect_new()
@@ -347,16 +345,13 @@ class ComparePage(QWidget):
         self._is_dragged = True
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Takes the keys."""
         super().showEvent(event)
         self.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def minimumSizeHint(self) -> QSize:
-        """What is left beside the runs in the smallest window."""
         return QSize(LEAST_WIDTH, super().minimumSizeHint().height())
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """More or less room for both parts."""
         super().resizeEvent(event)
         self.smoothing.label.setVisible(self.width() >= LABELLED_WIDTH)
         layout = self.layout()

@@ -87,7 +87,6 @@ class CompareTableView(Card):
         QGuiApplication.clipboard().setText(self.model.comparison.as_tabs(all_rows=self.all.isChecked()))
 
     def copy_csv(self) -> None:
-        """Copies it as CSV."""
         QGuiApplication.clipboard().setText(self.csv())
 
     def csv(self) -> str:
@@ -123,7 +122,6 @@ class CompareTableView(Card):
         self.view.horizontalHeader().viewport().update()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Follows light and dark."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and hasattr(self, "all"):
             self._dress()
@@ -155,7 +153,6 @@ class _Table(QTableView):
         self._label_width = LABEL_LETTERS * self.fontMetrics().averageCharWidth()
 
     def setModel(self, model: CompareTable | None) -> None:  # type: ignore[override]
-        """The first column is as wide as labels are; runs share the rest."""
         super().setModel(model)
         if model is not None:
             model.modelReset.connect(self._fit_labels)
@@ -166,7 +163,6 @@ class _Table(QTableView):
             self.setColumnWidth(0, self._label_width)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Ctrl+C copies in a form that spreadsheets take; Escape is the page's."""
         if event.matches(QKeySequence.StandardKey.Copy):
             self._owner.copy_chosen()
         elif event.key() == Qt.Key.Key_Escape:

@@ -18,8 +18,8 @@ from app.views.plots.source import PlotSource
 from app.views.plots.time_axis import TimeAxis
 from core.recipes.heroes import Hero
 
+# The cards of comparisons are arranged for themselves, as those of a recipe are.
 ARRANGEMENT: Final = "compare"
-"""The cards of comparisons are arranged for themselves, as those of a recipe are."""
 
 
 class ComparedCards(ChartCards):
@@ -52,7 +52,6 @@ class ComparedCards(ChartCards):
         self._named, self._columns = heroes, None
 
     def unread(self) -> list[str]:
-        """Columns that cards wait for."""
         sources = (self.frames[key].chart.source for key in self.shown if key in self.frames)
         return [source.name for source in sources if isinstance(source, RunOverlay) and not source.is_ready]
 

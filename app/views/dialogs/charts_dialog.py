@@ -27,8 +27,8 @@ from core.recipes.user_script import DROP, charts_text, parse_charts, plain
 
 AS_IT_IS: Final = "as printed"
 LEFT_OUT: Final = "not charted"
+# A script that prints each layer's norm has thousands of names; what is beyond can be added by hand.
 MOST_ROWS: Final = 60
-"""A script that prints each layer's norm has thousands of names; what is beyond can be added by hand."""
 ROW_PX: Final = 36
 _HELP: Final = (
     "Each name that the script prints is drawn in the chart next to it. The list holds the names that the selected "

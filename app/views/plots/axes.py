@@ -19,15 +19,15 @@ from app.views.plots.time_axis import TimeAxis
 from app.views.style.palette import PlotColours
 
 TICK_GAP: Final = 6
+# Labels of values stand this many lines apart, also in a low plot.
 LINES_APART: Final = 1.3
-"""Labels of values stand this many lines apart, also in a low plot."""
+# Of a value's label; one that is longer is written with a power of ten.
 MOST_DIGITS: Final = 7
-"""Of a value's label; one that is longer is written with a power of ten."""
 LABEL_ROOM: Final = 1.6
+# Labels of time stand at least this far apart: widths of the longest, and pixels, so that a wide plot is calm.
 LEAST_APART: Final = 64
-"""Labels of time stand at least this far apart: widths of the longest, and pixels, so that a wide plot is calm."""
+# The same in widths, where otherwise only one label would be left.
 PAIR_ROOM: Final = 1.15
-"""The same in widths, where otherwise only one label would be left."""
 
 
 class PlotAxis(pyqtgraph.AxisItem):
@@ -45,7 +45,6 @@ class PlotAxis(pyqtgraph.AxisItem):
         self.setGrid(255)
 
     def look(self, font: QFont, colours: PlotColours) -> None:
-        """Takes a font and colours."""
         self.setTickFont(font)
         self.colours = colours
         self.update()
@@ -63,7 +62,6 @@ class PlotAxis(pyqtgraph.AxisItem):
         return list(zip(values, self.tickStrings(values, 1.0, spacing), strict=True))
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
-        """One level of ticks."""
         levels = self.tickSpacing(low, high, size)
         spacing = levels[0][0] if levels else 0.0
         return [(spacing, ticks.multiples(low, high, spacing))]
@@ -111,7 +109,6 @@ class ValueAxis(PlotAxis):
         self.unit = ""
 
     def tickValues(self, low: float, high: float, size: float) -> list[tuple[float, list[float]]]:
-        """Round values; on a logarithmic axis powers of ten and parts of them."""
         if not self.logMode:
             height = QFontMetricsF(self.style["tickFont"]).height()
             least = (high - low) * LINES_APART * height / max(size, 1.0)
@@ -127,7 +124,6 @@ class ValueAxis(PlotAxis):
         return [(spacing, [value for value in values if value > 0])]
 
     def tickStrings(self, values: Sequence[float], scale: float, spacing: float) -> list[str]:
-        """Values with their unit."""
         if self.logMode and not spacing:
             return [ticks.short(value) for value in values]
         if self.unit != "s":

@@ -19,10 +19,10 @@ from core.bench.charts import BenchChart, Curve
 LINE: Final = 2.0
 DOT: Final = 8
 LINE_HEIGHT: Final = 18
+# Names of curves above the plot.
 IN_A_LINE: Final = 4
-"""Names of curves above the plot."""
+# Of the range, between the outermost points and the edges.
 _ROOM: Final = 0.12
-"""Of the range, between the outermost points and the edges."""
 
 
 class BenchChartView(pyqtgraph.PlotWidget):
@@ -49,13 +49,11 @@ class BenchChartView(pyqtgraph.PlotWidget):
         self._draw()
 
     def show_chart(self, chart: BenchChart | None) -> None:
-        """Draws another one."""
         if chart != self.chart:
             self.chart = chart
             self._draw()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Takes the colours of another palette."""
         super().changeEvent(event)
         if event.type() == QEvent.Type.PaletteChange and hasattr(self, "chart"):
             self._draw()

@@ -104,7 +104,6 @@ class CardGrid(QScrollArea):
         return self._next_turn.isActive()
 
     def scroll_to(self, key: str) -> None:
-        """Brings a card into sight."""
         for known, place in self._placed():
             if known == key:
                 self._make(key)  # whatever waits for its turn
@@ -116,7 +115,6 @@ class CardGrid(QScrollArea):
     # --- laying out --------------------------------------------------------------------------------------
 
     def lay_out(self) -> None:
-        """Gives each card its place."""
         view = self.viewport().size()
         cards = len(self._keys) if self._enlarged is None else 1
         has_text = not self._keys and bool(self.empty.text()) and self._enlarged is None
@@ -168,12 +166,10 @@ class CardGrid(QScrollArea):
         chain_placed(self.body, [*self._shown.values(), *devices])
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Other columns, other heights."""
         super().resizeEvent(event)
         self.lay_out()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """The devices need more room, or less."""
         if event.type() == QEvent.Type.LayoutRequest and watched is self._devices:
             self.lay_out()
         return super().eventFilter(watched, event)

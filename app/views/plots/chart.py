@@ -242,11 +242,9 @@ class Chart(pyqtgraph.GraphicsView):
         self.centralLayout.setContentsMargins(0, TOP_MARGIN, pixels, 0)
 
     def sizeHint(self) -> QSize:
-        """A plot takes what it gets."""
         return QSize(480, 160)
 
     def minimumSizeHint(self) -> QSize:
-        """Enough for two tick labels."""
         return QSize(160, 24)
 
     def plot_area(self) -> QRectF:
@@ -256,7 +254,6 @@ class Chart(pyqtgraph.GraphicsView):
         return area
 
     def labels_height(self) -> int:
-        """What the time labels take."""
         return math.ceil(QFontMetricsF(self.font()).height())
 
     def x_of(self, value: float) -> float:
@@ -328,7 +325,6 @@ class Chart(pyqtgraph.GraphicsView):
         return [layer.low[inside], layer.high[inside]] if isinstance(layer, Strokes | Area) else [layer.y[inside]]
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """Puts axes and curves on the screen."""
         if self._is_stale:
             self._draw(even_hidden=True)
         began = time.thread_time()
@@ -336,7 +332,6 @@ class Chart(pyqtgraph.GraphicsView):
         self.took_s = self._made_in_s + time.thread_time() - began
 
     def drawForeground(self, painter: QPainter, _rect: QRectF) -> None:
-        """What an empty plot waits for, and which plot has the keys."""
         area = self.plot_area()
         has_text = bool(self.layers) or self.empty_text != NO_VALUES  # not before there is a row
         if self._scale is None and has_text and self.empty_text:
@@ -376,7 +371,6 @@ class Chart(pyqtgraph.GraphicsView):
             self.table.show_readings(self.where(cursor), self.readings(), at, self.plot_area())
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Moves the crosshair."""
         super().mouseMoveEvent(event)
         area, at = self.plot_area(), event.position()
         inside = area.left() <= at.x() <= area.right()
@@ -384,13 +378,11 @@ class Chart(pyqtgraph.GraphicsView):
         self.time_axis.set_cursor(self.value_at(at.x()) if inside else None)
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Takes the crosshair away."""
         self._table_at = None
         self.time_axis.set_cursor(None)
         super().leaveEvent(event)
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """What the mouse does, from the keyboard."""
         key, shifted = event.key(), bool(event.modifiers() & Qt.KeyboardModifier.ShiftModifier)
         if event.modifiers() & NOT_OURS:
             event.ignore()
@@ -428,26 +420,22 @@ class Chart(pyqtgraph.GraphicsView):
         self.setAccessibleDescription(f"{self.where(moved)}: {values}")
 
     def showEvent(self, event: QShowEvent) -> None:
-        """Catches up on what was missed, when it is painted."""
         super().showEvent(event)
         self.time_axis.link(self.view_box)
         self._is_stale = True
         self.viewport().update()
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Leaves the shared axis until it is shown again."""
         self.time_axis.unlink(self.view_box)
         super().hideEvent(event)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """A new size needs other bins, and another place for what stands in it."""
         super().resizeEvent(event)
         if event is not None and hasattr(self, "curves"):  # pyqtgraph calls this while it is made
             self._is_new = True
             self._draw()
 
     def changeEvent(self, event: QEvent) -> None:
-        """So do other colours and fonts."""
         looks = (QEvent.Type.PaletteChange, QEvent.Type.FontChange, QEvent.Type.StyleChange)
         if event.type() in looks and hasattr(self, "curves"):
             self._dress()

@@ -24,10 +24,10 @@ from app.views.plots.step_time import StepTime
 from app.views.plots.time_axis import TimeAxis
 from core.recipes.heroes import Hero
 
+# Cards that stay made whatever run is shown; nearly every run has them.
 ALWAYS: Final = {card.key: card for card in cards_for(("loss", "tokens_per_s", "step_time_s"), ())}
-"""Cards that stay made whatever run is shown; nearly every run has them."""
+# Names of which one without any value has no card.
 MOST_CHECKED: Final = 64
-"""Names of which one without any value has no card."""
 
 
 class ChartCards(QObject):
@@ -149,7 +149,6 @@ class ChartCards(QObject):
         return [*self.arrangement.sort(self._found), *([DEVICES] if has_devices else [])]
 
     def title(self, key: str) -> str:
-        """What a card is called."""
         return "Devices" if key == DEVICES else self.cards[key].title
 
     def set_hidden(self, key: str, hidden: bool) -> None:

@@ -24,8 +24,8 @@ from app.views.style.palette import plot_colours
 from core.errors import RankdeckError
 
 TITLE_HEIGHT: Final = 30
+# Pixels of a saved picture for one on the screen.
 PICTURE_SCALE: Final = 2
-"""Pixels of a saved picture for one on the screen."""
 
 
 class Drawn(Protocol):

@@ -19,10 +19,10 @@ GAP: Final = 12.0
 SIGN: Final = 8.0
 CORNER: Final = 4.0
 AWAY: Final = 12.0
+# More would hide the curves; the last row then counts the others.
 MOST_ROWS: Final = 12
-"""More would hide the curves; the last row then counts the others."""
+# Head, names of the columns, the count of others, and the padding.
 LINES_BESIDE: Final = 4
-"""Head, names of the columns, the count of others, and the padding."""
 
 
 class CrosshairTable(QWidget):
@@ -88,7 +88,6 @@ class CrosshairTable(QWidget):
         return metrics.height() + 3
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """A ground with a hairline, the head, and a row for each curve."""
         painter = QPainter(self)
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)
         colours = plot_colours(self.palette())

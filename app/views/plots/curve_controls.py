@@ -109,7 +109,6 @@ class DevicesButton(QPushButton):
         self._rank_actions: list[QAction] = []
 
     def show_ranks(self, ranks: list[int]) -> None:
-        """Offers these ranks."""
         if ranks == self._ranks:
             return
         self._ranks = ranks
@@ -134,7 +133,6 @@ class DevicesButton(QPushButton):
             self._name(action, rank)
 
     def changeEvent(self, event: QEvent) -> None:
-        """Colours follow the palette."""
         if event.type() == QEvent.Type.PaletteChange:
             self._colour()
         super().changeEvent(event)
@@ -213,8 +211,6 @@ class FitButton(QToolButton):
 
 
 class LogBox(QCheckBox):
-    """A logarithmic loss axis."""
-
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__("&Log", parent)
         self.setAccessibleName("Logarithmic loss")

@@ -10,8 +10,8 @@ from app.run_data.run_series import RunSeries
 from core.machine.devices.names import RankNames
 
 FIRST_SMOOTHING: Final = 20
+# Drawn, named and averaged; of more, these are picked evenly. Hundreds of curves cannot be told apart.
 MOST_RANKS: Final = 32
-"""Drawn, named and averaged; of more, these are picked evenly. Hundreds of curves cannot be told apart."""
 
 
 @dataclass(slots=True)
@@ -33,11 +33,9 @@ class CurveOptions:
     names: RankNames = field(default_factory=RankNames)
 
     def ranks(self, run: RunSeries) -> list[int]:
-        """The ranks that are drawn."""
         return [rank for rank in self.offered(run) if rank not in self.hidden]
 
     def offered(self, run: RunSeries) -> list[int]:
-        """The ranks to choose from."""
         ranks = run.ranks()
         return ranks[:: -(-len(ranks) // MOST_RANKS)] if len(ranks) > MOST_RANKS else ranks
 

@@ -40,7 +40,6 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         self.setZValue(-1)
 
     def show_layers(self, layers: list[Layer], scale: Scale | None, colours: PlotColours) -> None:
-        """Draws these from now on."""
         self._layers = [layer for layer in layers if not isinstance(layer, Points)]
         self._turns = turns_of(self._layers)
         self._scale, self._colours, self._kept = scale, colours, None
@@ -50,7 +49,6 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         self.update()
 
     def boundingRect(self) -> QRectF:
-        """The whole view."""
         rect: QRectF = self._view.rect()
         return rect
 
@@ -150,14 +148,12 @@ class RingsItem(pyqtgraph.GraphicsObject):
         self._colours: PlotColours | None = None
 
     def show_points(self, points: list[Points], scale: Scale | None, colours: PlotColours) -> None:
-        """Draws these from now on."""
         self.prepareGeometryChange()
         self._points, self._scale, self._colours = points, scale, colours
         self.setVisible(bool(points))
         self.update()
 
     def boundingRect(self) -> QRectF:
-        """The view and what rings need beside it."""
         rect: QRectF = self._view.geometry()
         return rect.adjusted(-RING_MARGIN, -RING_MARGIN, RING_MARGIN, RING_MARGIN)
 

@@ -22,13 +22,13 @@ from core.formatting import UNKNOWN, gibibytes, memory_of
 from core.machine.devices.gpu_counters import NOTABLE_SHARED_BYTES
 
 QUANTITIES: Final = ("utilisation", "memory", "temperature", "power")
+# What a quantity is drawn as, in the head of the card.
 FORMS: Final = {
     "utilisation": "utilisation over the run",
     "memory": "line: memory",
     "temperature": "dashes: °C",
     "power": "dots: power",
 }
-"""What a quantity is drawn as, in the head of the card."""
 DASHES: Final[dict[str, tuple[float, ...]]] = {"memory": (), "temperature": (4.0, 3.0), "power": (1.0, 3.0)}
 GIB: Final = 2**30
 PROCESS: Final = "this run's process"
@@ -67,7 +67,6 @@ class DeviceCurves:
         self.fed_by = (f"device/{uuid}",)
 
     def rows(self, view: View) -> int:
-        """Samples of the device."""
         times = self._times(view)
         return 0 if times is None else self._run().device(self._uuid).rows_about("ts", *times)
 
@@ -140,7 +139,6 @@ class DeviceCurves:
         return f"memory: the top is {top / GIB:g} of {total / GIB:.0f} GiB"
 
     def measured(self) -> str:
-        """Whose figures these are."""
         if self._uuid == "host":
             return MACHINE
         if not self._uuid.startswith("cpu:"):

@@ -58,7 +58,6 @@ def make_menu(
 
 
 def drawn(strips: Mapping[str, DeviceStrip]) -> DrawnDevices:
-    """What the strips show."""
     layers: list[Layer] = [
         replace(layer, label=f"{name} {layer.label}") for name, strip in strips.items() for layer in strip.layers
     ]

@@ -25,20 +25,18 @@ LEAST_LETTERS: Final = 5
 FIGURE_SPACE: Final = "\u2007"
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 SEPARATOR: Final = 3 * NO_BREAK
+# Samples for which a warning stays after its cause is gone.
 WARNING_HELD: Final = 10
-"""Samples for which a warning stays after its cause is gone."""
 
 
 class DeviceTitle(QLabel):
     """A name that is elided in its middle where it has too little room: its end tells cards of one model apart."""
 
     def minimumSizeHint(self) -> QSize:
-        """Its first and last letters."""
         least = min(self.sizeHint().width(), self.fontMetrics().averageCharWidth() * LEAST_LETTERS)
         return QSize(least, super().minimumSizeHint().height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """As much of the name as there is room for."""
         painter = QPainter(self)
         shown = self.fontMetrics().elidedText(self.text(), Qt.TextElideMode.ElideMiddle, self.width())
         painter.drawText(self.rect(), Qt.AlignmentFlag.AlignVCenter, shown)
@@ -143,27 +141,22 @@ class DevicePlotRow(QWidget):
         return self.fontMetrics().height() + GAP
 
     def least_height(self) -> int:
-        """All in one line."""
         return self.head_height()
 
     def minimumSizeHint(self) -> QSize:
-        """Room for one line."""
         return QSize(160, self.least_height())
 
     def changeEvent(self, event: QEvent) -> None:
-        """Other colours, or another font."""
         super().changeEvent(event)
         if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.FontChange) and hasattr(self, "_shown"):
             self._shown, self.figures_width = "", 0
             self.read()
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Another arrangement."""
         super().resizeEvent(event)
         self._place()
 
     def name_width(self, is_short: bool) -> int:
-        """What the name needs."""
         return self.title.fontMetrics().horizontalAdvance(self._name_as(is_short)) + 4
 
     def room_for_name(self, figures: int) -> int:

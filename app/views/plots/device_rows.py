@@ -19,15 +19,15 @@ from app.views.widgets.card import draw_card
 from core.machine.devices import DeviceSample
 from core.machine.devices.names import label_by_uuid
 
+# Room for a name and all its figures.
 LEAST_COLUMN: Final = 400
-"""Room for a name and all its figures."""
 ROWS_IN_ONE_COLUMN: Final = 2
 ROW_GAP: Final = 6
 COLUMN_GAP: Final = 24
 EDGE: Final = 12
 HEAD_GAP: Final = 4
+# The figures of a run that is over.
 SUMMARY: Final = "mean % and W, highest GiB and °C"
-"""The figures of a run that is over."""
 
 
 class DeviceRows(QWidget):
@@ -116,7 +116,6 @@ class DeviceRows(QWidget):
                 row.show_waits(texts.get(uuid, ""))
 
     def charts(self) -> list[DeviceStrip]:
-        """The rows' plots."""
         return [row.strip for row in self.rows]
 
     def needed_height(self, width: int) -> int:
@@ -132,24 +131,20 @@ class DeviceRows(QWidget):
         return self._scroll.verticalScrollBar()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The card that all rows stand on."""
         super().paintEvent(event)
         draw_card(self)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """Rows share the room."""
         super().resizeEvent(event)
         self._arrange()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape gives the card its own place back."""
         if event.key() == Qt.Key.Key_Escape and self.enlarge.isChecked():
             self.enlarge.setChecked(False)
         else:
             super().keyPressEvent(event)
 
     def contextMenuEvent(self, event: QContextMenuEvent) -> None:
-        """The card's menu."""
         self._pop_up(event.globalPos())
 
     # --- laying out ------------------------------------------------------------------------------------------

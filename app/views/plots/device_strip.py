@@ -38,8 +38,8 @@ SCALE: Final = Scale(0.0, 100.0)
 MOST_BINS: Final = 1000
 LEAST_HEIGHT: Final = 8
 LEAST_DRAG: Final = 5
+# For each eighth of a degree times eight, as in pyqtgraph's views.
 WHEEL_ZOOM: Final = 1.02
-"""For each eighth of a degree times eight, as in pyqtgraph's views."""
 NOTE_HEIGHT: Final = 28
 
 
@@ -86,7 +86,6 @@ class DeviceStrip(QWidget):
     # --- what the panel asks of every plot -----------------------------------------------------------------
 
     def refresh(self) -> None:
-        """New points: draw them."""
         self.expect_new()
         self.draw_new()
 
@@ -111,14 +110,12 @@ class DeviceStrip(QWidget):
         self.refresh()
 
     def fit(self) -> None:
-        """Shows all of the run."""
         self.time_axis.fit()
 
     def show_marks(self, _marks: Sequence[Mark]) -> None:
         """Marks stand in the charts."""
 
     def close_plot(self) -> None:
-        """The plot goes."""
         self.time_axis.moved.disconnect(self.update)
         self.time_axis.cursor_changed.disconnect(self.update)
         self.time_axis.axis_changed.disconnect(self.refit)
@@ -141,7 +138,6 @@ class DeviceStrip(QWidget):
         return self.time_axis.low + x / max(1, self.width()) * self.time_axis.span
 
     def sizeHint(self) -> QSize:
-        """A plot takes what it gets."""
         return QSize(320, 34)
 
     # --- drawing -------------------------------------------------------------------------------------------
@@ -215,14 +211,12 @@ class DeviceStrip(QWidget):
     # --- what happens --------------------------------------------------------------------------------------
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Begins a drag that chooses a part."""
         if event.button() == Qt.MouseButton.LeftButton:
             self._pressed_at = self._dragged_to = event.position().x()
         else:
             event.ignore()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Moves the crosshair, or the end of what is dragged."""
         x = min(max(event.position().x(), 0.0), float(self.width()))
         if self._pressed_at is not None:
             self._dragged_to = x
@@ -230,7 +224,6 @@ class DeviceStrip(QWidget):
         self.time_axis.set_cursor(self.value_at(x))
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Zooms to what was dragged."""
         start, self._pressed_at = self._pressed_at, None
         if start is None:
             event.ignore()
@@ -241,12 +234,10 @@ class DeviceStrip(QWidget):
         self.update()
 
     def mouseDoubleClickEvent(self, _event: QMouseEvent) -> None:
-        """Shows everything."""
         self._pressed_at = None
         self.fit()
 
     def wheelEvent(self, event: QWheelEvent) -> None:
-        """Zooms time around the pointer; with Shift, or sideways, moves."""
         turned = event.angleDelta()
         if turned.x() or event.modifiers() & Qt.KeyboardModifier.ShiftModifier:
             self.time_axis.pan(-(turned.x() or turned.y()) / WHEEL_PAN)
@@ -255,12 +246,10 @@ class DeviceStrip(QWidget):
         event.accept()
 
     def leaveEvent(self, event: QEvent) -> None:
-        """Takes the crosshair away."""
         self.time_axis.set_cursor(None)
         super().leaveEvent(event)
 
     def changeEvent(self, event: QEvent) -> None:
-        """Other colours are another picture."""
         if event.type() in (QEvent.Type.PaletteChange, QEvent.Type.StyleChange):
             self._is_new = True
             self.update()

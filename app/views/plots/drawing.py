@@ -19,11 +19,11 @@ FAR: Final = 1e6
 APART: Final = 0.3
 RING_ROOM: Final = 7.0
 STAR: Final = 6.0
+# Pixels over which one of several lines is on top: where they are one line, each shows its colour in turn.
 STRIPE: Final = 14.0
-"""Pixels over which one of several lines is on top: where they are one line, each shows its colour in turn."""
 MOST_STRIPED: Final = 8
+# Pixels of a plot.
 WIDEST: Final = 8192.0
-"""Pixels of a plot."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +39,6 @@ class Strokes:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A smooth line."""
-
     x: Floats
     y: Floats
     colour: QColor

@@ -19,8 +19,8 @@ from app.views.plots.source import Reading, View
 from app.views.style.palette import plot_colours, rank_colour
 from core.metrics.column_group import EVAL_GROUP
 
+# The key of the evaluations; "eval 1" where each device has its own.
 EVAL: Final = "eval"
-"""The key of the evaluations; "eval 1" where each device has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +68,9 @@ class EvalPoints(RankCurves):
         return max((rows_in(series, view) for series in self._run().evaluations().values()), default=0)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """The evaluations."""
         return self._points(view, bins, palette, None)
 
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """The evaluation before the crosshair."""
         return [reading for reading in self.legend(view, palette, layers) if not reading.is_hidden]
 
     def legend(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
@@ -119,7 +117,6 @@ class LossCurves(EvalPoints):
         self._names, self._column = ("loss",), "evaluation"
 
     def rows(self, view: View) -> int:
-        """Those of the longest rank."""
         return rows_in(self._run().clock(), view)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:

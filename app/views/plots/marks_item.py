@@ -17,8 +17,8 @@ from app.views.style.palette import PlotColours
 
 APART: Final = 5.0
 TICK: Final = 5.0
+# Lower plots show the lines without their texts.
 LEAST_HEIGHT: Final = 90.0
-"""Lower plots show the lines without their texts."""
 
 
 class MarksItem(pyqtgraph.GraphicsObject):
@@ -34,7 +34,6 @@ class MarksItem(pyqtgraph.GraphicsObject):
         self.setZValue(1)  # an area would hide it
 
     def show_marks(self, marks: Sequence[Mark], axis: XAxis, colours: PlotColours, font: QFont) -> None:
-        """Draws these from now on."""
         if (marks, axis, colours, font) != (self.marks, self._axis, self._colours, self._font):
             self.marks, self._axis, self._colours, self._font = marks, axis, colours, font
             self.update()
@@ -44,7 +43,6 @@ class MarksItem(pyqtgraph.GraphicsObject):
         return mark.step if self._axis == "step" else mark.ts
 
     def boundingRect(self) -> QRectF:
-        """The whole view."""
         rect: QRectF = self._view.rect()
         return rect
 

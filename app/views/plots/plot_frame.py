@@ -107,23 +107,19 @@ class PlotFrame(QFrame):
         self.unit.setVisible(bool(self.unit.text()) and fits)
 
     def resizeEvent(self, event: QResizeEvent) -> None:
-        """More or less room in the head."""
         super().resizeEvent(event)
         self._fit_head()
 
     def paintEvent(self, event: QPaintEvent) -> None:
-        """The card's ground and its hairline."""
         super().paintEvent(event)
         draw_card(self)
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """A press on the head may become a drag."""
         in_head = event.position().y() < self.chart.geometry().top()
         if in_head and event.button() == Qt.MouseButton.LeftButton:
             self._pressed_at = event.globalPosition().toPoint()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """Drags the card."""
         at = event.globalPosition().toPoint()
         if self._pressed_at is not None:
             far = (at - self._pressed_at).manhattanLength() >= QApplication.startDragDistance()
@@ -132,7 +128,6 @@ class PlotFrame(QFrame):
                 self.dragged.emit(at, False)
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """Lets it go."""
         was_dragged, self._is_dragged, self._pressed_at = self._is_dragged, False, None
         if was_dragged:
             self.dragged.emit(event.globalPosition().toPoint(), True)
@@ -144,7 +139,6 @@ class PlotFrame(QFrame):
         chart_menu.pop_up(self.chart, self.title.text(), self, place, ask)
 
     def head_height(self) -> int:
-        """What stands above the plot."""
         return self._head.sizeHint().height() + 2
 
     def read(self) -> None:

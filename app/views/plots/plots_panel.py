@@ -38,8 +38,8 @@ from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState
 
 PLOTTED: Final = ("rank", "eval", "device/")
+# What is shown while a run does not have the axis that a person chose.
 AXES_INSTEAD: Final[dict[AxisName, AxisName]] = {**dict.fromkeys(AXES, "step"), "clock": "time"}
-"""What is shown while a run does not have the axis that a person chose."""
 
 
 class PlotsPanel(QWidget):
@@ -142,12 +142,10 @@ class PlotsPanel(QWidget):
 
     @property
     def loss(self) -> PlotFrame:
-        """The card of the loss."""
         return self.cards.frame(LOSS)
 
     @property
     def throughput(self) -> PlotFrame:
-        """The card of the throughput."""
         return self.cards.frame(THROUGHPUT)
 
     @property
@@ -363,7 +361,6 @@ class PlotsPanel(QWidget):
         return self._pace.is_worth_drawing(pixels, now - self._drawn_at)
 
     def hideEvent(self, event: QHideEvent) -> None:
-        """Stops drawing."""
         self._timer.stop()
         super().hideEvent(event)
 

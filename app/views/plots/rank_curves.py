@@ -24,8 +24,8 @@ from core.metrics.last_value import last_value
 
 SMOOTHED: Final = " smoothed"
 MEAN: Final = "mean"
+# Whose curve it is where they all report the same.
 ALL: Final = "all devices"
-"""Whose curve it is where they all report the same."""
 
 
 class RankCurves:
@@ -49,13 +49,11 @@ class RankCurves:
 
     @property
     def name(self) -> str:
-        """The column that is drawn."""
         run = self._run()
         groups = [run.rank(rank) for rank in self._options.offered(run)]
         return next((name for name in self._names if any(name in s.columns for s in groups)), self._names[0])
 
     def rows(self, view: View) -> int:
-        """Those of the longest rank."""
         return rows_in(self._run().clock(), view)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
@@ -168,7 +166,6 @@ class ThroughputCurves(RankCurves):
         super().__init__(run, options, ("tokens_per_s", "samples_per_s"))
 
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """All ranks together, then each."""
         run, name, hidden = self._run(), self.name, self._options.hidden
         ranks = [rank for rank in run.ranks() if rank not in hidden]
         if not ranks:

@@ -13,8 +13,8 @@ from app.views.plots.drawing import pieces
 
 MOST_FILLS: Final = 255
 PIXEL_BYTES: Final = 4
+# The first pixel column, where each filled one begins among the bins, and which of those a column repeats.
 _Grid = tuple[int, NDArray[np.intp], NDArray[np.intp]]
-"""The first pixel column, where each filled one begins among the bins, and which of those a column repeats."""
 
 
 class Raster:
@@ -39,12 +39,10 @@ class Raster:
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing was filled yet."""
         return len(self._colours) == 1
 
     @property
     def height(self) -> int:
-        """In device pixels."""
         return len(self._fills)
 
     @property

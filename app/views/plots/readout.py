@@ -16,8 +16,8 @@ from app.views.style.palette import PlotColours, plot_colours
 SWATCH: Final = 8
 GAP: Final = 4
 ENTRY_GAP: Final = 14
+# The widest label: first as it is, then elided in its middle, then none; the first that fits is taken.
 LABEL_WIDTHS: Final = (1e4, 96.0, 56.0, 0.0)
-"""The widest label: first as it is, then elided in its middle, then none; the first that fits is taken."""
 
 
 class Readout(QWidget):
@@ -83,17 +83,14 @@ class Readout(QWidget):
         return round(self._needed(LABEL_WIDTHS[-1])) + 1 if self.readings else 0
 
     def sizeHint(self) -> QSize:
-        """One line."""
         return QSize(self._needs, int(QFontMetricsF(self.font()).height()) + 2)
 
     def minimumSizeHint(self) -> QSize:
-        """One line, however short."""
         return QSize(0, self.sizeHint().height())
 
     # --- drawing -----------------------------------------------------------------------------------------
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        """A swatch, a label and a value for each reading that has room."""
         painter = QPainter(self)
         painter.setFont(tabular(self.font()))
         metrics, colours = QFontMetricsF(painter.font()), plot_colours(self.palette())
@@ -177,7 +174,6 @@ class Readout(QWidget):
         return found if len(self.keys()) > 1 else ""
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Hides or shows the curve of the entry; beside entries the card is dragged."""
         key = self._key_at(event)
         if key and event.button() == Qt.MouseButton.LeftButton:
             self.entry_chosen.emit(key, bool(event.modifiers() & Qt.KeyboardModifier.AltModifier))
@@ -185,17 +181,14 @@ class Readout(QWidget):
             event.ignore()
 
     def mouseMoveEvent(self, event: QMouseEvent) -> None:
-        """A hand over what can be clicked."""
         hand = bool(self._key_at(event)) and not event.buttons()
         self.setCursor(Qt.CursorShape.PointingHandCursor if hand else Qt.CursorShape.ArrowCursor)
         event.ignore()
 
     def mouseReleaseEvent(self, event: QMouseEvent) -> None:
-        """The card's."""
         event.ignore()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """What the mouse does, from the keyboard."""
         key, keys = event.key(), self.keys()
         if event.modifiers() & ~Qt.KeyboardModifier.KeypadModifier:
             event.ignore()
@@ -208,7 +201,6 @@ class Readout(QWidget):
             event.ignore()
 
     def changeEvent(self, event: QEvent) -> None:
-        """Another font needs other places."""
         if event.type() == QEvent.Type.FontChange:
             self._widths.clear()
         super().changeEvent(event)

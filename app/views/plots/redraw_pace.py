@@ -9,19 +9,19 @@ from __future__ import annotations
 
 from typing import Final
 
+# New points move a curve by a pixel or two in that time; more often than that cannot be seen.
 LIVE_S: Final = 0.5
-"""New points move a curve by a pixel or two in that time; more often than that cannot be seen."""
+# Of a processor.
 LARGEST_SHARE: Final = 0.05
-"""Of a processor."""
 SLOWEST_S: Final = 1.0
+# New points that move the end of a curve by less than this are not drawn, only read.
 UNSEEN_PIXELS: Final = 1.0
-"""New points that move the end of a curve by less than this are not drawn, only read."""
+# Yet one of them may be a peak, which is seen at any width.
 LONGEST_UNSEEN_S: Final = 10.0
-"""Yet one of them may be a peak, which is seen at any width."""
 SPARING_SHARE: Final = 0.015
 SPARING_SLOWEST_S: Final = 3.0
+# How much the newest picture counts for what a picture costs: clocks of threads tick 64 times a second on Windows.
 NEWEST_SHARE: Final = 0.3
-"""How much the newest picture counts for what a picture costs: clocks of threads tick 64 times a second on Windows."""
 
 
 class RedrawPace:

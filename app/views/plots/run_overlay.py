@@ -37,11 +37,11 @@ from core.metrics.column_group import EVAL_GROUP
 MAX_LABEL: Final = 24
 RUN_KEY: Final = "run "
 RAW_SHARE: Final = 0.32
+# Of the lines of a run's devices, while each has one; they repeat after eight, as colours do.
 DASHES: Final[tuple[tuple[float, ...], ...]] = (
     (), (6.0, 3.0), (2.0, 3.0), (8.0, 3.0, 2.0, 3.0),
     (12.0, 4.0), (8.0, 3.0, 2.0, 3.0, 2.0, 3.0), (4.0, 6.0), (2.0, 6.0),
 )  # fmt: skip
-"""Of the lines of a run's devices, while each has one; they repeat after eight, as colours do."""
 GIB: Final = 2.0**30
 
 
@@ -160,7 +160,6 @@ class RunOverlay:
         self.floor = self._quantity.floor
 
     def rows(self, view: View) -> int:
-        """Those of the longest run."""
         return max((rows_in(run.series.clock(), _own_view(run, view)) for run in self._runs), default=0)
 
     @property

@@ -57,8 +57,6 @@ class Reading:
 
 
 class LayerSource(Protocol):
-    """What gives layers."""
-
     def rows(self, view: View) -> int:
         """How many rows the longest curve has in a view: how fine its bins are follows from it."""
 

@@ -32,7 +32,6 @@ class StepTime:
         self._options = options
 
     def rows(self, view: View) -> int:
-        """Those of the longest rank."""
         return rows_in(self._run().clock(), view)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:

@@ -12,8 +12,8 @@ from app.run_data.series import AXES, AxisName, XAxis
 from app.views.plots.view_box import PlotView
 
 SHORTEST: Final = {"step": 2.0, "ts": 0.02}
+# Of the highest step: less than that cannot be told apart in 64 bits.
 LEAST_SHARE: Final = 1e-14
-"""Of the highest step: less than that cannot be told apart in 64 bits."""
 
 
 class TimeAxis(QObject):
@@ -68,17 +68,14 @@ class TimeAxis(QObject):
 
     @property
     def low(self) -> float:
-        """Where what is shown begins."""
         return float(self._leader.viewRange()[0][0])
 
     @property
     def high(self) -> float:
-        """Where it ends."""
         return float(self._leader.viewRange()[0][1])
 
     @property
     def span(self) -> float:
-        """How much is shown."""
         return self.high - self.low
 
     def set_extent(self, low: float, high: float) -> None:
@@ -104,7 +101,6 @@ class TimeAxis(QObject):
         self._leader.move_by_hand(share)
 
     def fit(self) -> None:
-        """Shows everything, and follows."""
         self.is_fitted = True
         self._show(*self.extent)
 

@@ -11,12 +11,12 @@ from PySide6.QtWidgets import QApplication
 
 from app.views.plots.drawing import hairline
 
+# A drag that is lower than this share of the plot zooms time only.
 FLAT_SHARE: Final = 0.25
-"""A drag that is lower than this share of the plot zooms time only."""
+# Pixels: a narrower drag zooms values only, and where it is flat too, nothing.
 LEAST_DRAG: Final = 4.0
-"""Pixels: a narrower drag zooms values only, and where it is flat too, nothing."""
+# Eighths of a degree that the wheel turns while the view moves by its own width.
 WHEEL_PAN: Final = 1200
-"""Eighths of a degree that the wheel turns while the view moves by its own width."""
 
 
 class PlotView(pyqtgraph.ViewBox):
@@ -44,7 +44,6 @@ class PlotView(pyqtgraph.ViewBox):
             self.setRange(yRange=(low, high), padding=0, disableAutoRange=False)
 
     def linkedViewChanged(self, view: Any, axis: int) -> None:
-        """Another view's range: the same here."""
         if view is None or self.linksBlocked or axis != self.XAxis:
             return
         view.blockLink(True)
@@ -78,7 +77,6 @@ class PlotView(pyqtgraph.ViewBox):
         self.sigRangeChangedManually.emit([True, False])
 
     def mouseDragEvent(self, event: Any, axis: int | None = None) -> None:
-        """Zooms to a rectangle (left), or moves (middle, and left on an axis)."""
         self.updateMatrix()  # what is painted may lag behind the layout
         if event.button() == Qt.MouseButton.MiddleButton:
             super().mouseDragEvent(event, axis=self.XAxis)
@@ -121,7 +119,6 @@ class PlotView(pyqtgraph.ViewBox):
             self.sigRangeChangedManually.emit([is_wide, is_tall])
 
     def mouseClickEvent(self, event: Any) -> None:
-        """Fits everything (double-click), or asks for the menu (right)."""
         if event.button() == Qt.MouseButton.RightButton:
             self.menu_requested.emit(event.screenPos().toPoint())
             event.accept()
@@ -130,7 +127,6 @@ class PlotView(pyqtgraph.ViewBox):
             event.accept()
 
     def keyPressEvent(self, event: Any) -> None:
-        """The chart answers keys."""
         event.ignore()
 
     def _is_flat(self, pixels: float) -> bool:

@@ -11,8 +11,8 @@ from PySide6.QtGui import QPalette
 from app.views.plots.drawing import Layer, cut
 from app.views.plots.source import LayerSource, View
 
+# What is made on each side, as a share of the view: more would make the one frame late that makes it.
 MARGIN: Final = 0.25
-"""What is made on each side, as a share of the view: more would make the one frame late that makes it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -90,7 +90,6 @@ class LedgerStrip(QWidget):
             self._fit_height()
 
     def set_names(self, names: RankNames) -> None:
-        """Names the devices that train."""
         self._names = names
 
     def sizeHint(self) -> QSize:
@@ -234,7 +233,6 @@ class LedgerView(QWidget):
         lay_column(self, self.notice, self.page, grow=self.page)
 
     def show_names(self, names: RankNames) -> None:
-        """Names the devices that train."""
         self.strip.set_names(names)
 
     def clear_events(self) -> None:

@@ -18,8 +18,8 @@ from core.machine.devices.names import RankNames
 
 NOTHING: Final = "Text samples appear here after each evaluation."
 STEPS_WIDTH: Final = 150
+# Of the chosen ones; all of a long run's in one document would hold up the window.
 SHOWN_AT_ONCE: Final = 50
-"""Of the chosen ones; all of a long run's in one document would hold up the window."""
 Sample = Mapping[str, Any]
 
 

@@ -22,8 +22,8 @@ SIZES: Final = (1.5, 1.3, 1.15, 1.0)
 MARGIN: Final = 12
 GAP: Final = 8
 LEAST_WIDTH: Final = 96
+# Before what may be left out of a trend: "best at 220" becomes "best".
 _PART_SIGNS: Final = (" · ", " at ", " ↓ ", " ↑ ")
-"""Before what may be left out of a trend: "best at 220" becomes "best"."""
 _TONES: Final = {"better": "success", "worse": "warning"}
 
 

@@ -18,8 +18,8 @@ from app.views.widgets.message import Message
 if TYPE_CHECKING:
     from app.state.run_outcome import ModelFile, RunOutcome
 
+# Below this width the buttons stand under the text, which would be squeezed beside them.
 NARROW: Final = 760
-"""Below this width the buttons stand under the text, which would be squeezed beside them."""
 
 
 class OutcomeLine(QWidget):
@@ -132,7 +132,6 @@ class OutcomeCard(Message):
             self.show_message(outcome.kind, outcome.title, outcome.text)
 
     def minimumSizeHint(self) -> QSize:
-        """As narrow as its buttons; the text wraps."""
         return QSize(self._buttons.minimumSize().width() + 64, super().minimumSizeHint().height())
 
     def paintEvent(self, _event: QPaintEvent) -> None:

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from app.views.window.actions import Actions
 
 _ICON_PX: Final = 16
+# Below this width Export is only its sign, so that the name can be read.
 NARROW: Final = 700
-"""Below this width Export is only its sign, so that the name can be read."""
 _REST: Final = "00 m 00 s left · ends Wed 00:00"
+# After these, resuming is what a person comes for.
 _RESUMED_FIRST: Final = ("failed", "interrupted")
-"""After these, resuming is what a person comes for."""
 
 
 class RunHeader(Card):
@@ -166,7 +166,6 @@ class RunHeader(Card):
         self.job.setVisible(bool(text))
 
     def show_figures(self, figures: Sequence[HeroFigure]) -> None:
-        """Shows the run's heroes."""
         self.heroes.show_figures(figures)
 
     def show_notes(self, notes: Sequence[str]) -> None:

@@ -89,7 +89,6 @@ class RunTitle(QWidget):
 
     @property
     def is_edited(self) -> bool:
-        """A name is being typed."""
         return not self.line.isHidden()
 
     def show_name(self, name: str) -> None:
