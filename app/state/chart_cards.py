@@ -6,31 +6,14 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from core.metrics.metric import LOSS, METRICS, STEP_TIME, THROUGHPUT, has_own_card, metric, sort_key
 from core.recipes.heroes import Hero
 
 # The key of the card of devices, which stands last.
 DEVICES: Final = "devices"
-LOSS: Final = "loss"
-THROUGHPUT: Final = "throughput"
-STEP_TIME: Final = "step_time"
-MORE_TITLES: Final = {
-    "lr": "Learning rate", "grad_norm": "Gradient norm", "loss_scale": "Loss scale", "micro_batch": "Micro-batch",
-}  # fmt: skip
-# Columns that are drawn elsewhere, or count where the run is; any other has a card of its own.
-IN_OTHER_CARDS: Final = frozenset((
-    "step", "ts", "attempt", "loss", "val_loss", "tokens_per_s", "samples_per_s", "step_time_s", "data_wait_s",
-    "sync_wait_s", "sync_bytes", "sync_rounds", "device_mem_bytes", "tokens_seen", "epoch", "block_id", "chunk_id",
-))  # fmt: skip
+VAL_LOSS: Final = "val_loss"
 EVAL_PREFIX: Final = "eval/"
-# The cards of metrics that are drawn in a card with others.
-_HERO_CARDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "loss": (LOSS,), "val_loss": (LOSS,), "tokens_per_s": (THROUGHPUT,), "samples_per_s": (THROUGHPUT,),
-}  # fmt: skip
-SHORT_FORMS: Final = frozenset((
-    "auc", "bleu", "cpu", "f1", "fps", "gpu", "iou", "kl", "lr", "mae", "mse", "rmse", "vram",
-))  # fmt: skip
-# Columns that a schedule sets: smoothing would hide their jumps.
-AS_REPORTED: Final = frozenset(("lr", "loss_scale", "micro_batch"))
+EVALUATED: Final = " (evaluation)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,15 +24,37 @@ class Card:
         key: Names it in the settings.
         title: As a heading.
         unit: Of its value axis as text; empty where it has none or none is known.
-        column: The metric; empty for the cards that draw several.
-        is_eval: It was measured by evaluations.
+        steps: The metrics of ranks that it draws: of several the first that the run has.
+        evals: The metric of evaluations that it draws; empty for none.
+        draws_several: It has a title of its own, whatever a recipe calls one of its metrics.
     """
 
     key: str
     title: str
     unit: str = ""
-    column: str = ""
-    is_eval: bool = False
+    steps: tuple[str, ...] = ()
+    evals: str = ""
+    draws_several: bool = False
+
+    @property
+    def column(self) -> str:
+        """The metric that it is about."""
+        return self.steps[0] if self.steps else self.evals
+
+    @property
+    def is_eval(self) -> bool:
+        """Whether it draws evaluations alone."""
+        return not self.steps
+
+
+# Cards that draw several metrics; nearly every run has them.
+LOSS_CARD: Final = Card(LOSS, "Loss", "nats per token", ("loss",), VAL_LOSS, draws_several=True)
+THROUGHPUT_CARD: Final = Card(
+    THROUGHPUT, "Throughput", "tokens per second", ("tokens_per_s", "samples_per_s"), draws_several=True
+)
+STEP_TIME_CARD: Final = Card(
+    STEP_TIME, "Step time", "mean of devices", ("step_time_s", "data_wait_s", "sync_wait_s"), draws_several=True
+)
 
 
 def cards_for(steps: Collection[str], evals: Collection[str], heroes: Sequence[Hero] = ()) -> list[Card]:
@@ -63,48 +68,60 @@ def cards_for(steps: Collection[str], evals: Collection[str], heroes: Sequence[H
     cards = {card.key: card for card in _usual_cards(steps, evals)}
     named: dict[str, Card] = {}
     for hero in heroes:
-        for key in _HERO_CARDS.get(hero.metric, (hero.metric, EVAL_PREFIX + hero.metric)):
+        for key in (metric(hero.metric).card or hero.metric, EVAL_PREFIX + hero.metric):
             if key in cards:
-                is_second = cards[key].is_eval and hero.metric in cards
-                named.setdefault(key, _named_by(hero, cards[key], is_second=is_second))
+                named.setdefault(key, _named_by(hero, cards[key], EVALUATED if hero.metric in cards else ""))
     if heroes and LOSS in cards and LOSS not in named:
         cards[LOSS] = replace(cards[LOSS], unit="")  # of a policy it is not a likelihood of tokens
     return [*named.values(), *(card for key, card in cards.items() if key not in named)]
 
 
-def _named_by(hero: Hero, card: Card, *, is_second: bool) -> Card:
-    if not card.column:
+def _named_by(hero: Hero, card: Card, suffix: str) -> Card:
+    if card.draws_several:
         return card
-    return replace(card, title=hero.label + (" (evaluation)" if is_second else ""), unit=hero.unit or card.unit)
+    return replace(card, title=hero.label + (suffix if card.is_eval else ""), unit=hero.unit or card.unit)
 
 
 def _usual_cards(steps: Collection[str], evals: Collection[str]) -> list[Card]:
-    counts_tokens = "tokens_per_s" in steps
     cards: list[Card] = []
-    if "loss" in steps or "val_loss" in evals:
-        cards.append(Card(LOSS, "Loss", "nats per token" if counts_tokens else ""))
-    if counts_tokens or "samples_per_s" in steps:
-        cards.append(Card(THROUGHPUT, "Throughput", f"{'tokens' if counts_tokens else 'samples'} per second"))
+    if "loss" in steps or VAL_LOSS in evals:
+        cards.append(LOSS_CARD if "tokens_per_s" in steps else replace(LOSS_CARD, unit=""))
+    if "tokens_per_s" in steps:
+        cards.append(THROUGHPUT_CARD)
+    elif "samples_per_s" in steps:
+        cards.append(replace(THROUGHPUT_CARD, unit=metric("samples_per_s").unit))
     if "step_time_s" in steps:
-        cards.append(Card(STEP_TIME, "Step time", "mean of devices"))
-    known = [name for name in MORE_TITLES if name in steps]
-    others = set(steps) - IN_OTHER_CARDS - set(MORE_TITLES)
-    measured = set(evals) - IN_OTHER_CARDS
-    cards += [Card(name, MORE_TITLES[name], column=name) for name in known]
-    for name in sorted(others | measured):
+        cards.append(STEP_TIME_CARD)
+    others, measured = ({name for name in names if has_own_card(name)} for names in (steps, evals))
+    for name in sorted(others | measured, key=sort_key):
+        title, unit = metric(name).title, metric(name).unit
         if name in others:
-            cards.append(Card(name, metric_title(name), column=name))
+            cards.append(Card(name, title, unit, (name,)))
         if name in measured:
-            title = metric_title(name) + (" (evaluation)" if name in others else "")
-            cards.append(Card(EVAL_PREFIX + name, title, column=name, is_eval=True))
+            cards.append(Card(EVAL_PREFIX + name, title + EVALUATED * (name in others), unit, evals=name))
     return cards
 
 
-def metric_title(name: str) -> str:
-    """A column's name as a title: "val_accuracy" is "Val accuracy"."""
-    parts = name.replace("_", " ").split()
-    title = " ".join(part.upper() if part.lower() in SHORT_FORMS else part for part in parts)
-    return title[:1].upper() + title[1:]
+def compared_cards(steps: Collection[str], evals: Collection[str], heroes: Sequence[Hero] = ()) -> list[Card]:
+    """The cards of several runs that reported these columns, the ones that matter most first. Each draws one metric.
+
+    Args:
+        steps: Columns of their ranks.
+        evals: Columns of their evaluations.
+        heroes: Of the recipe that they all train: their cards come first, under their names.
+    """
+    is_likelihood = not heroes or any(hero.metric == LOSS for hero in heroes)
+    nats = LOSS_CARD.unit if "tokens_per_s" in steps and is_likelihood else ""
+    cards = [card for card in cards_for(steps, evals, heroes) if not card.draws_several]
+    for one in METRICS:
+        if not has_own_card(one.name) and one.name in (evals if one.is_evaluated else steps):
+            shared = "all devices" if one.is_rate else "mean over devices" if one.floor is not None else nats
+            unit = ", ".join(part for part in (one.unit, shared) if part)
+            title = "Samples" if one.name == "samples_per_s" and "tokens_per_s" in steps else one.title
+            step_names = () if one.is_evaluated else (one.name,)
+            cards.append(Card(one.name, title, unit, step_names, one.name if one.is_evaluated else ""))
+    first = {hero.metric: place for place, hero in enumerate(heroes)}
+    return sorted(cards, key=lambda card: (first.get(card.column, len(first)), *sort_key(card.column)))
 
 
 @dataclass(frozen=True, slots=True)

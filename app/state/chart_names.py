@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from core.metrics.metric import METRICS, NO_CARD
 from core.recipes.user_script import DROP
 
 if TYPE_CHECKING:
@@ -17,18 +18,11 @@ NOT_CHARTED: Final = "not_charted"
 # Charts that have a meaning, and the card each is drawn in; any other name has a card of its own.
 PLACES: Final[Mapping[str, str]] = {
     "step": "counts the steps",
-    "loss": "Loss card",
-    "val_loss": "Loss card, evaluations",
-    "tokens_per_s": "Throughput card",
-    "samples_per_s": "Throughput card",
-    "step_time_s": "Step time card",
-    "data_wait_s": "Step time card, waiting",
-    "lr": "Learning rate card",
-    "grad_norm": "Gradient norm card",
-    "accuracy": "its own card",
-    "val_accuracy": "its own card, evaluations",
-    "perplexity": "its own card",
-    "reward": "its own card",
+    **{
+        one.name: f"{(one.card or one.title).replace('_', ' ').capitalize()} card" + ", evaluations" * one.is_evaluated
+        for one in METRICS
+        if one.card != NO_CARD
+    },
 }
 
 

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from app.state.chart_cards import IN_OTHER_CARDS, MORE_TITLES, metric_title
 from core.formatting import UNKNOWN, count, memory_of, number, scaled
-from core.metrics.last_value import SUMMED, last_value
+from core.metrics.last_value import last_value
+from core.metrics.metric import has_own_card, metric
 from core.recipes.heroes import CHECKPOINT, DEFAULT_HEROES, MEMORY, MOST, Hero
 
 if TYPE_CHECKING:
@@ -25,14 +25,7 @@ RECENT_ROWS: Final = 20  # newest steps whose mean says how a value changes: one
 LEAST_CHANGE: Final = 0.002  # share of the value below which a change is none
 NOISE: Final = 2.0  # standard errors that a change must exceed
 _FIRST: Final = ("loss", "val_loss", "accuracy", "val_accuracy", "tokens_per_s", "samples_per_s")
-_LABELS: Final = {
-    "val_loss": "Validation loss", "tokens_per_s": "Throughput", "samples_per_s": "Throughput", **MORE_TITLES,
-}  # fmt: skip
-_UNITS: Final = {"tokens_per_s": "tok/s", "samples_per_s": "samples/s"}
-_BETTER: Final = {
-    "loss": "lower", "val_loss": "lower", "perplexity": "lower", "tokens_per_s": "higher", "samples_per_s": "higher",
-    "accuracy": "higher", "val_accuracy": "higher", "reward": "higher",
-}  # fmt: skip
+_LAST: Final = ("lr", "grad_norm", "loss_scale", "micro_batch")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,14 +59,11 @@ def heroes_of(named: Sequence[Hero], series: RunSeries, *, is_script: bool) -> S
         return named or DEFAULT_HEROES
     reported = set(series.evals.columns).union(*(series.rank(rank).columns for rank in series.ranks()))
     first = [name for name in _FIRST if name in reported]
-    others = sorted(reported - IN_OTHER_CARDS - set(MORE_TITLES) - set(_FIRST))
-    known = [*first, *others, *(name for name in MORE_TITLES if name in reported)]
+    others = sorted(name for name in reported if has_own_card(name) and name not in (*_FIRST, *_LAST))
+    known = [*first, *others, *(name for name in _LAST if name in reported)]
     if "tokens_per_s" in known and "samples_per_s" in known:
         known.remove("samples_per_s")
-    shown = [
-        Hero(name, _LABELS.get(name, metric_title(name)), _UNITS.get(name, ""), _BETTER.get(name, ""))
-        for name in known[: MOST - 1]
-    ]
+    shown = [Hero(one.name, one.title, one.short_unit, one.better) for one in map(metric, known[: MOST - 1])]
     return (*shown, Hero(MEMORY, "Memory"))
 
 
@@ -110,7 +100,7 @@ def _figure(hero: Hero, series: RunSeries, state: RunState, names: RankNames, no
 def _of_steps(hero: Hero, ranks: Sequence[Series]) -> HeroFigure:
     """The last value, and by how much the mean of the newest steps differs from that of the steps before."""
     value = last_value(hero.metric, [rank.last(hero.metric) for rank in ranks])
-    if hero.metric in SUMMED:
+    if metric(hero.metric).is_rate:
         figure, prefix = scaled(value)
         return HeroFigure(hero.label, f"{figure} {prefix}".rstrip(), hero.unit)
     pairs = [_recent(rank, hero.metric) for rank in ranks]

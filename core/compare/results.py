@@ -8,27 +8,19 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from core.compare.figures import Figures, GroupFigures
-from core.compare.row import Better, Row, best_places
+from core.compare.row import Row, best_places
 from core.errors import RankdeckError
 from core.formatting import UNKNOWN, byte_size, count, duration, number, rate
 from core.metrics.column_group import rank_group
 from core.metrics.last_value import last_value
+from core.metrics.metric import Better, has_own_card, metric
 from core.recipes.catalog import get_recipe
 from core.recipes.heroes import DEFAULT_HEROES, Hero
 from core.run_folder.record import RunRecord
 
 MAX_OTHERS: Final = 12
-# Which values are the better ones, whatever a recipe names as its heroes.
-_BETTER: Final[Mapping[str, Better]] = {
-    **dict.fromkeys(("tokens_per_s", "samples_per_s", "accuracy", "val_accuracy", "f1", "reward"), "higher"),
-    "perplexity": "lower",
-}
-# Columns that have rows of their own, or say nothing about a whole run.
-_KNOWN: Final = {
-    *("step", "ts", "rank", "attempt", "loss", "val_loss", "lr", "grad_norm", "loss_scale", "tokens_per_s"),
-    *("samples_per_s", "step_time_s", "data_wait_s", "sync_wait_s", "device_mem_bytes", "tokens_seen", "epoch"),
-    *("block_id", "chunk_id"),
-}
+# They say nothing about a whole run.
+_NO_RESULTS: Final = ("lr", "grad_norm", "loss_scale")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,10 +81,10 @@ def common_heroes(records: Sequence[RunRecord]) -> tuple[Hero, ...] | None:
 def _better(name: str, heroes: Mapping[str, Hero] | None) -> Better:
     if heroes is None:
         return ""
-    metric = name.removeprefix("best_")
+    name = name.removeprefix("best_")
     named: dict[str, Better] = {"lower": "lower", "higher": "higher"}
-    known = _BETTER.get(metric, "")
-    return named.get(heroes[metric].better, known) if metric in heroes else known
+    known = "" if "loss" in name else metric(name).better  # of a policy, a lower loss is not a better one
+    return named.get(heroes[name].better, known) if name in heroes else known
 
 
 def _title(name: str, heroes: Mapping[str, Hero] | None) -> str:
@@ -184,7 +176,7 @@ def _others(runs: Sequence[_Run], heroes: Mapping[str, Hero] | None) -> list[str
     for run in runs:
         rank = run.figures.groups.get(rank_group(0))
         names = [*run.figures.evals, *(rank.last if rank is not None else ())]
-        found |= dict.fromkeys(name for name in names if name not in _KNOWN)
+        found |= dict.fromkeys(name for name in names if has_own_card(name) and name not in _NO_RESULTS)
     return sorted(found, key=lambda name: name not in (heroes or ()))[:MAX_OTHERS]
 
 

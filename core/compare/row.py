@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from core.formatting import UNKNOWN
-
-Better = Literal["", "lower", "higher"]
+from core.metrics.metric import Better
 
 
 @dataclass(frozen=True, slots=True)

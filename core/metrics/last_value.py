@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable
 from typing import Final
 
-# Rates: ranks work at the same time, so what a run does is what they do together.
-SUMMED: Final = frozenset(("tokens_per_s", "samples_per_s"))
+from core.metrics.metric import metric
+
 # Where a rank's newest value is looked for: a metric that was not reported for 256 rows has none.
 NEWEST_ROWS: Final = 256
 
@@ -28,4 +28,4 @@ def last_value(name: str, newest: Iterable[float | None]) -> float | None:
     known = [value for value in newest if value is not None and math.isfinite(value)]
     if not known:
         return None
-    return math.fsum(known) / (1 if name in SUMMED else len(known))
+    return math.fsum(known) / (1 if metric(name).is_rate else len(known))

@@ -12,8 +12,7 @@ from PySide6.QtWidgets import QCheckBox, QFileDialog, QMenu, QMessageBox, QPushB
 
 from app.run_data.series import AXES, AxisName
 from app.settings import Settings
-from app.state.chart_cards import LOSS
-from app.state.compared_cards import VAL_LOSS
+from app.state.chart_cards import VAL_LOSS
 from app.views.compare.compare_table_view import CompareTableView
 from app.views.compare.compared_cards import ComparedCards
 from app.views.plots.cards_button import CardsButton
@@ -30,6 +29,7 @@ from app.views.widgets.ruled_splitter import RuledSplitter
 from core.compare.comparison import Comparison
 from core.errors import RankdeckError
 from core.formatting import duration
+from core.metrics.metric import LOSS
 
 SHARED_UNITS: Final = ("all devices", "mean over devices")
 READING: Final = "Reading…"

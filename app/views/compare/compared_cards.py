@@ -9,8 +9,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.run_data.run_series import RunSeries
 from app.settings import Settings
-from app.state.chart_cards import Card
-from app.state.compared_cards import compared_cards
+from app.state.chart_cards import Card, compared_cards
 from app.views.plots.chart_cards import ChartCards
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay, reported_columns
@@ -63,4 +62,4 @@ class ComparedCards(ChartCards):
         return compared_cards(*columns, self._named)
 
     def _source(self, card: Card) -> PlotSource:
-        return RunOverlay(self._runs, card.column, self._options, is_eval=card.is_eval)
+        return RunOverlay(self._runs, card, self._options)

@@ -11,21 +11,28 @@ from PySide6.QtWidgets import QWidget
 
 from app.run_data.run_series import RunSeries
 from app.settings import Settings
-from app.state.chart_cards import AS_REPORTED, DEVICES, LOSS, THROUGHPUT, Arrangement, Card, cards_for
+from app.state.chart_cards import (
+    DEVICES,
+    LOSS_CARD,
+    STEP_TIME_CARD,
+    THROUGHPUT_CARD,
+    Arrangement,
+    Card,
+    cards_for,
+)
 from app.views.plots.card_grid import CardGrid
 from app.views.plots.chart import Chart
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_rows import DeviceRows
-from app.views.plots.eval_curves import EvalPoints, LossCurves
 from app.views.plots.plot_frame import PlotFrame
-from app.views.plots.rank_curves import MetricCurves, PlainCurves, ThroughputCurves
+from app.views.plots.run_chart import RunChart
 from app.views.plots.source import PlotSource
 from app.views.plots.step_time import StepTime
 from app.views.plots.time_axis import TimeAxis
 from core.recipes.heroes import Hero
 
 # Cards that stay made whatever run is shown; nearly every run has them.
-ALWAYS: Final = {card.key: card for card in cards_for(("loss", "tokens_per_s", "step_time_s"), ())}
+ALWAYS: Final = {card.key: card for card in (LOSS_CARD, THROUGHPUT_CARD, STEP_TIME_CARD)}
 # Names of which one without any value has no card.
 MOST_CHECKED: Final = 64
 
@@ -185,14 +192,9 @@ class ChartCards(QObject):
             self.arranged.emit()
 
     def _source(self, card: Card) -> PlotSource:
-        run, options = self._run, self._options
-        if card.is_eval:
-            return EvalPoints(run, options, card.column)
-        if card.column:
-            return (PlainCurves if card.column in AS_REPORTED else MetricCurves)(run, options, card.column)
-        if card.key == LOSS:
-            return LossCurves(run, options)
-        return ThroughputCurves(run, options) if card.key == THROUGHPUT else StepTime(run, options)
+        if card.key == STEP_TIME_CARD.key:
+            return StepTime(self._run, self._options)
+        return RunChart(card, self._run, self._options)
 
     # --- what happens ------------------------------------------------------------------------------------
 

@@ -15,8 +15,8 @@ from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.views.plots.drawing import Area, Layer, Line
-from app.views.plots.rank_curves import without_pauses
 from app.views.plots.source import Reading, View
+from app.views.plots.traces import without_pauses
 from app.views.style.palette import faint, plot_colours, rank_colour
 from core.formatting import UNKNOWN, gibibytes, memory_of
 from core.machine.devices.gpu_counters import NOTABLE_SHARED_BYTES

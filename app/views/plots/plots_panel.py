@@ -16,7 +16,6 @@ from app.models.run_data import RunData
 from app.run_data.run_series import ChangeSet, RunSeries
 from app.run_data.series import AXES, AxisName
 from app.settings import Settings
-from app.state.chart_cards import LOSS, STEP_TIME, THROUGHPUT
 from app.views.plots.cards_button import CardsButton
 from app.views.plots.chart import NO_VALUES, Chart
 from app.views.plots.chart_cards import ChartCards
@@ -33,6 +32,7 @@ from app.views.widgets.exposure import Exposure
 from core.formatting import duration, percent
 from core.machine.devices.names import RankNames
 from core.metrics.column_group import EVAL_GROUP
+from core.metrics.metric import LOSS, STEP_TIME, THROUGHPUT
 from core.recipes.heroes import Hero
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.run_folder.state import RunState

@@ -12,9 +12,9 @@ from app.run_data.pyramid import Floats
 from app.run_data.run_series import RunSeries
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Area, Layer
-from app.views.plots.rank_curves import mean_of_values, rows_in, steps_in, value_of, without_pauses
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
+from app.views.plots.traces import mean_of_values, rows_in, steps_in, value_of, without_pauses
 from app.views.style.palette import plot_colours
 from core.formatting import UNKNOWN, short_duration
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from app.state.chart_cards import Arrangement, cards_for, metric_title
+from app.state.chart_cards import Arrangement, cards_for, compared_cards
+from core.metrics.metric import metric_title
 from core.recipes.heroes import DEFAULT_HEROES, Hero
 
 
@@ -73,3 +74,26 @@ def test_what_was_arranged_is_read_again() -> None:
     assert Arrangement.read(kept.values()) == kept
     assert kept.hide("a", False).shown(["a", "b"]) == ["b", "a"]
     assert Arrangement.read({"order": "nonsense", "hidden": [1, "a"]}) == Arrangement(hidden=frozenset("a"))
+
+
+def test_every_metric_of_compared_runs_has_its_own_card() -> None:
+    steps = ("step", "ts", "reward", "loss", "tokens_per_s", "lr", "step_time_s", "data_wait_s", "epoch")
+    cards = compared_cards(steps, ("step", "ts", "val_loss", "perplexity"))
+    assert [card.title for card in cards] == [
+        *("Loss", "Validation loss", "Throughput", "Learning rate", "Step time", "Perplexity", "Reward"),
+        "Waiting for data",
+    ]
+    assert all(card.column for card in cards)
+    assert [card.column for card in cards if card.is_eval] == ["val_loss", "perplexity"]
+
+
+def test_compared_scripts_count_samples() -> None:
+    (card,) = compared_cards(("step", "samples_per_s"), ())
+    assert (card.title, card.unit) == ("Throughput", "samples per second, all devices")
+    assert compared_cards(("step", "ts"), ()) == []
+
+
+def test_heroes_of_compared_runs_come_first_under_their_names() -> None:
+    heroes = (Hero("episode_return", "Return"), Hero("kl", "KL"))
+    cards = compared_cards(("loss", "kl", "episode_return", "tokens_per_s"), (), heroes)
+    assert [(card.title, card.unit) for card in cards[:3]] == [("Return", ""), ("KL", ""), ("Loss", "")]

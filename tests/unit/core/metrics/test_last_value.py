@@ -13,10 +13,11 @@ from PySide6.QtGui import QPalette
 from app.models.run_row import RunRow, value_text
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
+from app.state.chart_cards import LOSS_CARD, Card
 from app.state.hero_figures import hero_figures
 from app.state.run_outcome import best_text
 from app.views.plots.curve_options import CurveOptions
-from app.views.plots.eval_curves import LossCurves
+from app.views.plots.run_chart import RunChart
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay
 from app.views.plots.source import View
 from core.compare.figures import read_figures
@@ -75,14 +76,14 @@ def test_one_number_everywhere(store: RunStore) -> None:
     heroes = (Hero("loss", "Loss", better="lower"), Hero("val_loss", "Validation loss", better="lower"))
     header = hero_figures(heroes, run, store.stored_state(), RankNames(), 0.0)
     assert [figure.value for figure in header] == [shown, f"{EVALUATED:.3f}"]
-    legend = {r.label: r.text for r in LossCurves(lambda: run, CurveOptions()).legend(whole, palette)}
+    legend = {r.label: r.text for r in RunChart(LOSS_CARD, lambda: run, CurveOptions()).legend(whole, palette)}
     assert legend["mean"] == shown
     both = CurveOptions(mean=True)
-    legend = {r.label: r.text for r in LossCurves(lambda: run, both).legend(whole, palette)}
+    legend = {r.label: r.text for r in RunChart(LOSS_CARD, lambda: run, both).legend(whole, palette)}
     assert (legend["mean"], legend["eval"]) == (shown, f"{EVALUATED:.3f}")
     overlaid = [OverlaidRun("run", run)]
-    assert [r.text for r in RunOverlay(overlaid, "loss", both).readings(whole, palette)] == [shown]
-    evals = RunOverlay(overlaid, "val_loss", both, is_eval=True)
+    assert [r.text for r in RunOverlay(overlaid, LOSS_CARD, both).readings(whole, palette)] == [shown]
+    evals = RunOverlay(overlaid, Card("val_loss", "", evals="val_loss"), both)
     assert [r.text for r in evals.readings(whole, palette)] == [f"{EVALUATED:.3f}"]
     rows = {row.name: row for row in result_rows([record], [read_figures(store)])}
     assert rows["val_loss"].values[0]["value"] == pytest.approx(EVALUATED)

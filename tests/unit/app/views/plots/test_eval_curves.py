@@ -11,9 +11,10 @@ from pytestqt.qtbot import QtBot
 
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
+from app.state.chart_cards import LOSS_CARD, Card
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Points
-from app.views.plots.eval_curves import EvalPoints, LossCurves
+from app.views.plots.run_chart import RunChart
 from app.views.plots.source import View
 from app.views.style.palette import plot_colours, rank_colour
 from core.machine.devices.names import RankNames
@@ -34,7 +35,7 @@ def run_with(evals: list[dict[str, float]]) -> RunSeries:
     return run
 
 
-def points_in(source: LossCurves | EvalPoints, view: View = WHOLE) -> list[Points]:
+def points_in(source: RunChart, view: View = WHOLE) -> list[Points]:
     return [layer for layer in source.layers(view, 500, QPalette()) if isinstance(layer, Points)]
 
 
@@ -47,7 +48,7 @@ def independent() -> RunSeries:
 
 def test_each_device_has_its_own_evaluations(qtbot: QtBot, independent: RunSeries) -> None:
     palette = QPalette()
-    source = LossCurves(lambda: independent, CurveOptions(names=NAMES))
+    source = RunChart(LOSS_CARD, lambda: independent, CurveOptions(names=NAMES))
     first, second = points_in(source)
     assert (first.colour, second.colour) == (rank_colour(0, palette), rank_colour(1, palette))
     np.testing.assert_allclose(first.y, [3.0, 2.0, 1.5])
@@ -63,7 +64,7 @@ def test_each_device_has_its_own_evaluations(qtbot: QtBot, independent: RunSerie
 
 def test_evaluations_of_a_device_are_hidden_alone_and_with_it(independent: RunSeries) -> None:
     options = CurveOptions(names=NAMES)
-    source = LossCurves(lambda: independent, options)
+    source = RunChart(LOSS_CARD, lambda: independent, options)
     options.hide("eval 0", True)
     assert [points.label for points in points_in(source)] == ["evaluation CPU 1"]
     hidden = [reading.label for reading in source.legend(WHOLE, QPalette()) if reading.is_hidden]
@@ -75,7 +76,7 @@ def test_evaluations_of_a_device_are_hidden_alone_and_with_it(independent: RunSe
 @pytest.mark.parametrize("axis", ["step", "ts"])
 def test_the_mean_of_devices_is_that_of_their_evaluations(independent: RunSeries, axis: str) -> None:
     view = WHOLE if axis == "step" else View("ts", 1000, 1101)
-    source = LossCurves(lambda: independent, CurveOptions(mean=True))
+    source = RunChart(LOSS_CARD, lambda: independent, CurveOptions(mean=True))
     (points,) = points_in(source, view)
     np.testing.assert_allclose(points.y, [2.75, 1.5, 1.375])
     assert points.colour == plot_colours(QPalette()).eval
@@ -85,14 +86,14 @@ def test_the_mean_of_devices_is_that_of_their_evaluations(independent: RunSeries
 
 def test_evaluations_of_the_whole_run_are_one_curve() -> None:
     run = run_with([{"rank": 0, "step": step, "val_loss": 1.0, "accuracy": step / 100} for step in (20, 40)])
-    source = EvalPoints(lambda: run, CurveOptions(), "accuracy")
+    source = RunChart(Card("eval", "", evals="accuracy"), lambda: run, CurveOptions())
     (points,) = points_in(source)
     assert points.label == "accuracy" and points.best is None
     assert [(r.label, r.text, r.key) for r in source.readings(WHOLE, QPalette())] == [("eval", "0.400", "eval")]
-    assert EvalPoints(lambda: run, CurveOptions(), "other").readings(WHOLE, QPalette()) == []
+    assert RunChart(Card("eval", "", evals="other"), lambda: run, CurveOptions()).readings(WHOLE, QPalette()) == []
 
 
 def test_evaluations_that_a_resumed_run_repeats_go_for_every_device(independent: RunSeries) -> None:
     resumed = {"ts": 1200.0, "event": "launch", "rank": -1, "attempt": 2, "resumed_from": {"0": 30, "1": 30}}
     independent.apply(parse_lines([json.dumps(resumed).encode()]))
-    assert [len(points.x) for points in points_in(LossCurves(lambda: independent, CurveOptions()))] == [1, 1]
+    assert [len(points.x) for points in points_in(RunChart(LOSS_CARD, lambda: independent, CurveOptions()))] == [1, 1]

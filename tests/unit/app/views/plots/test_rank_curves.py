@@ -13,11 +13,11 @@ from pytestqt.qtbot import QtBot
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
+from app.state.chart_cards import LOSS_CARD, THROUGHPUT_CARD, Card
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.drawing import Area, Line, Points, Strokes
-from app.views.plots.eval_curves import LossCurves
-from app.views.plots.rank_curves import MetricCurves, PlainCurves, ThroughputCurves
+from app.views.plots.run_chart import RunChart
 from app.views.plots.source import View
 from app.views.plots.step_time import StepTime
 from app.views.style.palette import rank_colour
@@ -39,13 +39,17 @@ def run_of(**columns: Any) -> RunSeries:
     return run
 
 
+def one(column: str) -> Card:
+    return Card(column, column, steps=(column,))
+
+
 def texts(readings: list[Any]) -> list[str]:
     return [f"{r.label} {r.text}".strip() for r in readings]
 
 
 def test_a_stroke_and_a_line_for_each_rank_in_its_colour(qtbot: QtBot) -> None:
     run, palette = run_of(loss=lambda rank, step: rank + 1 / step), QPalette()
-    layers = LossCurves(lambda: run, CurveOptions()).layers(WHOLE, 500, palette)
+    layers = RunChart(LOSS_CARD, lambda: run, CurveOptions()).layers(WHOLE, 500, palette)
     assert [type(layer) for layer in layers] == [Strokes, Strokes, Line, Line]
     assert [layer.colour for layer in layers[2:]] == [rank_colour(0, palette), rank_colour(1, palette)]
     np.testing.assert_allclose(layers[1].low, 1 + 1 / np.arange(1, 101))
@@ -54,27 +58,29 @@ def test_a_stroke_and_a_line_for_each_rank_in_its_colour(qtbot: QtBot) -> None:
 
 def test_without_smoothing_what_was_reported_is_drawn_in_full_colour() -> None:
     run, palette = run_of(loss=lambda rank, step: rank + 1 / step), QPalette()
-    (first, _) = LossCurves(lambda: run, CurveOptions(smoothing=0)).layers(WHOLE, 500, palette)
+    (first, _) = RunChart(LOSS_CARD, lambda: run, CurveOptions(smoothing=0)).layers(WHOLE, 500, palette)
     assert isinstance(first, Strokes)
     assert first.colour == rank_colour(0, palette)
 
 
 def test_mean_and_hidden_ranks() -> None:
     run = run_of(loss=lambda rank, step: float(2 * rank + step))
-    source = LossCurves(lambda: run, CurveOptions(mean=True, smoothing=32))
+    source = RunChart(LOSS_CARD, lambda: run, CurveOptions(mean=True, smoothing=32))
     strokes, line = source.layers(WHOLE, 500, QPalette())
     assert isinstance(strokes, Strokes)
     np.testing.assert_allclose(strokes.low, np.arange(1, 101) + 1)
     assert isinstance(line, Line)
     assert texts(source.readings(WHOLE, QPalette())) == ["mean 101"]
-    hidden = LossCurves(lambda: run, CurveOptions(hidden={0}))
+    hidden = RunChart(LOSS_CARD, lambda: run, CurveOptions(hidden={0}))
     assert texts(hidden.readings(WHOLE, QPalette())) == ["rank 1 102"]
     assert len(hidden.layers(WHOLE, 500, QPalette())) == 2
 
 
 def test_the_mean_by_time_is_that_of_steps() -> None:
     run = run_of(loss=lambda rank, step: float(2 * rank + step))
-    strokes, _ = LossCurves(lambda: run, CurveOptions(mean=True)).layers(View("ts", 1001, 1100), 500, QPalette())
+    strokes, _ = RunChart(LOSS_CARD, lambda: run, CurveOptions(mean=True)).layers(
+        View("ts", 1001, 1100), 500, QPalette()
+    )
     assert isinstance(strokes, Strokes)
     known = ~np.isnan(strokes.x)
     np.testing.assert_allclose(strokes.x[known] - 1000, strokes.low[known] - 1)
@@ -82,7 +88,7 @@ def test_the_mean_by_time_is_that_of_steps() -> None:
 
 def test_values_at_the_crosshair_and_the_newest() -> None:
     run = run_of(loss=lambda rank, step: rank + step / 100)
-    source = LossCurves(lambda: run, CurveOptions())
+    source = RunChart(LOSS_CARD, lambda: run, CurveOptions())
     assert texts(source.readings(WHOLE, QPalette())) == ["mean 1.50", "rank 0 1.00", "rank 1 2.00"]
     assert texts(source.readings(View("step", 1, 100, cursor=50.7), QPalette())) == [
         "mean 1.00", "rank 0 0.500", "rank 1 1.50",
@@ -97,7 +103,7 @@ def test_evaluations_are_points() -> None:
     run = run_of(loss=1.0)
     evals = [{"ts": 1000.0 + s, "event": "eval", "rank": 0, "step": s, "val_loss": s / 10} for s in (25, 50, 75)]
     run.apply(parse_lines([json.dumps(line).encode() for line in evals]))
-    source = LossCurves(lambda: run, CurveOptions())
+    source = RunChart(LOSS_CARD, lambda: run, CurveOptions())
     points = source.layers(WHOLE, 500, QPalette())[-1]
     assert isinstance(points, Points)
     assert points.y.tolist() == [2.5, 5.0, 7.5]
@@ -106,10 +112,13 @@ def test_evaluations_are_points() -> None:
 
 def test_throughput_is_the_sum_over_ranks() -> None:
     run = run_of(tokens_per_s=156_000.0)
-    source = ThroughputCurves(lambda: run, CurveOptions())
+    source = RunChart(THROUGHPUT_CARD, lambda: run, CurveOptions())
     assert texts(source.readings(WHOLE, QPalette()))[0] == "312\u00a0k tok/s"
     samples = run_of(samples_per_s=10.0)
-    assert texts(ThroughputCurves(lambda: samples, CurveOptions()).readings(WHOLE, QPalette()))[0] == "20.0 samples/s"
+    assert (
+        texts(RunChart(THROUGHPUT_CARD, lambda: samples, CurveOptions()).readings(WHOLE, QPalette()))[0]
+        == "20.0 samples/s"
+    )
 
 
 def test_a_step_is_waiting_and_working() -> None:
@@ -155,7 +164,7 @@ def test_the_mean_by_time_leaves_out_steps_that_have_none() -> None:
     ]
     run = RunSeries()
     run.apply(parse_lines(lines))
-    layers = LossCurves(lambda: run, CurveOptions(mean=True)).layers(View("ts", 1001, 1100), 500, QPalette())
+    layers = RunChart(LOSS_CARD, lambda: run, CurveOptions(mean=True)).layers(View("ts", 1001, 1100), 500, QPalette())
     assert [type(layer) for layer in layers] == [Strokes, Line]
     for layer in layers:
         assert layer.x.tolist() == sorted(layer.x.tolist()) and layer.x[0] == 1020.0
@@ -218,21 +227,21 @@ def test_a_device_that_says_little() -> None:
 
 def test_values_that_stand_alone_are_one_curve() -> None:
     run = run_of(loss=1.0, score=lambda _rank, step: step / 10 if step % 10 == 0 else None)
-    for kind in (MetricCurves, PlainCurves):
-        source = kind(lambda: run, CurveOptions(), "score")
+    for smoothing in (20, 0):
+        source = RunChart(one("score"), lambda: run, CurveOptions(smoothing))
         layers = source.layers(WHOLE, 500, QPalette())
         assert isinstance(layers[0], Strokes)
         np.testing.assert_allclose(layers[0].low, np.arange(1, 11))
         at = View("step", 1, 100, 55.5)
         assert texts(source.readings(at, QPalette(), layers)) == ["all devices 5.00"]
-    smooth = MetricCurves(lambda: run, CurveOptions(), "score").layers(WHOLE, 500, QPalette())[-1]
+    smooth = RunChart(one("score"), lambda: run, CurveOptions()).layers(WHOLE, 500, QPalette())[-1]
     assert isinstance(smooth, Line)
     np.testing.assert_allclose(smooth.y, np.arange(1, 11), atol=1e-9)
 
 
 def test_a_stretch_without_values_is_a_gap() -> None:
     run = run_of(score=lambda _rank, step: None if 40 < step <= 60 else 2.0)
-    source = MetricCurves(lambda: run, CurveOptions(), "score")
+    source = RunChart(one("score"), lambda: run, CurveOptions())
     layers = source.layers(WHOLE, 500, QPalette())
     assert isinstance(layers[0], Strokes)
     assert np.isnan(layers[0].low).sum() == 20
@@ -242,10 +251,10 @@ def test_a_stretch_without_values_is_a_gap() -> None:
 def test_what_all_ranks_share_is_one_line() -> None:
     run = run_of(lr=lambda _rank, step: step / 10, loss=lambda rank, step: rank + step)
     options = CurveOptions()
-    source = PlainCurves(lambda: run, options, "lr")
+    source = RunChart(one("lr"), lambda: run, options)
     assert [layer.label for layer in source.layers(WHOLE, 500, QPalette())] == ["all devices"]
     assert texts(source.legend(WHOLE, QPalette())) == ["all devices 10.0"]
-    assert len(MetricCurves(lambda: run, options, "loss").layers(WHOLE, 500, QPalette())) == 4
+    assert len(RunChart(one("loss"), lambda: run, options).layers(WHOLE, 500, QPalette())) == 4
     late = [{"ts": 2000.0, "event": "step", "rank": 0, "step": 101, "lr": 3.0}]  # rank 1 will say the same soon
     run.apply(parse_lines([json.dumps(line).encode() for line in late]))
     assert texts(source.legend(WHOLE, QPalette())) == ["all devices 6.50"]

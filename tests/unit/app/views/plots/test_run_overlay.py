@@ -13,6 +13,7 @@ from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.run_data.whole_run import RunReader
+from app.state.chart_cards import Card
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Line, Points, Strokes
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay, reported_columns
@@ -41,9 +42,13 @@ def run_of(ranks: int, steps: int, loss: float, name: str = "loss", start: float
 RUNS = [OverlaidRun("one", run_of(1, 10, 1.0)), OverlaidRun("two", run_of(2, 20, 4.0, start=START + 5000))]
 
 
+def card(name: str) -> Card:
+    return Card(name, name, evals=name) if name == "val_loss" else Card(name, name, steps=(name,))
+
+
 def overlay(name: str, smoothing: int = 8, mean: bool = True, runs: list[OverlaidRun] | None = None) -> RunOverlay:
     options = CurveOptions(smoothing=smoothing, mean=mean)
-    return RunOverlay(runs or RUNS, name, options, is_eval=name == "val_loss")
+    return RunOverlay(runs or RUNS, card(name), options)
 
 
 def test_a_colour_a_run_and_the_mean_over_its_ranks() -> None:
@@ -126,7 +131,7 @@ def test_values_at_the_crosshair_name_their_runs() -> None:
 
 def test_a_hidden_run_stays_in_the_legend() -> None:
     options = CurveOptions(mean=True)
-    shown = RunOverlay(RUNS, "loss", options)
+    shown = RunOverlay(RUNS, card("loss"), options)
     keys = [entry.key for entry in shown.legend(WHOLE, QPalette())]
     options.choose(keys[1], True, keys)
     lines = [layer for layer in shown.layers(WHOLE, 500, QPalette()) if isinstance(layer, Line)]
@@ -172,7 +177,7 @@ def test_runs_meet_at_the_same_tokens_epoch_and_hour() -> None:
         return OverlaidRun("run", run)
 
     runs = [counted(100.0, 1000.0), counted(200.0, 1010.0)]
-    shown = RunOverlay(runs, "loss", CurveOptions(smoothing=0, mean=True))
+    shown = RunOverlay(runs, card("loss"), CurveOptions(smoothing=0, mean=True))
     assert [run.extent("tokens") for run in runs] == [(100.0, 4000.0), (200.0, 8000.0)]
     view = View("step", 100.0, 8000.0, 2000.0, "tokens")
     first, second = shown.layers(view, 500, QPalette())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,9 +12,10 @@ from PySide6.QtGui import QPalette
 
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series, XAxis
+from app.state.chart_cards import LOSS_CARD
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
-from app.views.plots.eval_curves import LossCurves
+from app.views.plots.run_chart import RunChart
 from app.views.plots.source import LayerSource, View
 from app.views.plots.step_time import StepTime
 from app.views.plots.wide_layers import WideLayers
@@ -83,9 +85,9 @@ def heights(layer: Layer) -> tuple[np.ndarray, ...]:
 
 
 @pytest.mark.parametrize("axis", ["step", "ts"])
-@pytest.mark.parametrize("make", [LossCurves, StepTime])
+@pytest.mark.parametrize("make", [partial(RunChart, LOSS_CARD), StepTime], ids=["loss", "step time"])
 def test_a_moved_view_shows_what_it_would_show_drawn_anew(
-    run: RunSeries, make: Callable[..., LossCurves | StepTime], axis: XAxis
+    run: RunSeries, make: Callable[..., RunChart | StepTime], axis: XAxis
 ) -> None:
     source = make(lambda: run, CurveOptions(smoothing=32))
     wide, compared = WideLayers(), 0
@@ -111,7 +113,7 @@ def test_a_moved_view_shows_what_it_would_show_drawn_anew(
 
 
 def test_small_moves_ask_for_nothing(run: RunSeries) -> None:
-    source, wide = Asked(LossCurves(lambda: run, CurveOptions())), WideLayers()
+    source, wide = Asked(RunChart(LOSS_CARD, lambda: run, CurveOptions())), WideLayers()
     view = View("step", 40_000.0, 44_000.0)
     for _ in range(60):
         wide.of(source, view, BINS, PALETTE, extent("step"))
@@ -133,7 +135,7 @@ def test_zooming_asks_only_where_bins_become_finer(run: RunSeries) -> None:
 
 
 def test_what_is_forgotten_is_made_anew_and_no_wider_than_it_is_shown(run: RunSeries) -> None:
-    source, wide = Asked(LossCurves(lambda: run, CurveOptions())), WideLayers()
+    source, wide = Asked(RunChart(LOSS_CARD, lambda: run, CurveOptions())), WideLayers()
     view = View("step", 40_000.0, 44_000.0)
     for _ in range(3):
         wide.of(source, view, BINS, PALETTE, extent("step"))
@@ -142,7 +144,11 @@ def test_what_is_forgotten_is_made_anew_and_no_wider_than_it_is_shown(run: RunSe
 
 
 def test_another_source_another_width_and_another_axis_are_not_mistaken(run: RunSeries) -> None:
-    losses, times, wide = LossCurves(lambda: run, CurveOptions()), StepTime(lambda: run, CurveOptions()), WideLayers()
+    losses, times, wide = (
+        RunChart(LOSS_CARD, lambda: run, CurveOptions()),
+        StepTime(lambda: run, CurveOptions()),
+        WideLayers(),
+    )
     view = View("step", 0.0, 2.0 * ROWS - 2)
     wide.of(losses, view, BINS, PALETTE, extent("step"))
     assert all(isinstance(layer, Area) for layer in wide.of(times, view, BINS, PALETTE, extent("step")))
@@ -155,9 +161,9 @@ def test_another_source_another_width_and_another_axis_are_not_mistaken(run: Run
 def test_nothing_to_show_and_a_run_of_evaluations_alone(run: RunSeries) -> None:
     view, wide = View("step", 10.0, 20.0), WideLayers()
     empty, evals = RunSeries(), RunSeries({"eval": run.groups["eval"]})
-    for nothing in (LossCurves(lambda: empty, CurveOptions()), StepTime(lambda: empty, CurveOptions())):
+    for nothing in (RunChart(LOSS_CARD, lambda: empty, CurveOptions()), StepTime(lambda: empty, CurveOptions())):
         assert wide.of(nothing, view, BINS, PALETTE, (0.0, 1.0)) == []
-    source, other = LossCurves(lambda: evals, CurveOptions()), WideLayers()
+    source, other = RunChart(LOSS_CARD, lambda: evals, CurveOptions()), WideLayers()
     for low in (0.0, 50_000.0, 60_000.0):
         (points,) = other.of(source, View("step", low, low + 20_000.0), BINS, PALETTE, extent("step"))
         assert isinstance(points, Points)
