@@ -27,9 +27,8 @@ from app.run_data.marks import Mark
 from app.run_data.pyramid import Floats
 from app.views.plots.axes import TICK_GAP, TimeTicks, ValueAxis
 from app.views.plots.crosshair_table import CrosshairTable
-from app.views.plots.curves_item import CurvesItem
-from app.views.plots.drawing import Area, Layer, Strokes, hairline
-from app.views.plots.marks_item import MarksItem
+from app.views.plots.drawing import Layer, hairline
+from app.views.plots.plot_items import CurvesItem, MarksItem
 from app.views.plots.scale import Scale, fitting
 from app.views.plots.source import HidesCurves, PlotSource, Reading, View
 from app.views.plots.time_axis import TimeAxis
@@ -89,7 +88,6 @@ class Chart(pyqtgraph.GraphicsView):
         self.time_axis = time_axis
         self.where: Callable[[float], str] = lambda at: f"{at:,.0f}"
         self.empty_text = ""
-        self.note: Callable[[], str] = str
         self.is_enlarged: Callable[[], bool] = bool
         self.took_s = self._made_in_s = 0.0
         self.layers: list[Layer] = []
@@ -316,13 +314,16 @@ class Chart(pyqtgraph.GraphicsView):
             self._scale = self.source.fixed_scale or fitting(self._seen(), log=self._log, floor=self.source.floor)
 
     def _seen(self) -> list[Floats]:
-        return [values for layer in self.layers for values in self._values_in_view(layer)]
-
-    def _values_in_view(self, layer: Layer) -> list[Floats]:
-        first = int(np.searchsorted(layer.x, self.time_axis.low, "left"))
-        last = int(np.searchsorted(layer.x, self.time_axis.high, "right"))
-        inside = slice(first, last) if first < last else slice(None)
-        return [layer.low[inside], layer.high[inside]] if isinstance(layer, Strokes | Area) else [layer.y[inside]]
+        """The values in view, of every layer."""
+        found: list[Floats] = []
+        for layer in self.layers:
+            first = int(np.searchsorted(layer.x, self.time_axis.low, "left"))
+            last = int(np.searchsorted(layer.x, self.time_axis.high, "right"))
+            inside = slice(first, last) if first < last else slice(None)
+            found.append(layer.low[inside])
+            if layer.high is not layer.low:
+                found.append(layer.high[inside])
+        return found
 
     def paintEvent(self, event: QPaintEvent) -> None:
         if self._is_stale:

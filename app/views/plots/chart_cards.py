@@ -91,7 +91,6 @@ class ChartCards(QObject):
             card = self.cards[key]
             chart = Chart(self._source(card), self._time_axis, f"{card.title} plot")
             frame = self.frames[key] = PlotFrame(card.title, chart, card.unit, parent=self.grid.body)
-            chart.note = lambda: self._options.note(self._run())
             frame.hide()  # the grid shows it, while it has a place there
             frame.readout.tab_stop_changed.connect(self.grid.chain_tabs)
             frame.readout.setMinimumHeight(frame.more.sizeHint().height())
@@ -123,7 +122,8 @@ class ChartCards(QObject):
         found = {card.key: card for card in found_cards}
         gone = self.frames.keys() - found.keys() - ALWAYS.keys()
         for key in self.frames.keys() & found.keys():
-            self.frames[key].show_title(found[key].title, found[key].unit)
+            units = (found[key].unit, self._options.note(self._run()))
+            self.frames[key].show_title(found[key].title, ", ".join(unit for unit in units if unit))
         self.cards, self._found = ALWAYS | found, list(found)
         self._arrange()
         for frame in [self.frames.pop(key) for key in gone]:

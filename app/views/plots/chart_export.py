@@ -17,7 +17,7 @@ from PySide6.QtGui import QColor, QImage, QImageWriter
 
 from app.run_data.pyramid import Floats
 from app.views.plots.chart import Chart
-from app.views.plots.drawing import Area, Layer, Strokes
+from app.views.plots.drawing import Area, Layer
 from app.views.plots.export_view import png_of, svg_of
 from app.views.plots.time_axis import TimeAxis
 from app.views.style.palette import plot_colours
@@ -115,8 +115,6 @@ def values(chart: Drawn, separator: str) -> str:
 def _columns(layer: Layer) -> list[tuple[str, Floats, Floats]]:
     if isinstance(layer, Area):
         return [(layer.label, layer.x, layer.high - layer.low)]
-    if not isinstance(layer, Strokes):
-        return [(layer.label, layer.x, layer.y)]
     if layer.low is layer.high:
         return [(layer.label, layer.x, layer.low)]
     return [(f"{layer.label} lowest", layer.x, layer.low), (f"{layer.label} highest", layer.x, layer.high)]

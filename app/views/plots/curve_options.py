@@ -42,7 +42,7 @@ class CurveOptions:
     def note(self, run: RunSeries) -> str:
         """Says that not all ranks are drawn; empty where they are."""
         ranks, offered = len(run.ranks()), len(self.offered(run))
-        return f"{offered} of {ranks:,} devices are drawn." if offered < ranks else ""
+        return f"{offered} of {ranks:,} devices" if offered < ranks else ""
 
     def is_hidden(self, key: str) -> bool:
         """Whether a curve is not drawn."""

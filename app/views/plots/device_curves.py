@@ -99,7 +99,7 @@ class DeviceCurves:
                     )
                 )
             else:
-                layers.append(Line(x, percent, text, DASHES[quantity], quantity))
+                layers.append(Line(x, percent, percent, text, quantity, DASHES[quantity]))
         return without_pauses(run, series, view, layers)
 
     def readings(self, view: View, _palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:

@@ -185,8 +185,7 @@ class DeviceStrip(QWidget):
 
     def _draw_layers(self, painter: QPainter, size: QSize, ratio: float) -> None:
         low, span = self.time_axis.low, self.time_axis.span
-        raster = Raster(size.width(), size.height())
-        lines: list[tuple[Line, Floats, Floats]] = []
+        raster, lines = Raster(size.width(), size.height()), list[tuple[Line, Floats, Floats]]()
         for layer in self.layers:
             share = (layer.x - low) / span
             if isinstance(layer, Area):
@@ -196,7 +195,8 @@ class DeviceStrip(QWidget):
                 lines.append((layer, share * self.width(), SCALE.place(np.clip(layer.y, 0, 99), 0, self.height())))
         if not raster.is_empty:
             painter.drawImage(QPointF(0, raster.top / ratio), raster.image(ratio))
-        drawing.draw_lines(painter, lines, origin=-low / span * self.width())
+        for line in lines:
+            drawing.draw_line(painter, *line)
 
     def _draw_note(self, painter: QPainter, note: str, text: QColor, ground: QColor) -> None:
         metrics = QFontMetricsF(self.font())

@@ -1,4 +1,4 @@
-"""Arrays onto a painter, quickly: cosmetic one-pixel pens, opaque colours, no Python loop over points."""
+"""Layers of a plot, and arrays onto a painter, quickly: cosmetic pens, opaque colours, no Python loop over points."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from typing import Any, Final
 
 import numpy as np
 import shiboken6
-from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
@@ -19,16 +18,11 @@ FAR: Final = 1e6
 APART: Final = 0.3
 RING_ROOM: Final = 7.0
 STAR: Final = 6.0
-# Pixels over which one of several lines is on top: where they are one line, each shows its colour in turn.
-STRIPE: Final = 14.0
-MOST_STRIPED: Final = 8
-# Pixels of a plot.
-WIDEST: Final = 8192.0
 
 
 @dataclass(frozen=True, slots=True)
-class Strokes:
-    """From the lowest to the highest value of each bin; with one row a bin, a plain line."""
+class Layer:
+    """Values over rising positions; the lowest and the highest of each are one array where they are the same."""
 
     x: Floats
     low: Floats
@@ -36,54 +30,44 @@ class Strokes:
     colour: QColor
     label: str = ""
 
+    @property
+    def y(self) -> Floats:
+        """The values where there is one for each position."""
+        return self.low
+
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    x: Floats
-    y: Floats
-    colour: QColor
+class Strokes(Layer):
+    """From the lowest to the highest value of each bin; with one row a bin, a plain line."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line(Layer):
+    """A smooth line."""
+
     dashes: tuple[float, ...] = ()
-    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Points:
+class Points(Layer):
     """A ring at each value, joined by a thin line; only a dashed line where rings would touch.
 
     Attributes:
         best: Where a star stands; None for nowhere.
     """
 
-    x: Floats
-    y: Floats
-    colour: QColor
-    label: str = ""
     best: tuple[float, float] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Area:
+class Area(Layer):
     """Filled between two values at each position."""
-
-    x: Floats
-    low: Floats
-    high: Floats
-    colour: QColor
-    label: str = ""
-
-
-Layer = Strokes | Line | Points | Area
 
 
 def cut(layer: Layer, part: slice) -> Layer:
-    """A part of a layer; where minima and maxima are one array (a row for each position), they stay one."""
-    x = layer.x[part]  # not by `replace`, which takes longer than all the rest
-    if isinstance(layer, Strokes | Area):
-        low = layer.low[part]
-        return type(layer)(x, low, low if layer.high is layer.low else layer.high[part], layer.colour, layer.label)
-    if isinstance(layer, Line):
-        return Line(x, layer.y[part], layer.colour, layer.dashes, layer.label)
-    return Points(x, layer.y[part], layer.colour, layer.label, layer.best)
+    """A part of a layer."""
+    low = layer.low[part]
+    return replace(layer, x=layer.x[part], low=low, high=low if layer.high is layer.low else layer.high[part])
 
 
 def broken(layer: Layer, gaps: Sequence[tuple[float, float]]) -> Layer:
@@ -93,18 +77,13 @@ def broken(layer: Layer, gaps: Sequence[tuple[float, float]]) -> Layer:
         layer: With rising positions.
         gaps: The last position before each gap, and the first behind it.
     """
-    x, heights = layer.x, [layer.low, layer.high] if isinstance(layer, Strokes | Area) else [layer.y]
-    is_one = len(heights) == 2 and heights[0] is heights[1]
+    x, heights = layer.x, [layer.low] if layer.low is layer.high else [layer.low, layer.high]
     for before, behind in gaps:
         first, last = int(np.searchsorted(x, before, "right")), int(np.searchsorted(x, behind, "left"))
         if first > 0 and last < len(x):  # what lies between is a bin of rows on both sides
             x = np.concatenate((x[:first], [before], x[last:]))
             heights = [np.concatenate((part[:first], [np.nan], part[last:])) for part in heights]
-    if x is layer.x:
-        return layer
-    if isinstance(layer, Strokes | Area):
-        return replace(layer, x=x, low=heights[0], high=heights[0] if is_one else heights[1])
-    return replace(layer, x=x, y=heights[0])
+    return layer if x is layer.x else replace(layer, x=x, low=heights[0], high=heights[-1])
 
 
 def draw_sign(painter: QPainter, box: QRectF, colour: QColor | None, is_ring: bool = False) -> None:
@@ -178,84 +157,8 @@ def draw_area(painter: QPainter, x: Floats, low: Floats, high: Floats, colour: Q
     painter.setBrush(Qt.BrushStyle.NoBrush)
 
 
-def draw_lines(painter: QPainter, lines: Sequence[tuple[Line, Floats, Floats]], origin: float) -> None:
-    """Draws each `Line` at pixel positions, then a part of each again, so that none hides another.
-
-    Args:
-        painter: Draws.
-        lines: Lines with their positions.
-        origin: The pixel of the axis' zero: stripes move with the curves.
-    """
-    for line, x, y in lines:
-        _draw_line(painter, line, x, y)
-    plain = [entry for entry in lines if not entry[0].dashes]
-    if 1 < len(plain) <= MOST_STRIPED:
-        for number, (line, x, y) in enumerate(plain[:-1]):
-            _draw_line(painter, line, x, np.where(in_stripe(x, number, len(plain), origin), y, np.nan))
-
-
-def in_stripe(x: Floats, number: int, count: int, origin: float) -> NDArray[np.bool_]:
-    """Where one of several curves has its turn, at pixel positions.
-
-    Args:
-        x: In pixels.
-        number: Of the curve.
-        count: How many take turns.
-        origin: The pixel of the axis' zero: stripes move with the curves.
-    """
-    found: NDArray[np.bool_] = np.floor((x - origin % (STRIPE * count)) / STRIPE) % count == number
-    found[1:] |= found[:-1]  # up to the next stripe's first point
-    return found
-
-
-def in_turn(
-    x: Floats, low: Floats, high: Floats, number: int, count: int, origin: float
-) -> tuple[Floats, Floats, Floats]:
-    """What one of several equal curves shows of itself, from edge to edge of its stripes where it is a plain line.
-
-    Args:
-        x: Positions in pixels.
-        low: Values there, the lowest.
-        high: The highest; the same array for a plain line.
-        number: As for `in_stripe`.
-        count: Likewise.
-        origin: Likewise.
-    """
-    if low is high and len(x) > 1:
-        start, first, last = origin % STRIPE, max(float(x[0]), -STRIPE), min(float(x[-1]), WIDEST)
-        edges = np.arange(math.ceil((first - start) / STRIPE), math.floor((last - start) / STRIPE) + 1) * STRIPE + start
-        places = np.sort(np.concatenate((x, edges)))
-        x, low = places, np.interp(places, x, low)
-        high = low
-    seen = in_stripe(x, number, count, origin)
-    part = np.where(seen, low, np.nan)
-    return x, part, part if low is high else np.where(seen, high, np.nan)
-
-
-def turns_of(layers: Sequence[Layer]) -> dict[int, tuple[int, int]]:
-    """Strokes of the same values, as a learning rate has on all devices: the last would hide the others.
-
-    Returns:
-        The number among its equals and how many they are, by the place of the layer; without those that have none.
-    """
-    alike: dict[tuple[int, float], list[tuple[Strokes, list[int]]]] = {}  # mostly the last values differ already
-    for place, layer in enumerate(layers):
-        if isinstance(layer, Strokes) and len(layer.x):
-            groups = alike.setdefault((len(layer.x), float(layer.low[-1])), [])
-            group = next((g for first, g in groups if len(g) < MOST_STRIPED and _have_same_values(first, layer)), None)
-            if group is None:
-                groups.append((layer, group := []))
-            group.append(place)
-    found = [group for groups in alike.values() for _, group in groups if len(group) > 1]
-    return {place: (number, len(group)) for group in found for number, place in enumerate(group)}
-
-
-def _have_same_values(one: Strokes, other: Strokes) -> bool:
-    return all(np.array_equal(a, b, equal_nan=True) for a, b in ((one.low, other.low), (one.high, other.high)))
-
-
-def _draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
-    """Draws a line.
+def draw_line(painter: QPainter, line: Line, x: Floats, y: Floats) -> None:
+    """Draws a `Line` at pixel positions.
 
     One without dashes is drawn twice, a little apart: as visible as a pen of width 1.6, at a tenth of its cost.
     """

@@ -59,17 +59,12 @@ class Raster:
             bottom: The lower end.
             colour: Opaque.
         """
-        if not len(x):
-            return
-        known = ~(np.isnan(top) | np.isnan(bottom))
-        first, upper, lower = self._columns(x, top, bottom)
-        joined_upper, joined_lower = upper.copy(), lower.copy()
-        joined_upper[:-1] = np.fmin(upper[:-1], lower[1:])
-        joined_lower[:-1] = np.fmax(lower[:-1], upper[1:])
-        if not known.all():  # in one fill all the same: where curves take turns there are dozens of pieces
-            gaps = np.isnan(upper) | np.isnan(lower) | self._beside_a_gap(known)
-            joined_upper[gaps], joined_lower[gaps] = np.inf, -np.inf
-        self._fill(first, joined_upper, joined_lower, colour)
+        for piece in pieces(~(np.isnan(top) | np.isnan(bottom))):
+            first, upper, lower = self._columns(x[piece], top[piece], bottom[piece])
+            joined_upper, joined_lower = upper.copy(), lower.copy()
+            joined_upper[:-1] = np.minimum(upper[:-1], lower[1:])
+            joined_lower[:-1] = np.maximum(lower[:-1], upper[1:])
+            self._fill(first, joined_upper, joined_lower, colour)
 
     def area(self, x: Floats, top: Floats, bottom: Floats, colour: QColor) -> None:
         """Everything between two curves; between two positions they run straight."""
@@ -93,24 +88,11 @@ class Raster:
         return image
 
     def _columns(self, x: Floats, top: Floats, bottom: Floats) -> tuple[int, Floats, Floats]:
-        """The extremes in each pixel column, from the first to the last; NaN where all bins of it are gaps.
-
-        One without a bin repeats the one before.
-        """
+        """The extremes in each pixel column, from the first to the last; one without a bin repeats the one before."""
         if self._grid is None or not np.array_equal(self._grid[0], x):  # the ranks of a run mostly share positions
             self._grid = x, _grid_of(x, self._width)
         first, starts, source = self._grid[1]
-        return first, np.fmin.reduceat(top, starts)[source], np.fmax.reduceat(bottom, starts)[source]
-
-    def _beside_a_gap(self, known: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which columns have no bin of their own, and a gap as the last bin before or the first behind them."""
-        if self._grid is None:
-            return np.zeros(0, bool)
-        _, starts, source = self._grid[1]
-        ends = np.append(starts[1:], len(known)) - 1
-        is_joined = known[ends] & np.append(known[starts[1:]], True)
-        found: NDArray[np.bool_] = np.append(False, source[1:] == source[:-1]) & ~is_joined[source]
-        return found
+        return first, np.minimum.reduceat(top, starts)[source], np.maximum.reduceat(bottom, starts)[source]
 
     def _fill(self, first: int, upper: Floats, lower: Floats, colour: QColor) -> None:
         height = len(self._fills)

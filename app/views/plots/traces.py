@@ -158,7 +158,7 @@ class TraceChart:
         raw = faint(colour, palette, RAW_SHARE) if has_line else colour
         layers: list[Layer] = [Strokes(curve.x, curve.low, curve.high, raw, label)]
         if has_line:
-            layers.append(Line(line.x, line.mean, colour, trace.dashes or (), label + SMOOTHED))
+            layers.append(Line(line.x, line.mean, line.mean, colour, label + SMOOTHED, trace.dashes or ()))
         return layers
 
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
@@ -211,7 +211,7 @@ def rings(trace: Trace, colour: QColor, view: View, bins: int) -> list[Layer]:
         series, row = trace.best
         star = (_cell(series, view.axis, row), _cell(series, trace.name, row))
     middle, label = (curve.low + curve.high) / 2 / trace.metric.divisor, trace.layer_label or trace.label
-    points = Points(curve.x, middle, colour, label, star)
+    points = Points(curve.x, middle, middle, colour, label, star)
     # Of compared runs, strokes lie over the thread that joins the points, so that it has the run's colour too.
     return [points] if trace.place is None else [points, Strokes(curve.x, middle, middle, colour)]
 

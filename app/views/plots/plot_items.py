@@ -1,18 +1,21 @@
-"""Graphics item for all curves of a plot: a frame is one raster and a few lines."""
+"""Graphics items of a plot: all its curves as one raster and a few lines, evaluations, and what happened to the run."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
 import pyqtgraph
-from PySide6.QtCore import QPointF, QRectF
-from PySide6.QtGui import QPainter, QPixmap
+from PySide6.QtCore import QPointF, QRectF, Qt
+from PySide6.QtGui import QColor, QFont, QFontMetricsF, QPainter, QPixmap, QPolygonF
 
+from app.run_data.marks import Mark
 from app.run_data.pyramid import Floats
+from app.run_data.series import XAxis
 from app.views.plots import drawing
-from app.views.plots.drawing import Area, Layer, Line, Points, Strokes, cut, in_turn, turns_of
+from app.views.plots.drawing import Area, Layer, Line, Points, Strokes, cut, hairline
 from app.views.plots.raster import Raster
 from app.views.plots.scale import Scale
 from app.views.plots.view_box import PlotView
@@ -20,6 +23,10 @@ from app.views.style.palette import PlotColours
 
 RING_MARGIN: Final = 5.0
 MOST_MARKS: Final = 200
+MARKS_APART: Final = 5.0
+TICK: Final = 5.0
+# Lower plots show the lines without their texts.
+LEAST_HEIGHT: Final = 90.0
 
 
 class CurvesItem(pyqtgraph.GraphicsObject):
@@ -32,7 +39,6 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         super().__init__(view)
         self._view = view
         self._layers: list[Layer] = []
-        self._turns: dict[int, tuple[int, int]] = {}
         self._scale: Scale | None = None
         self._colours: PlotColours | None = None
         self._kept: tuple[object, QPixmap | None] | None = None
@@ -41,7 +47,6 @@ class CurvesItem(pyqtgraph.GraphicsObject):
 
     def show_layers(self, layers: list[Layer], scale: Scale | None, colours: PlotColours) -> None:
         self._layers = [layer for layer in layers if not isinstance(layer, Points)]
-        self._turns = turns_of(self._layers)
         self._scale, self._colours, self._kept = scale, colours, None
         points = [layer for layer in layers if isinstance(layer, Points)]
         self.rings.show_points(points if scale is not None else [], scale, colours)
@@ -93,40 +98,36 @@ class CurvesItem(pyqtgraph.GraphicsObject):
         span = high - low
         raster = Raster(max(1, int(area.width() * ratio)), max(1, int(area.height() * ratio)))
         lines: list[tuple[Line, Floats, Floats]] = []
-        origin = -low / span * area.width()
-        for place, whole in enumerate(self._layers):
+        for whole in self._layers:
             # A drawing knows no clipping: what lies outside is left out or stands at the edge.
             layer = whole if ratio else cut(whole, slice(*np.searchsorted(whole.x, (low, high + span * 1e-9))))
             x = (layer.x - low) / span * area.width()
             if isinstance(layer, Line):
                 y = scale.place(layer.y, area.top(), area.height())
                 lines.append((layer, area.left() + x, y if ratio else np.clip(y, area.top(), area.bottom())))
-            elif isinstance(layer, Strokes | Area):
-                is_area = isinstance(layer, Area)
-                ends = (layer.low, layer.high)
-                is_dense = ratio and (is_area or _is_dense(layer, area.width() * ratio / span))
-                if place in self._turns:
-                    x, low_end, high_end = in_turn(x, *ends, *self._turns[place], origin)
-                    ends = (low_end, high_end)
-                if is_dense:
-                    bottom, top = (scale.place(part, 0, area.height() * ratio) for part in ends)
-                    fill = raster.area if is_area else raster.stroke
-                    fill(x * ratio, top, bottom, layer.colour)
-                else:
-                    draw = drawing.draw_area if is_area else drawing.draw_strokes
-                    placed = (scale.place(part, area.top(), area.height()) for part in ends)
-                    lower, upper = placed if ratio else (np.clip(y, area.top(), area.bottom()) for y in placed)
-                    is_one = ends[0] is ends[1]
-                    draw(painter, area.left() + x, lower, lower if is_one else upper, layer.colour)
+                continue
+            is_area = isinstance(layer, Area)
+            if ratio and (is_area or _is_dense(layer, area.width() * ratio / span)):
+                bottom, top = (scale.place(part, 0, area.height() * ratio) for part in (layer.low, layer.high))
+                (raster.area if is_area else raster.stroke)(x * ratio, top, bottom, layer.colour)
+                continue
+            lower = scale.place(layer.low, area.top(), area.height())
+            upper = lower if layer.high is layer.low else scale.place(layer.high, area.top(), area.height())
+            if not ratio:
+                lower, upper = (np.clip(y, area.top(), area.bottom()) for y in (lower, upper))
+            (drawing.draw_area if is_area else drawing.draw_strokes)(
+                painter, area.left() + x, lower, upper, layer.colour
+            )
         if not raster.is_empty:
             painter.drawImage(area.topLeft() + QPointF(0, raster.top / ratio), raster.image(ratio))
-        drawing.draw_lines(painter, lines, origin)
+        for line in lines:
+            drawing.draw_line(painter, *line)
         self._mark_outside(painter, area, scale, colours)
 
     def _mark_outside(self, painter: QPainter, area: QRectF, scale: Scale, colours: PlotColours) -> None:
         """A short mark at the edge for each bin whose curve leaves the range."""
         low, high = self._view.viewRange()[0]
-        painter.setPen(drawing.hairline(colours.muted, width=2.0))
+        painter.setPen(hairline(colours.muted, width=2.0))
         for layer in self._layers:
             if not isinstance(layer, Strokes):
                 continue
@@ -182,7 +183,7 @@ class RingsItem(pyqtgraph.GraphicsObject):
                     drawing.draw_star(painter, QPointF(at_x, at_y), layer.colour, self._colours.ground)
 
 
-def _is_dense(layer: Strokes | Area, pixels: float) -> bool:
+def _is_dense(layer: Layer, pixels: float) -> bool:
     """Whether there is a row for each pixel, or a bin of rows for at least every second.
 
     Args:
@@ -192,3 +193,68 @@ def _is_dense(layer: Strokes | Area, pixels: float) -> bool:
     if len(layer.x) < 2:
         return False
     return len(layer.x) >= (1.0 if layer.low is layer.high else 0.45) * float(layer.x[-1] - layer.x[0]) * pixels
+
+
+class MarksItem(pyqtgraph.GraphicsObject):
+    """Drawn in the view's pixels, like the curves."""
+
+    def __init__(self, view: PlotView) -> None:
+        super().__init__(view)
+        self._view = view
+        self.marks: Sequence[Mark] = ()
+        self._axis: XAxis = "step"
+        self._colours: PlotColours | None = None
+        self._font = QFont()
+        self.setZValue(1)  # an area would hide it
+
+    def show_marks(self, marks: Sequence[Mark], axis: XAxis, colours: PlotColours, font: QFont) -> None:
+        if (marks, axis, colours, font) != (self.marks, self._axis, self._colours, self._font):
+            self.marks, self._axis, self._colours, self._font = marks, axis, colours, font
+            self.update()
+
+    def place(self, mark: Mark) -> float:
+        """Where a mark stands on the axis that is shown."""
+        return mark.step if self._axis == "step" else mark.ts
+
+    def boundingRect(self) -> QRectF:
+        rect: QRectF = self._view.rect()
+        return rect
+
+    def paint(self, painter: QPainter, _option: object, _widget: object = None) -> None:
+        """Draws the marks in view; of ticks that would touch, the first."""
+        colours, area = self._colours, self.boundingRect()
+        low, high = self._view.viewRange()[0]
+        if colours is None or not self.marks or area.isEmpty() or high <= low:
+            return
+        taken = {"resumed": float("-inf"), "checkpoint": float("-inf")}
+        text_end = float("-inf")
+        painter.setFont(self._font)
+        metrics = QFontMetricsF(self._font)
+        for mark in self.marks:
+            x = area.left() + (self.place(mark) - low) / (high - low) * area.width()
+            if not area.left() - 1 <= x <= area.right() + 1 or x - taken[mark.kind] < MARKS_APART:
+                continue
+            taken[mark.kind] = x
+            if mark.kind == "checkpoint":
+                _draw_tick(painter, x, area, colours)
+                continue
+            painter.setPen(hairline(colours.muted, (4.0, 4.0)))
+            painter.drawLine(QPointF(x, area.top()), QPointF(x, area.bottom()))
+            width = metrics.horizontalAdvance(mark.text)
+            if area.height() >= LEAST_HEIGHT and x + 4 > text_end and x + 4 + width <= area.right():
+                ground = QColor(colours.ground)
+                ground.setAlpha(200)
+                painter.fillRect(QRectF(x + 2, area.top(), width + 4, metrics.height() + 2), ground)
+                painter.setPen(colours.muted)
+                painter.drawText(QPointF(x + 4, area.top() + metrics.ascent() + 1), mark.text)
+                text_end = x + 4 + width + 8
+
+
+def _draw_tick(painter: QPainter, x: float, area: QRectF, colours: PlotColours) -> None:
+    """A triangle that stands on the time axis."""
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(colours.muted)
+    foot = area.bottom()
+    corners = [QPointF(x - TICK / 2, foot), QPointF(x + TICK / 2, foot), QPointF(x, foot - TICK)]
+    painter.drawPolygon(QPolygonF(corners))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
