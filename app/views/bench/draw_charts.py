@@ -21,7 +21,7 @@ def main(request: Path, folder: Path) -> int:
         from PySide6.QtWidgets import QApplication
 
         from app.views.plots.bench_chart import BenchChartView
-        from app.views.plots.export_view import png_of, svg_of
+        from app.views.plots.chart_export import png_of, svg_of
     except ImportError as error:
         cause = f"they are drawn by Qt and pyqtgraph, which this Python cannot load ({error})."
         sys.stdout.write(json.dumps({"cause": cause}) + "\n")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
-from PySide6.QtWidgets import QCheckBox, QFileDialog, QMenu, QMessageBox, QPushButton, QWidget
+from PySide6.QtWidgets import QCheckBox, QMenu, QPushButton, QWidget
 
 from app.run_data.series import AXES, AxisName
 from app.settings import Settings
@@ -17,6 +16,7 @@ from app.views.compare.compare_table_view import CompareTableView
 from app.views.compare.compared_cards import ComparedCards
 from app.views.plots.cards_button import CardsButton
 from app.views.plots.chart import NO_VALUES, Chart
+from app.views.plots.chart_export import save_as
 from app.views.plots.curve_controls import AxisBox, FitButton, LogBox, SmoothingSlider
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.plot_frame import PlotFrame
@@ -154,21 +154,6 @@ class ComparePage(QWidget):
         """The axes that any of the runs has."""
         found = {name for run in self.runs for name in run.series.axes()}
         return [name for name in AXES if name in found or name == "step"]
-
-    def save_csv(self, path: Path) -> None:
-        """Writes the table as it is shown.
-
-        Raises:
-            RankdeckError: It cannot be written.
-        """
-        try:
-            path.write_text(self.table.csv(), encoding="utf-8", newline="")
-        except OSError as error:
-            raise RankdeckError(
-                f"{path} cannot be written: {error.strerror or error}.",
-                "Choose another folder.",
-                title="The table was not saved",
-            ) from None
 
     # --- building ----------------------------------------------------------------------------------------
 
@@ -315,12 +300,7 @@ class ComparePage(QWidget):
             chart.fit()
 
     def _on_save_csv(self) -> None:
-        chosen, _ = QFileDialog.getSaveFileName(self, "Save the comparison", "comparison.csv", "Tables (*.csv)")
-        if chosen:
-            try:
-                self.save_csv(Path(chosen))
-            except RankdeckError as error:
-                QMessageBox.warning(self, error.title, f"{error.cause}\n\n{error.next_step}")
+        save_as(self, "the comparison", "comparison.csv", self.table.csv)
 
     def event(self, event: QEvent) -> bool:
         """While the page is shown, F5 is its own: in the window it replays a run."""

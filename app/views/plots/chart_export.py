@@ -5,39 +5,29 @@ from __future__ import annotations
 import csv
 import html
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import pyqtgraph
-from PySide6.QtCore import QByteArray
-from PySide6.QtGui import QColor, QImage, QImageWriter
+from PySide6.QtCore import QBuffer, QByteArray, QRectF
+from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtSvg import QSvgGenerator
+from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
 from app.run_data.pyramid import Floats
 from app.views.plots.chart import Chart
 from app.views.plots.drawing import Area, Layer
-from app.views.plots.export_view import png_of, svg_of
 from app.views.plots.time_axis import TimeAxis
 from app.views.style.palette import plot_colours
-from core.errors import RankdeckError
+from core.errors import RankdeckError, full_stop
 
 TITLE_HEIGHT: Final = 30
 # Pixels of a saved picture for one on the screen.
 PICTURE_SCALE: Final = 2
-
-
-class Drawn(Protocol):
-    """What can be saved as a table."""
-
-    @property
-    def layers(self) -> list[Layer]:
-        """What is drawn."""
-
-    @property
-    def time_axis(self) -> TimeAxis:
-        """Over which axis."""
+KINDS: Final = {"png": "Pictures (*.png)", "svg": "Drawings (*.svg)", "csv": "Tables (*.csv)"}
 
 
 def picture(chart: Chart, title: str) -> QImage:
@@ -46,60 +36,54 @@ def picture(chart: Chart, title: str) -> QImage:
         return png_of(chart, PICTURE_SCALE)
 
 
-def save_picture(chart: Chart, title: str, path: Path) -> None:
-    """Writes a PNG.
-
-    Raises:
-        RankdeckError: It cannot be written.
-    """
-    save_image(picture(chart, title), path)
-
-
-def save_image(image: QImage, path: Path) -> None:
-    """Writes a PNG.
-
-    Raises:
-        RankdeckError: It cannot be written.
-    """
-    writer = QImageWriter(str(path), QByteArray(b"png"))
-    if not writer.write(image):
-        raise _cannot_write(path, f"{writer.errorString()}.")
-
-
-def save_drawing(chart: Chart, title: str, path: Path) -> None:
-    """Writes an SVG, with every curve as lines.
-
-    Raises:
-        RankdeckError: It cannot be written.
-    """
+def drawing(chart: Chart, title: str) -> bytes:
+    """The same as SVG, with every curve as lines."""
     with _titled(chart, title):
-        drawn = svg_of(chart, title, (chart.curves, chart.curves.rings))
-    try:
-        path.write_bytes(drawn)
-    except OSError as error:
-        raise _cannot_write(path, f"{error.strerror or error}.") from None
+        return svg_of(chart, title, (chart.curves, chart.curves.rings))
 
 
-def save_values(chart: Drawn, path: Path) -> None:
-    """Writes a CSV of what is drawn.
+def save_as(parent: QWidget, title: str, name: str, make: Callable[[], QImage | bytes | str]) -> None:
+    """Asks for a file and writes to it; says why that cannot be done.
+
+    Args:
+        parent: Owns the questions.
+        title: What is saved.
+        name: Of the file that is proposed; its end is one of `KINDS`.
+        make: Gives what is written.
+    """
+    chosen, _ = QFileDialog.getSaveFileName(parent, f"Save {title}", name, KINDS[name.rpartition(".")[2]])
+    if chosen:
+        try:
+            save(Path(chosen), make())
+        except RankdeckError as error:
+            QMessageBox.warning(parent, error.title, f"{full_stop(error.cause)}\n\n{error.window_step}")
+
+
+def save(path: Path, made: QImage | bytes | str) -> None:
+    """Writes a file.
 
     Raises:
         RankdeckError: It cannot be written.
     """
+    if isinstance(made, QImage):
+        buffer = QBuffer()
+        made.save(buffer, "PNG")
+        made = bytes(buffer.data().data())
     try:
-        path.write_text(values(chart, ","), encoding="utf-8", newline="")
+        path.write_bytes(made.encode() if isinstance(made, str) else made)
     except OSError as error:
-        raise _cannot_write(path, f"{error.strerror or error}.") from None
+        cause = f"{path} cannot be written: {error.strerror or error}."
+        raise RankdeckError(cause, "Choose another folder.", title="The file was not saved") from None
 
 
-def values(chart: Drawn, separator: str) -> str:
-    """What is drawn as a table: a line for each position, a column for each curve.
+def values(layers: Sequence[Layer], time_axis: TimeAxis, separator: str) -> str:
+    """Layers as a table: a line for each position, a column for each curve.
 
     Where a pixel stands for several steps, a curve has two columns, with the lowest and the highest of them.
     """
-    is_step = chart.time_axis.axis == "step"
-    start = 0.0 if is_step else chart.time_axis.extent[0]
-    columns = [column for layer in chart.layers for column in _columns(layer)]
+    is_step = time_axis.axis == "step"
+    start = 0.0 if is_step else time_axis.extent[0]
+    columns = [column for layer in layers for column in _columns(layer)]
     places = sorted({place for _, x, _ in columns for place in x[~np.isnan(x)].tolist()})
     cells = [dict(zip(x.tolist(), y.tolist(), strict=True)) for _, x, y in columns]
     text = io.StringIO()
@@ -139,7 +123,38 @@ def _titled(chart: Chart, title: str) -> Iterator[None]:
         chart.centralLayout.activate()
 
 
-def _cannot_write(path: Path, cause: str) -> RankdeckError:
-    return RankdeckError(
-        f"{path} cannot be written: {cause}", "Choose another folder.", title="The chart was not saved"
-    )
+def png_of(view: pyqtgraph.GraphicsView, scale: int) -> QImage:
+    """What it shows, with `scale` pixels for one on the screen."""
+    from pyqtgraph.exporters import ImageExporter
+
+    exporter = ImageExporter(view.scene())
+    exporter.parameters()["width"] = scale * view.width()
+    drawn: QImage = exporter.export(toBytes=True)
+    return drawn
+
+
+def svg_of(view: pyqtgraph.GraphicsView, title: str, vector_items: Sequence[pyqtgraph.GraphicsObject] = ()) -> bytes:
+    """What it shows as SVG.
+
+    Args:
+        view: What is drawn.
+        title: Of the file.
+        vector_items: Those of ours that draw pixels on the screen, and lines here.
+    """
+    # Not by pyqtgraph's SVGExporter: 0.14.0 fails on Qt's closed paths (pyqtgraph issue 3495).
+    drawn = QByteArray()
+    into = QBuffer(drawn)
+    generator = QSvgGenerator()
+    generator.setOutputDevice(into)
+    generator.setTitle(title)
+    generator.setSize(view.size())
+    generator.setViewBox(view.rect())
+    painter = QPainter(generator)
+    for item in vector_items:
+        item.setExportMode(True, {"painter": painter})
+    painter.fillRect(view.rect(), view.backgroundBrush())
+    view.scene().render(painter, QRectF(view.rect()), QRectF(view.rect()))
+    for item in vector_items:
+        item.setExportMode(False)
+    painter.end()
+    return bytes(drawn.data())

@@ -1,34 +1,22 @@
-"""Menu of a chart: save, copy, scale, and the dialogs that it opens."""
+"""Menus of charts and of the devices' card: save, copy, scale, what is drawn, and the dialog of a value range."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final
 
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QFileDialog,
-    QFormLayout,
-    QLabel,
-    QLineEdit,
-    QMenu,
-    QMessageBox,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QMenu, QWidget
 
-from app.views.plots import chart_export
 from app.views.plots.chart import Chart
+from app.views.plots.chart_export import drawing, picture, save_as, values
+from app.views.plots.device_curves import QUANTITIES, DeviceOptions
+from app.views.plots.device_strip import DeviceStrip
 from app.views.widgets.build import dialog_buttons
 from core.config.numbers import NumberError, read_number
-from core.errors import RankdeckError, full_stop
-
-KINDS: Final = {"png": "Pictures (*.png)", "svg": "Drawings (*.svg)", "csv": "Tables (*.csv)"}
-
 
 CARD_STEPS: Final = {"left": "Move l&eft", "right": "Move righ&t", "hide": "&Hide this card"}
 
@@ -42,14 +30,19 @@ def make_menu(chart: Chart, title: str, parent: QWidget, ask: Callable[[str], ob
         parent: Owns the menu and its questions.
         ask: Does one of `CARD_STEPS`; None where the chart is not a card.
     """
-    menu = QMenu(parent)
+    menu, clipboard = QMenu(parent), QGuiApplication.clipboard()
     drawn = chart.scale is not None
+    name = re.sub(r"\W+", "-", title.lower()).strip("-") or "chart"
+
+    def table(separator: str) -> str:
+        return values(chart.layers, chart.time_axis, separator)
+
     steps: list[tuple[str, Callable[[], object]]] = [
-        ("Save &picture (PNG)…", lambda: _save(chart, title, "png", parent)),
-        ("Save &drawing (SVG)…", lambda: _save(chart, title, "svg", parent)),
-        ("Save &values (CSV)…", lambda: _save(chart, title, "csv", parent)),
-        ("&Copy picture", lambda: QGuiApplication.clipboard().setImage(chart_export.picture(chart, title))),
-        ("Copy va&lues", lambda: QGuiApplication.clipboard().setText(chart_export.values(chart, "\t"))),
+        ("Save &picture (PNG)…", lambda: save_as(parent, title, f"{name}.png", lambda: picture(chart, title))),
+        ("Save &drawing (SVG)…", lambda: save_as(parent, title, f"{name}.svg", lambda: drawing(chart, title))),
+        ("Save &values (CSV)…", lambda: save_as(parent, title, f"{name}.csv", lambda: table(","))),
+        ("&Copy picture", lambda: clipboard.setImage(picture(chart, title))),
+        ("Copy va&lues", lambda: clipboard.setText(table("\t"))),
     ]
     for text, act in steps:
         action = menu.addAction(text)
@@ -72,31 +65,47 @@ def make_menu(chart: Chart, title: str, parent: QWidget, ask: Callable[[str], ob
     return menu
 
 
-def pop_up(
-    chart: Chart, title: str, parent: QWidget, place: QPoint, ask: Callable[[str], object] | None = None
+def make_device_menu(
+    card: QWidget, options: DeviceOptions, draw: Callable[[str, bool], object], strips: Mapping[str, DeviceStrip]
 ) -> QMenu:
-    """Shows the menu at a place on the screen."""
-    menu = make_menu(chart, title, parent, ask)
-    menu.aboutToHide.connect(menu.deleteLater)
-    menu.popup(place)
+    """The devices' menu, as it is now.
+
+    Args:
+        card: What is saved as a picture; owns the menu.
+        options: Which quantities are drawn.
+        draw: Called with a quantity that is to be drawn, or not.
+        strips: The plots, by their devices' names.
+    """
+    menu, clipboard = QMenu(card), QGuiApplication.clipboard()
+    first = next(iter(strips.values()))
+
+    def table(separator: str) -> str:
+        found = [replace(one, label=f"{name} {one.label}") for name, strip in strips.items() for one in strip.layers]
+        return values(found, first.time_axis, separator)
+
+    for quantity in QUANTITIES:
+        action = menu.addAction(f"&{quantity.capitalize()}")
+        action.setCheckable(True)
+        action.setChecked(quantity in options.shown)
+        action.triggered.connect(lambda on, quantity=quantity: draw(quantity, on))
+    menu.addSeparator()
+    steps: list[tuple[str, Callable[[], object]]] = [
+        ("Save p&icture (PNG)…", lambda: save_as(card, "Devices", "devices.png", lambda: card.grab().toImage())),
+        ("Save &values (CSV)…", lambda: save_as(card, "Devices", "devices.csv", lambda: table(","))),
+        ("&Copy picture", lambda: clipboard.setPixmap(card.grab())),
+        ("Copy va&lues", lambda: clipboard.setText(table("\t"))),
+    ]
+    for text, act in steps:
+        menu.addAction(text).triggered.connect(lambda _on=False, act=act: act())
+    menu.addSeparator()
+    menu.addAction("&Fit the whole run").triggered.connect(first.fit)
     return menu
 
 
-def _save(chart: Chart, title: str, kind: str, parent: QWidget) -> None:
-    name = re.sub(r"\W+", "-", title.lower()).strip("-") or "chart"
-    chosen, _ = QFileDialog.getSaveFileName(parent, f"Save {title}", f"{name}.{kind}", KINDS[kind])
-    if not chosen:
-        return
-    path = Path(chosen)
-    try:
-        if kind == "csv":
-            chart_export.save_values(chart, path)
-        elif kind == "svg":
-            chart_export.save_drawing(chart, title, path)
-        else:
-            chart_export.save_picture(chart, title, path)
-    except RankdeckError as error:
-        QMessageBox.warning(parent, error.title, f"{full_stop(error.cause)}\n\n{error.window_step}")
+def pop_up(menu: QMenu, place: QPoint) -> None:
+    """Shows a menu at a place on the screen."""
+    menu.aboutToHide.connect(menu.deleteLater)
+    menu.popup(place)
 
 
 class RangeDialog(QDialog):

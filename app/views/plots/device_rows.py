@@ -217,13 +217,7 @@ class DeviceRows(QWidget):
         self._pop_up(self._more.mapToGlobal(QPoint(0, self._more.height())))
 
     def _pop_up(self, place: QPoint) -> None:
-        from app.views.plots.device_menu import make_menu  # here: the first picture needs no menu, nor what it saves
+        from app.views.plots import chart_menu  # here: the first picture needs no menu, nor what it saves
 
-        menu = make_menu(
-            self,
-            self.options,
-            self.set_drawn,
-            {title: row.strip for (_, _, title), row in zip(self._shown, self.rows, strict=True)},
-        )
-        menu.aboutToHide.connect(menu.deleteLater)
-        menu.popup(place)
+        strips = {title: row.strip for (_, _, title), row in zip(self._shown, self.rows, strict=True)}
+        chart_menu.pop_up(chart_menu.make_device_menu(self, self.options, self.set_drawn, strips), place)

@@ -135,8 +135,8 @@ class PlotFrame(QFrame):
     def _pop_up(self, place: QPoint) -> None:
         from app.views.plots import chart_menu  # here: the first picture needs no menu, nor what it saves
 
-        ask = self.step_chosen.emit
-        chart_menu.pop_up(self.chart, self.title.text(), self, place, ask)
+        menu = chart_menu.make_menu(self.chart, self.title.text(), self, self.step_chosen.emit)
+        chart_menu.pop_up(menu, place)
 
     def head_height(self) -> int:
         return self._head.sizeHint().height() + 2

@@ -110,7 +110,7 @@ def test_time_is_counted_from_each_start_and_ranks_can_be_drawn(page: ComparePag
     loss = page.charts()[0]
     assert len({reading.label for reading in loss.readings()}) == 4
     assert len(loss.legend()) == 2
-    throughput = page.cards.frames["throughput"]
+    throughput = page.cards.frames["tokens_per_s"]
     assert throughput.unit.text() == "tokens per second, each device"
     page.each_device.click()
     assert throughput.unit.text() == "tokens per second, all devices"
@@ -126,7 +126,7 @@ def test_a_click_in_a_legend_hides_a_run_in_every_chart(page: ComparePage) -> No
 
 def test_log_and_smoothing_reach_the_charts(page: ComparePage) -> None:
     page.log_box.click()
-    assert [page.cards.frames[key].chart.is_log for key in ("loss", "val_loss", "throughput")] == [True, True, False]
+    assert [page.cards.frames[key].chart.is_log for key in ("loss", "val_loss", "tokens_per_s")] == [True, True, False]
     layers = len(page.charts()[0].layers)
     page.smoothing.slider.setValue(0)
     assert len(page.charts()[0].layers) < layers
@@ -202,18 +202,15 @@ def test_a_renamed_run_has_its_new_name_in_legends(page: ComparePage) -> None:
     assert page.table.model.headerData(1, Qt.Orientation.Horizontal) == "new"
 
 
-def test_the_table_is_copied_as_it_is_shown(page: ComparePage, tmp_path: Path) -> None:
+def test_the_table_is_copied_as_it_is_shown(page: ComparePage) -> None:
     page.copy.click()
     text = QGuiApplication.clipboard().text()
     assert "Learning rate\t" in text and "Seed" not in text
     page.table.all.click()
     page.table.copy_csv()
     assert "settings,seed,Seed,1234,1234" in QGuiApplication.clipboard().text()
-    page.save_csv(tmp_path / "table.csv")
-    head, *_ = csv.reader(io.StringIO((tmp_path / "table.csv").read_text(encoding="utf-8")))
+    head, *_ = csv.reader(io.StringIO(page.table.csv()))
     assert head == ["section", "name", "label", "a", "b"]
-    with pytest.raises(RankdeckError, match="cannot be written"):
-        page.save_csv(tmp_path / "none" / "table.csv")
 
 
 def test_chosen_cells_are_copied_and_stay_chosen(page: ComparePage, qtbot: QtBot) -> None:

@@ -35,7 +35,7 @@ def by_text(menu: QMenu) -> dict[str, QAction]:
 def test_a_picture_has_what_the_chart_shows(panel: PlotsPanel, tmp_path: Path) -> None:
     chart = panel.loss.chart
     area = chart.plot_area()
-    chart_export.save_picture(chart, "Loss", tmp_path / "loss.png")
+    chart_export.save(tmp_path / "loss.png", chart_export.picture(chart, "Loss"))
     saved = QImage(str(tmp_path / "loss.png"))
     assert saved.width() == 2 * chart.width()
     seen = {saved.pixel(x, y) for x in range(0, saved.width(), 3) for y in range(0, saved.height(), 2)}
@@ -44,7 +44,7 @@ def test_a_picture_has_what_the_chart_shows(panel: PlotsPanel, tmp_path: Path) -
 
 
 def test_a_drawing_is_made_of_lines(panel: PlotsPanel, tmp_path: Path) -> None:
-    chart_export.save_drawing(panel.loss.chart, "Loss", tmp_path / "loss.svg")
+    chart_export.save(tmp_path / "loss.svg", chart_export.drawing(panel.loss.chart, "Loss"))
     text = (tmp_path / "loss.svg").read_text(encoding="utf-8")
     assert "<polyline" in text and "<image" not in text
 
@@ -53,7 +53,8 @@ def test_a_drawing_is_made_of_lines(panel: PlotsPanel, tmp_path: Path) -> None:
 def test_a_table_has_a_column_for_each_curve(panel: PlotsPanel, tmp_path: Path, axis: str) -> None:
     panel.smoothing.set_strength(0)
     panel.set_axis(axis)
-    chart_export.save_values(panel.loss.chart, tmp_path / "loss.csv")
+    chart = panel.loss.chart
+    chart_export.save(tmp_path / "loss.csv", chart_export.values(chart.layers, chart.time_axis, ","))
     with (tmp_path / "loss.csv").open(encoding="utf-8", newline="") as file:
         table = list(csv.DictReader(file))
     ranks = panel._data.series
@@ -67,14 +68,10 @@ def test_a_table_has_a_column_for_each_curve(panel: PlotsPanel, tmp_path: Path, 
 
 
 def test_what_cannot_be_written_says_why(panel: PlotsPanel, tmp_path: Path) -> None:
-    for save in (
-        lambda path: chart_export.save_values(panel.loss.chart, path),
-        lambda path: chart_export.save_drawing(panel.loss.chart, "Loss", path),
-        lambda path: chart_export.save_picture(panel.loss.chart, "Loss", path),
-    ):
+    for made in ("a,b", chart_export.picture(panel.loss.chart, "Loss")):
         with pytest.raises(RankdeckError) as told:
-            save(tmp_path / "nowhere" / "loss.out")
-        assert told.value.title == "The chart was not saved" and "nowhere" in told.value.cause
+            chart_export.save(tmp_path / "nowhere" / "loss.out", made)
+        assert told.value.title == "The file was not saved" and "nowhere" in told.value.cause
 
 
 def test_the_menu_saves_copies_and_scales(panel: PlotsPanel, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

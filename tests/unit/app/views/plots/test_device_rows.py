@@ -7,16 +7,15 @@ from collections.abc import Callable
 
 import pytest
 from PySide6.QtCore import QPoint, QPointF, Qt
-from PySide6.QtGui import QPalette, QWheelEvent
+from PySide6.QtGui import QGuiApplication, QPalette, QWheelEvent
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
-from app.views.plots import chart_export
+from app.views.plots.chart_menu import make_device_menu
 from app.views.plots.device_curves import DeviceCurves, DeviceOptions
-from app.views.plots.device_menu import drawn, make_menu
 from app.views.plots.device_rows import DeviceRows
 from app.views.plots.source import View
 from app.views.plots.time_axis import TimeAxis
@@ -194,7 +193,7 @@ def turn(strip: object, angle: int, keys: Qt.KeyboardModifier = Qt.KeyboardModif
 def test_the_menu_draws_quantities_and_gives_values(make: Make) -> None:
     card = make(2)
     strips = dict(zip(("A", "B"), card.charts(), strict=True))
-    menu = make_menu(card, card.options, card.set_drawn, strips)
+    menu = make_device_menu(card, card.options, card.set_drawn, strips)
     actions = {action.text().replace("&", ""): action for action in menu.actions()}
     assert actions["Utilisation"].isChecked() and not actions["Memory"].isChecked()
     before = card.rows[0].strip.grab().toImage()
@@ -202,9 +201,10 @@ def test_the_menu_draws_quantities_and_gives_values(make: Make) -> None:
     assert card.options.shown == {"utilisation", "memory"} and "line: memory" in card._what.text()
     assert card.rows[0].strip.grab().toImage() != before
     card.rows[1].strip.grab()
-    head, first, *_ = chart_export.values(drawn(strips), ",").splitlines()
-    assert head == "step,A utilisation,A memory,B utilisation,B memory"
-    assert first.split(",")[1:] == ["90", "25", "90", "25"]
+    actions["Copy values"].trigger()
+    head, first, *_ = QGuiApplication.clipboard().text().splitlines()
+    assert head.split("\t") == ["step", "A utilisation", "A memory", "B utilisation", "B memory"]
+    assert first.split("\t")[1:] == ["90", "25", "90", "25"]
 
 
 def test_the_crosshair_costs_no_new_picture(make: Make) -> None:
