@@ -23,26 +23,6 @@ LEAST_BITS: Final = 10
 Floats = NDArray[np.float64]
 
 
-class _Level:
-    """Growing arrays of bin minima, maxima and means; `count` entries of each are valid."""
-
-    __slots__ = ("count", "data")
-
-    def __init__(self) -> None:
-        self.count = 0
-        self.data: Floats = np.empty((3, 0))
-
-    def extend(self, values: Floats) -> None:
-        end = self.count + values.shape[1]
-        if end > self.data.shape[1]:
-            # Doubling is harmless here: ten million rows are 39,063 bins, copied in a tenth of a millisecond.
-            grown = np.empty((3, max(end, 2 * self.data.shape[1], LEAST_ROOM)))
-            grown[:, : self.count] = self.data[:, : self.count]
-            self.data = grown
-        self.data[:, self.count : end] = values
-        self.count = end
-
-
 def summarise(rows: Floats, width: int) -> Floats:
     """Minimum, maximum and mean, NaN left out, of each `width` consecutive values; an all-NaN bin is NaN.
 
@@ -87,35 +67,40 @@ def running_max(values: Floats) -> Floats:
 
 
 class Pyramid:
-    __slots__ = ("_levels", "_rising")
+    __slots__ = ("_data", "_levels", "_rising", "bins")
 
     def __init__(self) -> None:
-        self._levels = {0: _Level()}
+        self.bins = 0  # whole ones at level 0
+        self._data: Floats = np.empty((3, 0))
+        self._levels: dict[int, Floats] = {}
         self._rising: Floats | None = None
 
     @classmethod
     def of_summary(cls, summary: Floats) -> Pyramid:
         """The levels over bins that are summarised already: shape ``(3, n)``, an array that is taken over."""
         made = cls()
-        made._levels[0].data, made._levels[0].count = summary, summary.shape[1]
+        made._data, made.bins = summary, summary.shape[1]
         return made
 
-    @property
-    def bins(self) -> int:
-        return self._levels[0].count
-
     def extend(self, rows: Floats) -> None:
+        """Adds whole bins of rows."""
         self.extend_summary(summarise(rows, BIN))
 
     def extend_summary(self, summary: Floats) -> None:
         """Adds bins that are summarised already: shape ``(3, n)``."""
-        self._levels[0].extend(summary)
-        self._rising = None
+        end = self.bins + summary.shape[1]
+        if end > self._data.shape[1]:
+            # Doubling is harmless here: ten million rows are 39,063 bins, copied in a tenth of a millisecond.
+            grown = np.empty((3, max(end, 2 * self._data.shape[1], LEAST_ROOM)))
+            grown[:, : self.bins] = self.level(0)
+            self._data = grown
+        self._data[:, self.bins : end] = summary
+        self.bins, self._rising = end, None
 
     def truncate(self, bins: int) -> None:
         """Keeps the first `bins` bins of level 0."""
-        for k, level in self._levels.items():
-            level.count = min(level.count, bins >> k)
+        self.bins = min(self.bins, bins)
+        self._levels = {k: level[:, : self.bins >> k] for k, level in self._levels.items()}
         self._rising = None
 
     def make_ready(self) -> None:
@@ -130,19 +115,15 @@ class Pyramid:
 
     def level(self, k: int) -> Floats:
         """Minima, maxima and means at level `k`: shape ``(3, bins >> k)``, a view until the next change."""
-        if k not in self._levels:
-            self._levels[k] = _Level()
-            self._levels = dict(sorted(self._levels.items()))
-        below, at = self._levels[0], 0
-        for number, level in self._levels.items():
-            if at < number <= k:
-                wider = number - at
-                part = below.data[:, level.count << wider : below.count >> wider << wider]
-                for _ in range(wider if part.shape[1] else 0):
-                    part = pairs(part)
-                level.extend(part)
-                below, at = level, number
-        return self._levels[k].data[:, : self._levels[k].count]
+        if k == 0:
+            return self._data[:, : self.bins]
+        made = self._levels.get(k, self._data[:, :0])
+        part = self._data[:, made.shape[1] << k : self.bins >> k << k]
+        if part.shape[1]:
+            for _ in range(k):
+                part = pairs(part)
+            made = self._levels[k] = np.concatenate((made, part), axis=1)
+        return made
 
 
 def pairs(below: Floats) -> Floats:
