@@ -67,7 +67,7 @@ def save(path: Path, made: QImage | bytes | str) -> None:
     """
     if isinstance(made, QImage):
         buffer = QBuffer()
-        made.save(buffer, "PNG")
+        made.save(buffer, b"PNG")
         made = bytes(buffer.data().data())
     try:
         path.write_bytes(made.encode() if isinstance(made, str) else made)
