@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 import pyqtgraph
 from PySide6.QtCore import QBuffer, QByteArray, QRectF
-from PySide6.QtGui import QColor, QImage, QPainter
+from PySide6.QtGui import QColor, QImage, QImageWriter, QPainter
 from PySide6.QtSvg import QSvgGenerator
 from PySide6.QtWidgets import QFileDialog, QMessageBox, QWidget
 
@@ -67,7 +67,7 @@ def save(path: Path, made: QImage | bytes | str) -> None:
     """
     if isinstance(made, QImage):
         buffer = QBuffer()
-        made.save(buffer, b"PNG")
+        QImageWriter(buffer, QByteArray(b"png")).write(made)
         made = bytes(buffer.data().data())
     try:
         path.write_bytes(made.encode() if isinstance(made, str) else made)
