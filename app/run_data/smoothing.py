@@ -72,11 +72,16 @@ def smoothed_at(series: Series, name: str, axis: XAxis, place: float, half_width
     column, row = series.columns.get(name), series.row_at(axis, place, "right") - 1
     if column is None or row < 0:
         return None
-    reach = ceil(half_width) + 2 * NEAR
-    first = max(0, row - reach)
-    values = column.read(first, min(series.rows, row + reach + 1))
+    reach = ceil(half_width)
+    first = max(0, row - reach - 2 * NEAR)
+    values = column.read(first, min(series.rows, row + reach + 2 * NEAR + 1))
     known = np.flatnonzero(np.isfinite(values[: row - first + 1]))
-    return _fit_at(without_outliers(values), int(known[-1]), half_width) if len(known) else None
+    if not len(known):
+        return None
+    place, cleaned = int(known[-1]), without_outliers(values)
+    if half_width < LEAST_HALF_WIDTH:
+        return float(cleaned[place])
+    return float(_fitted(np.pad(cleaned, reach, constant_values=np.nan)[place : place + 2 * reach + 1], half_width)[0])
 
 
 def smoothed(series: Series, name: str, curve: Curve, first: int, half_width: float) -> Floats:
@@ -140,23 +145,6 @@ def _medians(rows: Floats) -> Floats:
     return middle
 
 
-def _fit_at(values: Floats, place: int, half_width: float) -> float:
-    """What `local_linear` gives at one place."""
-    if half_width < LEAST_HALF_WIDTH:
-        return float(values[place])
-    weights, slopes = _tricube(half_width)
-    reach = len(weights) // 2
-    low, high = max(0, place - reach), min(len(values), place + reach + 1)
-    near = slice(low - place + reach, high - place + reach)
-    known = np.isfinite(values[low:high])
-    part, weight, slope = values[low:high][known], weights[near][known], slopes[near][known]
-    total, first, second = weight.sum(), slope.sum(), (slope**2 / weight).sum()
-    level, lean = float(weight @ part), float(slope @ part)
-    spread = total * second - first * first
-    fit = (second * level - first * lean) / spread if spread > 1e-9 * total * total else level / total
-    return float(min(max(fit, part.min()), part.max())) if abs(first) > 1e-9 else float(fit)
-
-
 def local_linear(values: Floats, half_width: float) -> Floats:
     """A straight line fitted to the neighbours of each value, read where the value stands.
 
@@ -169,56 +157,51 @@ def local_linear(values: Floats, half_width: float) -> Floats:
     Returns:
         As many; NaN in gaps.
     """
+    return _fitted(np.pad(values, ceil(half_width), constant_values=np.nan), half_width)
+
+
+def _fitted(values: Floats, half_width: float) -> Floats:
+    """`local_linear` at the places that have all their neighbours."""
+    weights, slopes, _ = _tricube(half_width)
+    reach = len(weights) // 2
     known = np.isfinite(values)
-    weights, slopes = _tricube(half_width)
-    if known.all():
-        total, first, second = _moments(len(values), half_width)
+    inner = slice(reach, len(values) - reach)
+    if known[inner].all() and not known[:reach].any() and not known[len(values) - reach :].any():
+        total, first, second = _moments(len(values) - 2 * reach, half_width)
     else:
         total, first, second = _sums(known.astype(float), half_width)
     filled = np.where(known, values, 0.0)
-    level, lean = _around(filled, weights), _around(filled, slopes)
+    level, lean = np.correlate(filled, weights, "valid"), np.correlate(filled, slopes, "valid")
     spread = total * second - first * first
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         # A point without neighbours on both sides of its gap has no slope: its line is flat.
         line: Floats = np.where(spread > 1e-9 * total * total, (second * level - first * lean) / spread, level / total)
-    _keep_in_range(line, values, first, len(weights) // 2)
-    line[~known] = np.nan
+    # With neighbours on one side only, a steep line would end where no value ever was: a throughput below zero.
+    leaning = np.flatnonzero(np.abs(first) > 1e-9)
+    near = np.lib.stride_tricks.sliding_window_view(np.where(known, values, np.nan), 2 * reach + 1)[leaning]
+    line[leaning] = np.minimum(np.fmax.reduce(near, axis=1), np.maximum(np.fmin.reduce(near, axis=1), line[leaning]))
+    line[~known[inner]] = np.nan
     return line
 
 
-def _keep_in_range(line: Floats, values: Floats, first: Floats, reach: int) -> None:
-    """Keeps the fit between the lowest and the highest of the values it is made of.
-
-    With neighbours on one side only, a steep line would end where no value ever was: a throughput below zero.
-    """
-    leaning = np.flatnonzero(np.abs(first) > 1e-9)
-    padded = np.pad(np.where(np.isfinite(values), values, np.nan), reach, constant_values=np.nan)
-    near = np.lib.stride_tricks.sliding_window_view(padded, 2 * reach + 1)[leaning]
-    line[leaning] = np.minimum(np.fmax.reduce(near, axis=1), np.maximum(np.fmin.reduce(near, axis=1), line[leaning]))
-
-
 @lru_cache(maxsize=64)
-def _tricube(half_width: float) -> tuple[Floats, Floats]:
-    """Weights of the places from ``-reach`` to ``reach``, and these times the place as a share of the half-width."""
+def _tricube(half_width: float) -> tuple[Floats, Floats, Floats]:
+    """Weights of the places from ``-reach`` to ``reach``, these times the place, and times its square.
+
+    Places are shares of the half-width.
+    """
     reach = ceil(half_width)
     share = np.arange(-reach, reach + 1) / (half_width + 1.0)
     weights = (1.0 - np.abs(share) ** 3) ** 3
-    return weights, weights * share
+    return weights, weights * share, weights * share**2
 
 
 @lru_cache(maxsize=64)
 def _moments(count: int, half_width: float) -> tuple[Floats, Floats, Floats]:
-    return _sums(np.ones(count), half_width)
+    return _sums(np.pad(np.ones(count), ceil(half_width)), half_width)
 
 
 def _sums(known: Floats, half_width: float) -> tuple[Floats, Floats, Floats]:
     """The sums of weights around each place, of weights times distance, and of weights times its square."""
-    weights, slopes = _tricube(half_width)
-    squares = np.divide(slopes**2, weights, out=np.zeros_like(weights), where=weights > 0)
-    return _around(known, weights), _around(known, slopes), _around(known, squares)
-
-
-def _around(values: Floats, weights: Floats) -> Floats:
-    """The weighted sum of the values around each place."""
-    reach = len(weights) // 2
-    return np.correlate(values, weights, "full")[reach : reach + len(values)]
+    total, first, second = (np.correlate(known, part, "valid") for part in _tricube(half_width))
+    return total, first, second

@@ -1,10 +1,11 @@
-"""Figures of a run: means, evaluations and times, from a few rows of its columns; without them, from its lines."""
+"""Figures of a run: means, evaluations and times, from a few rows of its columns; missing ones are made for it."""
 
 from __future__ import annotations
 
 import contextlib
 import math
 import os
+import tempfile
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ import orjson
 
 from core.errors import RankdeckError
 from core.held_files import open_binary
-from core.metrics.column_group import group_for, is_eval_group, resumed_steps
+from core.metrics.column_group import is_eval_group
 from core.metrics.column_index import (
     EVENTS_NAME,
     ColumnsIndex,
@@ -23,8 +24,9 @@ from core.metrics.column_index import (
     read_index,
     read_rows,
 )
+from core.metrics.columns import make
 from core.metrics.curve import newest_value
-from core.metrics.metrics_file import LONGEST_LINE_BYTES, MetricsTail
+from core.metrics.metrics_file import LONGEST_LINE_BYTES
 from core.run_folder.store import RunStore
 
 # Columns of which the mean is wanted.
@@ -91,7 +93,10 @@ def _read(store: RunStore) -> Figures:
         index = read_index(store.columns)
         if index is not None and index.source_bytes and index.belongs_to(store.metrics, store.columns):
             return _of_columns(store.columns, index)
-        return _of_lines(store.metrics)
+        with tempfile.TemporaryDirectory() as made:  # as of runs of early versions
+            make(store.metrics, Path(made, "columns"))
+            index = read_index(Path(made, "columns"))
+            return Figures() if index is None else _of_columns(Path(made, "columns"), index)
     except (OSError, RankdeckError):
         return Figures()
 
@@ -110,9 +115,6 @@ def trained_time(launches: list[float], times: list[float]) -> float | None:
     for begin, end in zip(launches, ends, strict=True):
         total += max((ts for ts in times if begin <= ts < end), default=begin) - begin
     return total
-
-
-# --- from columns -------------------------------------------------------------------------------------------
 
 
 def _of_columns(folder: Path, index: ColumnsIndex) -> Figures:
@@ -190,53 +192,6 @@ def _events(path: Path, size: int) -> Iterator[dict[str, Any]]:
             line = _parsed(file.readline(LONGEST_LINE_BYTES))
             if line is not None:
                 yield line
-
-
-# --- from lines ---------------------------------------------------------------------------------------------
-
-
-def _of_lines(path: Path) -> Figures:
-    figures = Figures()
-    sums: dict[tuple[str, str], list[float]] = {}
-    launches: list[float] = []
-    times: list[float] = []
-    tail = MetricsTail(path)
-    while lines := tail.read():
-        for text in lines:
-            line = _parsed(text)
-            if line is not None:
-                _take(figures, sums, line)
-                _note_time(line, launches, times)
-    for (group, name), (total, rows) in sums.items():
-        figures.groups[group].means[name] = total / rows
-    figures.trained_s = trained_time(launches, times)
-    return figures
-
-
-def _take(figures: Figures, sums: dict[tuple[str, str], list[float]], line: dict[str, Any]) -> None:
-    steps = resumed_steps(line)
-    if steps:
-        last = max(steps.values())
-        figures.evals = {name: [pair for pair in own if pair[0] <= last] for name, own in figures.evals.items()}
-        for newest in figures.newest_evals.values():
-            for group in [group for group, pair in newest.items() if pair[0] > last]:
-                del newest[group]
-    name = group_for(line)
-    if name is None:
-        return
-    numbers = {key: float(value) for key, value in line.items() if _is_number(value)}
-    if is_eval_group(name):
-        for key, value in numbers.items():
-            if "step" in numbers and key not in ("step", "ts", "rank", "attempt"):
-                figures.evals.setdefault(key, []).append((numbers["step"], value))
-                figures.newest_evals.setdefault(key, {})[name] = (numbers["step"], value)
-        return
-    figures.groups.setdefault(name, GroupFigures()).last |= numbers
-    for key in AVERAGED:
-        if key in numbers:
-            own = sums.setdefault((name, key), [0.0, 0.0])
-            own[0] += numbers[key]
-            own[1] += 1
 
 
 def _note_time(line: Mapping[str, Any], launches: list[float], times: list[float]) -> None:

@@ -196,9 +196,7 @@ def rebuild(run_dir: Path, progress: Callable[[float], None] | None = None) -> N
     fresh = run_dir / f"columns.new-{secrets.token_hex(4)}"
     old = run_dir / f"columns.old-{secrets.token_hex(4)}"
     try:
-        columns = _Columns(fresh, None)
-        _replay(metrics, columns, progress)
-        columns.save(metrics)
+        make(metrics, fresh, progress)
         # A folder cannot be replaced in one step. A kill between the two leaves none, and the next reader makes one.
         if target.exists():
             replace_with_retry(target, old)
@@ -208,6 +206,13 @@ def rebuild(run_dir: Path, progress: Callable[[float], None] | None = None) -> N
     finally:
         for leftover in (*run_dir.glob("columns.new-*"), *run_dir.glob("columns.old-*")):
             shutil.rmtree(leftover, ignore_errors=True)
+
+
+def make(metrics: Path, folder: Path, progress: Callable[[float], None] | None = None) -> None:
+    """Makes columns of a `metrics.jsonl` in a new folder; raises OSError or `RankdeckError`."""
+    columns = _Columns(folder, None)
+    _replay(metrics, columns, progress)
+    columns.save(metrics)
 
 
 class _Columns:
