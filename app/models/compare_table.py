@@ -8,7 +8,7 @@ from PySide6.QtCore import QAbstractTableModel, QModelIndex, QObject, QPersisten
 from PySide6.QtGui import QBrush, QColor, QFont
 
 from core.compare.comparison import Comparison
-from core.compare.row import Row
+from core.compare.results import Row
 
 Index = QModelIndex | QPersistentModelIndex
 

@@ -73,7 +73,7 @@ class RunData(Feed):
         connect = self._connect
 
         def work(stopping: threading.Event, send: Send) -> None:
-            from app.run_data.bins_process import LongBins
+            from app.run_data.long_bins import LongBins
 
             bins = LongBins.find(store)
             from app.run_data.run_follower import RunFollower  # NumPy comes with it, while a process reads

@@ -1,4 +1,4 @@
-"""Makes bins of a run's long columns, and gives them to its columns: see `bins_process`, which runs it as a program."""
+"""Makes bins of a run's long columns, and gives them to its columns: see `long_bins`, which runs it as a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from app.run_data.column import BlockCache
-from app.run_data.kept_bins import BIN_ROWS, VALUES, GroupBins, KeptBins, group_bins, head_line, read_kept
+from app.run_data.long_bins import BIN_ROWS, VALUES, GroupBins, KeptBins, group_bins, head_line, read_kept
 from app.run_data.pyramid import Floats, Pyramid
 from app.run_data.series import Series
 from core.metrics.column_index import GroupIndex, read_index

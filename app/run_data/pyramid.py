@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from app.run_data.kept_bins import BIN_ROWS
+from app.run_data.long_bins import BIN_ROWS
 
 BIN: Final = BIN_ROWS
 NARROW: Final = 32

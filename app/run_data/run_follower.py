@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from app.run_data.bins_process import PLOTTED_NAMES
 from app.run_data.column_bins import take_bins
+from app.run_data.long_bins import PLOTTED_NAMES
 from app.run_data.metrics_batch import Event, Rewound, parse_lines
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
@@ -26,7 +26,7 @@ from core.paths import PACKAGE_FOLDER
 from core.run_folder.state import RunState
 
 if TYPE_CHECKING:
-    from app.run_data.bins_process import LongBins
+    from app.run_data.long_bins import LongBins
     from core.run_folder.store import RunStore
 
 SLICE_BYTES: Final = 1 << 20

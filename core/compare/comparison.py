@@ -9,11 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from core.compare.environment import environment_rows, read_environment
 from core.compare.figures import read_figures
-from core.compare.results import common_heroes, result_rows
-from core.compare.row import Row
-from core.compare.settings import read_settings, setting_rows
+from core.compare.results import Row, common_heroes, result_rows
+from core.compare.settings import environment_rows, read_environment, read_settings, setting_rows
 from core.errors import UsageError
 from core.recipes.heroes import Hero
 from core.run_folder.naming import SEPARATOR

@@ -14,10 +14,9 @@ from app.settings import Settings
 from app.state.chart_cards import VAL_LOSS
 from app.views.compare.compare_table_view import CompareTableView
 from app.views.compare.compared_cards import ComparedCards
-from app.views.plots.cards_button import CardsButton
 from app.views.plots.chart import NO_VALUES, Chart
 from app.views.plots.chart_export import save_as
-from app.views.plots.curve_controls import AxisBox, FitButton, LogBox, SmoothingSlider
+from app.views.plots.curve_controls import AxisBox, CardsButton, FitButton, LogBox, SmoothingSlider
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay

@@ -30,10 +30,9 @@ from app.views.plots.crosshair_table import CrosshairTable
 from app.views.plots.drawing import Layer, hairline
 from app.views.plots.plot_items import CurvesItem, MarksItem
 from app.views.plots.scale import Scale, fitting
-from app.views.plots.source import HidesCurves, PlotSource, Reading, View
+from app.views.plots.source import HidesCurves, PlotSource, Reading, View, WideLayers
 from app.views.plots.time_axis import TimeAxis
 from app.views.plots.view_box import PlotView
-from app.views.plots.wide_layers import WideLayers
 from app.views.style.fonts import tabular
 from app.views.style.palette import plot_colours
 

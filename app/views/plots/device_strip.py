@@ -28,10 +28,9 @@ from app.views.plots.device_curves import DeviceCurves
 from app.views.plots.drawing import Area, Layer, Line, hairline
 from app.views.plots.raster import Raster
 from app.views.plots.scale import Scale
-from app.views.plots.source import Reading, View
+from app.views.plots.source import Reading, View, WideLayers
 from app.views.plots.time_axis import TimeAxis
 from app.views.plots.view_box import WHEEL_PAN
-from app.views.plots.wide_layers import WideLayers
 from app.views.style.palette import faint, plot_colours
 
 SCALE: Final = Scale(0.0, 100.0)

@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.models.compare_table import CompareTable
 from core.compare.comparison import Comparison
-from core.compare.row import Row
+from core.compare.results import Row
 
 pytestmark = pytest.mark.windows
 ROLE = Qt.ItemDataRole

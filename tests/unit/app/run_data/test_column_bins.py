@@ -11,10 +11,9 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.models.run_data import RunData
-from app.run_data import bins_process
-from app.run_data.bins_process import PLOTTED_NAMES, BinsProcess, LongBins
+from app.run_data import long_bins
 from app.run_data.column_bins import take_bins, write_bins
-from app.run_data.kept_bins import NAME, KeptBins
+from app.run_data.long_bins import NAME, PLOTTED_NAMES, BinsProcess, KeptBins, LongBins
 from app.run_data.run_series import RunSeries
 from core.metrics.column_index import ColumnsIndex, read_index
 from core.run_folder.store import RunStore
@@ -89,7 +88,7 @@ def test_a_short_run_needs_none(store: RunStore, tmp_path: Path) -> None:
 
 
 def test_a_long_run_is_shown_with_them(store: RunStore, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bins_process, "LONG_ROWS", LONG)
+    monkeypatch.setattr(long_bins, "LONG_ROWS", LONG)
     for source in ("a process", "the file that it left"):
         data = RunData()
         data.open(store.dir)
@@ -98,4 +97,4 @@ def test_a_long_run_is_shown_with_them(store: RunStore, qtbot: QtBot, monkeypatc
         qtbot.waitUntil((store.columns / NAME).is_file)
         data.close()
         if source == "a process":
-            monkeypatch.setattr(bins_process, "BinsProcess", None)  # whoever needs one fails
+            monkeypatch.setattr(long_bins, "BinsProcess", None)  # whoever needs one fails

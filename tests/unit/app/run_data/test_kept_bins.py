@@ -15,11 +15,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from app.run_data import bins_process
-from app.run_data.bins_process import PLOTTED_NAMES, LongBins
+from app.run_data import long_bins
 from app.run_data.column import Column
 from app.run_data.column_bins import take_bins, write_bins
-from app.run_data.kept_bins import NAME, KeptBins, keep, read_kept
+from app.run_data.long_bins import NAME, PLOTTED_NAMES, KeptBins, LongBins, keep, read_kept
 from app.run_data.pyramid import Pyramid
 from app.run_data.run_series import RunSeries
 from core.metrics.column_index import ColumnsIndex, read_index
@@ -34,7 +33,7 @@ STEPS = 5000
 
 @pytest.fixture(autouse=True)
 def short_is_long(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bins_process, "LONG_ROWS", LONG)
+    monkeypatch.setattr(long_bins, "LONG_ROWS", LONG)
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from app.state.chart_cards import Arrangement, cards_for, compared_cards
-from core.metrics.metric import metric_title
 from core.recipes.heroes import DEFAULT_HEROES, Hero
 
 
@@ -50,12 +49,6 @@ def test_what_a_recipe_names_comes_first_under_its_name() -> None:
     assert cards[3].unit == "", "of a policy it is no likelihood of tokens"
     usual = cards_for(["loss", "tokens_per_s", "lr"], ["val_loss"], DEFAULT_HEROES)
     assert usual == cards_for(["loss", "tokens_per_s", "lr"], ["val_loss"])
-
-
-def test_a_title_is_a_name_in_words() -> None:
-    assert [metric_title(name) for name in ("approx_kl", "val_accuracy", "GPU_mem", "")] == [
-        "Approx KL", "Val accuracy", "GPU mem", "",
-    ]  # fmt: skip
 
 
 def test_a_moved_card_takes_the_place_of_another() -> None:

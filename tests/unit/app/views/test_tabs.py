@@ -14,8 +14,7 @@ from pytestqt.qtbot import QtBot
 from app.models.ledger_data import LedgerSnapshot
 from app.models.rank_log import LEVEL_ROLE, MAX_LINES, RankLog
 from app.state.event_text import event_text
-from app.views.run_tabs.alert_delegate import LINE_GAP, PADDING
-from app.views.run_tabs.alerts_view import AlertsView
+from app.views.run_tabs.alerts_view import LINE_GAP, PADDING, AlertsView
 from app.views.run_tabs.config_view import ConfigView
 from app.views.run_tabs.ledger_view import ROW, LedgerView
 from app.views.run_tabs.log_view import LogView

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from core.compare.environment import environment_rows, read_environment
+from core.compare.settings import environment_rows, read_environment
 from core.formatting import UNKNOWN
 from core.run_folder.store import RunStore
 

@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from core.compare.figures import Figures, GroupFigures
-from core.compare.results import result_rows
-from core.compare.row import Row
+from core.compare.results import Row, result_rows
 from core.formatting import UNKNOWN
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.compare.row import Row, best_places
+from core.compare.results import Row, best_places
 from core.formatting import UNKNOWN
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from core.compare.row import Row
+from core.compare.results import Row
 from core.compare.settings import changed_settings, read_settings, setting_rows
 from core.config import RunConfig
 from core.formatting import UNKNOWN

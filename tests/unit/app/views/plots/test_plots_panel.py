@@ -18,8 +18,7 @@ from app.views.plots import redraw_pace
 from app.views.plots.chart import Chart
 from app.views.plots.curve_options import MOST_RANKS
 from app.views.plots.drawing import Line, Points
-from app.views.plots.plots_panel import PlotsPanel
-from app.views.plots.redraw_pace import SLOWEST_S
+from app.views.plots.plots_panel import SLOWEST_S, PlotsPanel
 from app.views.style.palette import plot_colours, rank_colour
 from core.machine.devices.names import RankNames
 from core.processes import identity

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.views.plots.redraw_pace import (
+from app.views.plots.plots_panel import (
     LARGEST_SHARE,
     LIVE_S,
     LONGEST_UNSEEN_S,

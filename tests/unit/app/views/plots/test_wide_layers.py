@@ -16,9 +16,8 @@ from app.state.chart_cards import LOSS_CARD
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.run_chart import RunChart
-from app.views.plots.source import LayerSource, View
+from app.views.plots.source import LayerSource, View, WideLayers
 from app.views.plots.step_time import StepTime
-from app.views.plots.wide_layers import WideLayers
 
 ROWS = 60_000
 BINS = 700

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.state.card_places import GAP, LEAST_HEIGHT, columns_for, place_cards
+from app.views.plots.card_grid import GAP, LEAST_HEIGHT, columns_for, place_cards
 
 
 @pytest.mark.parametrize(("width", "columns"), [(400, 1), (760, 2), (1300, 3), (3000, 4)])

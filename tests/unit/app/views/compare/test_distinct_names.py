@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.state.distinct_names import distinct_parts
+from app.views.compare.compare_table_view import distinct_parts
 
 pytestmark = pytest.mark.windows
 
