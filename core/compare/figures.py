@@ -94,9 +94,8 @@ def _read(store: RunStore) -> Figures:
         if index is not None and index.source_bytes and index.belongs_to(store.metrics, store.columns):
             return _of_columns(store.columns, index)
         with tempfile.TemporaryDirectory() as made:  # as of runs of early versions
-            make(store.metrics, Path(made, "columns"))
-            index = read_index(Path(made, "columns"))
-            return Figures() if index is None else _of_columns(Path(made, "columns"), index)
+            index = make(store.metrics, Path(made))
+            return Figures() if index is None else _of_columns(Path(made), index)
     except (OSError, RankdeckError):
         return Figures()
 

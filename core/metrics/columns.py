@@ -29,7 +29,15 @@ from core.errors import FileInUseError, RankdeckError
 from core.files.atomic import explain, explained, replace_with_retry
 from core.held_files import BRIEFLY_S, HELD_LIMIT_S, is_sharing_violation, open_binary, retried
 from core.metrics.column_group import ColumnGroup, group_for, is_eval_group, rank_group, resumed_steps
-from core.metrics.column_index import EVENTS_NAME, ColumnsIndex, GroupIndex, load_index, safe_stem, tail_sha256
+from core.metrics.column_index import (
+    EVENTS_NAME,
+    ColumnsIndex,
+    GroupIndex,
+    load_index,
+    read_index,
+    safe_stem,
+    tail_sha256,
+)
 from core.metrics.metrics_file import MetricsTail
 
 # A window that opens a live run parses at most the lines of about a second itself.
@@ -208,11 +216,12 @@ def rebuild(run_dir: Path, progress: Callable[[float], None] | None = None) -> N
             shutil.rmtree(leftover, ignore_errors=True)
 
 
-def make(metrics: Path, folder: Path, progress: Callable[[float], None] | None = None) -> None:
-    """Makes columns of a `metrics.jsonl` in a new folder; raises OSError or `RankdeckError`."""
+def make(metrics: Path, folder: Path, progress: Callable[[float], None] | None = None) -> ColumnsIndex | None:
+    """Makes columns of a `metrics.jsonl` in a new folder, and gives their index; raises OSError or `RankdeckError`."""
     columns = _Columns(folder, None)
     _replay(metrics, columns, progress)
     columns.save(metrics)
+    return read_index(folder)
 
 
 class _Columns:
