@@ -76,9 +76,9 @@ FIRST_IN_TRAINING: Final[dict[str, tuple[str, ...]]] = {
         "training/workers/training/test_step_start.py",
     ),
     "measured in this process": (
-        "training/workers/estimate/test_live_bytes.py",
-        "training/workers/estimate/test_mapped_bytes.py",
-        "training/workers/estimate/test_step_times.py",
+        "training/workers/measure/test_live_bytes.py",
+        "training/workers/measure/test_process.py",
+        "training/workers/measure/test_step_times.py",
     ),
 }
 """What of the training is in the first tier nevertheless."""

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from app.state.bench_text import BenchNews
     from app.views.bench.bench_page import BenchPage
     from app.views.window.main_window import MainWindow
-    from core.bench.kinds import Kind
-    from core.bench.runner import Progress
     from core.launch.resolved import ResolvedRun
+    from core.measure.bench.contenders import Kind
+    from core.measure.bench.runner import Progress
 
 FOLDER: Final = "benchmarks"
 """Below the folder of runs."""
@@ -50,7 +50,7 @@ class Benching(QObject):
 
     Attributes:
         page: Once it was opened.
-        turns, seconds: As `core.bench.runner.run_bench` takes them.
+        turns, seconds: As `core.measure.bench.runner.run_bench` takes them.
         folder: The newest results; None: there are none yet.
     """
 
@@ -182,10 +182,9 @@ def _measure(
 ) -> _Written:
     """Measures and writes the files, in a worker thread: all that takes long, and what the page shows as values."""
     from app.state.bench_text import bench_news, folder_name
-    from core.bench.contenders import find_contenders
-    from core.bench.environment import busy_share, describe
-    from core.bench.folder import BenchFolder
-    from core.bench.runner import run_bench
+    from core.measure.bench.contenders import find_contenders
+    from core.measure.bench.folder import BenchFolder, busy_share, describe
+    from core.measure.bench.runner import run_bench
     from core.recipes.check import check_by_recipe
 
     config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)

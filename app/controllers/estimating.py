@@ -25,17 +25,18 @@ from app.state.memory_text import (
 )
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
-from core.estimate.estimate import estimate_run, least_figures
-from core.estimate.figures import Baselines, ModelFigures
-from core.estimate.free import free_now
-from core.estimate.overview import Overview, overview
-from core.estimate.prices import read_prices
-from core.estimate.probe import CancelledError, find_baselines, find_figures, known_baselines, known_figures
-from core.estimate.remedies import remedies
-from core.estimate.speed import balance_gain
 from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import DeviceSample
+from core.measure.estimate.figures import Baselines, ModelFigures, least_figures
+from core.measure.estimate.free import free_now
+from core.measure.estimate.modes import estimate_run
+from core.measure.estimate.overview import Overview, overview
+from core.measure.estimate.prices import read_prices
+from core.measure.estimate.probe import find_baselines, find_figures, known_baselines, known_figures
+from core.measure.estimate.remedies import remedies
+from core.measure.estimate.speed import balance_gain
+from core.measure.ranks import CancelledError
 from core.recipes.check import check_by_recipe
 from core.recipes.parameter_count import ParameterCount, depends_on
 from core.recipes.parameter_formula import ModelSize, model_size

@@ -19,8 +19,8 @@ from app.views.widgets.open_outside import open_path
 from app.views.window.main_window import MainWindow
 from core.environments.places import environments_folder, keep_folder, models_folder
 from core.errors import RankdeckError
-from core.estimate.prices import Prices, keep_prices, read_prices
 from core.machine.power import PowerSettings, keep_power_settings, read_power_settings
+from core.measure.estimate.prices import Prices, keep_prices, read_prices
 from core.paths import (
     HUB_VARIABLES,
     RUNS_VARIABLE,

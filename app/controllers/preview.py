@@ -15,7 +15,7 @@ from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 from core.machine.devices import Device
 from core.machine.platform import this_platform
-from core.probes.data_preview import preview_data
+from core.measure.data_preview import preview_data
 from core.recipes.manifest import Recipe
 
 SHOWN: Final = 5
@@ -27,7 +27,7 @@ class Previewing(Feed):
 
     Signals:
         progressed: What is being done.
-        found: What `core.probes.data_preview.preview_data` gives.
+        found: What `core.measure.data_preview.preview_data` gives.
         failed: Why there is nothing to show.
     """
 

@@ -13,8 +13,7 @@ from app.state.sync_price import price_text
 from core.errors import RankdeckError
 from core.machine.devices import Device
 from core.machine.platform import this_platform
-from core.probes.link_speed import keep_link, known_link, measure_link
-from core.probes.sync_cost import Link
+from core.measure.link import Link, keep_link, known_link, measure_link
 
 
 class Pricing(QObject):

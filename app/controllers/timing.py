@@ -12,12 +12,12 @@ from PySide6.QtCore import QObject
 from app.controllers.background import OperationRunner
 from app.controllers.newest_answer import NewestAnswer
 from core.errors import RankdeckError
-from core.estimate.figures import ModelFigures
-from core.estimate.find_time import find_time, known_time, time_is_known
-from core.estimate.probe import CancelledError
-from core.estimate.shape import run_shape
-from core.estimate.speed import TimeFigures
 from core.launch.resolved import ResolvedRun
+from core.measure.estimate.figures import ModelFigures
+from core.measure.estimate.shape import run_shape
+from core.measure.estimate.speed import TimeFigures
+from core.measure.estimate.steps import find_time, known_time, time_is_known
+from core.measure.ranks import CancelledError
 
 Rest = Callable[[Callable[[], bool]], None]
 WHILE_TRAINING: Final = "Steps are timed once no run is training."

@@ -15,9 +15,9 @@ from app.state.tune_text import about_text, result_text, trial_lines, why_not_tu
 from app.views.new_run.new_run_sheet import NewRunSheet
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
-from core.tune.search import fastest
-from core.tune.tuned import Tuned
-from core.tune.tuner import Progress
+from core.measure.tune.search import fastest
+from core.measure.tune.tuned import Tuned
+from core.measure.tune.tuner import Progress
 
 if TYPE_CHECKING:
     from app.views.dialogs.tune_dialog import TuneDialog

@@ -14,11 +14,11 @@ from app.controllers.background import Operation, OperationRunner
 from app.state.tune_text import EarlierText, earlier_text
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
+from core.measure.ranks import CancelledError
+from core.measure.tune.remembered import FILE, earlier_tuning, remember
+from core.measure.tune.tuned import Tuned
+from core.measure.tune.tuner import SECONDS, Progress, find_room, tune
 from core.recipes.check import check_by_recipe
-from core.trials.ranks import CancelledError
-from core.tune.remembered import FILE, earlier_tuning, remember
-from core.tune.tuned import Tuned
-from core.tune.tuner import SECONDS, Progress, find_room, tune
 
 
 class Tuning(QObject):

@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from core.bench.charts import BenchChart, charts_of
-from core.bench.contenders import find_contenders
-from core.bench.kinds import TITLES, Kind
-from core.bench.result import Bench
-from core.bench.summary import NO_PICTURES, heading, sentences
-from core.bench.table import table_of
 from core.errors import RankdeckError
 from core.formatting import listed
 from core.launch.resolved import ResolvedRun
+from core.measure.bench.charts import BenchChart, charts_of
+from core.measure.bench.contenders import TITLES, Kind, find_contenders
+from core.measure.bench.rows import Bench
+from core.measure.bench.summary import NO_PICTURES, heading, sentences
+from core.measure.bench.table import table_of
 
 TRAINING: Final = "A run is training. Both would slow each other down. Measure when it has ended."
 UNFIXED: Final = "New run has settings that cannot be used yet. Fix the marked ones first."

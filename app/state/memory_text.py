@@ -8,16 +8,15 @@ from typing import Any, Final
 
 from core.config.mode import Mode
 from core.errors import RankdeckError, sentences
-from core.estimate.advice import hours_text
-from core.estimate.estimate import MemoryNeed, ModeEstimate, worst_need
-from core.estimate.overview import Overview
-from core.estimate.prices import Prices
-from core.estimate.remedies import Remedy
-from core.estimate.speed import BalanceGain, TimeEstimate
-from core.estimate.verdict import Verdict
 from core.formatting import UNKNOWN, byte_size, listed, megabytes, memory_size, number, percent, rate, short_duration
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
+from core.measure.estimate.free import Verdict
+from core.measure.estimate.modes import MemoryNeed, ModeEstimate, worst_need
+from core.measure.estimate.overview import Overview, hours_text
+from core.measure.estimate.prices import Prices
+from core.measure.estimate.remedies import Remedy
+from core.measure.estimate.speed import BalanceGain, TimeEstimate
 
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _VERDICTS: Final[dict[Verdict, tuple[str, str]]] = {

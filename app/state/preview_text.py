@@ -1,4 +1,4 @@
-"""Texts of the data preview: the result of `core.probes.data_preview.preview_data` as lines and lists."""
+"""Texts of the data preview: the result of `core.measure.data_preview.preview_data` as lines and lists."""
 
 from __future__ import annotations
 

@@ -7,10 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from core.config.mode import Mode
-from core.estimate.history import EVENT as MEMORY
-from core.estimate.history import device_peak
-from core.estimate.time_history import ENOUGH, SETTLING
 from core.formatting import listed, megabytes, memory_size, number, percent, short_duration
+from core.measure.estimate.history import ENOUGH, SETTLING, device_peak
+from core.measure.estimate.history import EVENT as MEMORY
 
 if TYPE_CHECKING:
     from app.run_data.metrics_batch import Event

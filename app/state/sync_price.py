@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from app.run_data.run_series import RunSeries
-from core.probes.sync_cost import Link, achieved, price
+from core.measure.link import Link, SyncCost, sync_cost
 
 ROWS = 256
 """How many of the newest steps count."""
@@ -27,10 +27,12 @@ def price_text(link: Link | None, every: int | None, run: RunSeries) -> str:
     if size is None or step_s is None:
         return f"{measured} Select a run of this model to predict its step time."
     waited_s = _mean(run, "sync_wait_s") or 0.0
-    predicted = price(size, max(1e-6, step_s - waited_s), link, every).text
+    predicted = sync_cost(size, max(1e-6, step_s - waited_s), link, every).text
     text = f"{measured} Predicted: {predicted}."
     sent = _mean(run, "sync_bytes")
-    return f"{text} Selected run: {achieved(step_s, waited_s, sent).text}." if sent else text
+    if not sent:
+        return text
+    return f"{text} Selected run: {SyncCost(sent, waited_s, waited_s / step_s if step_s > 0 else 0.0).text}."
 
 
 def _model_bytes(run: RunSeries) -> float | None:

@@ -10,12 +10,11 @@ from core.config.mode import Mode
 from core.errors import RankdeckError
 from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
-from core.trials.outcome import OUTCOMES
-from core.tune.choice import on_off
-from core.tune.remembered import EarlierTuning
-from core.tune.result import Result
-from core.tune.tunable import check_tunable
-from core.tune.tuned import Tuned
+from core.measure.trial import OUTCOMES
+from core.measure.tune.choice import check_tunable, on_off
+from core.measure.tune.remembered import EarlierTuning
+from core.measure.tune.search import Result
+from core.measure.tune.tuned import Tuned
 
 COLUMNS: Final = (
     *("Micro-batch", "Accumulation", "All-reduce", "Checkpointing", "Compiled"),

@@ -7,21 +7,19 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from core.bench.charts import charts_of
-from core.bench.contenders import find_contenders, parse_counts
-from core.bench.environment import busy_share, describe
-from core.bench.folder import BenchFolder
-from core.bench.kinds import Kind
-from core.bench.result import Bench
-from core.bench.runner import Progress, run_bench
-from core.bench.summary import NO_PICTURES, heading, sentences
-from core.bench.table import table_of
 from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import counted_interrupts
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.cli.trial_run import checked_run, refuse_beside_a_run
 from core.errors import RankdeckError, UsageError
+from core.measure.bench.charts import charts_of
+from core.measure.bench.contenders import Kind, find_contenders, parse_counts
+from core.measure.bench.folder import BenchFolder, busy_share, describe
+from core.measure.bench.rows import Bench
+from core.measure.bench.runner import Progress, run_bench
+from core.measure.bench.summary import NO_PICTURES, heading, sentences
+from core.measure.bench.table import table_of
 
 MOST_TURNS: Final = 1000
 _LEAST_S: Final = 0.1

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.bench.kinds import Kind
 from core.cli.machine_flags import add_machine_flag, add_machines_flags
 from core.cli.node_flags import add_nodes_flags
 from core.cli.slurm_flags import add_slurm_flags
@@ -15,6 +14,7 @@ from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import AUTO_DTYPE, DTYPES, KINDS
 from core.formatting import listed
 from core.launch.command_line import add_extension_flags, add_fields, add_train_flags
+from core.measure.bench.contenders import Kind
 from core.resume.changes import CHANGES, STOPS
 
 # Adds arguments to a command's parser.

@@ -10,13 +10,6 @@ from core.cli.device_request import with_devices
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.errors import ConfigError
-from core.estimate.advice import hours_text
-from core.estimate.find_time import find_time
-from core.estimate.free import free_now
-from core.estimate.history import history
-from core.estimate.overview import Overview, overview
-from core.estimate.prices import Prices, keep_prices, read_prices
-from core.estimate.probe import find_baselines, find_figures
 from core.formatting import UNKNOWN, byte_size, memory_size, number, parameters_text, rate, short_duration
 from core.launch.command_line import request_from_arguments
 from core.launch.micro_batch_memory import FILE, remembered_batch
@@ -24,10 +17,16 @@ from core.launch.resolved import resolve
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import device_label
 from core.machine.platform import this_platform
+from core.measure.estimate.free import free_now
+from core.measure.estimate.history import history
+from core.measure.estimate.overview import Overview, hours_text, overview
+from core.measure.estimate.prices import Prices, keep_prices, read_prices
+from core.measure.estimate.probe import find_baselines, find_figures
+from core.measure.estimate.steps import find_time
+from core.measure.tune.choice import changes_flags
+from core.measure.tune.remembered import FILE as TUNED_FILE
+from core.measure.tune.remembered import earlier_tuning
 from core.recipes.check import check_by_recipe
-from core.tune.choice import changes_flags
-from core.tune.remembered import FILE as TUNED_FILE
-from core.tune.remembered import earlier_tuning
 
 VERDICTS = {"fits": "fits", "tight": "tight", "too_large": "does not fit", "unknown": UNKNOWN}
 GAINS = {"faster": "faster", "same": "no gain", "slower": "slower", "unknown": UNKNOWN}

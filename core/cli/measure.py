@@ -14,8 +14,7 @@ from core.machine.devices import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import resolve_devices
 from core.machine.platform import Platform, this_platform
-from core.probes.link_speed import keep_link, measure_link
-from core.probes.sync_cost import BYTES_PER_PARAMETER, price
+from core.measure.link import BYTES_PER_PARAMETER, keep_link, measure_link, sync_cost
 
 _INTERVALS: Final = (1, 10, 50, 500, None)
 
@@ -37,7 +36,7 @@ def measure(arguments: argparse.Namespace, terminal: Terminal) -> int:
     link = measure_link(devices, platform)
     keep_link(link, devices, platform, chosen_runs_dir(arguments))
     prices = [] if parameters is None else [
-        (every, price(parameters * BYTES_PER_PARAMETER, step_time_s, link, every)) for every in _INTERVALS
+        (every, sync_cost(parameters * BYTES_PER_PARAMETER, step_time_s, link, every)) for every in _INTERVALS
     ]  # fmt: skip
     if arguments.json:
         terminal.json(

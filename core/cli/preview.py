@@ -12,7 +12,7 @@ from core.formatting import byte_size
 from core.launch.command_line import request_from_arguments
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
-from core.probes.data_preview import DOCUMENTS, preview_data
+from core.measure.data_preview import DOCUMENTS, preview_data
 
 _MOST: Final = 100
 _SHOWN_COLUMNS: Final = 12

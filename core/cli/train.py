@@ -102,8 +102,8 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 def _fit_note(run: ResolvedRun) -> str:
     """Why the run does not fit into memory, as far as that is known at once."""
-    from core.estimate.free import free_now  # here: other commands need none of it
-    from core.estimate.overview import fit_note
+    from core.measure.estimate.free import free_now  # here: other commands need none of it
+    from core.measure.estimate.overview import fit_note
 
     if run.recipe.self_contained:
         return ""

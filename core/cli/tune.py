@@ -15,15 +15,14 @@ from core.cli.trial_run import checked_run, refuse_beside_a_run
 from core.errors import UsageError
 from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
-from core.trials.outcome import OUTCOMES
-from core.trials.ranks import CancelledError
-from core.tune.choice import on_off
-from core.tune.remembered import FILE, remember
-from core.tune.result import Result
-from core.tune.tunable import check_tunable
-from core.tune.tuned import Tuned
-from core.tune.tuner import SECONDS, Progress, Tell, find_room
-from core.tune.tuner import tune as find
+from core.measure.ranks import CancelledError
+from core.measure.trial import OUTCOMES
+from core.measure.tune.choice import check_tunable, on_off
+from core.measure.tune.remembered import FILE, remember
+from core.measure.tune.search import Result
+from core.measure.tune.tuned import Tuned
+from core.measure.tune.tuner import SECONDS, Progress, Tell, find_room
+from core.measure.tune.tuner import tune as find
 
 _LEAST_S: Final = 10.0
 _COLUMNS: Final = (

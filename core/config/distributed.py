@@ -95,7 +95,7 @@ class DistributedConfig:
         """This value, if its fields agree with each other; raises `ConfigError`."""
         self.from_mapping(self.to_dict())  # each field by itself
         # torchrun's agents may each have their own number of processes, and so may machines whose ranks Rankdeck starts
-        # itself (`core.trials`); one of them is all that a process knows.
+        # itself (`core.measure`); one of them is all that a process knows.
         unequal = self.launch_method in ("torchrun", "spawn") and self.num_nodes > 1
         least = self.devices_per_node + self.num_nodes - 1
         if self.world_size < least if unequal else self.num_nodes * self.devices_per_node != self.world_size:

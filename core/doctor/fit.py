@@ -9,12 +9,13 @@ from typing import Final
 
 from core.doctor.finding import SELF_TESTS, Finding, Topic
 from core.errors import RankdeckError
-from core.estimate.free import free_now
-from core.estimate.overview import Overview, overview
-from core.estimate.probe import CancelledError, find_baselines, find_figures
 from core.formatting import memory_size
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.monitor import DeviceMonitor
+from core.measure.estimate.free import free_now
+from core.measure.estimate.overview import Overview, overview
+from core.measure.estimate.probe import find_baselines, find_figures
+from core.measure.ranks import CancelledError
 from core.recipes.check import check_by_recipe
 
 FIT: Final = Topic(

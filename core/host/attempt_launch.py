@@ -18,7 +18,6 @@ from core.config import RunConfig
 from core.config.config_file import to_toml
 from core.data.dataset import identify
 from core.errors import StateFileError
-from core.estimate.probe import known_baselines
 from core.files.atomic import read_json, write_atomic
 from core.host.commits.ledger_keeper import LedgerKeeper
 from core.host.environment import describe_environment
@@ -30,6 +29,7 @@ from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import RankNames, device_label
 from core.machine.platform import Platform, free_port, rendezvous_folder, this_platform
+from core.measure.estimate.probe import known_baselines
 from core.protocol.rank_context import CONFIG_FILE
 from core.recipes.manifest import Recipe
 from core.run_folder.store import RunStore

@@ -7,20 +7,15 @@ import platform
 import sys
 import time
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import core
 from core.config.distributed import LaunchMethod
 from core.launch.nodes.seats import NodeSeats
 from core.launch.plan import RankCommand
 from core.launch.resolved import ResolvedRun
-from core.machine.packages import installed_version
+from core.machine.packages import recorded_versions
 from core.machine.platform import Platform
-
-PACKAGES: Final = (
-    "torch", "numpy", "safetensors", "tokenizers", "deepspeed", "transformers", "accelerate", "psutil",
-    "nvidia-ml-py", "orjson", "PySide6-Essentials",
-)  # fmt: skip
 
 
 def describe_environment(
@@ -45,7 +40,7 @@ def describe_environment(
         "cpu": platform.processor(),
         "cores": machine.physical_cores,
         "logical_cores": os.cpu_count(),
-        "packages": {name: version for name in PACKAGES if (version := installed_version(name)) is not None},
+        "packages": recorded_versions(),
         "torch": machine.torch_version,
         "torch_cuda": machine.cuda_build,
         **({} if machine.rocm_build is None else {"torch_rocm": machine.rocm_build}),

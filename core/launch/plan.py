@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import urllib.parse
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path, PurePath, PureWindowsPath
+from typing import Final, Literal
 
 from core.config.distributed import DistributedConfig, LaunchMethod
 from core.errors import ConfigError
@@ -22,6 +23,10 @@ from core.machine.devices.device import Device
 from core.machine.platform import Platform
 from core.processes.program_environment import program_environment
 from core.protocol.rank_context import LOOPBACK, RankContext
+
+MeasureKind = Literal["bare", "figures", "times", "trial", "link"]
+"""What ranks without a host measure: a bare process, a model's memory, times of steps, trials, the link."""
+_MEASURE: Final = ("-m", "workers.programs.measure_main")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,16 +105,20 @@ def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
     return _ranks_of(run, site, program)
 
 
-def plan_trials(run: ResolvedRun, folder: Path, python: str) -> tuple[RankCommand, ...]:
-    """Ranks without a host that make trials of `run` (`workers.programs.trial_main`), in the environment of its ranks.
+def plan_measuring(run: ResolvedRun, folder: Path, python: str, kind: MeasureKind) -> tuple[RankCommand, ...]:
+    """Ranks without a host that measure (`workers.programs.measure_main`), in the environment of a run's ranks.
 
     Args:
-        run: What is tried.
+        run: What is measured.
         folder: Where the ranks find what they are asked, and leave their answers and logs.
         python: The interpreter.
+        kind: What they are asked.
     """
     site = LaunchSite(folder, 0, rendezvous=folder, port=0, token="", checkpoint=None, python=python)
-    return _ranks_of(run, site, ("-m", "workers.programs.trial_main"))
+    # Those of a run without a backend are connected too, while they are measured.
+    gloo = {"GLOO_SOCKET_IFNAME": "lo"} if run.platform.name == "linux" else {}
+    ranks = _ranks_of(run, site, (*_MEASURE, kind))
+    return tuple(replace(rank, default_env={**gloo, **rank.default_env}) for rank in ranks)
 
 
 def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...]) -> tuple[RankCommand, ...]:
@@ -182,14 +191,8 @@ def _torch_device(device: Device) -> str:
     return "cuda:0" if device.kind == "cuda" else "cpu"  # CUDA_VISIBLE_DEVICES shows it one GPU only
 
 
-def plan_link_test(
-    devices: Sequence[Device], platform: Platform, folder: Path, rendezvous: PurePath, python: str, seconds: float
-) -> tuple[str, tuple[RankCommand, ...]]:
-    """Ranks without a host that measure how fast tensors are summed over these devices
-    (`workers.programs.link_speed_main`).
-
-    Returns:
-        The backend that connects them, and their processes.
+def link_backend(devices: Sequence[Device], platform: Platform) -> str:
+    """What connects devices whose link is measured.
 
     Raises:
         ConfigError: There are fewer than two devices.
@@ -198,9 +201,13 @@ def plan_link_test(
     if len(devices) < 2:
         raise ConfigError("devices", "A link test needs two devices.", "Choose at least two.", option="--devices cpux2")
     check_gloo(platform)
-    backend = "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
-    program = ("workers.programs.link_speed_main", f"{seconds:g}")
-    return backend, plan_bare_ranks(devices, platform, folder, rendezvous, (python, "-m", *program), backend)
+    return "nccl" if platform.has_nccl and all(device.kind == "cuda" for device in devices) else "gloo"
+
+
+def plan_link_test(devices: Sequence[Device], platform: Platform, folder: Path, python: str) -> tuple[RankCommand, ...]:
+    """Ranks without a host that measure how fast tensors are summed over these devices."""
+    backend = link_backend(devices, platform)
+    return plan_bare_ranks(devices, platform, folder, folder, (python, *_MEASURE, "link"), backend)
 
 
 def plan_bare_ranks(
@@ -226,7 +233,7 @@ def plan_bare_ranks(
 
     def environment(rank: int) -> dict[str, str]:
         device = _torch_device(devices[rank])
-        context = RankContext(rank, world, device, backend=backend, rendezvous=url, threads=threads)
+        context = RankContext(rank, world, device, backend=backend, rendezvous=url, threads=threads, run_dir=folder)
         place = DistributedConfig(world, rank, rank, devices_per_node=world, backend=backend)
         return {**of_rank(place, devices, platform), **context.to_env()}
 

@@ -22,6 +22,11 @@ from core.training_python import TrainingPython, own_python, training_python
 
 DISTRIBUTION: Final = "rankdeck"
 CHECKOUT: Final = PACKAGE_FOLDER
+# Whose versions are kept beside what was trained or measured.
+RECORDED: Final = (
+    "torch", "numpy", "safetensors", "tokenizers", "deepspeed", "transformers", "accelerate", "psutil",
+    "nvidia-ml-py", "orjson", "PySide6-Essentials",
+)  # fmt: skip
 _NOT_OFFERED: Final = ("test",)
 _NAME: Final = re.compile(r"\s*([A-Za-z0-9][\w.-]*)")
 _EXTRA: Final = re.compile(r"""\s*(?:and\s+)?\(?\s*extra\s*==\s*["']([\w.-]+)["']\s*\)?\s*$""")
@@ -97,6 +102,11 @@ def installed_version(package: str, python: TrainingPython | None = None) -> str
     """
     found = (python or training_python()).distribution(package)
     return None if found is None else found.version
+
+
+def recorded_versions() -> dict[str, str]:
+    """Versions of the packages that matter to training, as far as they are installed."""
+    return {name: version for name in RECORDED if (version := installed_version(name)) is not None}
 
 
 def installed_requires(package: str, python: TrainingPython | None = None) -> tuple[str, ...]:

@@ -1,7 +1,7 @@
 """Parameter counts: how large the model is that a recipe would train with given settings, found without its weights.
 
 A recipe says it by a function `build_model(request)` in its train.py. The probe of the estimate calls it first
-(`core.estimate.probe`), on PyTorch's meta device, where a model has shapes and no memory.
+(`core.measure.estimate.probe`), on PyTorch's meta device, where a model has shapes and no memory.
 """
 
 from __future__ import annotations

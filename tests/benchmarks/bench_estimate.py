@@ -1,10 +1,10 @@
-"""How true `rankdeck estimate` is: predicted and measured peak memory of real runs, every recipe in every mode.
+"""How true `rankdeck estimate` is: predicted and measured peak memory of runs as people start them.
 
-    pytest -m benchmark -s tests/benchmarks/bench_estimate.py                      all of them: about half an hour
-    python -m tests.benchmarks.bench_estimate minigpt actv1 --modes ddp fsdp      some of them
+    pytest -m benchmark -s tests/benchmarks/bench_estimate.py                     all of them: about half an hour
+    python -m tests.benchmarks.bench_estimate "actv1" --modes ddp fsdp           some of them
 
-Each run is estimated first, by the command line, then trained for a few steps on two CPU devices; one run at a time.
-The models are small and have peaks of 0.6 to 1.6 GiB a rank, so two ranks need up to 3.2 GiB.
+Each run is estimated first, by the command line, then trained with the recipe's defaults but for the model's size and
+the number of steps: with evaluations, sampled texts and checkpoints. One run at a time, on CPU devices.
 """
 
 from __future__ import annotations
@@ -16,54 +16,55 @@ import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
-from core.estimate.history import history
 from core.machine.platform import this_platform
+from core.measure.estimate.history import history
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(7200)]
 
-LEAST_BYTES: Final = 1 << 29
-WITHIN: Final = 0.10
+TWO: Final = ("--devices", "cpux2", "--mode")
+DEEPSPEED: Final = (*TWO, "zero", "--zero-engine", "deepspeed", "--zero-stage")
 MODES: Final[Mapping[str, tuple[str, ...]]] = {
     "single": ("--devices", "cpux1"),
-    "ddp": ("--devices", "cpux2", "--mode", "ddp"),
-    "zero1": ("--devices", "cpux2", "--mode", "zero", "--zero-stage", "1", "--zero-engine", "torch"),
-    "zero2": ("--devices", "cpux2", "--mode", "zero", "--zero-stage", "2", "--zero-engine", "torch"),
-    "fsdp": ("--devices", "cpux2", "--mode", "fsdp"),
-    "independent": ("--devices", "cpux2", "--mode", "independent"),
-    "zero1 deepspeed": ("--devices", "cpux2", "--mode", "zero", "--zero-stage", "1", "--zero-engine", "deepspeed"),
-    "zero2 deepspeed": ("--devices", "cpux2", "--mode", "zero", "--zero-stage", "2", "--zero-engine", "deepspeed"),
-    "zero3 deepspeed": ("--devices", "cpux2", "--mode", "zero", "--zero-stage", "3", "--zero-engine", "deepspeed"),
+    "ddp": (*TWO, "ddp"),
+    "zero1": (*TWO, "zero", "--zero-engine", "torch", "--zero-stage", "1"),
+    "zero2": (*TWO, "zero", "--zero-engine", "torch", "--zero-stage", "2"),
+    "fsdp": (*TWO, "fsdp"),
+    "independent": (*TWO, "independent"),
+    "local SGD": (*TWO, "independent", "--sync-every", "20"),
+    "zero1 deepspeed": (*DEEPSPEED, "1"),
+    "zero2 deepspeed": (*DEEPSPEED, "2"),
+    "zero3 deepspeed": (*DEEPSPEED, "3"),
 }
-_TEXT: Final = (
-    "--batch-size",
-    "4",
-    "--seq-len",
-    "128",
-    "--steps",
-    "3",
-    "--val-samples",
-    "4",
-    "--set",
-    "sample_tokens=0",
-)
-CASES: Final[Mapping[str, tuple[str, ...]]] = {
-    "minigpt": (*_TEXT, "--set", "n_layer=8", "--set", "n_embd=512", "--set", "n_head=8"),
-    "actv1": (*_TEXT, "--set", "n_embd=512", "--set", "n_head=8", "--set", "h_layers=4", "--set", "l_layers=4"),
-    "hf full": (*_TEXT, "--model", "llama", "--set", "n_layer=8", "--set", "n_embd=512", "--set", "n_head=8"),
-    "hf lora": (*_TEXT, "--model", "MODEL", "--set", "training=lora"),
-    "clstm_ppo": (
-        "--set", "hidden=1024", "--batch-size", "8", "--seq-len", "16", "--steps", "3",
-        "--samples-per-block", "192", "--dataset-chunk-size", "96", "--set", "eval_episodes=2",
+_200: Final = ("--steps", "200")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A recipe with its size, and the modes that it is tried in."""
+
+    recipe: str
+    arguments: tuple[str, ...]
+    modes: tuple[str, ...]
+
+
+CASES: Final[Mapping[str, Case]] = {
+    "minigpt": Case("minigpt", (), ("single",)),
+    "minigpt 4 × 256": Case("minigpt", (*_200, "--set", "n_embd=256"), tuple(MODES)),
+    "minigpt 6 × 384": Case(
+        "minigpt", (*_200, "--set", "n_layer=6", "--set", "n_head=6", "--set", "n_embd=384"), ("single", "ddp", "zero1")
     ),
-}  # fmt: skip
-RECIPES: Final = {"hf full": "hf_causal_lm", "hf lora": "hf_causal_lm"}
+    "actv1": Case("actv1", _200, ("single", "ddp")),
+    "hf full": Case("hf_causal_lm", (*_200, "--model", "llama", "--set", "n_embd=256"), ("single", "ddp", "zero1")),
+    "hf lora": Case("hf_causal_lm", (*_200, "--model", "MODEL", "--set", "training=lora"), ("single", "ddp", "fsdp")),
+    "clstm_ppo": Case("clstm_ppo", ("--steps", "400"), ("single", "ddp", "independent")),
+}
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Bench:
         if not path.exists():
             letters = random.Random(1)
             words = ["".join(letters.choices("abcdefghijklmnop", k=letters.randint(2, 9))) for _ in range(3000)]
-            path.write_text(" ".join(letters.choices(words, k=200_000)), encoding="utf-8")
+            path.write_text(" ".join(letters.choices(words, k=500_000)), encoding="utf-8")
         return path
 
     @property
@@ -92,17 +93,18 @@ class Bench:
             make_folder(path, length=128, n_layer=8, n_embd=768, n_head=8)
         return path
 
-    def measure(self, case: str, mode: str) -> dict[str, Any]:
+    def measure(self, name: str, mode: str) -> dict[str, Any]:
         """One row of the table."""
-        arguments = ["--recipe", RECIPES.get(case, case), *CASES[case], *MODES[mode]]
-        if case != "clstm_ppo":
+        case = CASES[name]
+        arguments = ["--recipe", case.recipe, *case.arguments, *MODES[mode]]
+        if case.recipe != "clstm_ppo":
             arguments += ["--dataset-file", str(self.text)]
         arguments = [str(self.model) if argument == "MODEL" else argument for argument in arguments]
-        runs = self.folder / case.replace(" ", "-") / mode.replace(" ", "-")
+        runs = Path(tempfile.mkdtemp(dir=self.folder))
         self.rankdeck("estimate", *arguments, "--json")
         self.rankdeck("train", *arguments, "--runs-dir", str(runs))
         (row,) = history(runs)
-        return {**row, "case": case, "mode": mode}
+        return {**row, "case": name, "mode": mode}
 
     def rankdeck(self, *arguments: str) -> str:
         """What the command prints."""
@@ -112,6 +114,9 @@ class Bench:
         return done.stdout
 
 
+HEAD: Final = "| run | mode | predicted, MiB | measured, MiB | error |\n|---|---|---|---|---|"
+
+
 def line(row: Mapping[str, Any]) -> str:
     """A row of docs/estimate.md's table."""
     sizes = [f"{row[name] / 2**20:,.0f}" if row[name] else "–" for name in ("predicted_bytes", "measured_bytes")]
@@ -119,37 +124,37 @@ def line(row: Mapping[str, Any]) -> str:
     return f"| {row['case']} | {row['mode']} | {' | '.join(sizes)} | {error} |"
 
 
-def modes_here() -> list[str]:
-    """Without DeepSpeed's where it is not installed."""
+def rows_of(bench: Bench, cases: Sequence[str], modes: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Rows as they come; without DeepSpeed's where it is not installed."""
     has = this_platform().deepspeed_version is not None
-    return [mode for mode in MODES if has or not mode.endswith("deepspeed")]
+    for case in cases:
+        for mode in CASES[case].modes:
+            if (not modes or mode in modes) and (has or not mode.endswith("deepspeed")):
+                yield bench.measure(case, mode)
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_predicted_and_measured_memory(case: str, tmp_path: Path) -> None:
-    rows = [Bench(tmp_path).measure(case, mode) for mode in modes_here()]
-    print("\n| recipe | mode | predicted, MiB | measured, MiB | error |\n|---|---|---|---|---|")
-    print("\n".join(map(line, rows)))
-    for row in rows:
-        assert row["predicted_bytes"] is not None, row
-        assert row["measured_bytes"] is not None, row
+    print(f"\n{HEAD}")
+    for row in rows_of(Bench(tmp_path), [case], ()):
+        print(line(row))
+        assert row["predicted_bytes"] is not None and row["measured_bytes"] is not None, row
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """Prints rows as they come."""
+    """Prints the table."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES))
-    parser.add_argument("--modes", nargs="*", default=modes_here())
-    parser.add_argument("--folder", type=Path)
+    parser.add_argument("--modes", nargs="*", default=())
+    parser.add_argument("--folder", type=Path, help="keeps runs and figures for the next call")
     asked = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as made:
         bench = Bench(asked.folder or Path(made))
         bench.folder.mkdir(parents=True, exist_ok=True)
-        for case in asked.cases:
-            for mode in asked.modes:
-                row = bench.measure(case, mode)
-                print(line(row), flush=True)
-                print(json.dumps(row), file=sys.stderr, flush=True)
+        print(HEAD)
+        for row in rows_of(bench, asked.cases, asked.modes):
+            print(line(row), flush=True)
+            print(json.dumps(row), file=sys.stderr, flush=True)
 
 
 if __name__ == "__main__":

@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import pytest
 
-from core.estimate.time_history import read_time
+from core.measure.estimate.history import read_time
 from tests.benchmarks.bench_estimate import Bench
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]

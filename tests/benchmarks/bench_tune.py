@@ -20,8 +20,8 @@ from typing import Any, Final
 
 import pytest
 
-from core.estimate.time_history import read_time
 from core.formatting import number
+from core.measure.estimate.history import read_time
 from tests.benchmarks.bench_estimate import Bench
 from tests.benchmarks.bench_speedup import CASES
 

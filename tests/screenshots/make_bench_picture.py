@@ -16,16 +16,15 @@ from PySide6.QtWidgets import QApplication
 
 from app.state.bench_text import bench_news, what_is_measured
 from app.views.bench.bench_page import BenchPage
-from core.bench.contenders import find_contenders
-from core.bench.kinds import Kind
-from core.bench.result import Bench, Measured
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.launch.resolved import resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
+from core.measure.bench.contenders import Kind, find_contenders
+from core.measure.bench.rows import Bench, Measured
+from core.measure.trial import TrialResult
 from core.recipes.catalog import get_recipe
-from core.trials.answers import Answered
 from tests.screenshots.make_screenshots import FOLDER, Studio
 
 STEPS_S = {
@@ -42,7 +41,7 @@ def made_up() -> Bench:
     config = RunConfig(batch_size=16, mode=Mode.DDP)
     run = resolve_on(config, get_recipe("minigpt"), cards, Platform("linux", "2.13.0+cu128", "12.8", 16))
     measured = [
-        Measured(one, tuple(Answered("measured", (step_s,), "nccl") for step_s in STEPS_S[one.devices]))
+        Measured(one, tuple(TrialResult("measured", (step_s,), "nccl") for step_s in STEPS_S[one.devices]))
         for one in find_contenders(Kind.WEAK, run)
     ]
     return Bench(Kind.WEAK, run, 2, tuple(measured), 5, 2.0)

@@ -30,11 +30,11 @@ def answer(work: Callable[[dict[str, Any], Path], Mapping[str, Any]], *, defects
             raise
         traceback.print_exc()
         sys.stderr.flush()
-        values = _error_values(explain_as_error(error, "this machine"))
+        values = error_values(explain_as_error(error, "this machine"))
     sys.stdout.write(f"\n{json.dumps(values)}\n")  # what a recipe printed before may have no end of line
 
 
-def _error_values(error: RankdeckError) -> dict[str, Any]:
+def error_values(error: RankdeckError) -> dict[str, Any]:
     """An error as `core.recipes.check.error_in` reads it back."""
     values: dict[str, Any] = {"kind": type(error).__name__, **error.as_dict()}
     for key, name in (("field", "field"), ("allows", "allows"), ("missing", "packages")):

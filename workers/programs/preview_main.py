@@ -1,6 +1,6 @@
 """The process behind `rankdeck preview`: the first samples of a dataset as the recipe's model will see them.
 
-``python -m workers.programs.preview_main REQUEST``, started by `core.probes.data_preview`. ``progress.txt`` beside the
+``python -m workers.programs.preview_main REQUEST``, started by `core.measure.data_preview`. ``progress.txt`` beside the
 request says what is being done.
 """
 

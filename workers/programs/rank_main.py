@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Final
 
 from core.config import RunConfig
 from core.config.batch import Batch
-from core.config.distributed import DistributedConfig
 from core.config.layers import load_config
 from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
@@ -29,6 +28,7 @@ from workers.host_link.connection import HostConnection, tie_to_host
 from workers.host_link.failures import explain
 from workers.host_link.peak_memory import EVENT, peak_memory
 from workers.host_link.reporter import Reporter
+from workers.programs.rank_setup import rank_place, set_up_gpu, set_up_torch
 from workers.recipe_api.loader import load_function
 
 if TYPE_CHECKING:
@@ -93,33 +93,13 @@ def _train(context: RankContext, connection: HostConnection, reporter: Reporter)
 
 
 def _make_session(context: RankContext, connection: HostConnection, reporter: Reporter, config: RunConfig) -> Session:
-    import torch
-
+    set_up_torch()
     from workers.host_link.inbox import Inbox
-    from workers.strategies import RankPlace, make_strategy
+    from workers.strategies import make_strategy
     from workers.training.session import Session
 
-    torch.optim.SGD([torch.zeros(1)])  # the first optimizer imports torch's compiler: most of a second, better now
-    threads = os.environ.get("OMP_NUM_THREADS")
-    if threads and threads.isdecimal():  # "4,2" is for nested regions, which torch does not have
-        torch.set_num_threads(int(threads))
-    device = torch.device(context.device)
-    if device.type == "cuda":
-        torch.cuda.set_device(device)
-        torch.set_float32_matmul_precision("high")  # TF32 for what stays fp32
-        torch.backends.cudnn.allow_tf32 = True
-        torch.backends.cudnn.benchmark = config.cudnn_benchmark
-    distributed = DistributedConfig.from_env(os.environ)
-    place = RankPlace(
-        context.rank,
-        context.world_size,
-        device,
-        context.backend,
-        context.rendezvous,
-        distributed.timeout_s,
-        distributed.num_nodes,
-        distributed.nic,
-    )
+    set_up_gpu(context, config)
+    place = rank_place(context)
     config = config.replace(zero_engine=context.engine or config.zero_engine, torch_compile=context.compiles)
     group = Mode.read(context.mode).group_size(context.world_size)
     batch = Batch.of(context.micro_batch, group, context.grad_accum_steps)

@@ -28,9 +28,9 @@ from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.page import Page
 from app.views.widgets.steady import ComboBox
-from core.bench.charts import BenchChart
-from core.bench.kinds import ABOUT, Kind
 from core.errors import RankdeckError
+from core.measure.bench.charts import BenchChart
+from core.measure.bench.contenders import ABOUT, Kind
 
 ROW_HEIGHT: Final = 24
 MOST_ROWS: Final = 7

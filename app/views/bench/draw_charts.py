@@ -1,6 +1,6 @@
 """Program that draws charts of a benchmark into files: `python -m app.views.bench.draw_charts CHARTS.json FOLDER`.
 
-Its last line is JSON with a `cause` where it could not. It is started by `core.bench.pictures`, which knows no Qt.
+Its last line is JSON with a `cause` where it could not. `core.measure.bench.folder`, which knows no Qt, starts it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def main(request: Path, folder: Path) -> int:
         sys.stdout.write(json.dumps({"cause": cause}) + "\n")
         return WITHOUT_QT
     from app.views.style.theme import Theme
-    from core.bench.charts import BenchChart
     from core.files.atomic import read_json, write_atomic
+    from core.measure.bench.charts import BenchChart
     from core.records import read_record
 
     application = QApplication([sys.argv[0]])

@@ -28,7 +28,7 @@ from app.views.widgets.field_row import ProblemLabel
 from app.views.widgets.first_size import room_for
 from app.views.widgets.tall_body import TallBody
 from core.errors import RankdeckError
-from core.estimate.prices import NO_PRICES, Prices
+from core.measure.estimate.prices import NO_PRICES, Prices
 
 WIDTH: Final = 560
 MARGIN: Final = 16

@@ -30,7 +30,7 @@ class MemoryStrip(Card):
         body: Every mode, the machine's memory, other remedies, time and advice.
 
     Signals:
-        remedy_requested: ``dict``: settings and their new values (`core.estimate.remedies.Remedy.changes`).
+        remedy_requested: ``dict``: settings and their new values (`core.measure.estimate.remedies.Remedy.changes`).
     """
 
     remedy_requested = Signal(object)

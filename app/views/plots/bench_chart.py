@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QWidget
 
 from app.run_data.pyramid import Floats
 from app.views.style.palette import plot_colours, rank_colour
-from core.bench.charts import BenchChart, Curve
+from core.measure.bench.charts import BenchChart, Curve
 
 LINE: Final = 2.0
 DOT: Final = 8

@@ -8,19 +8,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.errors import RankdeckError
-from core.estimate.estimate import estimate_run
-from core.estimate.find_time import known_time
-from core.estimate.free import Free
-from core.estimate.history import EVENT as MEMORY_EVENT
-from core.estimate.history import RunMemory
-from core.estimate.prices import NO_PRICES
-from core.estimate.probe import known_baselines, known_figures
-from core.estimate.shape import run_shape
-from core.estimate.speed import estimate_times, time_of
-from core.estimate.time_history import RunTime
 from core.host.ranks import Rank
 from core.host.watches.watch import Watch
 from core.launch.resolved import ResolvedRun
+from core.measure.estimate.free import Free
+from core.measure.estimate.history import EVENT as MEMORY_EVENT
+from core.measure.estimate.history import RunMemory, RunTime
+from core.measure.estimate.modes import estimate_run
+from core.measure.estimate.prices import NO_PRICES
+from core.measure.estimate.probe import known_baselines, known_figures
+from core.measure.estimate.shape import run_shape
+from core.measure.estimate.speed import estimate_times, time_of
+from core.measure.estimate.steps import known_time
 
 # Steps of a rank after which the times are written for the first time; then whenever they have doubled.
 _FIRST: Final = 8

@@ -15,8 +15,8 @@ from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
 from core import paths
 from core.environments.places import environments_folder
-from core.estimate.prices import Prices, read_prices
 from core.machine.power import read_power_settings
+from core.measure.estimate.prices import Prices, read_prices
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = OFFSCREEN_NOISE

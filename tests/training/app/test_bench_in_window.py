@@ -12,7 +12,7 @@ from pytestqt.qtbot import QtBot
 from app.controllers.benching import FOLDER
 from app.main import Rankdeck
 from app.views.bench.bench_page import BenchPage
-from core.bench.folder import RESULTS
+from core.measure.bench.folder import RESULTS
 from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
@@ -43,7 +43,7 @@ def opened(open_sheet: OpenWindow, qtbot: QtBot) -> tuple[Rankdeck, BenchPage]:
 
 
 def ranks_alive() -> bool:
-    return bool(children_with("workers.programs.trial_main"))
+    return bool(children_with("workers.programs.measure_main"))
 
 
 def test_start_fills_table_chart_and_folder(

@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
 from app.state.memory_text import NO_BREAK
-from core.estimate.find_time import time_is_known
-from core.estimate.probe import known_figures
 from core.launch.micro_batch_memory import FILE, remember
+from core.measure.estimate.probe import known_figures
+from core.measure.estimate.steps import time_is_known
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.slow, pytest.mark.timeout(400)]

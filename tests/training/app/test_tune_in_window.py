@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.views.dialogs.tune_dialog import TuneDialog
-from core.tune.remembered import FILE, EarlierTuning, earlier_tuning
+from core.measure.tune.remembered import FILE, EarlierTuning, earlier_tuning
 from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
@@ -63,7 +63,7 @@ def found_faster(rankdeck: Rankdeck, qtbot: QtBot) -> TuneDialog:
 
 
 def ranks_alive() -> bool:
-    return bool(children_with("workers.programs.trial_main"))
+    return bool(children_with("workers.programs.measure_main"))
 
 
 def number(rankdeck: Rankdeck, name: str) -> int:

@@ -35,10 +35,10 @@ ONLY_CHECKED: Final = {
     r"rankdeck machines |.*--machine ": "needs another machine: tests/runs/machines",
     r"rankdeck environment make": "asks a package index for gigabytes",
     r"rankdeck doctor --self-test": "takes half a minute: tests/training/core/doctor",
-    r"rankdeck estimate": "times steps for half a minute: tests/training/core/estimate",
-    r"rankdeck tune": "times steps for half a minute: tests/training/core/tune",
-    r"rankdeck measure": "times a link for eight seconds: tests/training/core/probes",
-    r"rankdeck bench (?!memory)": "times several ranks: tests/training/core/bench; one kind runs here",
+    r"rankdeck estimate": "times steps for half a minute: tests/training/core/measure/estimate",
+    r"rankdeck tune": "times steps for half a minute: tests/training/core/measure/tune",
+    r"rankdeck measure": "times a link for eight seconds: tests/training/core/measure",
+    r"rankdeck bench (?!memory)": "times several ranks: tests/training/core/measure/bench; one kind runs here",
     r"torchrun .*runs/torchrun": "the command of another guide, with a folder",
 }
 """Commands that are not run, as regular expressions of their beginning, with the reason."""

@@ -12,9 +12,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from core.bench.folder import RESULTS
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
+from core.measure.bench.folder import RESULTS
 from core.run_folder.store import RunStore
 from tests.helpers.command_line import CommandLine
 from tests.helpers.hosted_run import curve

@@ -15,7 +15,7 @@ from core.config import RunConfig
 from core.config.batch import Batch
 from core.protocol.messages import DataReady
 from tests.helpers.hosted_run import host, lines, make_run
-from workers.estimate.measured_run import NoHost
+from workers.measure.run import NoHost
 from workers.optim.precision import Precision
 from workers.strategies import RankPlace
 from workers.strategies.single import SingleStrategy

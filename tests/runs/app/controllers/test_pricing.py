@@ -14,7 +14,7 @@ from app.run_data.metrics_batch import MetricsBatch, Rows
 from app.run_data.run_series import RunSeries
 from app.state.sync_price import price_text
 from core.machine.devices import Device
-from core.probes.sync_cost import Link
+from core.measure.link import Link
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.timeout(120)]

@@ -127,7 +127,7 @@ def test_without_torch_nothing_is_started(tmp_path: Path) -> None:
 
 def test_the_chosen_model_fits_or_not(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from core.doctor import fit
-    from core.estimate.free import Free
+    from core.measure.estimate.free import Free
 
     cpus = cpu_slots(2)
     chosen = resolve(RunConfig(devices=("cpu:0",)), get_recipe("minigpt"), cpus, this_platform())

@@ -14,7 +14,7 @@ from torch.profiler import ProfilerActivity, profile, record_function
 from core.config import RunConfig
 from core.config.batch import Batch
 from core.protocol.messages import DataReady, Grant
-from workers.estimate.measured_run import NoHost
+from workers.measure.run import NoHost
 from workers.strategies import RankPlace, SingleStrategy
 from workers.training.session import Session
 from workers.training.task import StepSamples, Task

@@ -11,8 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.controllers.background import OperationRunner
 from app.controllers.timing import WHILE_TRAINING, Timing
-from core.estimate.probe import CancelledError
-from tests.unit.core.estimate.made import FIGURES, RUN
+from core.measure.ranks import CancelledError
+from tests.unit.core.measure.estimate.made import FIGURES, RUN
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from app.state.bench_text import (
     what_is_measured,
     why_not_measured,
 )
-from core.bench.kinds import Kind
 from core.config.mode import Mode
-from tests.unit.core.bench.made import WEAK, bench, run
+from core.measure.bench.contenders import Kind
+from tests.unit.core.measure.bench.made import WEAK, bench, run
 
 
 def test_what_would_be_measured() -> None:

@@ -8,18 +8,17 @@ from app.state.memory_text import NO_BREAK, ON_EACH, TIMING, balance_text, memor
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
-from core.estimate.estimate import estimate_run, least_figures
-from core.estimate.figures import Baselines
-from core.estimate.free import Free
-from core.estimate.overview import overview
-from core.estimate.speed import NO_LINK, BalanceGain, TimeFigures
-from core.estimate.step_figures import StepFigures
 from core.machine.devices import Device
-from core.probes.sync_cost import Link
+from core.measure.estimate.figures import Baselines, least_figures
+from core.measure.estimate.free import Free
+from core.measure.estimate.modes import estimate_run
+from core.measure.estimate.overview import overview
+from core.measure.estimate.speed import NO_LINK, BalanceGain, StepFigures, TimeFigures
+from core.measure.link import Link
 from core.recipes.parameter_count import ParameterCount
 from core.recipes.parameter_formula import ModelSize
 from tests.helpers.resolved_run import resolved_run
-from tests.unit.core.estimate.made import BASELINES, FIGURES, MB, figures
+from tests.unit.core.measure.estimate.made import BASELINES, FIGURES, MB, figures
 
 CONFIG = RunConfig(batch_size=8, steps=3, precision="fp32")
 RUN = resolved_run(CONFIG, Mode.DDP, 2)

@@ -8,7 +8,7 @@ from typing import Any
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.state.sync_price import ROWS, price_text
-from core.probes.sync_cost import Link
+from core.measure.link import Link
 
 LINK = Link(mb_per_s=500.0, latency_s=0.001, ranks=2, backend="gloo")
 MODEL = {"event": "model", "trainable_bytes": 4_000_000}

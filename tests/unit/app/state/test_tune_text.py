@@ -16,10 +16,10 @@ from app.state.tune_text import (
     why_not_tunable,
 )
 from core.config.mode import Mode
-from core.tune.remembered import EarlierTuning
-from core.tune.result import Result
-from core.tune.tuned import Tuned
-from tests.unit.core.tune.made import RUN, START, result, run
+from core.measure.tune.remembered import EarlierTuning
+from core.measure.tune.search import Result
+from core.measure.tune.tuned import Tuned
+from tests.unit.core.measure.tune.made import RUN, START, result, run
 
 
 def test_a_draft_says_why_it_cannot_be_tuned() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from core.cli import main
 from core.machine.devices.monitor import DeviceMonitor
-from core.probes.sync_cost import Link
+from core.measure.link import Link
 
 
 def test_it_prints_what_it_measured_and_what_intervals_would_cost(

@@ -20,7 +20,7 @@ from core.config.distributed import DistributedConfig
 from core.config.mode import Mode
 from core.errors import ConfigError, PreflightError, RankdeckError
 from core.launch.mode import choose_devices, choose_mode
-from core.launch.plan import LaunchSite, RankCommand, file_url, plan_launch, plan_trials
+from core.launch.plan import LaunchSite, RankCommand, file_url, plan_launch, plan_measuring
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices.device import Device
 from core.machine.devices.names import device_label
@@ -442,9 +442,9 @@ def test_this_platform_knows_its_torch_without_importing_it() -> None:
 @pytest.mark.parametrize("devices", [GPUS[:2], SLOTS[:2]])
 def test_ranks_that_make_trials_have_a_runs_environment_and_no_host(devices: Sequence[Device]) -> None:
     planned = plan("ddp", devices, LINUX, env={"MINE": "1"})
-    trials = plan_trials(planned.run, Path("trials"), "py")
+    trials = plan_measuring(planned.run, Path("trials"), "py", "trial")
     for rank, trial in zip(planned.ranks, trials, strict=True):
-        assert trial.argv == ("py", "-m", "workers.programs.trial_main")
+        assert trial.argv == ("py", "-m", "workers.programs.measure_main", "trial")
         own, theirs = trial.environment({}), rank.environment({})
         assert own.keys() == theirs.keys() and own["MINE"] == "1"
         assert {name for name in own if own[name] != theirs[name]} == {"RANKDECK_RANK"}

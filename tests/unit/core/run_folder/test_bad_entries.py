@@ -18,10 +18,10 @@ from core.cli import main
 from core.compare.comparison import compare_runs
 from core.compare.figures import read_figures
 from core.errors import RankdeckError
-from core.estimate.history import history
 from core.export.export import export_run
 from core.export.lines import MetricsLines
 from core.machine.platform import Platform
+from core.measure.estimate.history import history
 from core.metrics.curve import read_curve
 from core.metrics.metrics_file import MetricsTail, whole_bytes
 from core.resume.planner import plan_resume

@@ -8,10 +8,10 @@ import pytest
 
 from core.config import RunConfig
 from core.config.mode import Mode
-from core.estimate.probe import find_figures
 from core.launch.resolved import resolve_on
 from core.machine.devices.device import Device
 from core.machine.platform import this_platform
+from core.measure.estimate.probe import find_figures
 from core.recipes.catalog import get_recipe
 from tests.training.workers.recipes.hf_causal_lm.made import make_folder, needs_peft, needs_transformers, options
 

@@ -17,7 +17,7 @@ from core.config.batch import Batch
 from tests.helpers.hosted_run import curve, host, lines, make_run, write_text
 from tests.training.rank_program import CPU
 from tests.training.workers.recipes.hf_causal_lm.made import make_folder, needs_peft, needs_transformers, typed_options
-from workers.estimate.measured_run import MeasuredRun, NoHost
+from workers.measure.run import MeasuredRun, NoHost
 from workers.recipes.hf_causal_lm.model import checkpointed, trained_model, with_lora
 from workers.strategies import RankPlace, SingleStrategy
 from workers.training.session import Session

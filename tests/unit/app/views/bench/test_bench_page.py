@@ -9,10 +9,10 @@ from pytestqt.qtbot import QtBot
 
 from app.state.bench_text import bench_news
 from app.views.bench.bench_page import BenchPage
-from core.bench.kinds import Kind
-from core.trials.answers import Answered
+from core.measure.bench.contenders import Kind
+from core.measure.trial import TrialResult
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
-from tests.unit.core.bench.made import SUMS, WEAK, bench, steps
+from tests.unit.core.measure.bench.made import SUMS, WEAK, bench, steps
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
@@ -32,7 +32,7 @@ def widths(page: BenchPage) -> list[int]:
     ],
 )
 def test_columns_keep_their_width_when_quartiles_come(
-    kind: Kind, first: Mapping[int, Sequence[Answered]], last: Mapping[int, Sequence[Answered]], qtbot: QtBot
+    kind: Kind, first: Mapping[int, Sequence[TrialResult]], last: Mapping[int, Sequence[TrialResult]], qtbot: QtBot
 ) -> None:
     page = BenchPage()
     qtbot.addWidget(page)

@@ -17,7 +17,7 @@ from app.views.dialogs.docs_dialog import DocsDialog
 from app.views.dialogs.folder_row import KeptFolder
 from app.views.dialogs.settings_dialog import PRICES_NOTE, Preferred, SettingsDialog
 from core import __version__
-from core.estimate.prices import Prices
+from core.measure.estimate.prices import Prices
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

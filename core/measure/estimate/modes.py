@@ -1,0 +1,304 @@
+"""Estimate of a run in every mode side by side, made of measured figures. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.config.batch import Batch
+from core.config.mode import Mode
+from core.config.run_config import RunConfig
+from core.config.sync import DILOCO, resolve_synchronisation
+from core.errors import RankdeckError
+from core.formatting import listed, memory_size
+from core.launch.mode import DEEPSPEED
+from core.launch.resolved import ResolvedRun, resolve_on
+from core.machine.devices.device import Device
+from core.machine.devices.names import device_label
+from core.measure.estimate.figures import Baselines, ModelFigures
+from core.measure.estimate.free import Free, Verdict, verdict_on
+from core.measure.estimate.memory import Layout, RankMemory, checkpoint_bytes, host_memory, rank_memory
+
+FIRST_SAVE_S: Final = 60.0
+"""A checkpoint by the clock comes after a minute for the first time (`workers.training.commits`)."""
+_BUSY: Final = 4.0
+"""So much longer may steps take beside other programs."""
+_MODES: Final = (
+    ("single", Mode.SINGLE, 0),
+    ("ddp", Mode.DDP, 0),
+    ("zero1", Mode.ZERO, 1),
+    ("zero2", Mode.ZERO, 2),
+    ("zero3", Mode.ZERO, 3),
+    ("fsdp", Mode.FSDP, 0),
+    ("independent", Mode.INDEPENDENT, 0),
+)
+_SHARED_RANKS: Final = range(2, 9)
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceNeed:
+    """One device's memory in one mode.
+
+    Attributes:
+        memory: Of its rank.
+        free_bytes: Of its memory; of a CPU device's the machine's, which all of them share.
+        verdict: "fits", "tight", "too_large", or "unknown"; of CPU devices on all of them together.
+    """
+
+    device: Device
+    memory: RankMemory
+    free_bytes: int | None
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class ModeEstimate:
+    """What a run needs in one mode.
+
+    Attributes:
+        name: "single", "ddp", "zero1", "zero2", "zero3", "fsdp", "independent".
+        reason: Why it cannot be used; empty where it can, and only then the rest means something.
+        engine: Who shards: "deepspeed", "torch" or "".
+        batch: Its batch arithmetic.
+        devices: One a rank.
+        host_bytes: Of RAM of one machine, over its ranks, with the copies that a checkpoint takes.
+        commit_bytes: Of Windows' commit charge; None elsewhere.
+        checkpoint_bytes, disk_bytes: Of one checkpoint; of all that are kept, with the best one.
+        short_of: What of the machine the verdict is about; empty where it is about devices.
+        verdict: The worst of the devices', of RAM and of commit charge.
+    """
+
+    name: str
+    mode: Mode
+    stage: int
+    reason: str = ""
+    engine: str = ""
+    batch: Batch | None = None
+    devices: tuple[DeviceNeed, ...] = ()
+    host_bytes: int = 0
+    commit_bytes: int | None = None
+    checkpoint_bytes: int = 0
+    disk_bytes: int = 0
+    short_of: str = ""
+    verdict: Verdict = "unknown"
+
+    @property
+    def label(self) -> str:
+        """What people call it: "DDP", "ZeRO 2"."""
+        return f"{self.mode.label} {self.stage}" if self.mode == Mode.ZERO else self.mode.label
+
+    @property
+    def largest(self) -> int:
+        """The memory of the largest rank."""
+        return max((need.memory.total for need in self.devices), default=0)
+
+    @property
+    def largest_peak(self) -> int:
+        """The largest peak that a rank will report: PyTorch does not count a GPU's CUDA context."""
+        peaks = (
+            need.memory.total - (need.memory.framework if need.device.kind == "cuda" else 0) for need in self.devices
+        )
+        return max(peaks, default=0)
+
+    def sentence(self) -> str:
+        """The verdict for a person."""
+        if self.reason:
+            return self.reason
+        if self.verdict == "fits":
+            return "Fits."
+        if self.verdict == "unknown":
+            return "Not known."
+        worst = dict.fromkeys(device_label(need.device) for need in self.devices if need.verdict == self.verdict)
+        where = f"on {listed(list(worst))}" if worst else f"in {self.short_of}"
+        return f"Tight {where}." if self.verdict == "tight" else f"Does not fit {where}."
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryNeed:
+    """What a verdict is about.
+
+    Attributes:
+        bytes, free_bytes: Of the memory that is short, or nearest to it; None: not known.
+        device: Of the device whose memory it is; None: the machine's.
+        place: "on GPU 1 · RTX 4090", "in this computer's memory".
+        ranks: How many CPU devices need that much together.
+    """
+
+    bytes: int
+    free_bytes: int | None
+    device: Device | None
+    place: str
+    ranks: int = 1
+
+    @property
+    def text(self) -> str:
+        """Need and free memory, where the one is larger: "needs 6.6 TB, 20 GiB free"."""
+        free = "free memory not known" if self.free_bytes is None else f"{memory_size(self.free_bytes)} free"
+        times = f"{self.ranks} × " if self.ranks > 1 else ""
+        return f"needs {times}{memory_size(self.bytes // self.ranks)}, {free}"
+
+
+def worst_need(made: ModeEstimate, free: Free) -> MemoryNeed:
+    """The memory that decides on a verdict: a device's, unless the machine's is worse."""
+    needs = [
+        MemoryNeed(need.memory.total, need.free_bytes, need.device, f"on {device_label(need.device)}")
+        for need in made.devices
+        if need.device.kind != "cpu"
+    ]
+    ranks = sum(need.device.kind == "cpu" for need in made.devices) // free.machines or 1
+    needs.append(MemoryNeed(made.host_bytes, free.ram, None, "in this computer's memory", ranks))
+    if made.commit_bytes is not None:
+        needs.append(MemoryNeed(made.commit_bytes, free.commit, None, "in memory and page file"))
+
+    def how_bad(need: MemoryNeed) -> tuple[int, bool, float]:
+        verdict = verdict_on(need.bytes, need.free_bytes, complete=True)
+        return _severity(verdict), need.device is not None, need.bytes / max(1, need.free_bytes or 1)
+
+    return max(needs, key=how_bad)
+
+
+def estimate_modes(
+    run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free
+) -> tuple[ModeEstimate, ...]:
+    """A run in every mode that there is."""
+    return tuple(
+        ModeEstimate(other.name, other.mode, other.stage, reason=other.reason)
+        if other.run is None
+        else estimate_run(other.run, figures, baselines, free)
+        for other in mode_runs(run)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ModeRun:
+    """The same run in a mode.
+
+    Attributes:
+        name: As in `ModeEstimate`.
+        run: None where it cannot be used.
+        reason: Why it cannot be used.
+    """
+
+    name: str
+    mode: Mode
+    stage: int
+    run: ResolvedRun | None
+    reason: str = ""
+
+
+def mode_runs(run: ResolvedRun) -> tuple[ModeRun, ...]:
+    """A run in every mode: alone on its first device, else on all of them."""
+    return tuple(_in_mode(run, *names) for names in _MODES)
+
+
+def mode_name(run: ResolvedRun) -> str:
+    """The name of the mode that a run was resolved to."""
+    return next(name for name, mode, stage in _MODES if mode == run.mode and stage in (0, run.config.zero_stage))
+
+
+def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> ModeEstimate:
+    """A run in the mode that it was resolved to; of figures that say no more, what its parameters need at least."""
+    layout = run_layout(run, figures)
+    ranks = range(run.world_size)
+    machines = min(free.machines, run.world_size)  # one device alone is on one of them
+    memories = [rank_memory(figures, baselines, layout, rank) for rank in ranks]
+    if figures.is_least:
+        memories = [memory.least for memory in memories]
+        host = sum(memory.total for memory in memories) // machines if layout.on_cpu else 0
+    else:
+        host = sum(host_memory(figures, baselines, layout, rank) for rank in ranks) // machines
+    needs = tuple(
+        DeviceNeed(device, memory, left, verdict_on(needed, left, complete=figures.is_measured))
+        for device, memory in zip(run.devices, memories, strict=True)
+        # CPU devices share the machine's memory, and what is free for one is free for all of them together.
+        for needed, left in [
+            (memory.total, free.devices.get(device.uuid)) if device.kind == "cuda" else (host, free.ram)
+        ]
+    )
+    extra = baselines.extra_commit_bytes.get(layout.engine, 0) * run.world_size // machines
+    size = checkpoint_bytes(figures, layout)
+    on_windows = run.platform.name == "windows"
+    of_machine = {"this machine's memory": verdict_on(host, free.ram, complete=figures.is_measured)}
+    if on_windows:
+        of_machine["memory and page file"] = verdict_on(host + extra, free.commit, complete=figures.is_measured)
+    short_of = max(of_machine, key=lambda name: _severity(of_machine[name]))
+    return ModeEstimate(
+        mode_name(run),
+        run.mode,
+        layout.stage,
+        engine=run.choice.engine,
+        batch=run.batch,
+        devices=needs,
+        host_bytes=host,
+        commit_bytes=host + extra if on_windows else None,
+        checkpoint_bytes=size,
+        disk_bytes=size * (run.config.keep_checkpoints + 1),
+        short_of=short_of,
+        verdict=max((of_machine[short_of], *(need.verdict for need in needs)), key=_severity),
+    )
+
+
+def run_layout(run: ResolvedRun, figures: ModelFigures) -> Layout:
+    """How a run is trained, as far as its memory depends on it."""
+    config, mode, ranks = run.config, run.mode, run.world_size
+    on_cpu = run.devices[0].kind == "cpu"
+    by_deepspeed = run.choice.engine == DEEPSPEED
+    stage = 3 if mode == Mode.FSDP else config.zero_stage if mode == Mode.ZERO else 0
+    in_buckets = mode == Mode.DDP or (mode == Mode.ZERO and stage == 1 and not by_deepspeed)
+    plain = not on_cpu or config.gradient_exchange not in ("auto", "shared") or run.platform.name == "macos"
+    rule = resolve_synchronisation(config) if mode == Mode.INDEPENDENT and ranks > 1 else None
+    return Layout(
+        mode,
+        stage,
+        by_deepspeed,
+        ranks,
+        run.batch.micro,
+        run.batch.accumulation,
+        narrow=config.precision in ("bf16", "fp16") or (config.precision == "auto" and not on_cpu),
+        on_cpu=on_cpu,
+        shared_memory=in_buckets and not plain and ranks in _SHARED_RANKS,
+        saves_beside=_saves_beside(config, run.batch, figures.seconds_per_sample),
+        merges=mode == Mode.INDEPENDENT and ranks > 1 and rule is None,
+        outer_copies=0 if rule is None else 3 if rule.method == DILOCO else 1,
+    )
+
+
+def _saves_beside(config: RunConfig, batch: Batch, sample_s: float | None) -> bool:
+    """Whether a checkpoint is written while further steps run: not where only the end is saved."""
+    steps, every, every_s = config.steps, config.checkpoint_every_steps, config.checkpoint_every_s
+    if every is not None and (steps is None or every < steps):
+        return True
+    if every_s is None:
+        return False
+    if steps is None or sample_s is None:
+        return True
+    seconds = steps * batch.accumulation * batch.micro * sample_s  # on a machine that does nothing else
+    return _BUSY * seconds > min(every_s, FIRST_SAVE_S)
+
+
+def _in_mode(run: ResolvedRun, name: str, mode: Mode, stage: int) -> ModeRun:
+    devices = run.devices[:1] if mode == Mode.SINGLE else run.devices
+    changed = _for_mode(run.config, mode, stage)
+    try:
+        other = resolve_on(changed, run.recipe, devices, run.platform)
+    except RankdeckError as error:
+        return ModeRun(name, mode, stage, None, error.cause)
+    if other.mode != mode:
+        return ModeRun(name, mode, stage, None, "It needs at least two devices.")
+    return ModeRun(name, mode, stage, other)
+
+
+def _for_mode(config: RunConfig, mode: Mode, stage: int) -> RunConfig:
+    """The same run in another mode; settings that belong to one mode alone are left out in the others."""
+    changes: dict[str, Any] = {"mode": mode}
+    if stage:
+        changes["zero_stage"] = stage
+    if mode != Mode.INDEPENDENT:
+        changes |= {"sync_every": None, "merge_every_chunks": None, "work_stealing": False}
+    if mode == Mode.FSDP and config.zero_engine == DEEPSPEED:
+        changes["zero_engine"] = "auto"
+    return config.replace(**changes)
+
+
+def _severity(verdict: Verdict) -> int:
+    return ("fits", "unknown", "tight", "too_large").index(verdict)

@@ -1,0 +1,234 @@
+"""Overview of an estimate: all that is shown of it, by the command line and in the window."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.config.mode import Mode
+from core.errors import sentences
+from core.formatting import number
+from core.launch.micro_batch_memory import RememberedBatch
+from core.launch.resolved import ResolvedRun
+from core.measure.estimate.figures import Baselines, ModelFigures, least_figures
+from core.measure.estimate.free import Free
+from core.measure.estimate.modes import ModeEstimate, estimate_modes, estimate_run, worst_need
+from core.measure.estimate.prices import NO_PRICES, Prices
+from core.measure.estimate.probe import known_baselines, known_figures
+from core.measure.estimate.remedies import Remedy, as_fitted, remedies
+from core.measure.estimate.speed import NO_STEP, TimeEstimate, TimeFigures, estimate_times, time_of
+from core.recipes.parameter_formula import model_size
+
+USUAL_CONTEXT_NOTE: Final = (
+    "What CUDA takes of a GPU for each process could not be measured, as other programs use it: 0.5 GiB is assumed."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A run beside what is free.
+
+    Attributes:
+        run: As it would start now.
+        figures: Of its model.
+        free: What is free.
+        chosen: It in its own mode.
+        modes: It in every mode.
+        remedies: What would make it fit, if it does not, or if memory ran out with it before.
+        times: Its time in every mode, in the same order; empty while nothing was measured.
+        advice: What these figures recommend, in one sentence; may be empty.
+        prices: What the costs are made of.
+        time_note: Why something of the time is not known.
+    """
+
+    run: ResolvedRun
+    figures: ModelFigures
+    free: Free
+    chosen: ModeEstimate
+    modes: tuple[ModeEstimate, ...]
+    remedies: tuple[Remedy, ...]
+    times: tuple[TimeEstimate, ...] = ()
+    advice: str = ""
+    prices: Prices = NO_PRICES
+    time_note: str = ""
+
+    @property
+    def time(self) -> TimeEstimate | None:
+        """In its own mode."""
+        return time_of(self.times, self.run) if self.times else None
+
+    @property
+    def note(self) -> str:
+        """What is not known of the memory, as sentences."""
+        is_gpu, figures = self.run.devices[0].kind == "cuda", self.figures
+        assumed = is_gpu and figures.is_measured and not figures.is_context_known
+        return sentences(self.figures.note, USUAL_CONTEXT_NOTE if assumed else "")
+
+    def as_dict(self) -> dict[str, Any]:
+        """As JSON shows it."""
+        return {
+            "recipe": self.run.recipe.name,
+            "devices": [device.uuid for device in self.run.devices],
+            "mode": self.chosen.name,
+            "parameters": self.figures.parameters,
+            "trainable": self.figures.trainable,
+            "is_measured": self.figures.is_measured,
+            "note": self.note,
+            "free": {
+                "ram_bytes": self.free.ram,
+                "commit_bytes": self.free.commit,
+                "disk_bytes": self.free.disk,
+            },
+            "modes": [_mode_values(mode, time) for mode, time in zip(self.modes, self._times, strict=True)],
+            "remedies": [dataclasses.asdict(remedy) for remedy in self.remedies],
+            "advice": self.advice,
+            "currency": self.prices.currency,
+            "time_note": self.time_note,
+        }
+
+    @property
+    def _times(self) -> tuple[TimeEstimate | None, ...]:
+        return self.times or (None,) * len(self.modes)
+
+
+def overview(
+    run: ResolvedRun,
+    figures: ModelFigures,
+    baselines: Baselines,
+    free: Free,
+    time: TimeFigures | None = None,
+    prices: Prices = NO_PRICES,
+    kept: RememberedBatch | None = None,
+) -> Overview:
+    """A run's overview. Pure, and quick.
+
+    Args:
+        run: What would be trained.
+        figures: Of its model.
+        baselines: Of bare ranks.
+        free: What is free.
+        time: What is known of its time; None: nothing yet.
+        prices: Of energy and of devices.
+        kept: The batch that was left when memory ran out with this model on these devices; None: it never did.
+    """
+    after_shortage = () if kept is None else (as_fitted(run, kept.batch, figures, baselines, free),)
+    modes = estimate_modes(run, figures, baselines, free)
+    times = () if time is None else estimate_times(run, figures, time, prices)
+    return Overview(
+        run,
+        figures,
+        free,
+        estimate_run(run, figures, baselines, free),
+        modes,
+        (*after_shortage, *remedies(run, figures, baselines, free)),
+        times,
+        advice(run, modes, times, prices) if times else "",
+        prices,
+        "" if time is None else time.note,
+    )
+
+
+def fit_note(run: ResolvedRun, free: Free) -> str:
+    """Why a run does not fit, as a sentence, by what is known without measuring; empty where it may fit."""
+    figures, baselines = known_figures(run), known_baselines(run.platform)
+    if figures is None or baselines is None:
+        size = model_size(run.recipe.parameters, run.config)
+        if size is None:
+            return ""
+        figures, baselines = least_figures(size, run.world_size), Baselines()
+    made = estimate_run(run, figures, baselines, free)
+    if made.verdict != "too_large":
+        return ""
+    need = worst_need(made, free)
+    return f"The run probably does not fit {need.place}: it {need.text}."
+
+
+def _mode_values(made: ModeEstimate, time: TimeEstimate | None) -> dict[str, Any]:
+    if made.reason:
+        return {"mode": made.name, "reason": made.reason}
+    return {
+        "time": None if time is None else _time_values(time),
+        "mode": made.name,
+        "engine": made.engine,
+        "batch": None if made.batch is None else dataclasses.asdict(made.batch),
+        "verdict": made.verdict,
+        "sentence": made.sentence(),
+        "predicted_bytes": made.largest,
+        "host_bytes": made.host_bytes,
+        "commit_bytes": made.commit_bytes,
+        "checkpoint_bytes": made.checkpoint_bytes,
+        "disk_bytes": made.disk_bytes,
+        "devices": [
+            {
+                "device": need.device.uuid,
+                "free_bytes": need.free_bytes,
+                "verdict": need.verdict,
+                **{f"{name}_bytes": value for name, value in need.memory.as_dict().items()},
+            }
+            for need in made.devices
+        ],
+    }
+
+
+def _time_values(time: TimeEstimate) -> dict[str, Any]:
+    values = dataclasses.asdict(time)
+    del values["name"]
+    return {**values, "gain": time.gain}
+
+
+def advice(run: ResolvedRun, modes: Sequence[ModeEstimate], times: Sequence[TimeEstimate], prices: Prices) -> str:
+    """What the figures recommend; empty for one device, and why nothing is recommended where too little is known.
+
+    Modes that do not fit are left out; so are independent ranks, which train models of their own, unless they were
+    chosen.
+    """
+    if run.world_size < 2:
+        return ""
+    one = times[0]
+    pairs = [
+        (mode, time)
+        for mode, time in zip(modes, times, strict=True)
+        if mode.mode != Mode.SINGLE and (mode.mode == Mode.INDEPENDENT) == (run.mode == Mode.INDEPENDENT)
+    ]
+    if one.samples_per_s is None:
+        return one.reason or NO_STEP
+    usable = [(mode, time) for mode, time in pairs if not mode.reason and mode.verdict != "too_large"]
+    known = [(mode, time) for mode, time in usable if time.speedup is not None]
+    if not known:
+        return next((time.reason for _, time in usable if time.reason), "")
+    mode, time = max(known, key=lambda pair: pair[1].speedup or 0.0)
+    devices = _devices(run)
+    speedup = f"{number(time.speedup, 2)} × {'as in an earlier run' if time.source == 'runs' else 'predicted'}"
+    if modes[0].verdict == "too_large":
+        return f"Use {devices} in {mode.label}, since the model does not fit one: {speedup}."
+    if time.gain == "same":
+        error = f"{100 * time.error:.0f}\N{NO-BREAK SPACE}%"
+        return f"Use one device: {devices} in {mode.label} are about as fast ({speedup}, give or take {error})."
+    if time.gain == "slower":
+        return f"Use one device: {devices} in {mode.label} are not faster ({speedup})."
+    return f"Use {devices} in {mode.label}: {', '.join([speedup, *_differences(one, time, prices)])}."
+
+
+def _devices(run: ResolvedRun) -> str:
+    kind = "cards" if all(device.kind == "cuda" for device in run.devices) else "devices"
+    return f"both {kind}" if run.world_size == 2 else f"all {run.world_size} {kind}"
+
+
+def _differences(one: TimeEstimate, other: TimeEstimate, prices: Prices) -> list[str]:
+    """Time and money against one device."""
+    found = []
+    if one.hours is not None and other.hours is not None:
+        found.append(f"{hours_text(abs(one.hours - other.hours))} {'less' if other.hours <= one.hours else 'more'}")
+    if one.cost is not None and other.cost is not None:
+        more = other.cost - one.cost
+        found.append(f"{prices.amount(abs(more))} {'more' if more >= 0 else 'less'}")
+    return found
+
+
+def hours_text(hours: float) -> str:
+    """A time as people plan with it: "0.4 h", "12 h", "25 min", "40 s"."""
+    if hours >= 0.1:
+        return f"{number(hours, 2)} h"
+    return f"{number(60 * hours, 2)} min" if hours >= 1 / 60 else f"{number(3600 * hours, 2)} s"

@@ -1,0 +1,199 @@
+"""Has a process measure a model, or bare ranks, for an estimate, and keeps the figures by model and by torch build."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from core.config.config_file import to_json
+from core.errors import RankdeckError
+from core.files.atomic import read_json, write_atomic
+from core.launch.plan import MeasureKind
+from core.launch.resolved import ResolvedRun
+from core.machine.platform import Platform
+from core.measure.estimate.figures import Baselines, ModelFigures
+from core.measure.estimate.shape import model_shape
+from core.measure.ranks import MeasuringRanks
+from core.parsing import parse_json
+from core.paths import default_runs_dir
+from core.recipes.check import error_in
+from core.recipes.parameter_count import ParameterCount, read_count
+from core.records import RecordError, Whole, read_record
+
+# For all that a probe does: about fifteen seconds where nothing else computes, longer beside other programs.
+LIMIT_S: Final = 120.0
+# Beside the answer: what is known so far, and the parameter count.
+_FIGURES: Final = "figures.json"
+_COUNT: Final = "count.json"
+_ENGINES: Final = ("single", "ddp", "zero1", "fsdp", "deepspeed")
+_DOCTOR: Final = "Check this machine: rankdeck doctor"
+
+
+class EstimateError(RankdeckError):
+    """Nothing could be found out."""
+
+    title = "The memory could not be estimated"
+
+
+def known_figures(run: ResolvedRun) -> ModelFigures | None:
+    """What an earlier probe of this model found; None if there was none."""
+    return _figures(read_kept(_figures_file(run)))
+
+
+def known_baselines(platform: Platform) -> Baselines | None:
+    """What was measured with this torch build on this machine; None if nothing was."""
+    kept = read_kept(_baselines_file(platform))
+    try:
+        return read_record(Baselines, kept) if kept else None
+    except RecordError:
+        return None
+
+
+def find_figures(
+    run: ResolvedRun,
+    *,
+    limit_s: float = LIMIT_S,
+    cancelled: Callable[[], bool] = lambda: False,
+    counted: Callable[[ParameterCount], object] | None = None,
+    rest_s: float = 0.0,
+) -> ModelFigures:
+    """The model's figures: kept ones, or measured now. Blocks; may be called from any thread.
+
+    A probe that is too slow, or ended, gives what it had found by then, and a sentence in `note`.
+
+    Args:
+        run: What would be trained.
+        limit_s: After that the probe is ended.
+        cancelled: Asked now and then; True ends it.
+        counted: Told the parameter count before the figures are measured, where the recipe's `build_model` says it.
+        rest_s: How long the probe then waits, so that one that is cancelled by the next edit has measured nothing.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+        RankdeckError: What the recipe itself would raise: a dataset, setting or package is missing.
+        EstimateError: Not even the sizes could be found.
+    """
+    known = known_figures(run)
+    if known is not None:
+        return known
+    partial: dict[str, Any] = {}
+    told: list[ParameterCount] = []
+
+    def waiting(folder: Path) -> None:
+        partial.update(read_kept(folder / _FIGURES))
+        if counted is not None and not told and (count := read_count(read_kept(folder / _COUNT))):
+            told.append(count)
+            counted(count)
+
+    asked = {**model_request(run, "figures"), "counts_first": counted is not None, "rest_s": rest_s}
+    with MeasuringRanks.of_run(run, "figures", cancelled, 1) as ranks:
+        answers = ranks.ask(asked, limit_s + rest_s, waiting)
+    values, failure = answers.values[0], answers.failure
+    if values is None:
+        took = f"ended early: it {failure}" if failure else f"did not finish within {limit_s:g} s"
+        values = {**partial, "note": f"{_unknown_in(partial)} unknown, because the probe {took}."}
+    elif (error := error_in(values, EstimateError)) is not None and not partial:
+        raise error
+    elif error is not None:
+        values = {**partial, "note": f"{_unknown_in(partial)} unknown: {error.cause}"}
+    found = _figures(values)
+    if found is None:
+        raise EstimateError(f"The probe {failure or f'did not finish within {limit_s:g} s'}.", _DOCTOR)
+    if found.is_measured:
+        keep(_figures_file(run), values)
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _BarePeaks:
+    """The answer about bare processes: peaks of each engine, by name."""
+
+    peaks: dict[str, dict[str, Whole]]
+
+
+def find_baselines(
+    run: ResolvedRun, *, limit_s: float = LIMIT_S, cancelled: Callable[[], bool] = lambda: False
+) -> Baselines:
+    """The memory of bare ranks with this torch build: kept, or measured now.
+
+    Raises:
+        CancelledError: `cancelled` said so.
+        EstimateError: None could be started, or they took too long.
+    """
+    known = known_baselines(run.platform)
+    if known is not None:
+        return known
+    engines = [engine for engine in _ENGINES if engine != "deepspeed" or run.platform.deepspeed_version is not None]
+    with MeasuringRanks.of_run(run, "bare", cancelled, 1) as ranks:
+        answers = ranks.ask({"kind": "bare", "engines": engines}, limit_s)
+    found = answers.values[0] or {}
+    if (error := error_in(found, EstimateError)) is not None:
+        raise error
+    try:
+        peaks = read_record(_BarePeaks, found).peaks
+        sizes = {engine: peaks[engine]["rss_bytes"] for engine in engines if engine in peaks}
+    except (RecordError, KeyError):
+        failure = answers.failure or f"did not finish within {limit_s:g} s"
+        raise EstimateError(f"The process to measure {failure}.", _DOCTOR) from None
+    extra = {engine: max(0, peaks[engine].get("commit_bytes", 0) - size) for engine, size in sizes.items()}
+    if len(sizes) == len(engines):  # a DeepSpeed that cannot be used is left out; it may be repaired tomorrow
+        keep(_baselines_file(run.platform), {"rss_bytes": sizes, "extra_commit_bytes": extra})
+    return Baselines(sizes, extra)
+
+
+def model_request(run: ResolvedRun, kind: MeasureKind) -> dict[str, Any]:
+    """What ranks are asked about a run's model."""
+    return {
+        "kind": kind,
+        "config": parse_json(to_json(run.config)),
+        "recipe": str(run.recipe.folder),
+        "micro_batch": run.batch.micro,
+        "accumulation": run.batch.accumulation,
+    }
+
+
+def _unknown_in(partial: Mapping[str, Any]) -> str:
+    return "The allocator's gaps are" if "step_lines" in partial else "The activations are"
+
+
+def _figures(values: Mapping[str, Any]) -> ModelFigures | None:
+    try:
+        return read_record(ModelFigures, values) if values else None
+    except RecordError:
+        return None
+
+
+def _figures_file(run: ResolvedRun) -> Path:
+    return kept_file(model_shape(run))
+
+
+def _baselines_file(platform: Platform) -> Path:
+    build = f"{platform.torch_version} {platform.deepspeed_version} {platform.physical_cores}"
+    return kept_file(f"bare-{hashlib.sha256(build.encode('utf-8')).hexdigest()[:16]}")
+
+
+def kept_file(name: str) -> Path:
+    """Where figures of this name are kept, in the cache of the folder of runs."""
+    return default_runs_dir() / "cache" / "estimates" / f"{name}.json"
+
+
+def read_kept(path: Path) -> dict[str, Any]:
+    """What was kept; empty if nothing was, or it cannot be read."""
+    try:
+        found = read_json(path)
+    except RankdeckError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def keep(path: Path, values: Mapping[str, Any]) -> None:
+    """Says nothing when the folder cannot be written: it is measured again when it is needed again."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, json.dumps(values))
+    except (OSError, RankdeckError):
+        return

@@ -1,0 +1,128 @@
+"""Remedies: what would make a run fit, as settings that a button can apply."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from core.config.batch import Batch
+from core.config.mode import Mode
+from core.errors import RankdeckError
+from core.launch.resolved import ResolvedRun, resolve_on
+from core.measure.estimate.figures import Baselines, ModelFigures
+from core.measure.estimate.free import Free
+from core.measure.estimate.modes import ModeEstimate, estimate_modes, estimate_run
+
+CHECKPOINTING: Final = "grad_checkpointing"
+
+
+@dataclass(frozen=True, slots=True)
+class Remedy:
+    """A change of settings.
+
+    Attributes:
+        kind: "micro_batch", "mode", "checkpointing", "precision" or "devices".
+        label, text: For a small button; for a line.
+        changes: Settings and their new values; a recipe's own under `options`.
+        bytes: Of the largest rank afterwards; None where only another probe can tell.
+        verdict: Afterwards; "unknown" likewise.
+    """
+
+    kind: str
+    label: str
+    text: str
+    changes: Mapping[str, Any]
+    bytes: int | None = None
+    verdict: str = "unknown"
+
+
+def remedies(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> tuple[Remedy, ...]:
+    """What makes a run fit that does not; those that are computed come only if they do, the mildest first."""
+    if estimate_run(run, figures, baselines, free).verdict not in ("tight", "too_large"):
+        return ()
+    others = (*_other_modes(run, figures, baselines, free), *_fewer(run, figures, baselines, free))
+    if figures.is_least:  # smaller passes do not help where not even the parameters fit
+        return others
+    return (*_smaller(run, figures, baselines, free), *_untried(run), *others)
+
+
+def as_fitted(run: ResolvedRun, batch: Batch, figures: ModelFigures, baselines: Baselines, free: Free) -> Remedy:
+    """The micro-batches that were left when memory ran out with this model on these devices."""
+    changes = {"batch_size": batch.micro, "grad_accum_steps": batch.accumulation}
+    made = _changed(run, changes, figures, baselines, free)
+    text = f"Micro-batch {batch.micro}, accumulation {batch.accumulation}, as memory ran out here with more"
+    label = f"Micro-batch {batch.micro} × {batch.accumulation}"
+    needed, verdict = (None, "unknown") if made is None else (made.largest, made.verdict)
+    return Remedy("micro_batch", label, text, changes, needed, verdict)
+
+
+def _smaller(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
+    """The largest micro-batch that fits, with as much more accumulation: the global batch stays."""
+    micro, accumulation = run.batch.micro, run.batch.accumulation
+    for size in range(micro - 1, 0, -1):
+        if micro % size:
+            continue
+        changes = {"batch_size": size, "grad_accum_steps": accumulation * micro // size}
+        made = _changed(run, changes, figures, baselines, free)
+        if made is not None and made.verdict == "fits":
+            text = f"Micro-batch {size}, accumulation {changes['grad_accum_steps']} (the global batch stays)"
+            label = f"Micro-batch {size} × {changes['grad_accum_steps']}"
+            yield Remedy("micro_batch", label, text, changes, made.largest, made.verdict)
+            return
+
+
+def _untried(run: ResolvedRun) -> Iterator[Remedy]:
+    """Changes of the passes themselves, whose effect is measured once they are chosen."""
+    if run.config.options.get(CHECKPOINTING) is False:
+        options = {CHECKPOINTING: True}
+        text = "Gradient checkpointing (about a third slower)"
+        yield Remedy("checkpointing", "Checkpointing", text, {"options": options})
+    if run.config.precision == "fp32":
+        yield Remedy("precision", "bf16", "Precision bf16", {"precision": "bf16"})
+
+
+def _other_modes(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
+    """The first mode on all devices that shards more and fits."""
+    if run.world_size < 2:
+        return
+    for made in estimate_modes(run, figures, baselines, free):
+        helps = made.verdict == ("unknown" if figures.is_least else "fits")
+        if made.mode.is_sharded and helps and (made.mode, made.stage) != (run.mode, _stage(run)):
+            changes: dict[str, Any] = {"mode": str(made.mode)}
+            if made.mode == Mode.ZERO:
+                changes["zero_stage"] = made.stage
+            yield Remedy("mode", made.label, f"Mode {made.label}", changes, made.largest, made.verdict)
+            return
+
+
+def _stage(run: ResolvedRun) -> int:
+    return 3 if run.mode == Mode.FSDP else run.config.zero_stage if run.mode == Mode.ZERO else 0
+
+
+def _fewer(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
+    """The most devices that fit, where they share the machine's memory; only this machine's can be chosen."""
+    if free.machines > 1:
+        return
+    for count in range(run.world_size - 1, 0, -1):
+        devices = run.devices[:count]
+        config = run.config if count > 1 else run.config.replace(mode=Mode.SINGLE, sync_every=None)
+        try:
+            made = estimate_run(resolve_on(config, run.recipe, devices, run.platform), figures, baselines, free)
+        except RankdeckError:
+            continue
+        if made.verdict == ("unknown" if figures.is_least else "fits"):
+            changes = {"devices": [device.uuid for device in devices], "mode": str(made.mode)}
+            name = "one device" if count == 1 else f"{count} devices"
+            yield Remedy("devices", name.capitalize(), f"Train on {name}", changes, made.largest, made.verdict)
+            return
+
+
+def _changed(
+    run: ResolvedRun, changes: Mapping[str, Any], figures: ModelFigures, baselines: Baselines, free: Free
+) -> ModeEstimate | None:
+    try:
+        other = resolve_on(run.config.replace(**changes), run.recipe, run.devices, run.platform)
+    except RankdeckError:
+        return None
+    return estimate_run(other, figures, baselines, free)

@@ -1,0 +1,67 @@
+"""Shape of a run: all that its figures depend on, as a key under which they are kept and found again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from core.launch.environment import cpu_threads
+from core.launch.resolved import ResolvedRun
+from core.machine.devices.device import Device
+from core.measure.estimate.modes import mode_name
+from core.recipes.manifest import Recipe
+
+_VERSION: Final = 1
+_FIGURES_VERSION: Final = 4
+
+StepKey = tuple[str, int, int]
+"""A device's model, its processor threads, and how many devices make their steps at the same time (`step_key`)."""
+
+
+def step_key(device: Device, run: ResolvedRun) -> StepKey:
+    """Under which a device's steps are found in a run: CPU devices share the machine's cores."""
+    name, threads = (device.name, 0) if device.kind == "cuda" else ("cpu", cpu_threads(run.platform, run.world_size))
+    return name, threads, run.world_size
+
+
+def model_shape(run: ResolvedRun) -> str:
+    """The recipe's model with its settings on this kind of device; neither micro-batch nor mode."""
+    return _hash([*_model(run), "figures", _FIGURES_VERSION])
+
+
+def steps_shape(run: ResolvedRun, key: StepKey) -> str:
+    """A step of that model on one device with a number of threads, beside the other devices of the run or alone."""
+    beside = sorted(device.name for device in run.devices) if key[2] > 1 and run.devices[0].kind == "cuda" else []
+    return _hash([*_model(run), "steps", *key, beside, run.batch.micro, run.batch.accumulation])
+
+
+def run_shape(run: ResolvedRun) -> str:
+    """The whole run: two of the same shape take as long for a step."""
+    config, devices = run.config, [step_key(device, run)[:2] for device in run.devices]
+    facts = ["run", mode_name(run), run.choice.engine, run.backend, run.batch.micro, run.batch.accumulation, devices]
+    facts += [config.sync_every, config.sync_method, config.gradient_exchange, config.balance]
+    if run.compiles:  # only then, so that runs from before torch.compile are found
+        facts.append("compiled")
+    return _hash([*_model(run), *facts])
+
+
+def _model(run: ResolvedRun) -> list[Any]:
+    """Everything that a model's figures depend on, the recipe's own files among it."""
+    config, recipe = run.config, run.recipe
+    facts: list[Any] = [_VERSION, run.platform.torch_version, run.devices[0].kind, recipe.name, _files(recipe)]
+    facts += [config.seq_len, config.model, config.precision, config.dataset_file]
+    facts += [sorted((name, str(value)) for name, value in config.options.items())]
+    if recipe.own_samples:
+        facts += [config.samples_per_block, config.dataset_chunk_size, run.batch.global_]
+    return facts
+
+
+def _files(recipe: Recipe) -> Sequence[tuple[str, int, int]]:
+    stats = [(path.name, path.stat()) for path in sorted(recipe.folder.glob("*.py"))]
+    return [(name, stat.st_size, stat.st_mtime_ns) for name, stat in stats]
+
+
+def _hash(facts: Sequence[Any]) -> str:
+    return hashlib.sha256(json.dumps(facts).encode("utf-8")).hexdigest()[:32]

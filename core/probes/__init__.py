@@ -1,1 +1,0 @@
-"""Measurements and looks before a run: data preview, link speed, cost of synchronising."""

@@ -1,1 +1,0 @@
-"""Sets of rank processes without a host that make real steps on request: for tuning and benchmarks."""

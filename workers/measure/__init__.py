@@ -1,0 +1,1 @@
+"""Measurements by a rank without a host: a model's memory, real steps and sums timed, the speed of a link."""
