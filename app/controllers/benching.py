@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject
 
-from app.controllers.background import Operation, OperationRunner
+from app.controllers.measuring import Cancelled, Measuring, Tell
 from app.views.widgets.open_outside import open_path
 from core.errors import RankdeckError
 
@@ -54,9 +53,6 @@ class Benching(QObject):
         folder: The newest results; None: there are none yet.
     """
 
-    _progressed = Signal(object)
-    _measured = Signal(object)
-
     def __init__(
         self,
         window: MainWindow,
@@ -69,20 +65,20 @@ class Benching(QObject):
         super().__init__(parent)
         self._window, self._showing, self._table = window, showing, table
         self._runs_dir, self._chosen_run = runs_dir, chosen_run
-        self._runner = OperationRunner(self)  # minutes of steps must not hold up what else is to be done
-        self._stop: threading.Event | None = None
+        self._measuring = Measuring(self)
         self.page: BenchPage | None = None
         self.folder: Path | None = None
         self.turns: int | None = None
         self.seconds: float | None = None
-        self._progressed.connect(self._on_progressed, Qt.ConnectionType.QueuedConnection)
-        self._measured.connect(self._on_measured, Qt.ConnectionType.QueuedConnection)
+        self._measuring.progressed.connect(self._on_progressed)
+        self._measuring.found.connect(self._on_written)
+        self._measuring.failed.connect(self._on_failed)
         window.actions_.bench.triggered.connect(self.open)
 
     @property
     def is_going(self) -> bool:
         """It is being measured."""
-        return self._stop is not None
+        return self._measuring.is_going
 
     def open(self) -> None:
         """Shows the page; it stays as it was left, and measures on while another one is shown."""
@@ -93,7 +89,7 @@ class Benching(QObject):
             page.close_requested.connect(self._on_close_requested)
             page.kind_chosen.connect(self.update)
             page.start_requested.connect(self._on_start_requested)
-            page.stop_requested.connect(self._on_stop_requested)
+            page.stop_requested.connect(self._measuring.stop)
             page.folder_requested.connect(self._on_folder_requested)
             self._window.pages.addWidget(page)
         self.update()
@@ -114,38 +110,25 @@ class Benching(QObject):
 
     def close(self) -> None:
         """Ends what is measured, and waits a bounded time for its processes."""
-        self._on_stop_requested()
-        self._runner.close()
+        self._measuring.close()
 
     def _on_start_requested(self) -> None:
         page, run = self.page, self._chosen_run()
         self.update()
-        if page is None or run is None or self._stop is not None or not page.start.isEnabled():
+        if page is None or run is None or self.is_going or not page.start.isEnabled():
             return
-        self._stop = stop = threading.Event()
         page.show_started()
-        kind, runs_dir, turns, seconds = page.kind, self._runs_dir, self.turns, self.seconds
-        tell, show = self._progressed.emit, self._measured.emit
+        asked = page.kind, run, self._runs_dir, self.turns, self.seconds
+        self._measuring.start(lambda tell, cancelled: _measure(*asked, tell, cancelled))
 
-        def work() -> _Written:
-            return _measure(kind, run, runs_dir, turns, seconds, tell, show, stop.is_set)
-
-        self._runner.run(Operation(work, self._on_written, self._on_failed))
-
-    def _on_stop_requested(self) -> None:
-        if self._stop is not None:
-            self._stop.set()
-
-    def _on_progressed(self, progress: tuple[str, float]) -> None:
-        if self.page is not None:
-            self.page.show_progress(*progress)
-
-    def _on_measured(self, news: BenchNews) -> None:
+    def _on_progressed(self, news: tuple[str, float, BenchNews | None]) -> None:
         if self.page is not None and self.page.is_going:
-            self.page.show_news(news)
+            doing, share, measured = news
+            self.page.show_progress(doing, share)
+            if measured is not None:
+                self.page.show_news(measured)
 
     def _on_written(self, written: _Written) -> None:
-        self._stop = None
         self.folder = written.folder
         if self.page is not None:
             self.page.show_news(written.news)
@@ -155,7 +138,6 @@ class Benching(QObject):
         self.update()
 
     def _on_failed(self, error: RankdeckError) -> None:
-        self._stop = None
         if self.page is not None:
             self.page.show_ended(has_folder=self.folder is not None)
             self.page.show_error(error)
@@ -176,9 +158,8 @@ def _measure(
     runs_dir: Path,
     turns: int | None,
     seconds: float | None,
-    tell: Callable[[tuple[str, float]], object],
-    show: Callable[[BenchNews], object],
-    cancelled: Callable[[], bool],
+    tell: Tell,
+    cancelled: Cancelled,
 ) -> _Written:
     """Measures and writes the files, in a worker thread: all that takes long, and what the page shows as values."""
     from app.state.bench_text import bench_news, folder_name
@@ -195,13 +176,12 @@ def _measure(
     folder = BenchFolder.make(runs_dir / FOLDER / name, environment)
 
     def on_progress(progress: Progress) -> None:
-        tell((progress.doing, progress.share))
         folder.keep(progress.bench)
-        if progress.bench.has_figures or progress.bench.has_failures:
-            show(bench_news(progress.bench))
+        has_news = progress.bench.has_figures or progress.bench.has_failures
+        tell((progress.doing, progress.share, bench_news(progress.bench) if has_news else None))
 
     bench = run_bench(kind, run, turns=turns, seconds=seconds, on_progress=on_progress, cancelled=cancelled)
-    tell(("Writing files", 1.0))
+    tell(("Writing files", 1.0, None))
     try:
         no_pictures = folder.write(bench)
     except RankdeckError as error:

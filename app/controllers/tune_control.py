@@ -1,30 +1,41 @@
-"""Control of New run's *Tune…*: whether the draft can be tuned, the dialog, and filling in what was found."""
+"""Control of New run's *Tune…*: whether the draft can be tuned, trials and their dialog, and what was found before."""
 
 from __future__ import annotations
 
+import time
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.controllers.background import OperationRunner
+from app.controllers.background import Operation, OperationRunner
 from app.controllers.draft_checks import Drafting
-from app.controllers.tuning import Tuning
+from app.controllers.measuring import Cancelled, Measuring, Tell
 from app.models.device_table import DeviceTable
 from app.state.draft import CheckedDraft
-from app.state.tune_text import about_text, result_text, trial_lines, why_not_tunable
+from app.state.tune_text import EarlierText, about_text, earlier_text, result_text, trial_lines, why_not_tunable
 from app.views.new_run.new_run_sheet import NewRunSheet
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
+from core.measure.ranks import CancelledError
+from core.measure.tune.remembered import FILE, earlier_tuning, remember
 from core.measure.tune.search import fastest
 from core.measure.tune.tuned import Tuned
-from core.measure.tune.tuner import Progress
+from core.measure.tune.tuner import SECONDS, Progress, find_room, tune
+from core.recipes.check import check_by_recipe
 
 if TYPE_CHECKING:
     from app.views.dialogs.tune_dialog import TuneDialog
 
 
 class TuneControl(QObject):
-    """Keeps the row current, and carries out what it asks for."""
+    """Keeps the row current, and carries out what it asks for.
+
+    Attributes:
+        seconds: For trials and comparison.
+        dialog: While it is open.
+    """
 
     def __init__(
         self,
@@ -35,25 +46,25 @@ class TuneControl(QObject):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._sheet, self._row, self._table = sheet, sheet.summary.tune, table
-        self.tuning = Tuning(runner, drafting.memory.timing.runs_dir, self)
+        self._sheet, self._row, self._table, self._drafting = sheet, sheet.summary.tune, table, drafting
+        self._runner, self._runs_dir = runner, drafting.memory.timing.runs_dir
+        self._measuring = Measuring(self)
         self._run: ResolvedRun | None = None
         self._is_on_several = False
         self._made: Tuned | None = None
+        self.seconds = SECONDS
         self.dialog: TuneDialog | None = None
-        self._drafting = drafting
         drafting.checked.connect(self._on_checked)
         self._row.tune_requested.connect(self._on_tune_requested)
         self._row.settings_requested.connect(sheet.change_settings)
-        self.tuning.earlier_found.connect(self._row.show_earlier)
-        self.tuning.progressed.connect(self._on_progressed)
-        self.tuning.found.connect(self._on_found)
-        self.tuning.failed.connect(self._on_failed)
+        self._measuring.progressed.connect(self._on_progressed)
+        self._measuring.found.connect(self._on_found)
+        self._measuring.failed.connect(self._on_failed)
 
     @property
     def is_going(self) -> bool:
         """Settings are being tried."""
-        return self.tuning.is_going
+        return self._measuring.is_going
 
     def update(self) -> None:
         """Says whether the draft can be tuned now."""
@@ -69,28 +80,41 @@ class TuneControl(QObject):
 
     def close(self) -> None:
         """Ends what is going on."""
-        self.tuning.close()
+        self._measuring.close()
 
     def _on_checked(self, checked: CheckedDraft, _steps_per_epoch: int | None) -> None:
         self._is_on_several = checked.nodes is not None
         is_here = not self._drafting.is_elsewhere and not self._is_on_several
         self._run = checked.run if not checked.problems and is_here else None
-        self.tuning.look_for_earlier(self._run)
+        self._look_for_earlier()
         self.update()
+
+    def _look_for_earlier(self) -> None:
+        """Looks for what was found for such a run before."""
+        run, file = self._run, self._runs_dir / FILE
+        if run is None or run.recipe.self_contained:
+            self._row.show_earlier(None)
+            return
+
+        def work() -> EarlierText | None:
+            return earlier_text(earlier_tuning(file, run), time.time())
+
+        self._runner.run(Operation(work, self._row.show_earlier, lambda _: None, topic="tuned before"))
 
     def _on_tune_requested(self) -> None:
         run = self._run
-        if run is None or self.dialog is not None or self.tuning.is_going:
+        if run is None or self.dialog is not None or self.is_going:
             return
         from app.views.dialogs.tune_dialog import TuneDialog  # here: the window opens without it
 
         self.dialog = dialog = TuneDialog(about_text(run), self._sheet.window())
-        dialog.stop_requested.connect(self.tuning.stop)
+        dialog.stop_requested.connect(self._measuring.stop)
         dialog.use_requested.connect(self._on_use_requested)
         dialog.finished.connect(self._on_closed)
         self._made = None
         dialog.open()
-        self.tuning.start(run)
+        runs_dir, seconds = self._runs_dir, self.seconds
+        self._measuring.start(lambda tell, cancelled: _tuned(run, runs_dir, seconds, tell, cancelled))
 
     def _on_progressed(self, progress: Progress) -> None:
         if self.dialog is not None:
@@ -99,7 +123,7 @@ class TuneControl(QObject):
 
     def _on_found(self, made: Tuned) -> None:
         self._made = made
-        self.tuning.look_for_earlier(self._run)
+        self._look_for_earlier()
         if self.dialog is not None:
             lines = trial_lines(made.results, made.best)
             self.dialog.show_result(result_text(made), lines, can_use=bool(made.changes))
@@ -114,3 +138,16 @@ class TuneControl(QObject):
 
     def _on_closed(self, _result: int) -> None:
         self.dialog = None
+
+
+def _tuned(run: ResolvedRun, runs_dir: Path, seconds: float, tell: Tell, cancelled: Cancelled) -> Tuned:
+    """Tunes, in a worker thread, and keeps what was found."""
+    config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
+    fitted = replace(run, config=config)
+    try:
+        room = find_room(fitted, runs_dir, on_progress=tell, cancelled=cancelled)
+    except CancelledError:
+        return Tuned(fitted, (), is_stopped=True)
+    made = tune(fitted, room, seconds=seconds, on_progress=tell, cancelled=cancelled)
+    remember(runs_dir / FILE, made)
+    return made

@@ -86,7 +86,7 @@ def test_settings_that_are_found_fill_the_form_and_are_offered_again(
     rankdeck = opened(open_sheet, qtbot)
     row = rankdeck.window.new_run.summary.tune
     assert row.earlier.text() == "" and not row.use.isVisible()
-    rankdeck.new_run.tune_control.tuning.seconds = 30
+    rankdeck.new_run.tune_control.seconds = 30
     dialog = found_faster(rankdeck, qtbot)
     assert "as fast as your settings" in dialog.sentence.text()
     assert dialog.use.isVisible()
