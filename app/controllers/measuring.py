@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any
 
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from core.errors import RankdeckError
 
-T = TypeVar("T")
-Tell = Callable[[object], object]
+Tell = Callable[[Any], None]
 Cancelled = Callable[[], bool]
 
 

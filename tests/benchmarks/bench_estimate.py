@@ -42,7 +42,9 @@ MODES: Final[Mapping[str, tuple[str, ...]]] = {
     "zero2 deepspeed": (*DEEPSPEED, "2"),
     "zero3 deepspeed": (*DEEPSPEED, "3"),
 }
-_200: Final = ("--steps", "200")
+# An evaluation every 100 steps, and one at the end.
+_STEPS: Final = ("--steps", "110")
+_LARGER: Final = ("--set", "n_layer=6", "--set", "n_head=6", "--set", "n_embd=384")
 
 
 @dataclass(frozen=True)
@@ -56,14 +58,12 @@ class Case:
 
 CASES: Final[Mapping[str, Case]] = {
     "minigpt": Case("minigpt", (), ("single",)),
-    "minigpt 4 × 256": Case("minigpt", (*_200, "--set", "n_embd=256"), tuple(MODES)),
-    "minigpt 6 × 384": Case(
-        "minigpt", (*_200, "--set", "n_layer=6", "--set", "n_head=6", "--set", "n_embd=384"), ("single", "ddp", "zero1")
-    ),
-    "actv1": Case("actv1", _200, ("single", "ddp")),
-    "hf full": Case("hf_causal_lm", (*_200, "--model", "llama", "--set", "n_embd=256"), ("single", "ddp", "zero1")),
-    "hf lora": Case("hf_causal_lm", (*_200, "--model", "MODEL", "--set", "training=lora"), ("single", "ddp", "fsdp")),
-    "clstm_ppo": Case("clstm_ppo", ("--steps", "400"), ("single", "ddp", "independent")),
+    "minigpt 4 × 256": Case("minigpt", (*_STEPS, "--set", "n_embd=256"), tuple(MODES)),
+    "minigpt 6 × 384": Case("minigpt", (*_STEPS, *_LARGER), ("single", "ddp", "zero1")),
+    "actv1": Case("actv1", _STEPS, ("single", "ddp")),
+    "hf full": Case("hf_causal_lm", (*_STEPS, "--model", "llama", "--set", "n_embd=256"), ("single", "ddp", "zero1")),
+    "hf lora": Case("hf_causal_lm", (*_STEPS, "--model", "MODEL", "--set", "training=lora"), ("single", "ddp", "fsdp")),
+    "clstm_ppo": Case("clstm_ppo", ("--steps", "220"), ("single", "ddp", "independent")),
 }
 
 

@@ -10,9 +10,9 @@ from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
 from core.measure.bench.contenders import SECONDS, TURNS, Contender, Kind, find_contenders, threads_of_device
 from core.measure.bench.rows import Bench, Measured
-from core.measure.ranks import CancelledError, MeasuringRanks, What
+from core.measure.ranks import CancelledError, MeasuringRanks
 from core.measure.room import find_shortages
-from core.measure.trial import TrialResult
+from core.measure.trial import TrialResult, What
 
 # For a contender's first turn, beside the time that is timed: a large model may take minutes to be built.
 FIRST_LIMIT_S: Final = 300.0

@@ -31,7 +31,7 @@ from tests.helpers.children import children_with
 from tests.helpers.forking import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
-FAILING = str(Path(__file__).parents[3] / "helpers" / "recipes" / "failing_trial")
+FAILING = str(Path(__file__).parents[4] / "helpers" / "recipes" / "failing_trial")
 TINY = ["--recipe", "minigpt", "--set", "n_layer=1", "--set", "n_embd=32", "--seq-len", "32", "--devices", "cpux2"]
 SMALL = ["--recipe", FAILING, "--devices", "cpux2", "--mode", "ddp", "--batch-size", "2"]
 QUICK = ["--turns", "2", "--seconds", "0.2"]

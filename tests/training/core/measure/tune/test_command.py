@@ -21,7 +21,7 @@ from core.run_folder.store import RunStore
 from tests.helpers.forking import ROOT
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
-RECIPE = Path(__file__).parents[3] / "helpers" / "recipes" / "failing_trial"
+RECIPE = Path(__file__).parents[4] / "helpers" / "recipes" / "failing_trial"
 FLAGS = [
     "--recipe",
     str(RECIPE),

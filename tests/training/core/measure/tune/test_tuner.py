@@ -28,7 +28,7 @@ from tests.helpers.deepspeed_here import needs_deepspeed
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 DEVICES = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(2)]
-RECIPE = Path(__file__).parents[3] / "helpers" / "recipes" / "failing_trial"
+RECIPE = Path(__file__).parents[4] / "helpers" / "recipes" / "failing_trial"
 MB = 1 << 20
 LINES = ((0, MB),)
 FIGURES = ModelFigures(161, 161, 644, 0, 644, (644,), 2.0, step_lines=LINES, added_lines=LINES, seconds_per_sample=1e-3)
