@@ -27,13 +27,13 @@ class Measuring(QObject):
     progressed = Signal(object)
     found = Signal(object)
     failed = Signal(object)
-    _told = Signal(object)
+    _reported = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._runner = OperationRunner(self)
         self._stop: threading.Event | None = None
-        self._told.connect(self.progressed, Qt.ConnectionType.QueuedConnection)  # from the worker thread
+        self._reported.connect(self.progressed, Qt.ConnectionType.QueuedConnection)  # from the worker thread
 
     @property
     def is_going(self) -> bool:
@@ -48,7 +48,7 @@ class Measuring(QObject):
         if self._stop is not None:
             return
         self._stop = stop = threading.Event()
-        tell: Tell = self._told.emit
+        tell: Tell = self._reported.emit
         self._runner.run(Operation(lambda: work(tell, stop.is_set), self._on_found, self._on_failed))
 
     def stop(self) -> None:

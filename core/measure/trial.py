@@ -98,7 +98,7 @@ class TrialResult:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """How a rank's process ended: in words, and whether it was killed, or crashed in native code."""
+    """How a rank's process ended: as text, and whether it was killed, or crashed in native code."""
 
     text: str
     by_force: bool

@@ -81,12 +81,12 @@ def find_figures(
     if known is not None:
         return known
     partial: dict[str, Any] = {}
-    told: list[ParameterCount] = []
+    counts: list[ParameterCount] = []
 
     def waiting(folder: Path) -> None:
         partial.update(read_kept(folder / _FIGURES))
-        if counted is not None and not told and (count := read_count(read_kept(folder / _COUNT))):
-            told.append(count)
+        if counted is not None and not counts and (count := read_count(read_kept(folder / _COUNT))):
+            counts.append(count)
             counted(count)
 
     asked = {**model_request(run, "figures"), "counts_first": counted is not None, "rest_s": rest_s}
