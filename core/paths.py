@@ -106,9 +106,6 @@ def model_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """Variables that send Hugging Face's downloads to the folder that was chosen for them.
 
     Not `HF_HOME`: a person's sign-in lies there too.
-
-    Args:
-        environ: What a person has set themselves stays.
     """
     folder = None if any(environ.get(name, "").strip() for name in HUB_VARIABLES) else read_folder(models_dir_file())
     if folder is None:

@@ -143,12 +143,7 @@ def translate_aliases(arguments: Sequence[str]) -> list[str]:
 
 
 def with_dashes(arguments: Sequence[str], takes_value: Mapping[str, Mapping[str, bool]]) -> list[str]:
-    """Flags written with underscores (``--batch_size``) with dashes, where that is a flag of the command.
-
-    Args:
-        arguments: A command and what follows it.
-        takes_value: Each command's flags, and whether a value follows.
-    """
+    """Flags written with underscores (``--batch_size``) with dashes, where that is a flag of the command."""
     flags = takes_value.get(arguments[0], {}) if arguments else {}
     end = end_of_flags(arguments, flags)
     return [_dashed(argument, flags) if place < end else argument for place, argument in enumerate(arguments)]

@@ -60,7 +60,6 @@ class FieldSpec:
         picks: What the button beside a path offers: any name, also of a new file; a file that is there; a folder.
         patterns: Which files that button shows first, for example "*.py *.pyw".
         modes: The modes in which it means something; empty: in all of them.
-        needs: What else the run must have.
         when: Another field and what that must hold for this one to mean something: a text or several (``"a|b"``),
             ``"!text"`` (or several) for any other, ``"*"`` for anything, ``""`` for nothing.
         instead: What happens where it has no effect, as a sentence. A form shows it beside the field.

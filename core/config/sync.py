@@ -34,7 +34,6 @@ class Synchronisation:
         every: Optimizer steps of each rank between two rounds (H).
         method: "average" or "diloco", never "auto".
         outer_lr: How far the shared weights follow the ranks' mean; 1 takes the mean itself.
-        outer_momentum: Nesterov momentum of the shared weights.
     """
 
     every: int

@@ -43,7 +43,6 @@ class Exported:
 
     Attributes:
         kind: One of `KINDS`.
-        details: What is in it, one line each.
     """
 
     kind: str

@@ -109,11 +109,6 @@ def copy_atomic(source: Path, target: Path) -> None:
 def replace_with_retry(source: Path, target: Path, *, timeout_s: float = REPLACE_TIMEOUT_S) -> None:
     """`Path.replace`, tried again while Windows says that another program has the target open.
 
-    Args:
-        source: The file (or folder) that takes the place.
-        target: What is replaced.
-        timeout_s: How long to go on trying.
-
     Raises:
         OSError: As `Path.replace`; on Windows a sharing violation only after `timeout_s`.
     """

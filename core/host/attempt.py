@@ -84,16 +84,7 @@ class AttemptOwner(Protocol):
 
 
 class Attempt:
-    """Supervises the ranks of one attempt; `run` from beginning to end, everything else is called by the host.
-
-    Args:
-        services: The host's.
-        launch: What to start.
-        ladder: How far a stop has got.
-        owner: The run.
-        stop_watch: The run's stop rules.
-        watches: Others that last as long as the run.
-    """
+    """Supervises the ranks of one attempt; `run` from beginning to end, everything else is called by the host."""
 
     def __init__(
         self,

@@ -35,7 +35,6 @@ class SurvivorCheckpoint:
     """Survivor checkpoint: independent ranks commit once more, and stop, when another rank has failed.
 
     Attributes:
-        survivors: Empty when there is nothing to save.
         until: The end of the time limit, in seconds on the monotonic clock.
     """
 

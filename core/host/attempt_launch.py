@@ -42,8 +42,6 @@ class AttemptLaunch:
     """One attempt, ready to be spawned.
 
     Attributes:
-        run: What it trains, and on what.
-        commands: How each of its ranks is started.
         restore_plan: What each rank restores of the run's newest checkpoint.
         rendezvous: The file at which its ranks meet; removed after the attempt.
     """
@@ -128,9 +126,7 @@ class RunContext:
     """What the host learns once, before the first attempt.
 
     Attributes:
-        run: What was asked, decided on this machine.
         checkpoint: What the run continues from; None for a new run.
-        damaged: Newer checkpoints that cannot be used.
         keeper: The ledger, to be made once the data is ready.
     """
 

@@ -39,14 +39,8 @@ log = logging.getLogger(__name__)
 class RunLifecycle:
     """Makes attempts until one has an outcome that stands.
 
-    Args:
-        services: The host's.
-        first: The run's state as the host found it.
-        number: The number of this host's first attempt.
-
     Attributes:
         number: The number of the attempt that runs, or comes next.
-        ladder: How far a stop has got.
         lost: Why nothing can be saved any more; None while it can.
         reason: The rule that stops the run; None where none does.
         monitor: Asks the drivers; None before devices are looked at.

@@ -16,11 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class MicroBatches:
-    """One host's; counts over all its attempts.
-
-    Attributes:
-        halvings: How often the micro-batch was halved.
-    """
+    """One host's; counts over all its attempts."""
 
     def __init__(self, services: HostServices) -> None:
         self._services = services

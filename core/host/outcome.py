@@ -23,7 +23,6 @@ class Outcome:
     Attributes:
         kind: "not_started" is a failure before the first step; the others are as the run's states.
         error: Title, cause and next step, for a failure or a stop without a commit.
-        usage: The person's input is at fault.
         model: The files to export as `model.safetensors` (`core.checkpoints.full_weights`); empty for none.
     """
 

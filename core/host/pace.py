@@ -25,9 +25,6 @@ class AwakeClock:
 
     The monotonic clock continues in sleep under Windows, and not under Linux. A host that was itself suspended could
     not hear its ranks either. So what counts is the time between two looks, unless it is too long to be one.
-
-    Attributes:
-        now: The time, as it was last read.
     """
 
     def __init__(self) -> None:

@@ -32,9 +32,7 @@ class Rank:
     """One rank as the host knows it.
 
     Attributes:
-        phase: Where it is, as it last said.
         first_step: The first optimizer step it reported in this attempt; None before.
-        ready: It waits at a merge round.
         exited_at: When its process was seen to have ended.
         machine: What its machine is called, where the run has several.
     """
@@ -197,12 +195,7 @@ class Ranks:
                 rank.connection.send_line(line)
 
     def poll(self, now: float, *, finishing: bool) -> None:
-        """Looks for ranks that ended, or went silent, when they should not have.
-
-        Args:
-            now: Seconds on the monotonic clock.
-            finishing: The ranks have been told that they may end.
-        """
+        """Looks for ranks that ended, or went silent, when they should not have."""
         for rank in self:
             if rank.child is None or rank.exited_at is not None:
                 continue

@@ -30,7 +30,6 @@ class HostServices:
 
     Attributes:
         disk: The single thread that writes the run's small files, in order.
-        listener: The server for ranks and clients.
         rank_processes: Makes the owner of an attempt's processes from their mark.
         launcher: Who started the ranks' processes; None where this host starts them.
     """

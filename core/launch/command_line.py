@@ -58,7 +58,6 @@ class TrainRequest:
     Attributes:
         run_dir: The run's own folder, when one was named.
         runs_dir: The folder of runs, when one was named.
-        count: The devices' number, unless they are named.
         meeting: Where this machine meets the others of the run: values of `MEETING_KEYS`.
         named: The settings that a flag or a file names.
     """

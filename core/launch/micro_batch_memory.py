@@ -40,7 +40,6 @@ class RememberedBatch:
 
     Attributes:
         batch: It, with the global batch of the run.
-        own: The run's own, which is larger.
         is_chosen: A person has chosen the run's own micro-batch (`RunConfig.keep_micro_batch`).
     """
 

@@ -38,7 +38,6 @@ class LaunchSite:
         rendezvous: A file that does not exist yet, new for each attempt, where the ranks find each other. Its folder
             comes from `core.machine.platform.rendezvous_folder`.
         port: The host's listener on 127.0.0.1.
-        token: What a rank must say to it.
         checkpoint: Folder of the checkpoint to resume from, or None.
         host_pid: The host's process id; 0 when it is not known.
         halvings: How often the micro-batch was halved since the host started.
@@ -70,7 +69,6 @@ class RankCommand:
         env: Variables that it gets on top of the host's own.
         default_env: Variables that it gets where the host's own environment does not have them.
         removed_env: Patterns (``KUBERNETES_*``) of variables that it must not inherit.
-        log: Gets its standard output and standard error.
     """
 
     rank: int

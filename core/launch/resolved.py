@@ -27,7 +27,6 @@ class ResolvedRun:
 
     Attributes:
         platform: The machine as the recipe's ranks see it.
-        devices: One rank each, in rank order.
         choice: Mode, engine and what a person should know about them.
         backend: ``nccl``, ``gloo``, or empty where no tensors are exchanged.
         batch: The batch arithmetic; it means nothing to a program with batches of its own.

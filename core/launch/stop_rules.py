@@ -17,8 +17,6 @@ class StopRules:
 
     Attributes:
         patience: Evaluations without an improvement; None: any number.
-        min_delta: A smaller change is not an improvement.
-        metric: The metric by which evaluations are compared.
         label: What that metric is called in a sentence; empty: its own name.
         is_higher_better: Whether its higher values are the better ones.
         target: The value to reach, with its direction; None where none is set.

@@ -267,7 +267,6 @@ class MicroBatchHalved(Message):
     Attributes:
         micro_batch: Samples that a rank works on at once.
         halvings: How often it was halved since the host started.
-        ranks: Those that ran out of memory.
     """
 
     micro_batch: int

@@ -25,11 +25,6 @@ def worth_keeping(columns: Path, heroes: Sequence[Hero], entries: Sequence[Check
     The columns are written some time after the steps that they hold; in a run's first moments there are none yet. A
     checkpoint that they do not reach may turn out to be the best, so it stays until they do: of such, the newest
     `MOST_UNDECIDED`.
-
-    Args:
-        columns: The folder of the run's columns.
-        heroes: The recipe's; empty: the default ones.
-        entries: The checkpoints to choose from, oldest first.
     """
     best = best_checkpoint(columns, heroes, entries)
     undecided: list[int] = []

@@ -84,12 +84,9 @@ class Recipe:
 
     Attributes:
         name: The folder's name; `RunConfig.recipe`.
-        title: What lists and forms call it.
         folder: Where `recipe.toml` and the entry file lie.
         fields: The recipe's own fields; their values are `RunConfig.options`.
         defaults: Values of `RunConfig` fields when nothing else is said.
-        modes: The modes it can be trained in.
-        entry: The file with the training code.
         program: A file that is run as each rank's process and speaks the protocol itself; empty for Rankdeck's own
             rank, which imports `entry`.
         self_contained: The program reads data and keeps weights of its own: no dataset is asked for, this Python

@@ -33,11 +33,9 @@ class UserScript:
 
     Attributes:
         target: Its first words: the script, or ``-m`` and a module.
-        environment: Variables that win over all others.
         plain: On one device, torchrun's variables are left out.
         charts: Printed name (as `plain` gives it) → chart; `DROP` leaves it out.
         stop_signal: ``auto``, ``interrupt``, ``terminate`` or ``none``.
-        stop_deadline_s: From the stop until it is ended.
     """
 
     python: str

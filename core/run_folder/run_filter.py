@@ -29,7 +29,6 @@ class Term:
         name: Of the value that is compared; empty: a bare word.
         sign: ":" (contains), "=", "!=", ">", ">=", "<" or "<=".
         text: What it is compared with, in lower case.
-        is_negated: It holds where it does not hold.
     """
 
     name: str

@@ -33,15 +33,7 @@ T = TypeVar("T")
 class CommitRunner:
     """Carries out what a `CommitCoordinator` decides; one for each attempt.
 
-    Args:
-        services: The host's.
-        keeper: The ledger.
-        ranks: Who takes part.
-        keep: How many of the newest checkpoints stay.
-        pinned: Which others stay too, of all there are.
-
     Attributes:
-        newest: The newest checkpoint of this attempt.
         newest_good: The newest that a run can be resumed from: its weights are finite.
         retry_at: When ranks are to be asked again after a failed commit; None when none failed since the last.
         trouble: Why the newest commit failed; empty when none failed since the last that succeeded.

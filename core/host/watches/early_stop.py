@@ -63,7 +63,6 @@ class StopProgress:
         evaluations: All that led to the present weights, by rank and in order.
         reached: The newest value of the target's metric and its step.
         merged: The validation loss of independent ranks' newest merge, made when they stop.
-        trained_s: Seconds of training in all attempts.
     """
 
     evaluations: Mapping[int, tuple[Evaluation, ...]] = field(default_factory=dict)
@@ -188,14 +187,7 @@ def _finite(value: object) -> float | None:
 
 
 class StopWatch(Watch):
-    """The stop rules of one run, over all its attempts.
-
-    Args:
-        services: The host's.
-        rules: The rules.
-        first: The run's state as the host found it.
-        stop: Ends the run in order.
-    """
+    """The stop rules of one run, over all its attempts."""
 
     def __init__(
         self, services: HostServices, rules: StopRules, first: RunState, stop: Callable[[StopReason], None]

@@ -20,7 +20,6 @@ class RankView:
     """One rank as it was found.
 
     Attributes:
-        late: It has reported nothing for too long.
         stacks: Its answer; None where it gave none.
         asked: It could have answered: a script of the user's own cannot, nor can a rank without a connection.
         process: What the system says of its process: "is stopped".
@@ -102,13 +101,7 @@ def restart_limit(config: RunConfig, root: RankFailure | None) -> int:
 
 
 def next_step(policy: str, logs: str, resumes: str) -> str:
-    """What happens now and what a person can do, as sentences.
-
-    Args:
-        policy: The setting.
-        logs: The logs that hold the stacks.
-        resumes: What a resumed or restarted run does.
-    """
+    """What happens now and what a person can do, as sentences."""
     look = f"The stacks are in {logs}."
     if policy == "restart":
         return f"All devices restart now, at most {RESTARTS} times: {resumes} {look}"

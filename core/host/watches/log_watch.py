@@ -20,11 +20,7 @@ LOOK_EVERY_S: Final = 1.0
 
 
 class LogWatch(Watch):
-    """Looks at the logs of one attempt once a second, before its ranks start, and after they have ended.
-
-    Args:
-        logs: Of the ranks; they may not exist yet.
-    """
+    """Looks at the logs of one attempt once a second, before its ranks start, and after they have ended."""
 
     def __init__(self, logs: Sequence[Path]) -> None:
         self._logs = logs

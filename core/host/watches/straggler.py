@@ -69,7 +69,6 @@ class Straggler:
         lost: Share of a step that the others wait for them.
         waits: Share of a step that each rank waits for the last one.
         work_s: What each rank works in a step: all but what it spends in the exchange.
-        data_s: What of that is waiting for data.
         samples: How many each rank trains in a step.
     """
 
@@ -160,9 +159,7 @@ class DeviceConditions:
     """What the machine says of a device in a run.
 
     Attributes:
-        throttled: Why its clock is held down.
         celsius: How hot it is; None where that is not known.
-        programs: Other programs that use it, as text.
         kept_off: Share of the time in which its rank could have computed and did not, because others did.
         cores: On how many cores its process may run; None where that is not known.
     """
