@@ -134,6 +134,12 @@ def test_a_recipes_path_is_made_absolute(tmp_path: Path, monkeypatch: pytest.Mon
     assert "tokenizer_file" not in _request("--recipe", "hf_causal_lm").config.options
 
 
+def test_what_a_flag_or_a_file_names_is_known_even_as_the_default(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("steps = 7\n", encoding="utf-8")
+    assert _request("--config", str(path), "--seq-len", str(RunConfig().seq_len)).named == {"steps", "seq_len"}
+
+
 def test_epochs_instead_of_the_recipes_steps() -> None:
     config = _request("--epochs", "2").config
     assert (config.steps, config.epochs) == (None, 2)
