@@ -58,7 +58,6 @@ class CompareTable(QAbstractTableModel):
         self.endResetModel()
 
     def headings(self) -> list[int]:
-        """The rows that hold a heading alone."""
         return [number for number, row in enumerate(self._rows) if isinstance(row, str)]
 
     def rowCount(self, parent: Index | None = None) -> int:

@@ -77,7 +77,6 @@ class DeviceTable(Feed):
 
     @property
     def has_live_runs(self) -> bool:
-        """Whether a run trains on this machine now."""
         return bool(self._hosts)
 
     def open(self) -> None:

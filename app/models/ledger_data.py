@@ -78,7 +78,6 @@ class LedgerData(Feed):
         self.snapshot: LedgerSnapshot | None = None
 
     def open(self, run_dir: Path) -> None:
-        """Follows the ledger in a run's folder."""
         self.close(wait=False)
         path = RunStore(run_dir).ledger
 

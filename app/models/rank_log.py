@@ -155,7 +155,6 @@ class RankLogModel(QAbstractListModel):
         return self._prefix(line) + line.text
 
     def show_columns(self, *, time: bool, source: bool, names: RankNames) -> None:
-        """Chooses what stands before each line."""
         self.beginResetModel()
         self._with_time, self._with_source, self._names = time, source, names
         self._source_width = max(len("Host"), *(len(names.short(rank)) for rank in range(len(names.devices))), 0)

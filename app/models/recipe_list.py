@@ -49,7 +49,6 @@ class RecipeList(Feed):
         return self._read[name]
 
     def open(self) -> None:
-        """Looks every second from now on."""
 
         def work(stopping: threading.Event, send: Send) -> None:
             from core.recipes.catalog import find_recipes, recipes_stamp

@@ -66,11 +66,9 @@ class RunListModel(QAbstractListModel):
         self._sort_due.timeout.connect(self._sort)
 
     def entries(self) -> list[RunEntry]:
-        """Every run, also those that are not shown."""
         return [row.entry for row in self._all]
 
     def names(self) -> dict[Path, str]:
-        """What each run is called, by its folder."""
         return {row.record.path: row.record.label for row in self._all}
 
     def machines(self) -> dict[Path, str]:
@@ -83,7 +81,6 @@ class RunListModel(QAbstractListModel):
         return run_dir.name if record is None else record.label
 
     def rows(self) -> list[RunRow]:
-        """The rows that are shown, from the top."""
         return list(self._rows)
 
     def record(self, run_dir: Path) -> RunRecord | None:
@@ -91,11 +88,9 @@ class RunListModel(QAbstractListModel):
         return next((row.record for row in self._all if row.path == run_dir), None)
 
     def tags(self) -> list[str]:
-        """Every tag that a run has, sorted."""
         return sorted({tag for row in self._all for tag in row.record.notes.tags})
 
     def records(self) -> list[RunRecord]:
-        """Every run as a filter sees it."""
         return [row.record for row in self._all]
 
     def values(self) -> dict[Path, str]:
@@ -220,7 +215,6 @@ class RunListModel(QAbstractListModel):
         self._wanted.pop(path, None)
 
     def set_sizes(self, sizes: Mapping[Path, int]) -> None:
-        """Takes over sizes that were counted."""
         self._sizes |= sizes
         self.totals_changed.emit()
 

@@ -103,7 +103,6 @@ def title_text(record: RunRecord) -> str:
 
 
 def value_text(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
-    """The last value of its main metric."""
     return UNKNOWN if row.entry.state is None else number(row.last(curve))
 
 

@@ -154,7 +154,6 @@ class Column:
 
     @property
     def rows_in_memory(self) -> int:
-        """How many of them are held in memory."""
         return self._tail
 
     def append(self, values: Floats) -> None:

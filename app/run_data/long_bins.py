@@ -274,6 +274,5 @@ class LongBins:
             self._written = b""
 
     def close(self) -> None:
-        """Ends the process, whatever it does."""
         if self._process is not None:
             self._process.close()

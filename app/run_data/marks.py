@@ -57,7 +57,6 @@ def _resumed_at(steps: object) -> float | None:
 
 
 def _resumed_text(event: Mapping[str, Any], before: tuple[Any, Any] | None) -> str:
-    """ "resumed", and what is other than before."""
     parts = ["resumed"]
     mode, devices = event.get("mode"), event.get("world_size")
     if before is not None and mode is not None and mode != before[0]:

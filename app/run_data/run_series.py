@@ -74,7 +74,6 @@ class RunSeries:
 
     @classmethod
     def of_columns(cls, folder: Path, index: ColumnsIndex) -> RunSeries:
-        """The series that a columns folder holds."""
         run = cls()
         run.groups = {name: Series.of_files(folder, group, run.cache) for name, group in index.groups.items()}
         return run
@@ -87,7 +86,6 @@ class RunSeries:
                     column.take_bins(column.file_bins())
 
     def ranks(self) -> list[int]:
-        """The ranks that have reported, in order."""
         if self._ranks_of != len(self.groups):  # each plot asks a few times a picture, and groups only come
             self._ranks = sorted(int(n[4:]) for n in self.groups if n.startswith("rank") and n[4:].isdecimal())
             self._ranks_of = len(self.groups)
@@ -130,7 +128,6 @@ class RunSeries:
         return self.groups.get(EVAL_GROUP) or Series()
 
     def evaluations(self) -> dict[int, Series]:
-        """Evaluations by the rank that reported them."""
         found = {rank: self.groups.get(eval_group(rank)) for rank in self._evaluating_ranks()}
         return {rank: series for rank, series in found.items() if series is not None and series.rows}
 
@@ -143,7 +140,6 @@ class RunSeries:
         return [event for event in self.events if event.get("event") == kind]
 
     def apply(self, batch: MetricsBatch) -> ChangeSet:
-        """Adds a parsed stretch of the file."""
         self._turned.clear()
         touched: set[str] = set()
         rewound = False
@@ -191,7 +187,6 @@ class RunSeries:
         return (min(low for low, _ in found), max(high for _, high in found)) if found else None
 
     def axes(self) -> list[AxisName]:
-        """The horizontal axes that the run has."""
         return [name for name in AXES if name not in COUNTERS or self.counter(name) is not None]
 
     def counter(self, axis: AxisName) -> tuple[Floats, Floats] | None:

@@ -38,7 +38,6 @@ class Card:
 
     @property
     def column(self) -> str:
-        """The metric that it is about."""
         return self.steps[0] if self.steps else self.evals
 
     @property
@@ -174,5 +173,4 @@ class Arrangement:
         return replace(self, order=(*order, *(known for known in self.order if known not in order)))
 
     def hide(self, key: str, hidden: bool = True) -> Arrangement:
-        """Hides a card, or shows it again."""
         return replace(self, hidden=self.hidden | {key} if hidden else self.hidden - {key})

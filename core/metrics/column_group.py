@@ -25,7 +25,6 @@ _SLICE_ROWS: Final = 1 << 17
 
 
 def rank_group(rank: object) -> str:
-    """The group of a rank's steps."""
     return f"rank{rank}"
 
 

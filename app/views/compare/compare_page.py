@@ -9,17 +9,20 @@ from PySide6.QtCore import QEvent, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QKeySequence, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QCheckBox, QMenu, QPushButton, QWidget
 
+from app.run_data.run_series import RunSeries
 from app.run_data.series import AXES, AxisName
 from app.settings import Settings
-from app.state.chart_cards import VAL_LOSS
+from app.state.chart_cards import VAL_LOSS, compared_cards
+from app.state.chart_cards import Card as ChartCard
 from app.views.compare.compare_table_view import CompareTableView
-from app.views.compare.compared_cards import ComparedCards
 from app.views.plots.chart import NO_VALUES, Chart
+from app.views.plots.chart_cards import ChartCards
 from app.views.plots.chart_export import save_as
 from app.views.plots.curve_controls import AxisBox, CardsButton, FitButton, LogBox, SmoothingSlider
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.plot_frame import PlotFrame
-from app.views.plots.run_overlay import OverlaidRun, RunOverlay
+from app.views.plots.run_overlay import OverlaidRun, RunOverlay, reported_columns
+from app.views.plots.source import PlotSource
 from app.views.plots.ticks import time_of_day
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, page_title
@@ -29,6 +32,55 @@ from core.compare.comparison import Comparison
 from core.errors import RankdeckError
 from core.formatting import duration
 from core.metrics.metric import LOSS
+from core.recipes.heroes import Hero
+
+# The cards of comparisons are arranged for themselves, as those of a recipe are.
+ARRANGEMENT: Final = "compare"
+
+
+class ComparedCards(ChartCards):
+    """As the cards of one run, with a curve for each run.
+
+    Args:
+        runs: In the order of their colours; may be filled later.
+        options: Shared by the charts.
+        time_axis: Shared by them too.
+        settings: Where the arrangement is kept; None: nowhere.
+        parent: Qt owner.
+    """
+
+    def __init__(
+        self,
+        runs: Sequence[OverlaidRun],
+        options: CurveOptions,
+        time_axis: TimeAxis,
+        settings: Settings | None,
+        parent: QWidget,
+    ) -> None:
+        self._runs = runs
+        self._named: tuple[Hero, ...] = ()
+        super().__init__(RunSeries, options, time_axis, None, settings, parent)
+        self.grid.is_made = self.frames.__contains__
+        self.open_recipe(ARRANGEMENT)
+
+    def show_heroes(self, heroes: tuple[Hero, ...]) -> None:
+        """What the recipe of all runs names: their cards come first."""
+        self._named, self._columns = heroes, None
+
+    def unread(self) -> list[str]:
+        sources = (self.frames[key].chart.source for key in self.shown if key in self.frames)
+        return [source.name for source in sources if isinstance(source, RunOverlay) and not source.is_ready]
+
+    def _find_cards(self) -> list[ChartCard] | None:
+        columns = reported_columns(self._runs)
+        if columns == self._columns:
+            return None
+        self._columns = columns
+        return compared_cards(*columns, self._named)
+
+    def _source(self, card: ChartCard) -> PlotSource:
+        return RunOverlay(self._runs, card, self._options)
+
 
 SHARED_UNITS: Final = ("all devices", "mean over devices")
 READING: Final = "Reading…"
@@ -84,7 +136,6 @@ class ComparePage(QWidget):
     # --- from outside ------------------------------------------------------------------------------------
 
     def show_runs(self, comparison: Comparison, runs: Sequence[OverlaidRun]) -> None:
-        """Shows the runs, once they are read."""
         self.runs[:] = runs
         self.cards.show_heroes(comparison.heroes)
         for button in (self.refresh, self.copy, self.export):
@@ -150,7 +201,6 @@ class ComparePage(QWidget):
         self.axis_box.offer(offered, chosen)
 
     def _axes(self) -> list[AxisName]:
-        """The axes that any of the runs has."""
         found = {name for run in self.runs for name in run.series.axes()}
         return [name for name in AXES if name in found or name == "step"]
 

@@ -92,7 +92,6 @@ class CompareTableView(Card):
 
     @property
     def needed_height(self) -> int:
-        """What all rows take, with heading and foot."""
         rows = self.model.rowCount() * self.view.verticalHeader().defaultSectionSize()
         return rows + self.view.horizontalHeader().sizeHint().height() + self.all.sizeHint().height() + 24
 
@@ -117,7 +116,6 @@ class CompareTableView(Card):
         QGuiApplication.clipboard().setText(self.csv())
 
     def csv(self) -> str:
-        """The table as it is shown, as CSV."""
         return self.model.comparison.as_csv(all_rows=self.all.isChecked())
 
     def copy_chosen(self) -> None:

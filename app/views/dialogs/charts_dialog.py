@@ -105,7 +105,6 @@ class ChartsDialog(QDialog):
         self._check()
 
     def combo(self, row: int) -> ComboBox:
-        """The list of charts in a row."""
         found = self.table.cellWidget(row, _CHART)
         assert isinstance(found, ComboBox)
         return found

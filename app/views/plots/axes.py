@@ -50,7 +50,6 @@ class PlotAxis(pyqtgraph.AxisItem):
         self.update()
 
     def show_ticks(self, on: bool) -> None:
-        """Draws ticks and labels, or nothing."""
         if on != self.is_shown:
             self.is_shown = on
             self.update()
@@ -71,7 +70,6 @@ class PlotAxis(pyqtgraph.AxisItem):
         return list(_labels(tuple(value * scale for value in values), spacing * scale))
 
     def paint(self, painter: QPainter, _option: object, _widget: object = None) -> None:
-        """The grid, the labels and the plot's edge."""
         view = self.linkedView()
         if self.colours is None or view is None or not self.is_shown:
             return

@@ -152,7 +152,6 @@ class CardGrid(QScrollArea):
     # --- from outside ------------------------------------------------------------------------------------
 
     def show_cards(self, keys: Sequence[str], has_devices: bool) -> None:
-        """Shows these, in this order, and the devices."""
         if (list(keys), has_devices) != (self._keys, self._has_devices):
             self._keys, self._has_devices = list(keys), has_devices
             if self._enlarged == DEVICES and not has_devices and self._devices is not None:

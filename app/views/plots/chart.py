@@ -176,7 +176,6 @@ class Chart(pyqtgraph.GraphicsView):
 
     @property
     def is_log(self) -> bool:
-        """Whether the value axis is logarithmic."""
         return self._log
 
     def show_values(self, low: float, high: float) -> None:
@@ -191,7 +190,6 @@ class Chart(pyqtgraph.GraphicsView):
         self._draw()
 
     def fit(self) -> None:
-        """Shows all of the run and all values."""
         self._chosen_scale = None
         self.time_axis.fit()
         self.refit()
@@ -202,7 +200,6 @@ class Chart(pyqtgraph.GraphicsView):
         self.deleteLater()
 
     def view(self) -> View:
-        """What the time axis shows just now."""
         axis = self.time_axis
         return View(axis.axis, axis.low, axis.high, axis.cursor, axis.name)
 
@@ -225,7 +222,6 @@ class Chart(pyqtgraph.GraphicsView):
 
     @property
     def shows_time_labels(self) -> bool:
-        """Whether the time axis has labels here."""
         return self._shows_time_labels
 
     def show_time_labels(self, on: bool) -> None:
@@ -313,7 +309,6 @@ class Chart(pyqtgraph.GraphicsView):
             self._scale = self.source.fixed_scale or fitting(self._seen(), log=self._log, floor=self.source.floor)
 
     def _seen(self) -> list[Floats]:
-        """The values in view, of every layer."""
         found: list[Floats] = []
         for layer in self.layers:
             first = int(np.searchsorted(layer.x, self.time_axis.low, "left"))

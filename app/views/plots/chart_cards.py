@@ -159,15 +159,12 @@ class ChartCards(QObject):
         return "Devices" if key == DEVICES else self.cards[key].title
 
     def set_hidden(self, key: str, hidden: bool) -> None:
-        """Hides a card, or shows it again."""
         self._change(self.arrangement.hide(key, hidden))
 
     def move(self, key: str, target: str) -> None:
-        """Puts a card where another is."""
         self._change(self.arrangement.move(self._found, key, target))
 
     def forget_arrangement(self) -> None:
-        """All cards in the usual order."""
         self._change(Arrangement())
 
     def scroll_to(self, key: str) -> None:

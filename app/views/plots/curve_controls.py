@@ -138,7 +138,6 @@ class DevicesButton(QPushButton):
             action.blockSignals(False)
 
     def show_names(self, names: RankNames) -> None:
-        """Names the ranks by their devices."""
         self._names = names
         for rank, action in zip(self._ranks, self._rank_actions, strict=True):
             self._name(action, rank)
@@ -202,7 +201,6 @@ class AxisBox(ComboBox):
         self.activated.connect(lambda: self.axis_chosen.emit(self.currentData()))
 
     def offer(self, names: Sequence[AxisName], chosen: AxisName) -> None:
-        """Offers these, and says which one is shown."""
         if list(names) != self._offered:
             self._offered = list(names)
             self.clear()
@@ -229,7 +227,6 @@ class LogBox(QCheckBox):
 
 
 def swatch(palette: QPalette, rank: int) -> QIcon:
-    """A square in a rank's colour."""
     pixmap = QPixmap(12, 12)
     pixmap.fill(rank_colour(rank, palette))
     return QIcon(pixmap)

@@ -45,12 +45,10 @@ class CurveOptions:
         return f"{offered} of {ranks:,} devices" if offered < ranks else ""
 
     def is_hidden(self, key: str) -> bool:
-        """Whether a curve is not drawn."""
         rank = rank_in(key)
         return key in self.hidden_curves if rank is None else rank in self.hidden
 
     def hide(self, key: str, hidden: bool) -> None:
-        """Hides a curve, or shows it."""
         rank = rank_in(key)
         if rank is None:
             (self.hidden_curves.add if hidden else self.hidden_curves.discard)(key)

@@ -103,7 +103,6 @@ class DeviceCurves:
         return without_pauses(run, series, view, layers)
 
     def readings(self, view: View, _palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
-        """The figures in their own units."""
         run = self._run()
         series, at = run.device(self._uuid), view.cursor
         if at is None and self._options.is_over:

@@ -137,7 +137,6 @@ class DevicePlotRow(QWidget):
             self._place()
 
     def head_height(self) -> int:
-        """The line of the name and the figures."""
         return self.fontMetrics().height() + GAP
 
     def least_height(self) -> int:

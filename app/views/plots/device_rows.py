@@ -69,7 +69,6 @@ class DeviceRows(QWidget):
         self._show_what()
 
     def set_names(self, names: Mapping[str, str]) -> None:
-        """What devices are called, by UUID."""
         self._names = dict(names)
 
     def show_devices(self, trained_on: tuple[str, ...]) -> None:

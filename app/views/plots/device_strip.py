@@ -98,7 +98,6 @@ class DeviceStrip(QWidget):
         self.renewed.emit()
 
     def draw_new(self) -> None:
-        """Draws the points that were announced."""
         if self._is_announced:
             self._is_announced = False
             self.update()
@@ -121,7 +120,6 @@ class DeviceStrip(QWidget):
         self.deleteLater()
 
     def view(self) -> View:
-        """What the time axis shows just now."""
         return View(self.time_axis.axis, self.time_axis.low, self.time_axis.high, self.time_axis.cursor)
 
     def readings(self) -> list[Reading]:

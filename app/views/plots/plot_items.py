@@ -159,7 +159,6 @@ class RingsItem(pyqtgraph.GraphicsObject):
         return rect.adjusted(-RING_MARGIN, -RING_MARGIN, RING_MARGIN, RING_MARGIN)
 
     def paint(self, painter: QPainter, _option: object, _widget: object = None) -> None:
-        """Draws those that are in view."""
         if self._scale is None or self._colours is None:
             return
         low, high = self._view.viewRange()[0]
@@ -251,7 +250,6 @@ class MarksItem(pyqtgraph.GraphicsObject):
 
 
 def _draw_tick(painter: QPainter, x: float, area: QRectF, colours: PlotColours) -> None:
-    """A triangle that stands on the time axis."""
     painter.setPen(Qt.PenStyle.NoPen)
     painter.setBrush(colours.muted)
     foot = area.bottom()

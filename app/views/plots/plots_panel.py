@@ -145,7 +145,6 @@ class PlotsPanel(QWidget):
     # --- from outside ------------------------------------------------------------------------------------
 
     def fit(self) -> None:
-        """Shows the whole run and follows it."""
         for chart in self.charts():
             chart.fit()
 
@@ -193,11 +192,9 @@ class PlotsPanel(QWidget):
 
     @property
     def step_time(self) -> PlotFrame:
-        """The card of the step time."""
         return self.cards.frame(STEP_TIME)
 
     def settings(self) -> dict[str, Any]:
-        """What a person chose, to be remembered."""
         return {
             "axis": self._axis,
             "smoothing_steps": self.options.smoothing,

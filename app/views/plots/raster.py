@@ -47,7 +47,6 @@ class Raster:
 
     @property
     def top(self) -> int:
-        """The first row that holds something."""
         return self._filled[0]
 
     def stroke(self, x: Floats, top: Floats, bottom: Floats, colour: QColor) -> None:

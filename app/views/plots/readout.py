@@ -71,7 +71,6 @@ class Readout(QWidget):
         return is_other
 
     def keys(self) -> list[str]:
-        """The curves that can be hidden."""
         return [reading.key for reading in self.readings if reading.key]
 
     def forget_widths(self) -> None:

@@ -43,7 +43,6 @@ class RunChart(TraceChart):
 
     @property
     def name(self) -> str:
-        """The column of ranks that is drawn."""
         run, names = self._run(), self._card.steps
         groups = [run.rank(rank) for rank in self._options.offered(run)]
         return next((name for name in names if any(name in s.columns for s in groups)), names[0])

@@ -166,7 +166,6 @@ class RunOverlay(TraceChart):
         return found
 
     def _groups(self, run: OverlaidRun) -> dict[int, Series]:
-        """The series that have the column, by rank."""
         ranks = {rank: run.series.rank(rank) for rank in run.ranks}
         found = run.series.evaluations() if self._is_eval else ranks
         return {rank: series for rank, series in found.items() if self.name in series.columns}

@@ -35,7 +35,6 @@ class StepTime:
         return rows_in(self._run().clock(), view)
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """Two areas, one on the other."""
         run, colours = self._run(), plot_colours(palette)
         parts = {name: self._mean(run, name, view, bins // 2) for name in ("step_time_s", "data_wait_s", "sync_wait_s")}
         x, total = parts["step_time_s"]
@@ -58,11 +57,9 @@ class StepTime:
         return without_pauses(run, run.clock(), view, shown)
 
     def readings(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
-        """Wait and work, in milliseconds or seconds."""
         return [reading for reading in self.legend(view, palette, layers) if not reading.is_hidden]
 
     def legend(self, view: View, palette: QPalette, _layers: Sequence[Layer] = ()) -> list[Reading]:
-        """Both, also while one is hidden."""
         texts, colours = self._texts(view), plot_colours(palette)
         return [
             Reading(colour, key, texts[key], key=key, is_hidden=self._options.is_hidden(key))

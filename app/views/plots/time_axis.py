@@ -97,7 +97,6 @@ class TimeAxis(QObject):
         self._leader.zoom_by_hand(factor, around)
 
     def pan(self, share: float) -> None:
-        """Moves by a share of what is shown."""
         self._leader.move_by_hand(share)
 
     def fit(self) -> None:
@@ -110,7 +109,6 @@ class TimeAxis(QObject):
         self.set_extent(0.0, 0.0)
 
     def set_cursor(self, value: float | None) -> None:
-        """Puts the crosshair somewhere, or takes it away."""
         if value != self.cursor:
             self.cursor = value
             self.cursor_changed.emit()

@@ -65,7 +65,6 @@ class PlotView(pyqtgraph.ViewBox):
             super().wheelEvent(event, axis=self.XAxis if axis is None else axis)
 
     def move_by_hand(self, share: float) -> None:
-        """Moves by a share of what is shown."""
         low, high = self.viewRange()[0]
         self.translateBy(x=share * (high - low))
         self.sigRangeChangedManually.emit([True, False])

@@ -77,7 +77,6 @@ def _inner(cell: QStyleOptionViewItem) -> QRect:
 
 
 def _paragraphs(text: str, font: QFont, width: int) -> Iterator[tuple[str, QFont, int]]:
-    """Each paragraph with its font and its height."""
     paragraphs = text.split("\n")
     for number, paragraph in enumerate(paragraphs):
         own = QFont(font)
@@ -133,7 +132,6 @@ class AlertsView(QWidget):
         lay_column(self, self.page)
 
     def show_names(self, names: RankNames) -> None:
-        """Names the devices that alerts are about."""
         self._names, self._shown = names, -1
         self.show_events(self._events)
 

@@ -95,7 +95,6 @@ class ConfigView(QWidget):
                 self.grid.addWidget(label, line, column, Qt.AlignmentFlag.AlignTop)
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """Shows how the run's devices share the work."""
         self.notes.setText("\n".join(notes))
         self.notes.setVisible(bool(notes))
 

@@ -136,7 +136,6 @@ class LogView(QWidget):
         self.log_chosen.emit(self._chosen())
 
     def show_names(self, names: RankNames) -> None:
-        """Names the processes by their devices."""
         self._names = names
         self._name_sources()
         self._log.show_names(names, self._lines_of(self._events))
@@ -247,7 +246,6 @@ class LogView(QWidget):
 
 
 def _choices(logs: Sequence[Path]) -> list[LogChoice]:
-    """All, the host, and each rank."""
     if not logs:
         return []
     single = sorted((LogChoice((path,)) for path in logs), key=lambda choice: choice.rank is not None)

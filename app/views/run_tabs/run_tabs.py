@@ -53,7 +53,6 @@ class RunTabs(QTabWidget):
         self.setMinimumHeight(120)
 
     def show_names(self, names: RankNames) -> None:
-        """Names the devices of the run's ranks."""
         for view in (self.samples, self.log, self.ledger, self.alerts):
             view.show_names(names)
 

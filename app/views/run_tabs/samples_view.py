@@ -67,7 +67,6 @@ class SamplesView(QWidget):
         lay_column(self, self.page)
 
     def show_names(self, names: RankNames) -> None:
-        """Names the devices whose models wrote the samples."""
         self._names = names
         for row in range(self.steps.count()):
             item = self.steps.item(row)

@@ -140,7 +140,6 @@ class HeroTiles(QWidget):
         self._row = lay_row(self, spacing=8)
 
     def show_figures(self, figures: Sequence[HeroFigure]) -> None:
-        """Shows these figures, each in its tile."""
         while len(self.tiles) < len(figures):
             tile = HeroTile(figures[len(self.tiles)])
             self.tiles.append(tile)

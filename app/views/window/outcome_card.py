@@ -118,7 +118,6 @@ class OutcomeCard(Message):
             self._show_all(self.outcome)
 
     def clear(self) -> None:
-        """Takes the card and the line away."""
         self.outcome = self.model = None
         self.line.hide()
         super().clear()

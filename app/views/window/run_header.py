@@ -117,7 +117,6 @@ class RunHeader(Card):
         return super().eventFilter(watched, event)
 
     def show_name(self, name: str) -> None:
-        """Shows what the run is called."""
         self.title.show_name(name)
 
     def show_summary(self, summary: RunSummary) -> None:

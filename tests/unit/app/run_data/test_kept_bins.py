@@ -194,17 +194,18 @@ def test_a_damaged_file_is_made_again(store: RunStore, damage: Callable[[Path], 
         assert path.read_bytes() == right
 
 
-def test_bins_of_steps_that_were_trained_again_are_not_used(store: RunStore) -> None:
-    replace_rows(store, "loss", 2000, 0.5)
-    replace_rows(store, "ts", 2000, 0.5)
-    assert kept(store) is None
-    bins = LongBins.find(store)
-    assert bins is not None
-    assert_right(opened(store, bins), store)
+def train_again(store: RunStore) -> None:
+    for name in ("loss", "ts"):
+        replace_rows(store, name, 2000, 0.5)
 
 
-def test_bins_of_more_rows_than_there_are_now_are_not_used(store: RunStore) -> None:
+def take_rows_back(store: RunStore) -> None:
     with_rows(index_of(store), EARLIER).save(store.columns)
+
+
+@pytest.mark.parametrize("change", [train_again, take_rows_back])
+def test_bins_of_other_rows_are_not_used(store: RunStore, change: Callable[[RunStore], None]) -> None:
+    change(store)
     assert kept(store) is None
     bins = LongBins.find(store)
     assert bins is not None

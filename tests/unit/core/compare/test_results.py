@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from core.compare.figures import Figures, GroupFigures
-from core.compare.results import Row, result_rows
+from core.compare.results import Row, best_places, result_rows
 from core.formatting import UNKNOWN
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
@@ -84,3 +86,32 @@ def test_a_damaged_or_deleted_run_has_dashes() -> None:
     assert found["state"].texts == ("finished", "damaged", "deleted")
     assert found["step"].texts == ("3", UNKNOWN, UNKNOWN)
     assert "loss" not in found  # no run has one
+
+
+@pytest.mark.parametrize(
+    ("texts", "differs", "changed"),
+    [
+        (("a", "a", "a"), False, ()),
+        (("a", "a", "b"), True, (2,)),
+        (("a", "b"), True, (1,)),
+        (("a", "b", "b", "a"), True, (1, 2)),
+    ],
+)
+def test_what_the_first_run_does_not_have_stands_out(
+    texts: tuple[str, ...], differs: bool, changed: tuple[int, ...]
+) -> None:
+    row = Row("lr", "Learning rate", texts, texts)
+    assert (row.differs, row.changed) == (differs, changed)
+
+
+def test_a_line_that_no_run_fills_is_empty() -> None:
+    assert Row("driver", "Driver", (None, None), (UNKNOWN, UNKNOWN)).is_empty
+    assert not Row("driver", "Driver", (None, "1"), (UNKNOWN, "1")).is_empty
+
+
+def test_the_best_is_the_lowest_or_the_highest_of_two_and_more() -> None:
+    assert best_places((2.0, None, 1.0), "lower") == (2,)
+    assert best_places((2.0, 2.0, 1.0), "higher") == (0, 1)
+    assert best_places((2.0, None), "lower") == ()
+    assert best_places((2.0, 2.0), "lower") == ()
+    assert best_places((2.0, 1.0), "") == ()

@@ -14,7 +14,7 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.run_data.metrics_batch import MetricsBatch
-from app.views.plots import redraw_pace
+from app.views.plots import plots_panel
 from app.views.plots.chart import Chart
 from app.views.plots.curve_options import MOST_RANKS
 from app.views.plots.drawing import Line, Points
@@ -358,7 +358,7 @@ def test_another_run_is_drawn_at_once(
 ) -> None:
     panel = make(run)
     for limit in ("LIVE_S", "SLOWEST_S"):
-        monkeypatch.setattr(redraw_pace, limit, 3600.0)
+        monkeypatch.setattr(plots_panel, limit, 3600.0)
     append(run, 401, 500)
     qtbot.waitUntil(lambda: panel._timer.isActive())
     assert panel._timer.interval() > 0, "new points wait for their turn"
