@@ -40,7 +40,7 @@ from core.machines.machine import THERE
 from core.recipes.manifest import Recipe
 
 if TYPE_CHECKING:
-    from core.machines.look import Look
+    from core.machines.answers import Devices
 
 LOOK_AFTER_MS: Final = 200
 
@@ -90,7 +90,7 @@ class Drafting(QObject):
         self._problem: RankdeckError | None = None
         self._elsewhere: dict[str, dict[str, RankdeckError]] = {}
         self._looking = False
-        self._there: Look | None = None
+        self._there: Devices | None = None
         self.recipe_check = RecipeCheck(runner, self)
         self.recipe_check.checked.connect(self._on_recipe_checked)
         self.memory = Estimating(runner, runs_dir, self)
@@ -125,7 +125,7 @@ class Drafting(QObject):
         devices: Sequence[Device],
         *,
         looking: bool = False,
-        there: Look | None = None,
+        there: Devices | None = None,
     ) -> None:
         """Takes over an edited draft.
 

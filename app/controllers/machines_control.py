@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -14,31 +13,21 @@ from PySide6.QtCore import QObject, Qt, Signal
 from app.controllers.background import Operation, OperationRunner
 from app.views.widgets.notice_bar import Step
 from core.errors import RankdeckError
-from core.formatting import byte_size
 from core.machines.machine import NotSetUpError
-from core.machines.machine_list import find_machine, list_machines
+from core.machines.machine_list import STAYS, find_machine, list_machines, remove_machine, warn_of_live_runs
 from core.run_folder.remote_run import FILE_NAME
 from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
     from app.controllers.shown_run import Showing
-    from app.views.machines.machines_page import MachineCard, MachinesPage, NewMachine
+    from app.views.machines.machines_page import MachineCard, MachinesPage
     from app.views.new_run.machine_groups import MachineGroups
     from app.views.window.main_window import MainWindow
-    from core.machines.host_key import HostKey
-    from core.machines.look import Look
+    from core.machines.adding import HostKey
+    from core.machines.answers import Devices
     from core.machines.machine import Machine
-    from core.machines.removing import CleanUp, Removal
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Shown:
-    """A machine to be added, with the host key that it shows."""
-
-    machine: Machine
-    key: HostKey
 
 
 class MachinesControl(QObject):
@@ -59,7 +48,7 @@ class MachinesControl(QObject):
         self._window, self._showing, self._runs_dir = window, showing, runs_dir
         self._runner = OperationRunner(self)  # a machine that does not answer must not hold up anything else
         self._groups: MachineGroups | None = None
-        self._to_confirm: _Shown | None = None
+        self._to_confirm: tuple[Machine, HostKey] | None = None  # with the host key that it shows
         self.page: MachinesPage | None = None
         self._progressed.connect(self._on_progressed, Qt.ConnectionType.QueuedConnection)
         window.actions_.machines.triggered.connect(self.open)
@@ -88,7 +77,7 @@ class MachinesControl(QObject):
         runs_dir = self._runs_dir
 
         def work() -> None:
-            from core.machines.following import followed
+            from core.machines.follow import followed
 
             for path in runs_dir.glob(f"*/{FILE_NAME}"):
                 followed(RunStore(path.parent))
@@ -96,7 +85,6 @@ class MachinesControl(QObject):
         self._runner.run(Operation(work, lambda _: None, self.failed.emit))
 
     def close(self) -> None:
-        """Ends what is being done; no machine is waited for."""
         from core.machines.session import end_sessions
 
         end_sessions()
@@ -118,12 +106,12 @@ class MachinesControl(QObject):
                 self._look(machine)
 
     def _look(self, machine: Machine) -> None:
-        def work() -> Look:
-            from core.machines.look import look_at
+        def work() -> Devices:
+            from core.machines.session import look_at
 
             return look_at(machine)
 
-        def looked(look: Look) -> None:
+        def looked(look: Devices) -> None:
             if self._groups is not None and machine.name in self._groups.groups:
                 self._groups.groups[machine.name].show_look(look)
 
@@ -139,26 +127,23 @@ class MachinesControl(QObject):
 
     # --- adding ------------------------------------------------------------------------------------------
 
-    def _on_add_requested(self, new: NewMachine) -> None:
+    def _on_add_requested(self, typed: dict[str, str]) -> None:
         assert self.page is not None
         self._to_confirm = None
         self.page.show_doing("Asking for its host key…")
 
-        def work() -> _Shown:
-            from core.machines.adding import new_machine
-            from core.machines.host_key import read_host_key
+        def work() -> tuple[Machine, HostKey]:
+            from core.machines.adding import new_machine, read_host_key
 
-            machine = new_machine(
-                new.name, new.address, new.port, new.identity, python=new.python, runs_dir=new.runs_dir
-            )
-            return _Shown(machine, read_host_key(machine))
+            machine = new_machine(**typed)
+            return machine, read_host_key(machine)
 
         self._runner.run(Operation(work, self._on_key_shown, self.page.show_error, topic="add"))
 
-    def _on_key_shown(self, shown: _Shown) -> None:
+    def _on_key_shown(self, shown: tuple[Machine, HostKey]) -> None:
         assert self.page is not None
-        self._to_confirm = shown
-        self.page.ask_for_key(shown.machine.address, shown.key.fingerprint, shown.key.type)
+        self._to_confirm = machine, key = shown
+        self.page.ask_for_key(machine.address, key.fingerprint, key.type)
 
     def _on_key_confirmed(self) -> None:
         shown, self._to_confirm = self._to_confirm, None
@@ -169,7 +154,7 @@ class MachinesControl(QObject):
         def work() -> Machine:
             from core.machines.adding import add_machine
 
-            return add_machine(shown.machine, shown.key)
+            return add_machine(*shown)
 
         self._runner.run(Operation(work, self._on_added, self.page.show_error, topic="add"))
 
@@ -183,7 +168,7 @@ class MachinesControl(QObject):
     def _on_card_made(self, card: MachineCard) -> None:
         card.check_requested.connect(functools.partial(self._check, card))
         card.setup_requested.connect(functools.partial(self._set_up, card))
-        card.clean_up_requested.connect(functools.partial(self._find_unneeded, card))
+        card.clean_up_requested.connect(functools.partial(self._clean_up, card))
         card.remove_requested.connect(functools.partial(self._ask_to_remove, card))
 
     def _check(self, card: MachineCard) -> None:
@@ -219,67 +204,38 @@ class MachinesControl(QObject):
 
         self._do(card, "Connecting…", work, done)
 
-    def _find_unneeded(self, card: MachineCard) -> None:
-        """Says what could be removed there; a second click removes it."""
-        machine = card.machine
-
-        def work() -> CleanUp:
-            from core.machines.removing import clean_up
-
-            return clean_up(machine, remove=False)
-
-        def done(found: CleanUp) -> None:
-            text = found.text(machine.name, removed=False)
-            if not found.has_any:
-                card.show_text(text)
-                return
-            step = Step(f"&Remove {byte_size(found.freed_bytes)}", functools.partial(self._clean_up, card))
-            card.ask(f"Clean up {machine.name}", text, step)
-
-        self._do(card, "Looking for what no run needs…", work, done)
-
     def _clean_up(self, card: MachineCard) -> None:
         machine = card.machine
 
         def work() -> str:
-            from core.machines.removing import clean_up
+            from core.machines.setup import clean_up
 
-            return clean_up(machine, remove=True).text(machine.name, removed=True)
+            return clean_up(machine, remove=True)
 
-        self._do(card, "Removing…", work, card.show_text)
+        self._do(card, "Removing what no run needs…", work, card.show_text)
 
     def _ask_to_remove(self, card: MachineCard) -> None:
         """Removes a machine; asks first where runs train there."""
         machine, runs_dir = card.machine, self._runs_dir
 
-        def work() -> Removal:
-            from core.machines.removing import plan_removal
-
-            return plan_removal(machine, runs_dir)
-
-        def done(removal: Removal) -> None:
-            if removal.live:
-                step = Step(f"&Remove {machine.name}", functools.partial(self._remove, card, removal))
-                card.ask("Runs train there", f"{removal.live_text} {removal.stays_text}", step)
+        def done(warning: str) -> None:
+            if warning:
+                step = Step(f"&Remove {machine.name}", functools.partial(self._remove, card))
+                card.ask("Runs train there", f"{warning} {STAYS}", step)
             else:
-                self._remove(card, removal)
+                self._remove(card)
 
-        self._do(card, "Looking for its runs…", work, done)
+        self._do(card, "Looking for its runs…", lambda: warn_of_live_runs(machine, runs_dir), done)
 
-    def _remove(self, card: MachineCard, removal: Removal) -> None:
+    def _remove(self, card: MachineCard) -> None:
         name = card.machine.name
-
-        def work() -> None:
-            from core.machines.machine_list import remove_machine
-
-            remove_machine(find_machine(name))
 
         def done(_: None) -> None:
             self._list()
             if self.page is not None:
-                self.page.show_removed(name, removal.stays_text)
+                self.page.show_removed(name, STAYS)
 
-        self._do(card, "Removing…", work, done)
+        self._do(card, "Removing…", lambda: remove_machine(find_machine(name)), done)
 
     def _do(self, card: MachineCard, doing: str, work: Callable[[], T], done: Callable[[T], None]) -> None:
         card.show_doing(doing)

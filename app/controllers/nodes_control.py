@@ -1,4 +1,4 @@
-"""Control of runs on several machines: starts this computer's part, shows who is there, and starts others over SSH."""
+"""Control of runs on several machines: starts this computer's part, and shows who is there."""
 
 from __future__ import annotations
 
@@ -16,13 +16,12 @@ if TYPE_CHECKING:
     from app.controllers.run_operations import Launching
     from app.controllers.shown_run import Showing
     from app.views.new_run.new_run_sheet import NewRunSheet
-    from app.views.nodes.nodes_page import MachineStart, NodesPage
+    from app.views.nodes.nodes_page import NodesPage
     from app.views.window.main_window import MainWindow
     from core.launch.nodes.process import NodesProcess
     from core.launch.nodes.request import NodesRequest
     from core.launch.nodes.status import NodesStatus
     from core.launch.resolved import ResolvedRun
-    from core.machines.machine import Machine
     from core.resume.plan import ResumePlan
 
 WAITING: Final = "waiting for other machines"
@@ -65,7 +64,6 @@ class NodesControl(QObject):
         self._sheet: NewRunSheet | None = None
         self._waiting: _Command | None = None
         self._going: list[_Command] = []
-        self._over_ssh: list[OperationRunner] = []
         self._name = ""
         self._is_cancelled = self._is_closed = False
         self.page: NodesPage | None = None
@@ -81,7 +79,6 @@ class NodesControl(QObject):
         self._look_at_interfaces()
 
     def close(self) -> None:
-        """Ends what waits; a run that has begun continues."""
         self._is_closed = True
         if self._waiting is not None:
             self._waiting.process.interrupt()
@@ -93,8 +90,6 @@ class NodesControl(QObject):
                 command.reader.join(_CLOSE_WAIT_S)
             command.process.let_go()
             command.reader.join(_CLOSE_WAIT_S)
-        for runner in self._over_ssh:
-            runner.close()
 
     def request_for(self, plan: ResumePlan) -> NodesRequest | None:
         """Where the machines of a resume meet; None where it is on this computer alone."""
@@ -140,7 +135,6 @@ class NodesControl(QObject):
         self._name, self._is_cancelled, self.status = name, False, None
         self._launching.hold(WAITING)
         self._made_page().begin()
-        self._list_machines()
         self._show_waiting(True)
         self._show_page()
         folder = self._runs_dir
@@ -239,7 +233,6 @@ class NodesControl(QObject):
             self.page = page = NodesPage()
             page.close_requested.connect(self._leave_page)
             page.cancel_requested.connect(self._on_cancel_requested)
-            page.start_requested.connect(self._on_start_requested)
             self._window.pages.addWidget(page)
         return self.page
 
@@ -273,44 +266,3 @@ class NodesControl(QObject):
                 self._sheet.nodes.set_interfaces(found)
 
         self._runner.run(Operation(work, done, self._window.notice.show_error, topic="interfaces"))
-
-    # --- others, over SSH --------------------------------------------------------------------------------
-
-    def _list_machines(self) -> None:
-        def work() -> list[Machine]:
-            from core.machines.machine_list import list_machines
-
-            return list_machines()
-
-        def ignore(_: RankdeckError) -> None:
-            """The page of machines says it."""
-
-        self._runner.run(Operation(work, self._made_page().set_machines, ignore, topic="node machines"))
-
-    def _on_start_requested(self, start: MachineStart) -> None:
-        status = self.status
-        if status is None:
-            return
-        machine = start.machine
-        start.show_doing(f"Starting on {machine.name}…")
-
-        def work() -> None:
-            from core.launch.nodes.key import read_key
-            from core.machines.node_start import start_node
-
-            start_node(machine, status.line, status.folder, read_key())
-
-        def is_shown() -> bool:
-            return self.page is not None and self.page.starts.get(machine.name) is start
-
-        def ended(_: None) -> None:
-            if is_shown():
-                start.show_doing("")
-
-        def failed(error: RankdeckError) -> None:
-            if is_shown():
-                start.show_error(error)
-
-        runner = OperationRunner(self)  # it takes as long as that machine takes part
-        self._over_ssh.append(runner)
-        runner.run(Operation(work, ended, failed))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from app.views.new_run.machine_groups import MachineGroup
     from app.views.window.main_window import MainWindow
     from core.machine.packages import MissingPackageError
-    from core.machines.planning import MovePlan
+    from core.machines.moving import MovePlan
     from core.resume.plan import ResumePlan
     from core.run_folder.state import RunState
 

@@ -87,11 +87,11 @@ class RunFiles(QObject):
 
         def work() -> Exported:
             from core.export.export import Exported, export_run  # here: the window opens without it
-            from core.launch.launch_file_export import export_launch_file
+            from core.launch.launch_files import export_launch_file
 
             if place is not None:  # the dialog has asked before it replaces a file
                 path, details = export_launch_file(RunStore.open(run_dir), kind, place, overwrite=True)
-                return Exported(kind, path, (details,))
+                return Exported(kind, path, details)
             return export_run(RunStore.open(run_dir), kind, cancelled=self._closing.is_set)
 
         def done(made: Exported) -> None:

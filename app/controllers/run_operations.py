@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from core.launch.resolved import ResolvedRun
     from core.machine.devices import Device
     from core.machines.machine import Machine
-    from core.machines.planning import MovePlan
+    from core.machines.moving import MovePlan
     from core.machines.send import Report
     from core.resume.plan import ResumePlan
 
@@ -134,13 +134,13 @@ class Launching(QObject):
         runs_dir, devices, given = self.runs_dir, tuple(available), dict(changes)
 
         def work() -> ResumePlan | MovePlan:
-            from core.machines.planning import plan_move
+            from core.machines.moving import plan_move
             from core.resume.planner import plan_resume
 
             accepted = bool(given.pop("accept_code", False))
             store = _moving(text, runs_dir, machine)
             if store is not None:
-                return plan_move(store, machine, given, devices or None, accept_code=accepted)
+                return plan_move(store, machine, given, accept_code=accepted)
             return plan_resume(text, runs_dir, given, available=devices or None, accept_code=accepted)
 
         self._runner.run(Operation(work, self.planned.emit, self.plan_failed.emit, topic="plan"))
@@ -149,7 +149,7 @@ class Launching(QObject):
         """Does what the plan says."""
 
         def work() -> tuple[Path, tuple[str, ...]]:
-            from core.machines.planning import MovePlan
+            from core.machines.moving import MovePlan
 
             store = self._moved(plan) if isinstance(plan, MovePlan) else _resumed_here(plan)
             return store.dir, ()
@@ -157,19 +157,14 @@ class Launching(QObject):
         self._begin("resuming a run", work, self.plan_failed.emit)
 
     def _moved(self, plan: MovePlan) -> RunStore:
-        from core.machines.moving import resume_there
-        from core.recipes.outside_code import outside_code
+        from core.machines.moving import brought_here, resume_there
         from core.resume.planner import plan_resume
 
-        store = RunStore(plan.run_dir)
+        store, accepted = RunStore(plan.run_dir), plan.shown.code_accepted
         if plan.machine is None:
-            changed = self._brought_here(str(store.dir), plan.changes)
-            return _resumed_here(
-                plan_resume(str(store.dir), self.runs_dir, changed, accept_code=plan.shown.code_accepted)
-            )
-        resume_there(plan.machine, store, plan.changes, self._report(), accept_code=plan.shown.code_accepted)
-        if (code := outside_code(store.config())) is not None:
-            code.remember()  # the person has agreed to it
+            changes = brought_here(str(store.dir), self.runs_dir, plan.changes, self._report())
+            return _resumed_here(plan_resume(str(store.dir), self.runs_dir, changes, accept_code=accepted))
+        resume_there(plan.machine, store, plan.changes, self._report(), accept_code=accepted)
         return store
 
     def resume_with(
@@ -203,12 +198,6 @@ class Launching(QObject):
                 time.sleep(BUSY_POLL_S)
 
         self._begin("resuming a run", work, say)
-
-    def _brought_here(self, text: str, changes: Mapping[str, Any]) -> dict[str, Any]:
-        """Fetches what a resume needs from the machine that the run is on, if it is on another one."""
-        from core.machines.moving import brought_here
-
-        return brought_here(text, self.runs_dir, changes, self._report())
 
     def _report(self) -> Report:
         from core.machines.send import Report

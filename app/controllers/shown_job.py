@@ -82,15 +82,15 @@ def job_text(run_dir: Path) -> JobText:
     """
     if not (run_dir / _FOLDER).is_dir():  # most runs have none, and the window opens without those modules
         return JobText()
-    from core.launch.slurm.commands import has_slurm
-    from core.launch.slurm.submission import look_at, read_submission
+    from core.launch.slurm.jobs import has_slurm, look
+    from core.launch.slurm.submission import read_submission
 
     made = read_submission(run_dir)
     if made is None:
         return JobText()
     if not has_slurm():
         return JobText(f"Submitted as job {made.number} to a Slurm that is not on this computer.")
-    job = look_at(run_dir, made)
+    job = look(made.number)
     if job is None or job.state == "COMPLETED":
         return JobText()
     return JobText(f"{job.text} {job.next_step}".strip(), is_going=not job.has_ended)

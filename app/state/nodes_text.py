@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from typing import Final
 
 from core.config.node_count import NodeCount
 from core.errors import sentences
@@ -23,24 +23,8 @@ ABOUT = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class NodeRow:
-    """One machine, as a row.
-
-    Attributes:
-        title: Its name and address.
-        state: A word.
-        tone: Of that word.
-        about: Its devices, or why it cannot take part and what to do.
-    """
-
-    title: str
-    state: str
-    tone: str
-    about: str
-
-
-_STATES = {
+# What a machine's badge says, and its tone.
+STATES: Final = {
     "host": ("this computer", "success"),
     "joined": ("joined", "success"),
     "refused": ("refused", "error"),
@@ -48,17 +32,13 @@ _STATES = {
 }
 
 
-def node_row(node: NodeStatus) -> NodeRow:
-    """A machine's row."""
-    word, tone = _STATES[node.state]
-    title = " · ".join(part for part in (node.name, node.address) if part)
-    about = ", ".join(node.devices)
+def node_text(node: NodeStatus) -> str:
+    """A machine's devices, or why it cannot take part and what to do."""
     if node.state == "refused" and node.error:
-        step = node.error.get("window_step") or node.error.get("next_step")
-        about = sentences(node.error.get("cause"), step)
-    elif node.state == "left":
-        about = "It waited here and has ended. Start its command again."
-    return NodeRow(title, word, tone, about)
+        return sentences(node.error.get("cause"), node.error.get("window_step") or node.error.get("next_step"))
+    if node.state == "left":
+        return "It waited here and has ended. Start its command again."
+    return ", ".join(node.devices)
 
 
 def waiting_title(status: NodesStatus) -> str:
@@ -67,7 +47,6 @@ def waiting_title(status: NodesStatus) -> str:
 
 
 def waiting_text(status: NodesStatus) -> str:
-    """What is waited for."""
     if status.phase != "waiting":
         return "All are here. Starting their devices…"
     missing = status.least - status.here
@@ -82,11 +61,7 @@ def line_text(status: NodesStatus) -> str:
 
 
 def key_text(status: NodesStatus) -> str:
-    """What they need beside it."""
-    return (
-        f"Each of them needs a copy of {status.key_file} of this computer, at the same path in its own home folder. "
-        "The buttons for other machines copy it."
-    )
+    return f"Each of them needs a copy of {status.key_file} of this computer, at the same path in its own home folder."
 
 
 def head_text(nodes: str, nic: str) -> str:

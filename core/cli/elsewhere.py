@@ -13,8 +13,7 @@ from core.files.atomic import parse_path
 from core.formatting import listed
 from core.launch.command_line import TrainRequest
 from core.machines.machine_list import find_machine
-from core.machines.moving import brought_here, machine_of, now_here, resume_there
-from core.machines.planning import plan_move
+from core.machines.moving import brought_here, machine_of, now_here, plan_move, resume_there
 from core.machines.send import Report
 from core.machines.starting import start_there
 from core.metrics.metrics_file import whole_bytes

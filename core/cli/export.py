@@ -13,7 +13,7 @@ from core.export import KINDS
 from core.export.export import Exported, export_run
 from core.files.destination import refused
 from core.formatting import percent
-from core.launch.launch_file_export import export_launch_file
+from core.launch.launch_files import export_launch_file
 from core.launch.nodes.request import AUTO_NIC
 from core.launch.slurm.batch_file import SlurmRequest
 from core.run_folder.store import RunStore, find_run
@@ -68,4 +68,4 @@ def _launch_file(store: RunStore, arguments: argparse.Namespace) -> Exported:
         raise refused("--nic is given without --nodes.", "Say for how many nodes the file is: --nodes 2")
     out = Path(arguments.out) if arguments.out else None
     path, details = export_launch_file(store, kind, out, overwrite=arguments.overwrite, slurm=slurm)
-    return Exported(kind, path, (details,))
+    return Exported(kind, path, details)

@@ -305,7 +305,6 @@ def event_text(line: Mapping[str, Any], metric: MainMetric = LOSS) -> str:
 
 
 def _evaluation(line: Mapping[str, Any], metric: MainMetric) -> str:
-    """The main metric, then the recipe's other validation metrics, such as the length of episodes."""
     main = next((name for name in metric.eval_names if name in line), "val_loss")
     title = metric.eval_title if main != "val_loss" else LOSS.eval_title
     others = (name for name in line if name.startswith("val_") and name not in ("val_loss", main))

@@ -145,7 +145,6 @@ class LaunchedRun:
     def lead(
         self, meeting: Meeting, starter: RankStarter, *, keep_run: bool, about: Mapping[str, Any] | None = None
     ) -> int:
-        """As the first process; `keep_run` and `about`: see `Meeting.begin`."""
         secret = meeting.begin(own(), self.place.launch_method, keep_run=keep_run, about=about)
         code, refused = RankdeckError.exit_code, None
         try:
@@ -174,7 +173,6 @@ class LaunchedRun:
         return code
 
     def report(self, error: RankdeckError) -> None:
-        """Says what has gone wrong."""
         self.terminal.error(error)
 
     def forgets_run(self, _code: int, _starter: RankStarter) -> bool:
@@ -265,7 +263,6 @@ class LaunchedRun:
         return exit_code(ending)
 
     def on_interrupt(self, store: RunStore, _starter: RankStarter) -> Callable[[int], bool]:
-        """What Ctrl+C does."""
         return StopLadder(store, self.terminal).climb
 
     def _await_others(self, meeting: Meeting) -> None:
@@ -281,7 +278,6 @@ class LaunchedRun:
     # the others
 
     def follow(self, meeting: Meeting, starter: RankStarter) -> int:
-        """As one of the others."""
         leader = self.arrive(meeting)
         opened = self.opened(meeting, leader)
         if "run_dir" not in opened:
@@ -327,7 +323,6 @@ class LaunchedRun:
             time.sleep(POLL_S)
 
     def missing(self, who: str) -> RankdeckError:
-        """The error of processes that did not come."""
         return RankdeckError(
             f"{TITLES[self.place.launch_method]} started {self.place.world_size} processes, but {who} did not "
             f"come within {MEET_LIMIT_S:.0f} s.",
@@ -341,7 +336,6 @@ _DEVICE_FIELDS: Final = ("uuid", "kind", "index", "name", "memory_bytes")
 
 
 def _flags() -> str:
-    """What this process was asked for; all of them are asked the same, but for their rank."""
     flags = [flag for flag in sys.argv[1:] if not flag.replace("_", "-").startswith("--local-rank")]
     flags = [flag for flag in flags if flag not in OUTPUT_FLAGS]
     return hashlib.sha256(json.dumps([flags, os.getcwd()]).encode()).hexdigest()  # noqa: PTH109

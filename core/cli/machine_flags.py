@@ -6,14 +6,12 @@ import argparse
 
 
 def add_machine_flag(parser: argparse._ActionsContainer) -> None:
-    """Adds `--machine` to a command that trains."""
     parser.add_argument(
         "--machine", metavar="NAME", help="Train on another machine (rankdeck machines). Default: on this computer."
     )
 
 
 def add_machines_flags(machines: argparse._ActionsContainer) -> None:
-    """Adds what `rankdeck machines` takes."""
     machines.add_argument(
         "action",
         nargs="?",

@@ -27,7 +27,6 @@ from core.run_folder.store import RunStore
 
 
 def main() -> int:
-    """Serves until the connection ends."""
     # What anything else prints belongs to ssh's errors, not between the frames.
     frames = Frames(os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb"))
     os.dup2(2, 1)

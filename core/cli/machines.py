@@ -14,17 +14,14 @@ from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.errors import PreflightError, UsageError
 from core.formatting import UNKNOWN, memory_size
-from core.machines.adding import add_machine, new_machine
+from core.machines.adding import add_machine, new_machine, read_host_key
 from core.machines.answers import Devices, Examined
 from core.machines.fetch import fetch_checkpoint, fetch_model
-from core.machines.host_key import read_host_key
 from core.machines.machine import Machine
-from core.machines.machine_list import find_machine, list_machines, remove_machine
-from core.machines.removing import clean_up, plan_removal
+from core.machines.machine_list import STAYS, find_machine, list_machines, remove_machine, warn_of_live_runs
 from core.machines.run_copy import catch_up
-from core.machines.send import machine_text
 from core.machines.session import serving
-from core.machines.setup import set_up
+from core.machines.setup import clean_up, set_up
 from core.paths import default_runs_dir
 from core.run_folder.remote_run import read_remote
 from core.run_folder.store import find_run
@@ -33,7 +30,6 @@ _LEVELS: Final = {"ok": "OK", "warn": "WARN", "fail": "FAIL", "not_tried": "–"
 
 
 def machines(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Does what is asked with the machines that are kept."""
     if arguments.action == "add":
         return _add(arguments, terminal)
     if arguments.action == "list":
@@ -42,8 +38,7 @@ def machines(arguments: argparse.Namespace, terminal: Terminal) -> int:
     if arguments.action == "remove":
         return _remove(machine, arguments, terminal)
     if arguments.action == "clean":
-        done = clean_up(machine, remove=not arguments.dry_run)
-        terminal.say(done.text(machine.name, removed=not arguments.dry_run))
+        terminal.say(clean_up(machine, remove=not arguments.dry_run))
         return 0
     if arguments.action == "setup":
         return _set_up(machine, arguments, terminal)
@@ -68,7 +63,7 @@ def _add(arguments: argparse.Namespace, terminal: Terminal) -> int:
     machine = add_machine(machine, key)
     if arguments.json:
         terminal.json(asdict(machine))
-    terminal.say(f"Added: {machine_text(machine)}. Set it up: rankdeck machines setup {machine.name}")
+    terminal.say(f"Added: {machine.name} ({machine.address}). Set it up: rankdeck machines setup {machine.name}")
     return 0
 
 
@@ -89,19 +84,18 @@ def _confirm(fingerprint: str, arguments: argparse.Namespace, terminal: Terminal
 
 
 def _remove(machine: Machine, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Forgets a machine; asks first where runs train there."""
-    removal = plan_removal(machine, default_runs_dir())
-    if removal.live and not arguments.yes:
-        terminal.say(removal.live_text)
+    warning = warn_of_live_runs(machine, default_runs_dir())
+    if warning and not arguments.yes:
+        terminal.say(warning)
         if not terminal.ask(f"Remove {machine.name} from the machines? [y/N] "):
             raise UsageError(
-                f"{removal.live_text} {machine.name} was not removed.",
+                f"{warning} {machine.name} was not removed.",
                 "Stop them first, or confirm that.",
                 option="--yes",
                 title="Runs train there",
             )
     remove_machine(machine)
-    terminal.say(f"Removed: {machine.name}. {removal.stays_text}")
+    terminal.say(f"Removed: {machine.name}. {STAYS}")
     return 0
 
 

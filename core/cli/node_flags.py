@@ -13,7 +13,6 @@ from core.recipes.manifest import Recipe
 
 
 def add_nodes_flags(parser: argparse._ActionsContainer) -> None:
-    """Adds the flags of a run on several machines."""
     nodes = parser.add_argument_group("several machines (Linux; start the command on each)")
     nodes.add_argument(
         "--nodes", metavar="N|MIN:MAX", help="How many machines; MIN:MAX never trains with fewer than MIN."

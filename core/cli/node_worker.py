@@ -132,7 +132,6 @@ class NodeRun(LaunchedRun):
 
     @property
     def command(self) -> ProcessId | None:
-        """That of this machine, which has the agent started."""
         return self.job.command
 
     def open_run(self, meeting: Meeting, devices: Sequence[Device], *, keep_run: bool) -> tuple[RunStore, int]:
@@ -145,7 +144,6 @@ class NodeRun(LaunchedRun):
             raise
 
     def watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
-        """As `LaunchedRun.watch`; the command that waits for the run learns its folder."""
         if self.as_json:
             status = NodesStatus(self.job.min_nodes, self.job.max_nodes, phase="training", run_dir=str(store.dir))
             self.terminal.json(status.to_event())
@@ -163,13 +161,11 @@ class NodeRun(LaunchedRun):
         return stop
 
     def report(self, error: RankdeckError) -> None:
-        """As `LaunchedRun.report`, also for a program."""
         if self.as_json:
             self.terminal.json({"event": ERROR_EVENT, **error.as_dict()})
         LaunchedRun.report(self, error)
 
     def forgets_run(self, _code: int, starter: RankStarter) -> bool:
-        """Whether no later process continues the run."""
         return not self._is_to_continue(starter)
 
     def _is_to_continue(self, starter: RankStarter) -> bool:
@@ -220,7 +216,6 @@ class NodeRun(LaunchedRun):
             self.report(error)
 
     def seat(self, node: int) -> Seat:
-        """This process's."""
         place = self.place
         return Seat(node, place.local_rank, place.devices_per_node, self.job.nic, self.job.name)
 

@@ -64,12 +64,10 @@ class RankStarter:
         self._child: Child | None = None
 
     def start(self) -> None:
-        """Begins, in a thread of its own."""
         self._thread.start()
 
     @property
     def has_started(self) -> bool:
-        """Whether it has begun to serve a host."""
         return self._thread.ident is not None
 
     def promise_restart(self) -> None:

@@ -215,7 +215,7 @@ def _find(arguments: argparse.Namespace) -> RunStore:
 
 def _find_followed(arguments: argparse.Namespace) -> RunStore:
     """The run; one on another machine that nothing follows is followed again."""
-    from core.machines.following import followed
+    from core.machines.follow import followed
 
     return followed(_find(arguments))
 

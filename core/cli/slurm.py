@@ -15,32 +15,28 @@ from core.cli.terminal import Terminal
 from core.config.layers import device_texts
 from core.errors import PreflightError, RankdeckError, UsageError, with_option
 from core.launch.command_line import change_flags, request_from_arguments
-from core.launch.slurm.commands import cancel, has_slurm, look
-from core.launch.slurm.job_log import JobLog
-from core.launch.slurm.job_state import JobState
-from core.launch.slurm.run_job import submit_new_run, submit_resume
+from core.launch.slurm.jobs import JobState, cancel, has_slurm, look
 from core.launch.slurm.submission import (
     Submission,
     batch_file_of,
     log_of,
-    look_at,
     read_submission,
     submissions,
     submit_again,
+    submit_new_run,
+    submit_resume,
 )
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import resolve_devices
+from core.metrics.metrics_file import MetricsTail
 from core.paths import default_runs_dir
 from core.recipes.outside_code import check_accepted, outside_code
 from core.run_folder.store import find_run
 
 _READ_S: Final = 0.25
-_LOOK_S: Final = 3.0
-"""Between two questions to the controller, which many users share."""
-_SETTLE_S: Final = 4.0
-"""A job that Slurm queues again has ended for a moment."""
-_ANSWER_S: Final = 300.0
-"""So long a controller may be silent while a job is followed."""
+_LOOK_S: Final = 3.0  # between two questions to the controller, which many users share
+_SETTLE_S: Final = 4.0  # a job that Slurm queues again has ended for a moment
+_ANSWER_S: Final = 300.0  # so long a controller may be silent while a job is followed
 
 
 def submit_train(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -193,7 +189,7 @@ def find_submission(runs_dir: Path, text: str) -> tuple[Path, Submission]:
 
 
 def _list(runs_dir: Path, as_json: bool, terminal: Terminal) -> int:
-    rows = [(made, look_at(run_dir, made)) for run_dir, made in submissions(runs_dir)]
+    rows = [(made, look(made.number)) for _, made in submissions(runs_dir)]
     if as_json:
         terminal.json(
             [{"run": made.name, "job": made.number, "state": job.state if job else None} for made, job in rows]
@@ -210,9 +206,8 @@ def _list(runs_dir: Path, as_json: bool, terminal: Terminal) -> int:
 
 def _follow(run_dir: Path, made: Submission, terminal: Terminal) -> int:
     """Shows a job's states and log until it has ended; Ctrl+C leaves it."""
-    follower = JobFollower(run_dir, made, terminal)
     with counted_interrupts() as interrupts:
-        job = follower.until_end(interrupts)
+        job = _until_end(run_dir, made, interrupts, terminal)
     if job is None:
         terminal.say(f"Job {made.number} continues. Follow it again: rankdeck slurm follow {made.name}")
         terminal.say(f"Cancel it: rankdeck slurm cancel {made.name}")
@@ -224,68 +219,48 @@ def _follow(run_dir: Path, made: Submission, terminal: Terminal) -> int:
     return job.exit_code or RankdeckError.exit_code
 
 
-class JobFollower:
-    """Shows one job as it goes.
+def _until_end(run_dir: Path, made: Submission, interrupts: Interrupts, terminal: Terminal) -> JobState | None:
+    """The job's end; None where the user has left it.
 
-    Args:
-        run_dir: The run's folder.
-        made: What was submitted.
+    Raises:
+        PreflightError: Slurm does not answer, for minutes, or no longer knows the job.
     """
-
-    def __init__(self, run_dir: Path, made: Submission, terminal: Terminal) -> None:
-        self._run_dir, self._made = run_dir, made
-        self._terminal = terminal
-        self._log = JobLog(log_of(run_dir))
-        self._shown = ""
-
-    def until_end(self, interrupts: Interrupts) -> JobState | None:
-        """The job's end; None where the user has left it.
-
-        Raises:
-            PreflightError: Slurm does not answer, for minutes, or no longer knows the job.
-        """
-        ended_s: float | None = None
-        while not interrupts.count:
-            job = self._job()
-            for line in self._log.read():
-                self._terminal.say(line)
-            if job.text != self._shown:
-                self._shown = job.text
-                self._terminal.say(job.text)
-            if not job.has_ended:
-                ended_s = None
-            elif job.state == "COMPLETED":
-                return job
-            else:
-                ended_s = ended_s or time.monotonic()
-                if time.monotonic() - ended_s > _SETTLE_S:
-                    return job
-            self._rest(interrupts)
-        return None
-
-    def _job(self) -> JobState:
-        deadline = time.monotonic() + _ANSWER_S
-        while True:
-            try:
-                job = look_at(self._run_dir, self._made)
-                break
-            except PreflightError as error:
-                if time.monotonic() > deadline:
-                    raise
-                self._terminal.progress(error.cause)
-                time.sleep(_LOOK_S)
-        if job is None:
-            raise PreflightError(
-                f"Slurm no longer knows job {self._made.number}, and keeps no accounts here.",
-                f"Look at the run itself: rankdeck show {self._made.name}",
-                title="The job is gone",
-            )
-        return job
-
-    def _rest(self, interrupts: Interrupts) -> None:
-        """Shows lines of the log until it is time to ask the controller again."""
-        until = time.monotonic() + _LOOK_S
-        while time.monotonic() < until and not interrupts.count:
-            for line in self._log.read():
-                self._terminal.say(line)
+    log, shown, look_s = MetricsTail(log_of(run_dir)), "", 0.0
+    ended_s: float | None = None
+    while not interrupts.count:
+        for line in log.read():
+            terminal.say(line.rpartition(b"\r")[2].decode("utf-8", errors="replace"))
+        if time.monotonic() < look_s:
             time.sleep(_READ_S)
+            continue
+        job, look_s = _job(made, terminal), time.monotonic() + _LOOK_S
+        if job.text != shown:
+            shown = job.text
+            terminal.say(shown)
+        if not job.has_ended:
+            ended_s = None
+            continue
+        ended_s = ended_s or time.monotonic()
+        if job.state == "COMPLETED" or time.monotonic() - ended_s > _SETTLE_S:
+            return job
+    return None
+
+
+def _job(made: Submission, terminal: Terminal) -> JobState:
+    deadline = time.monotonic() + _ANSWER_S
+    while True:
+        try:
+            job = look(made.number)
+            break
+        except PreflightError as error:
+            if time.monotonic() > deadline:
+                raise
+            terminal.progress(error.cause)
+            time.sleep(_LOOK_S)
+    if job is None:
+        raise PreflightError(
+            f"Slurm no longer knows job {made.number}, and keeps no accounts here.",
+            f"Look at the run itself: rankdeck show {made.name}",
+            title="The job is gone",
+        )
+    return job

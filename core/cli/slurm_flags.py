@@ -19,7 +19,6 @@ _FORBIDDEN: Final = (
 
 
 def add_slurm_flags(parser: argparse._ActionsContainer) -> None:
-    """Adds the flags of a run that is submitted."""
     slurm = parser.add_argument_group("Slurm (submits the run and follows its job; see also --nodes and --nic)")
     slurm.add_argument("--slurm", metavar="PARTITION", nargs="?", const="", help="Submit the run with sbatch.")
     slurm.add_argument("--gpus-per-node", metavar="N", type=int, help="GPUs on each node.")

@@ -37,7 +37,7 @@ from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import device_texts as texts_of
 from core.machine.devices.resolve import resolve_devices
 from core.machine.platform import this_platform
-from core.machines.reference import check_not_there
+from core.machines.machine import check_not_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
 from core.recipes.outside_code import OutsideCode, check_accepted

@@ -77,7 +77,6 @@ class DistributedConfig:
 
     @property
     def is_launched(self) -> bool:
-        """Another program than the run host has started this process."""
         return self.launch_method != "spawn"
 
     def replace(self, **changes: Any) -> DistributedConfig:
@@ -128,7 +127,6 @@ class DistributedConfig:
     # environment
 
     def torchrun_variables(self) -> dict[str, str]:
-        """The variables that a program made for torchrun reads."""
         port = {"MASTER_PORT": str(self.master_port)} if self.master_port else {}
         return {
             "RANK": str(self.rank),

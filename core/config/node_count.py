@@ -43,7 +43,6 @@ class NodeCount:
 
     @property
     def text(self) -> str:
-        """As `read` takes it."""
         return str(self.most) if self.can_lose else f"{self.least}:{self.most}"
 
     @property
@@ -53,7 +52,6 @@ class NodeCount:
 
     @property
     def is_several(self) -> bool:
-        """More than the machine on which the run is started."""
         return self.most > 1
 
 

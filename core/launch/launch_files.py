@@ -1,4 +1,4 @@
-"""Launch files: a run's command under another launcher, as files that run as they are. Pure.
+"""Launch files: a run's command under another launcher, as files that run as they are.
 
 They are written from a run's settings and a `DistributedConfig`; nothing in them is looked up when they run but the
 interpreter, whose path they name.
@@ -16,8 +16,23 @@ from pathlib import Path
 from typing import Final
 
 from core.config.distributed import DistributedConfig
-from core.launch.environment import CARDS
-from core.launch.slurm.batch_file import BatchJob, SlurmRequest, batch_file
+from core.config.launch_kinds import LAUNCH_KINDS, SUFFIXES
+from core.config.node_count import NodeCount
+from core.files.atomic import explained, write_atomic
+from core.files.destination import check_file_place, refused
+from core.formatting import listed
+from core.launch.command_line import to_command_line
+from core.launch.environment import CARDS, cards_by_uuid
+from core.launch.nodes.key import make_key
+from core.launch.slurm.batch_file import BatchJob, SlurmRequest, batch_file, comment
+from core.paths import SDK_FOLDER, default_runs_dir
+from core.recipes.outside_code import outside_code
+from core.run_folder.store import RunStore
+from core.training_python import training_python
+
+_FORMATS: Final = (".toml", ".yaml", ".yml", ".json")
+_NOT_RUN: Final = ("env", "powershell", "distributed")
+_NOT_STARTED_HERE: Final = "The run was not started on this machine. Read what it names before you start the file."
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +49,7 @@ class LaunchCommand:
         place: The first process's.
         runs_dir: The folder of runs, for a batch file.
         slurm: What a batch file asks for.
+        warnings: What the settings name that was never started on this machine, a sentence each.
     """
 
     name: str
@@ -45,6 +61,77 @@ class LaunchCommand:
     place: DistributedConfig
     runs_dir: str = ""
     slurm: SlurmRequest = field(default_factory=SlurmRequest)
+    warnings: Sequence[str] = ()
+
+
+def export_launch_file(
+    store: RunStore, kind: str, out: Path | None = None, *, overwrite: bool = False, slurm: SlurmRequest | None = None
+) -> tuple[Path, tuple[str, ...]]:
+    """Writes a launch file; returns its path, and lines of what it starts.
+
+    Args:
+        store: The run.
+        kind: One of `LAUNCH_KINDS`.
+        out: The file; None: the default one, which is replaced.
+        overwrite: Replace a file that is there.
+        slurm: What a batch file asks for; None: as many nodes as the run's settings say.
+
+    Raises:
+        UsageError: The run never started, or the file is there.
+        PreflightError: It cannot be written.
+    """
+    default = store.dir / "exports" / f"{kind}{SUFFIXES[kind]}"
+    path = (default if out is None else out).expanduser().absolute()
+    check_file_place(path, overwrite=overwrite or out is None)
+    command = launch_command(store, slurm)
+    text = launch_file(kind, command)
+    if kind == "distributed":
+        if path.suffix.lower() not in _FORMATS:
+            raise refused(f"{path.name} is none of {listed(_FORMATS)}.", "Choose one of these endings.")
+        text = command.place.to_text(path.suffix)
+    if kind == "sbatch" and command.slurm.max_nodes > 1:
+        make_key()  # all nodes read it from the home folder that they share
+    with explained(f"{path.parent} could not be made"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, text, mode=None if kind in _NOT_RUN else 0o755)
+    return path, (_details(kind, command), *(command.warnings if kind != "distributed" else ()))
+
+
+def launch_command(store: RunStore, slurm: SlurmRequest | None = None) -> LaunchCommand:
+    """What a run's launch file starts; see `export_launch_file`.
+
+    Raises:
+        UsageError: The run never started.
+    """
+    config, state = store.config(), store.stored_state()
+    devices = state.devices
+    if not devices or not all(device.startswith(("cpu:", "GPU-", "MIG-", "AMD-")) for device in devices):
+        raise refused(f"{store.dir.name} never started, so its devices are not known.", "Start it once.")
+    count = NodeCount.read(config.nodes or "1")
+    code = outside_code(config)
+    asked = slurm or SlurmRequest(count.least, count.most)
+    if asked.max_nodes > 1 and count.is_several:
+        devices = devices[: max(1, len(devices) // count.most)]  # those of one of its machines
+    return LaunchCommand(
+        name=store.dir.name,
+        python=str(training_python().executable),
+        python_path=str(SDK_FOLDER) if (SDK_FOLDER / "rankdeck").is_dir() else "",
+        train=to_command_line(config.replace(devices=("auto",), nodes=None))[2:],
+        devices=devices,
+        variables=cards_by_uuid([device for device in devices if not device.startswith("cpu:")]),
+        place=DistributedConfig(len(devices), devices_per_node=len(devices)).with_settings(config),
+        runs_dir=str(default_runs_dir()),
+        slurm=dataclasses.replace(asked, gpus_per_node=0),
+        warnings=() if code is None or code.is_known else (_NOT_STARTED_HERE, *code.lines),
+    )
+
+
+def _details(kind: str, command: LaunchCommand) -> str:
+    each = f"{len(command.devices)} × {', '.join(command.devices)}"
+    if kind == "sbatch" and command.slurm.max_nodes > 1:
+        least, most = command.slurm.min_nodes, command.slurm.max_nodes
+        return f"{LAUNCH_KINDS[kind]}: {most if least == most else f'{least} to {most}'} nodes, {each}"
+    return each
 
 
 def launch_file(kind: str, command: LaunchCommand) -> str:
@@ -64,7 +151,7 @@ def _launch(command: LaunchCommand) -> str:
 
 def _script(command: LaunchCommand, launcher: Sequence[str]) -> str:
     argv = [command.python, *launcher, "-m", "rankdeck", "train", *_given_by_launcher(command)]
-    return _lines("#!/bin/sh", *_head(command), *_exports(_variables(command)), f'exec {_sh(argv)} "$@"')
+    return _lines("#!/bin/sh", *_head(command), *_exports(_variables(command)), f'exec {shlex.join(argv)} "$@"')
 
 
 def _sbatch(command: LaunchCommand) -> str:
@@ -90,6 +177,7 @@ def _sbatch(command: LaunchCommand) -> str:
             ranks=0 if several else ranks,
             folder_per_job=True,
             variables=variables,
+            notes=command.warnings,
         )
     )
 
@@ -98,7 +186,7 @@ def _env(command: LaunchCommand) -> str:
     """For processes that are started by hand, or by a launcher that Rankdeck does not know."""
     place = command.place.replace(launch_method="env", job=command.place.job or command.name)
     shared = {name: value for name, value in place.to_env().items() if name not in ("RANK", "LOCAL_RANK")}
-    train = _sh([command.python, "-m", "rankdeck", "train", *_given_by_launcher(command)])
+    train = shlex.join([command.python, "-m", "rankdeck", "train", *_given_by_launcher(command)])
     ranks = " ".join(map(str, range(place.devices_per_node)))
     return _lines(
         *_head(command),
@@ -135,7 +223,8 @@ _WRITERS: Final[Mapping[str, Callable[[LaunchCommand], str]]] = {
 
 def _head(command: LaunchCommand) -> list[str]:
     ranks = command.place.devices_per_node
-    return [f"# Trains as the Rankdeck run {command.name}: {ranks} process{'es' if ranks > 1 else ''} on one machine."]
+    text = f"Trains as the Rankdeck run {command.name}: {ranks} process{'es' if ranks > 1 else ''} on one machine."
+    return [comment(text), *map(comment, command.warnings)]
 
 
 def _variables(command: LaunchCommand) -> dict[str, str]:
@@ -154,10 +243,6 @@ def _on_cpu(command: LaunchCommand) -> bool:
 
 def _exports(variables: Mapping[str, str]) -> list[str]:
     return [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
-
-
-def _sh(argv: Sequence[str]) -> str:
-    return shlex.join(argv)
 
 
 def _ps(text: str) -> str:

@@ -135,11 +135,9 @@ class Meeting:
         return is_alive(_process)
 
     def write(self, name: str, value: Mapping[str, Any]) -> None:
-        """Replaces one file; raises `PreflightError` or `RankdeckError` when the disk refuses."""
         _write(self.folder / name, value)
 
     def read(self, name: str) -> dict[str, Any] | None:
-        """What a file holds; None while it is not there."""
         return _read(self.folder / name)
 
 
@@ -182,7 +180,6 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 
 def _remove_old(folder: Path) -> None:
-    """Removes what jobs of last week left."""
     with contextlib.suppress(OSError):
         for job in folder.iterdir():
             if time.time() - job.stat().st_mtime > _OLD_S:

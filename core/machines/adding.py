@@ -2,24 +2,83 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
-from dataclasses import replace
+import subprocess
+import tempfile
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from core.errors import RankdeckError, UsageError
+from core.errors import PreflightError, RankdeckError, UsageError
 from core.files.atomic import parse_path
-from core.machines.host_key import HostKey
+from core.held_files import read_utf8
 from core.machines.machine import Machine, MachineError, UnreachableError, check_address, check_name
 from core.machines.machine_list import keep_host_key, keep_machine, list_machines
-from core.machines.session import Session
-from core.machines.ssh_failure import PYTHON_MISSING
+from core.machines.session import Session, find_ssh
+from core.machines.ssh_command import ssh_command
+from core.machines.ssh_failure import PYTHON_MISSING, explain_ssh
+from core.no_window import NO_WINDOW
 
+_LIMIT_S: Final = 40.0
+# What starts a Python on Linux, on Windows, and on Windows with the launcher alone.
 _STARTERS: Final = ("python3", "python", "py -3")
-"""What starts a Python on Linux, on Windows, and on Windows with the launcher alone."""
+# A path that every shell takes as it is.
 _PLAIN: Final = re.compile(r"[\w./:\\+-]+", re.ASCII)
-"""A path that every shell takes as it is."""
 _TRY_NEXT: Final = (PYTHON_MISSING, "Python is too old there")
+
+
+@dataclass(frozen=True, slots=True)
+class HostKey:
+    """A machine's public host key.
+
+    Attributes:
+        line: As ssh keeps it: the name that `Machine.host_key_name` gives, the type, the key.
+    """
+
+    line: str
+
+    @property
+    def type(self) -> str:
+        return self.line.split()[1]
+
+    @property
+    def fingerprint(self) -> str:
+        """As ``ssh-keygen -l`` prints it: "SHA256:…"."""
+        digest = hashlib.sha256(base64.b64decode(self.line.split()[2])).digest()
+        return f"SHA256:{base64.b64encode(digest).decode('ascii').rstrip('=')}"
+
+
+def read_host_key(machine: Machine) -> HostKey:
+    """The key that a machine shows now, without signing in; nothing is kept.
+
+    Raises:
+        PreflightError: This computer has no ssh.
+        UnreachableError: It does not answer.
+    """
+    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
+        file = Path(folder) / "known_hosts"
+        argv = ssh_command(find_ssh(), machine, file, ["exit"], learn_key=True)
+        try:
+            answer = subprocess.run(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
+                timeout=_LIMIT_S,
+                check=False,
+                creationflags=NO_WINDOW,
+            )
+        except subprocess.TimeoutExpired:
+            raise explain_ssh(machine, "Connection timed out", None) from None
+        except OSError as error:
+            raise PreflightError(f"ssh could not be started: {error}.", "Check that it may be executed.") from None
+        lines = read_utf8(file).splitlines() if file.exists() else []
+        found = [line for line in lines if line.split(" ", 1)[0] == machine.host_key_name and len(line.split()) >= 3]
+        if not found:
+            raise explain_ssh(machine, answer.stderr.decode("utf-8", errors="replace"), answer.returncode)
+        return HostKey(found[0])
 
 
 def new_machine(

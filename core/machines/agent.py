@@ -24,12 +24,8 @@ from typing import Any, BinaryIO, Callable, Iterable, Iterator, Sequence
 READY = "rankdeck-agent"
 BLOCK = 1 << 18
 MAX_LINE = 64 << 20
-LINKED_BYTES = 1 << 20
-"""Files from this size on are linked into a tree; smaller ones are copied, since a program may change its own."""
-NODES_KEY = "nodes.key"
-"""As `core.launch.nodes.key` has it."""
-HELD_LIMIT_S = 2.0
-"""As `core.held_files` has it."""
+LINKED_BYTES = 1 << 20  # larger files are linked into a tree; smaller ones copied, since a program may change its own
+HELD_LIMIT_S = 2.0  # as `core.held_files` has it
 
 
 class Refusal(Exception):
@@ -41,14 +37,11 @@ class Refusal(Exception):
 
 
 class Frames:
-    """Frames over two byte streams."""
-
     def __init__(self, source: BinaryIO, target: BinaryIO) -> None:
         self.source = source
         self.target = target
 
     def send(self, frame: dict[str, Any], data: bytes = b"") -> None:
-        """Sends a frame, and bytes behind it."""
         if data:
             frame = {**frame, "bytes": len(data)}
         self.target.write(json.dumps(frame).encode("ascii") + b"\n" + data)
@@ -149,16 +142,16 @@ class FileStore:
                 raise
         return str(folder)
 
-    def place(self, digest: str, size: int, target: Path, *, move: bool = False) -> None:
-        """Puts a file that is here at `target`, whole or not at all; `move`: it is not kept here."""
+    def place(self, digest: str, size: int, target: Path) -> None:
+        """Puts a file that is here at `target`, whole or not at all."""
         target.parent.mkdir(parents=True, exist_ok=True)
         making = target.with_name(target.name + ".rankdeck-tmp")
         if making.exists():
             making.unlink()
         blob = self._blob(digest)
-        if move:
-            shutil.move(str(blob), str(making))
-        elif size < LINKED_BYTES or not _linked(blob, making):
+        if not blob.exists():
+            raise Refusal("A file is gone there", f"{target.name} was cleaned up meanwhile.", "Try again.")
+        if size < LINKED_BYTES or not _linked(blob, making):
             shutil.copyfile(blob, making)
         _retried(lambda: making.replace(target))
 
@@ -180,32 +173,7 @@ def checked_path(path: str) -> list[str]:
     return parts
 
 
-def take_key(path: Path, key: bytes) -> bool:
-    """Keeps the key of the nodes, for this user alone; returns whether there was none. Never replaces another one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    try:
-        descriptor = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        if path.read_bytes().strip() == key.strip():
-            return False
-        raise Refusal(
-            "The machine has another key",
-            f"{path} is not the key of the computer that starts the run, so the two would not trust each other.",
-            f"Remove {path} there if no other computer starts runs there, or else copy it to this computer.",
-        ) from None
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(key)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        path.unlink()  # half a key would be taken for another one
-        raise
-    return True
-
-
 def sha256(path: Path) -> str:
-    """The SHA-256 of a file."""
     digest = hashlib.sha256()
     with path.open("rb") as file:
         for block in iter(lambda: file.read(BLOCK), b""):
@@ -271,48 +239,6 @@ def refused_by_disk(error: OSError) -> dict[str, str]:
     }
 
 
-def hold_connection(root: Path) -> BinaryIO:
-    """Says to other connections that this one is there, for as long as the file that is returned is open."""
-    folder = root / "connections"
-    folder.mkdir(parents=True, exist_ok=True)
-    file = (folder / str(os.getpid())).open("ab")
-    _try_lock(file)
-    return file
-
-
-def others_connected(root: Path) -> bool:
-    """Whether another connection is there. What one that was killed has left is removed."""
-    own = {str(os.getpid()), str(os.getppid())}  # on Windows the agent stays as the server's parent
-    found = False
-    folder = root / "connections"
-    for path in sorted(folder.iterdir()) if folder.is_dir() else ():
-        if path.name not in own:
-            with path.open("ab") as file:
-                if not _try_lock(file):
-                    found = True
-                    continue
-            with contextlib.suppress(OSError):
-                path.unlink()
-    return found
-
-
-def _try_lock(file: BinaryIO) -> bool:
-    """Takes a file's lock, which the system frees when the file is closed; whether it was free."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            file.seek(0)
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
-
-
 def _linked(source: Path, target: Path) -> bool:
     try:
         os.link(str(source), str(target))
@@ -333,7 +259,6 @@ class Agent:
         self.frames = frames
         self.root = root
         self.store = FileStore(root)
-        self._held: BinaryIO | None = None
 
     def hello(self) -> dict[str, Any]:
         """The first frame: what is here."""
@@ -349,14 +274,10 @@ class Agent:
         }
 
     def serve(self) -> int:
-        """Answers until the stream ends."""
         while True:
             frame = self.frames.receive()
             if frame is None:
                 return 0
-            if self._held is None:
-                with contextlib.suppress(OSError):  # a full disk is told by what needs room
-                    self._held = hold_connection(self.root)
             count = frame.get("bytes", 0)
             rest = self.frames.blocks(count if isinstance(count, int) and count > 0 else 0)
             answer = self._answered(frame, rest)
@@ -377,7 +298,6 @@ class Agent:
             return {"error": {"title": "Invalid request", "cause": cause, "next_step": step}}
 
     def answer(self, frame: dict[str, Any], rest: Iterator[bytes]) -> dict[str, Any]:
-        """The answer to one request."""
         op = frame.get("op")
         if op == "probe":  # bytes that only show how fast the connection is
             return {"bytes_read": sum(map(len, rest))}
@@ -387,8 +307,6 @@ class Agent:
             return self.store.put(frame["sha256"], frame["size"], frame["offset"], rest)
         if op == "tree":
             return {"path": self.store.tree(frame["name"], frame["files"])}
-        if op == "key":
-            return {"is_new": take_key(data_folder() / NODES_KEY, b"".join(rest))}
         if op == "program":
             return self._run_program(frame["argv"])
         if op == "python_made":
@@ -420,23 +338,19 @@ class Agent:
         os._exit(subprocess.run(argv, env=whole, check=False).returncode)
 
 
-def data_folder() -> Path:
-    """Rankdeck's own folder of this user, as `core.paths.data_folder` has it."""
+def root_folder() -> Path:
+    """Where this user keeps what other machines send, in Rankdeck's own folder (`core.paths.data_folder`)."""
     home = Path.home()
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")) / "Rankdeck"
-    if sys.platform == "darwin":
-        return home / "Library" / "Application Support" / "rankdeck"
-    return Path(os.environ.get("XDG_DATA_HOME", "").strip() or str(home / ".local" / "share")) / "rankdeck"
-
-
-def root_folder() -> Path:
-    """Where this user keeps what other machines send."""
-    return data_folder() / "machine"
+        own = Path(os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")) / "Rankdeck"
+    elif sys.platform == "darwin":
+        own = home / "Library" / "Application Support" / "rankdeck"
+    else:
+        own = Path(os.environ.get("XDG_DATA_HOME", "").strip() or str(home / ".local" / "share")) / "rankdeck"
+    return own / "machine"
 
 
 def main() -> int:
-    """Serves over standard input and output."""
     agent = Agent(Frames(sys.stdin.buffer, sys.stdout.buffer), root_folder())
     agent.frames.send(agent.hello())
     return agent.serve()

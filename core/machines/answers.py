@@ -14,15 +14,16 @@ from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.machines.machine import Machine
 from core.records import Limits, Whole
+from core.resume.plan import PlanSummary
 
+# The longest frame: the list of a machine's checkpoints.
 LINE_BYTES: Final = 8 << 20
-"""The longest frame: the list of a machine's checkpoints."""
+# The most bytes behind a frame of a file that grows, or of a checkpoint: a sender's frames hold 1 MiB, or one line.
 CHUNK_BYTES: Final = 16 << 20
-"""The most bytes behind a frame of a file that grows, or of a checkpoint: a sender's frames hold 1 MiB, or one line."""
+# The most bytes of a file that comes as a whole: a ledger of a million chunks has 150 MB.
 WHOLE_BYTES: Final = 256 << 20
-"""The most bytes of a file that comes as a whole: a ledger of a million chunks has 150 MB."""
+# Of an answer that is a list, such as the lines of a program.
 MOST_FRAMES: Final = 100_000
-"""Of an answer that is a list, such as the lines of a program."""
 
 Name = Annotated[str, Limits(1, 255)]
 Line = Annotated[str, Limits(0, 100_000)]
@@ -83,10 +84,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class RunPlace:
-    """A run's folder there; None where there is none."""
+class Found:
+    """A run there, by its name: its folder (None: there is none), its state, and how far its metrics are."""
 
     run_dir: FolderName | None
+    state: Any = None
+    live: bool = False
+    metrics_bytes: Whole = 0
+    metrics_sha256: Line = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,20 +107,10 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True)
-class Resumed:
-    """A run that was resumed."""
+class Planned:
+    """What resuming a run does, or would do."""
 
-    lines: Lines
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    """A run's state, and how far its metrics are."""
-
-    state: Any
-    live: bool
-    metrics_bytes: Whole
-    metrics_sha256: Name
+    plan: PlanSummary
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +123,30 @@ class ThereCheckpoint:
 
 
 @dataclass(frozen=True, slots=True)
+class KeptFile:
+    """A file of the base model that the run keeps (`core.machines.run_stream.KEPT`)."""
+
+    path: Name
+    size: Bytes
+    sha256: Name
+
+
+@dataclass(frozen=True, slots=True)
 class Checkpoints:
-    """Every checkpoint, and the size of the model."""
+    """Every checkpoint, what the run keeps of its base model, and the size of its own."""
 
     checkpoints: Annotated[tuple[ThereCheckpoint, ...], Limits(0, 100_000)]
     model_bytes: Whole | None
+    kept: Annotated[tuple[KeptFile, ...], Limits(0, 100)] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CleanUp:
+    """What was sent to a machine and no run there needs: folders, files, and what the disk gets back."""
+
+    trees: Whole
+    files: Whole
+    freed_bytes: Whole
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,8 @@
 """Clean-up: removes from this machine what other computers sent, where no run needs it any more.
 
 A folder of `trees` is needed while a run's settings name it, in the folders of runs or in their bins; a file of `files`
-while such a folder has it, so that it need not be sent again. What arrived in the last hour stays: its run may
-yet start.
+while such a folder has it, so that it need not be sent again. What arrived in the last hour stays: its run may yet
+start. One that is sent at the same moment may miss a file that was there before; it is told so, and sent again.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ import json
 import os
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from core.errors import RunBusyError, StateFileError
 from core.files.atomic import explained, read_bytes, read_json, sha256_file, write_atomic
 from core.held_files import remove_file, remove_folder, rename
-from core.machines.agent import FileStore, others_connected
+from core.machines.agent import FileStore
+from core.machines.answers import CleanUp
 from core.paths import data_folder
 from core.run_folder.bin import bin_of
 from core.run_folder.store import list_runs
@@ -27,26 +27,7 @@ from core.run_folder.store import list_runs
 YOUNG_S: Final = 3600.0
 _FOLDERS_FILE: Final = "runs-folders.json"
 _REMOVING: Final = ".removing-"
-_LEAVES_S: Final = 3.0
-"""A connection that was closed on the other side needs a moment to end here."""
 _MAX_BYTES: Final = 1 << 20
-
-
-@dataclass(frozen=True, slots=True)
-class Unneeded:
-    """What can be removed.
-
-    Attributes:
-        trees: Folders.
-        files: Files.
-        freed_bytes: What the disk gets back.
-        kept_bytes: What stays of what was sent.
-    """
-
-    trees: tuple[Path, ...]
-    files: tuple[Path, ...]
-    freed_bytes: int
-    kept_bytes: int
 
 
 def note_runs_folder(root: Path, runs_dir: Path) -> None:
@@ -57,81 +38,45 @@ def note_runs_folder(root: Path, runs_dir: Path) -> None:
         write_atomic(root / _FOLDERS_FILE, json.dumps(paths, ensure_ascii=False) + "\n")
 
 
-def find_unneeded(root: Path, runs_dir: Path) -> Unneeded:
-    """What no run needs; changes nothing.
+def clean_up(root: Path, runs_dir: Path, *, remove: bool) -> CleanUp:
+    """Removes what no run needs, each folder whole or not at all; or only says what that is.
 
     Args:
         root: Rankdeck's folder for what other computers send.
         runs_dir: The folder of runs of this connection; earlier ones are remembered.
+        remove: False changes nothing.
 
     Raises:
-        RunBusyError: A run trains here, or another connection may be sending.
-        PreflightError: A folder cannot be read, so that nothing is known of its runs.
+        RunBusyError: A run trains here.
+        PreflightError: A folder cannot be read, so that nothing is known of its runs; or something not be removed.
         StateFileError: The list of folders is damaged.
     """
-    names = b"\n".join(_settings_of_runs((*_noted(root), runs_dir, data_folder() / "runs")))
-    deadline = time.monotonic() + _LEAVES_S
-    while others_connected(root):
-        if time.monotonic() < deadline:
-            time.sleep(0.1)
-            continue
-        raise RunBusyError(
-            "Another connection is using what was sent to this machine.",
-            "Try again when nothing is sent to it or set up on it.",
-            title="The machine is in use",
-        )
+    settings = b"\n".join(_settings_of_runs((*_noted(root), runs_dir, data_folder() / "runs")))
     store = FileStore(root)
-    now = time.time()
     trees = [path for path in _listed(store.trees) if path.is_dir()]
-    kept = [path for path in trees if _is_needed(path, names) or _is_young(path, now)]
+    kept = [path for path in trees if _is_needed(path, settings) or _is_young(path)]
     gone = [path for path in trees if path not in kept]
-    held = _Contents.of(kept)
-    files = [path for path in _listed(store.files) if not _is_young(path, now) and not held.has(path)]
-    removed = [*files, *(path for tree in gone for path in _files_in(tree))]
-    stays = {*_listed(store.files), *(path for tree in kept for path in _files_in(tree))} - set(files)
-    return Unneeded(tuple(gone), tuple(files), _freed(removed), _used(stays))
+    sent = {_inode(path) for path in _listed(store.files)}
+    held = {key if (key := _inode(path)) in sent else sha256_file(path) for path in _files_in(kept)}
+    files = [
+        path for path in _listed(store.files) if not (_is_young(path) or path.name in held or _inode(path) in held)
+    ]
+    sizes = {_inode(path): path.stat().st_size for path in (*files, *_files_in(gone)) if _inode(path) not in held}
+    if remove:
+        _remove(gone, files)
+    return CleanUp(len(gone), len(files), sum(sizes.values()))
 
 
-def remove(unneeded: Unneeded) -> None:
-    """Removes it, each folder whole or not at all.
-
-    Raises:
-        PreflightError: Something cannot be removed.
-    """
-    for tree in unneeded.trees:
+def _remove(trees: Sequence[Path], files: Sequence[Path]) -> None:
+    for tree in trees:
         with explained(f"{tree} could not be removed"):
             going = tree if _REMOVING in tree.name else tree.with_name(f"{tree.name}{_REMOVING}{os.getpid()}")
             if going != tree:
                 rename(tree, going)
             remove_folder(going)
-    for path in unneeded.files:
+    for path in files:
         with explained(f"{path} could not be removed"):
             remove_file(path)
-
-
-@dataclass(frozen=True, slots=True)
-class _Contents:
-    """What is in folders: inodes, and paths by size."""
-
-    inodes: frozenset[tuple[int, int]]
-    by_size: dict[int, list[Path]]
-
-    @classmethod
-    def of(cls, folders: Sequence[Path]) -> _Contents:
-        """Looks through the folders."""
-        inodes, by_size = set(), dict[int, list[Path]]()
-        for path in (path for folder in folders for path in _files_in(folder)):
-            status = path.stat()
-            inodes.add((status.st_dev, status.st_ino))
-            by_size.setdefault(status.st_size, []).append(path)
-        return cls(frozenset(inodes), by_size)
-
-    def has(self, blob: Path) -> bool:
-        """Whether a sent file, which is called by its hash, is among them: linked, or as a copy."""
-        status = blob.stat()
-        if (status.st_dev, status.st_ino) in self.inodes:
-            return True
-        return any(sha256_file(path) == blob.name for path in self.by_size.get(status.st_size, ()))
 
 
 def _noted(root: Path) -> list[Path]:
@@ -164,8 +109,14 @@ def _is_needed(tree: Path, settings: bytes) -> bool:
     return tree.name.encode() in settings or tree in Path.cwd().parents
 
 
-def _is_young(path: Path, now: float) -> bool:
-    return now - path.stat().st_mtime < YOUNG_S
+def _is_young(path: Path) -> bool:
+    return time.time() - path.stat().st_mtime < YOUNG_S
+
+
+def _inode(path: Path) -> tuple[int, int]:
+    """What links to one file have in common."""
+    status = path.stat()
+    return status.st_dev, status.st_ino
 
 
 def _listed(folder: Path) -> list[Path]:
@@ -174,23 +125,7 @@ def _listed(folder: Path) -> list[Path]:
     return []
 
 
-def _files_in(folder: Path) -> Iterator[Path]:
-    for place, _, names in os.walk(folder):
-        yield from (path for name in names if (path := Path(place, name)).is_file() and not path.is_symlink())
-
-
-def _freed(paths: Sequence[Path]) -> int:
-    """What the disk gets back: of a linked file only where every link goes."""
-    links: dict[tuple[int, int], int] = {}
-    freed = 0
-    for path in paths:
-        status = path.stat()
-        key = (status.st_dev, status.st_ino)
-        links[key] = links.get(key, 0) + 1
-        freed += status.st_size if links[key] == status.st_nlink else 0
-    return freed
-
-
-def _used(paths: set[Path]) -> int:
-    found = {(status.st_dev, status.st_ino): status.st_size for path in paths for status in (path.stat(),)}
-    return sum(found.values())
+def _files_in(folders: Sequence[Path]) -> Iterator[Path]:
+    for folder in folders:
+        for place, _, names in os.walk(folder):
+            yield from (path for name in names if (path := Path(place, name)).is_file() and not path.is_symlink())

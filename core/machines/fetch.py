@@ -1,8 +1,9 @@
 """Fetching: brings checkpoints of a run here from the machine that it is on, by their manifests' hashes.
 
-The manifest is read first: only a checkpoint's own names are fetched, each as long as the manifest says and no longer,
-if the disk has room for all of them. A file that is here with the right hash is not fetched again, one that was cut is
-continued, and the manifest is written last: until then there is no checkpoint.
+What the run keeps of its base model comes along, so that it can be resumed. A manifest is read first: only a
+checkpoint's own names are fetched, each as long as the manifest says and no longer, if the disk has room for all of
+them. A file that is here with the right hash is not fetched again, one that was cut is continued, and the manifest is
+written last: until then there is no checkpoint.
 """
 
 from __future__ import annotations
@@ -18,9 +19,9 @@ from core.errors import RankdeckError, StateFileError, UsageError
 from core.files.atomic import explained, replace_with_retry, sha256_file, write_atomic
 from core.files.links import append_unlinked, refuse_link
 from core.formatting import byte_size
-from core.machines.answers import Block, Checkpoints, ThereCheckpoint, unreadable
+from core.machines.answers import Block, Checkpoints, KeptFile, ThereCheckpoint, unreadable
 from core.machines.run_copy import check_room
-from core.machines.run_stream import MODEL
+from core.machines.run_stream import KEPT, MODEL
 from core.machines.send import Report
 from core.machines.session import Session
 from core.run_folder.remote_run import RemoteRun
@@ -28,12 +29,14 @@ from core.run_folder.store import RunStore
 
 PART: Final = ".rankdeck-part"
 _MANIFEST_BYTES: Final = 8 << 20
+# What a checkpoint's files are called.
 _FILE: Final = re.compile(
     r"(?:weights|optimizer|exchange|outer|merged|average|rank)\d{0,6}(?:_(?:shard|rank)\d{1,6})?\.safetensors"
     r"|script_rank\d{1,6}\.json|chunk_tracker_state\.json",
     re.ASCII,
 )
-"""What a checkpoint's files are called."""
+_LEAST_BLOCK: Final = 4096
+_SMALL_BLOCKS: Final = 1000
 
 
 def fetch_checkpoint(
@@ -56,8 +59,9 @@ def fetch_checkpoint(
         ProtocolError: What it names does not belong to a checkpoint.
         RankdeckError: The connection broke, or a disk refuses.
     """
-    found = session.ask({"op": "checkpoints", "run_dir": remote.run_dir}, Checkpoints).checkpoints
-    chosen = _chosen(found, asked, session.machine.name)
+    there = session.ask({"op": "checkpoints", "run_dir": remote.run_dir}, Checkpoints)
+    _fetch_kept(session, store, remote, there.kept)
+    chosen = _chosen(there.checkpoints, asked, session.machine.name)
     if chosen is None:
         return None
     number, folder = chosen.number, store.checkpoints / str(chosen.number)
@@ -91,6 +95,23 @@ def fetch_checkpoint(
     write_atomic(folder / MANIFEST, manifest)
     CheckpointStore(store.checkpoints).verify(number)
     return number
+
+
+def _fetch_kept(session: Session, store: RunStore, remote: RemoteRun, kept: Sequence[KeptFile]) -> None:
+    """Brings what the run keeps of its base model and is not here, and nothing else that is offered for it."""
+    for file in kept:
+        if not KEPT.fullmatch(file.path):
+            raise unreadable(session.machine, f"{file.path!r:.80} is not a file of a base model")
+    missing = [file for file in kept if not (store.dir / file.path).exists()]
+    check_room(store.dir, sum(file.size for file in missing))
+    for file in missing:
+        path = store.dir / file.path
+        for folder in (store.data, path.parent):
+            refuse_link(folder)
+        refuse_link(path)
+        with explained(f"{path.parent} could not be made"):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        _fetch_file(session, remote, file.path, path, (file.size, file.sha256), lambda _: None)
 
 
 def fetch_model(session: Session, store: RunStore, remote: RemoteRun, report: Report) -> bool:
@@ -167,7 +188,3 @@ def _blocks(session: Session, remote: RemoteRun, there: str, offset: int, most: 
         if left < 0:
             raise unreadable(session.machine, f"{there} has more than the {most:,} bytes that were announced")
         yield from session.bytes_of(frame.bytes)
-
-
-_LEAST_BLOCK: Final = 4096
-_SMALL_BLOCKS: Final = 1000

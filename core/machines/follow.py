@@ -17,17 +17,22 @@ import time
 from pathlib import Path
 from typing import Final
 
-from core.errors import RankdeckError, RunNotFoundError, UsageError
+from core.errors import RankdeckError, RunBusyError, RunNotFoundError, UsageError
 from core.files.links import LinkError
 from core.machines.answers import News
 from core.machines.machine import Machine, MachineError
 from core.machines.machine_list import find_machine
 from core.machines.run_copy import QUIET_LIMIT_S, RunCopy, read_state
 from core.machines.session import serving
+from core.paths import PACKAGE_FOLDER
+from core.processes import spawn_detached
 from core.run_folder.remote_run import NO_CONNECTION, RemoteRun, read_remote
-from core.run_folder.state import RunState
+from core.run_folder.state import INTERRUPTED, RunState
 from core.run_folder.store import RunStore
+from core.run_folder.waiting_host import host_environment
 
+_START_LIMIT_S: Final = 15.0
+_POLL_S: Final = 0.05
 FIRST_WAIT_S: Final = 0.5
 LONGEST_WAIT_S: Final = 10.0
 _log = logging.getLogger(__name__)
@@ -134,6 +139,43 @@ class Follower:
         with contextlib.suppress(RankdeckError):
             if self._store.state_json.exists() and self._store.stored_state().trouble != trouble:
                 self._copy.write_state(self._state.replace(trouble=trouble), live=True)
+
+
+def start_following(store: RunStore) -> None:
+    """Starts a follower; it outlives this process.
+
+    Raises:
+        RankdeckError: It cannot be started.
+    """
+    argv = [sys.executable, "-m", "core.machines.follow", str(store.dir)]
+    process = spawn_detached(argv, PACKAGE_FOLDER, host_environment(), store.logs / "follow.log")
+    store.write_spawned_host(store.stored_state().attempt, process)
+
+
+def followed(store: RunStore) -> RunStore:
+    """The run, followed again if it is on another machine, was live when last heard of, and nothing follows it.
+
+    Raises:
+        UsageError: The machine is not known any more.
+        RankdeckError: The follower cannot be started, or ended at once; its log says why.
+    """
+    remote, was_live = read_remote(store.dir), store.stored_state().is_live
+    if remote is None or not remote.is_there or not was_live or store.state().state != INTERRUPTED:
+        return store
+    find_machine(remote.machine)
+    start_following(store)
+    deadline = time.monotonic() + _START_LIMIT_S
+    while not store.is_locked():
+        if time.monotonic() > deadline:
+            raise RunBusyError(
+                f"What follows {store.dir.name} did not start within {_START_LIMIT_S:.0f} s.",
+                f"See {store.logs / 'follow.log'}.",
+                title="The run is not being followed",
+            )
+        if not store.stored_state().is_live:
+            break
+        time.sleep(_POLL_S)
+    return store
 
 
 def main(arguments: list[str]) -> int:

@@ -6,12 +6,12 @@ import re
 from dataclasses import dataclass
 from typing import Annotated, Final
 
+from core.config.run_config import RunConfig
 from core.errors import RankdeckError, UsageError
 from core.records import Limits, Text
 
 HERE: Final = "here"
-THERE: Final = "there://"
-"""Before the path of a dataset that lies on the machine that trains."""
+THERE: Final = "there://"  # before the path of a dataset that lies on the machine that trains
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 _ADDRESS: Final = re.compile(r"([A-Za-z0-9_][\w.+-]*@)?[A-Za-z0-9_\[:][\w.:%\]-]*", re.ASCII)
 
@@ -113,3 +113,17 @@ def check_address(address: str) -> str:
             title="Invalid address",
         )
     return address
+
+
+def check_not_there(config: RunConfig) -> None:
+    """Refuses data that lies on another machine for a run here.
+
+    Raises:
+        UsageError: Says what to do.
+    """
+    if config.dataset_file.strip().startswith(THERE):
+        raise UsageError(
+            f"{config.dataset_file} is a path on another machine, and the run would be here.",
+            "Name the machine, or data that is here.",
+            option="--machine NAME",
+        )

@@ -1,7 +1,6 @@
 """The list of machines: a file in the person's data folder, and a second one with the host keys that were confirmed.
 
-They belong to the person, not to a folder of runs: a window on another folder has the same machines. Up to 0.1 they lay
-in the folder of runs, and are read there until the list is written the next time.
+They belong to the person, not to a folder of runs: a window on another folder has the same machines.
 """
 
 from __future__ import annotations
@@ -14,11 +13,15 @@ from typing import Any, Final
 
 from core.errors import StateFileError, UsageError
 from core.files.atomic import explained, read_json, require_format, write_atomic
+from core.formatting import listed
 from core.held_files import read_utf8
 from core.machines.machine import Machine
-from core.paths import data_folder, default_runs_dir
+from core.paths import data_folder
 from core.records import RecordError, read_record
+from core.run_folder.record import RunRecord, notes_of, remote_of
+from core.run_folder.store import RunStore, list_runs
 
+STAYS: Final = "Nothing changes there: its runs, and what was sent, stay. So do the copies of its runs here."
 FORMAT: Final = "rankdeck-machines"
 VERSION: Final = 1
 _MAX_BYTES: Final = 1 << 20
@@ -28,13 +31,11 @@ _KEYS: Final = "known_hosts"
 
 
 def machines_folder() -> Path:
-    """The folder of both files."""
     return data_folder() / _FOLDER
 
 
 def known_hosts_file() -> Path:
-    """The host keys, as ssh reads them."""
-    return _folder() / _KEYS
+    return machines_folder() / _KEYS
 
 
 def list_machines() -> list[Machine]:
@@ -43,7 +44,7 @@ def list_machines() -> list[Machine]:
     Raises:
         StateFileError: The file is damaged, or from a newer version.
     """
-    path = _folder() / _LIST
+    path = machines_folder() / _LIST
     if not path.exists():
         return []
     values = require_format(read_json(path, limit_bytes=_MAX_BYTES), path, FORMAT, VERSION)
@@ -82,13 +83,27 @@ def keep_machine(machine: Machine) -> None:
         StateFileError: As `list_machines`.
     """
     others = [other for other in list_machines() if other.name.lower() != machine.name.lower()]
-    _write([*others, machine])
+    _write_list([*others, machine])
 
 
 def remove_machine(machine: Machine) -> None:
     """Forgets a machine and its host key; nothing there is changed. Raises as `keep_machine`."""
-    _write([other for other in list_machines() if other.name != machine.name])
+    _write_list([other for other in list_machines() if other.name != machine.name])
     keep_host_key(machine, "")
+
+
+def warn_of_live_runs(machine: Machine, runs_dir: Path) -> str:
+    """What happens to runs that train on a machine that is removed, followed or not; empty: none does.
+
+    Raises:
+        PreflightError: The folder of runs cannot be read.
+    """
+    records = [RunRecord(entry, notes_of(entry.path), remote=remote_of(entry.path)) for entry in list_runs(runs_dir)]
+    there = [one for one in records if one.entry.state and one.machine.lower() == machine.name.lower()]
+    names = [one.label for one in there if RunStore(one.path).stored_state().is_live]
+    if not names:
+        return ""
+    return f"Still training there: {listed(names)}. That continues, and is followed only until the connection ends."
 
 
 def keep_host_key(machine: Machine, host_keys: str) -> None:
@@ -97,42 +112,25 @@ def keep_host_key(machine: Machine, host_keys: str) -> None:
     Raises:
         PreflightError: The folder cannot be written.
     """
-    _take_over()
-    lines = _host_keys(machines_folder())
-    kept = [line for line in lines if line.split(" ", 1)[0] != machine.host_key_name]
+    kept = [line for line in _host_keys() if line.split(" ", 1)[0] != machine.host_key_name]
     text = "\n".join([*kept, *host_keys.splitlines()])
+    _make_folder()
     write_atomic(known_hosts_file(), f"{text}\n" if text else "", mode=0o600)
 
 
-def _folder() -> Path:
-    """Where the files are: the person's own, or those of 0.1."""
-    own, before = machines_folder(), default_runs_dir() / _FOLDER
-    return before if not (own / _LIST).exists() and (before / _LIST).exists() else own
-
-
-def _host_keys(folder: Path) -> list[str]:
+def _host_keys() -> list[str]:
     with contextlib.suppress(FileNotFoundError):
-        return read_utf8(folder / _KEYS, errors="replace").splitlines()
+        return read_utf8(known_hosts_file(), errors="replace").splitlines()
     return []
 
 
-def _write(machines: list[Machine]) -> None:
-    _take_over()
-    _write_list(machines)
-
-
-def _take_over() -> None:
-    """Makes the person's own folder, with what is in that of 0.1. Keys first: the list says which folder counts."""
-    before = _folder()
+def _make_folder() -> None:
     with explained(f"{machines_folder()} could not be made"):
         machines_folder().mkdir(parents=True, exist_ok=True)
-    if before != machines_folder():
-        keys = "".join(f"{line}\n" for line in _host_keys(before))
-        write_atomic(machines_folder() / _KEYS, keys, mode=0o600)
-        _write_list(list_machines())
 
 
 def _write_list(machines: list[Machine]) -> None:
+    _make_folder()
     ordered = sorted(machines, key=lambda machine: machine.name.lower())
     values = {"format": FORMAT, "version": VERSION, "machines": [dataclasses.asdict(one) for one in ordered]}
     write_atomic(machines_folder() / _LIST, json.dumps(values, ensure_ascii=False, indent=1) + "\n", mode=0o600)

@@ -1,39 +1,45 @@
-"""Moving a run: what has to be here before it is resumed here, and there before it is resumed there."""
+"""Moving a run: brings it here, or sends it to another machine, before an ordinary resume on that side."""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import tempfile
 import time
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from core.checkpoints.checkpoint_choice import choose_checkpoint
-from core.checkpoints.store import MANIFEST, Checkpoint, CheckpointStore
+from core.checkpoints.store import MANIFEST, CheckpointStore
 from core.config.config_file import to_toml
 from core.errors import RunBusyError, RunNotFoundError, UsageError
 from core.files.atomic import explained, write_atomic
 from core.held_files import open_binary
-from core.machines.answers import Resumed, RunPlace, Status
+from core.machines.answers import Found, Place, Planned
 from core.machines.fetch import fetch_checkpoint
-from core.machines.following import start_following
+from core.machines.follow import start_following
 from core.machines.machine import THERE, Machine
 from core.machines.machine_list import find_machine, list_machines
 from core.machines.run_copy import catch_up, read_state
+from core.machines.run_stream import kept_files
 from core.machines.send import Report, Sender
 from core.machines.session import Session, serving
 from core.machines.starting import START_LIMIT_S
-from core.machines.tree import Tree, tree_of
+from core.machines.tree import Tree, tree_file
 from core.metrics.metrics_file import whole_bytes
 from core.paths import CHECKPOINTS
 from core.recipes.outside_code import outside_code
 from core.resume.own_run import changed_config
+from core.resume.plan import NOT_STARTED_HERE, PlanSummary
 from core.run_folder.remote_run import RemoteRun, read_remote, write_remote
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore, find_run
 
 _BLOCK: Final = 1 << 20
+# In the order in which they are put into the folder there: `state.json`, which says that there is a run, comes last.
+_SENT: Final = ("metrics.jsonl", "attempt.toml", "environment.json", "chunk_tracker_state.json", "state.json")
 
 
 def machine_of(store: RunStore) -> Machine | None:
@@ -48,39 +54,10 @@ def machine_of(store: RunStore) -> Machine | None:
     return next((one for one in list_machines() if one.name.lower() == remote.machine.lower()), None)
 
 
-def bring_here(store: RunStore, asked: str | None, report: Report) -> RemoteRun | None:
-    """Brings what a resume here needs, where the run is on another machine: its lines, its state, a checkpoint.
+def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: Report) -> dict[str, Any]:
+    """Brings what a resume here needs from the machine that the run is on, if it is on another one.
 
     If that machine was removed from the list, it is gone for good: then what was fetched before is all there is.
-
-    Args:
-        store: The run here.
-        asked: The number of the checkpoint that is wanted; None: the newest.
-        report: Hears of what is fetched.
-
-    Returns:
-        Where the run is; None where it is here.
-
-    Raises:
-        RunBusyError: It trains there.
-        RankdeckError: The machine cannot be reached; nothing can tell what the run does.
-    """
-    remote = read_remote(store.dir)
-    if remote is None or not remote.is_there:
-        return None
-    if machine_of(store) is None:
-        report.say(f"{remote.machine} was removed from the machines. What is here of the run is used.")
-        return remote
-    with store.lock(), serving(find_machine(remote.machine)) as session:
-        state = catch_up(session, store, remote)
-        if state.is_live:
-            raise _is_live(store, remote, state)
-        fetch_checkpoint(session, store, remote, asked, report)
-    return remote
-
-
-def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """As `bring_here`, for whatever a resume can name.
 
     Args:
         text: A run, or a state file.
@@ -90,21 +67,23 @@ def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: 
 
     Returns:
         The changes; GPUs of another machine are none of this one, so the devices are chosen again.
+
+    Raises:
+        RunBusyError: It trains there.
+        RankdeckError: The machine cannot be reached; nothing can tell what the run does.
     """
     try:
         store = find_run(runs_dir, text)
     except RunNotFoundError:
         return dict(changes)  # a state file; or the planner says what is missing
-    if bring_here(store, _asked(changes), report) is None:
+    remote, machine = read_remote(store.dir), machine_of(store)
+    if remote is None or not remote.is_there:
         return dict(changes)
-    return moved_changes(store, changes)
-
-
-def moved_changes(store: RunStore, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes of a run that is resumed on another machine than before: GPUs of one are none of the other."""
-    if "devices" in changes or all(name.startswith("cpu") for name in store.config().devices):
-        return dict(changes)
-    return {**changes, "devices": "auto"}
+    if machine is None:
+        report.say(f"{remote.machine} was removed from the machines. What is here of the run is used.")
+    else:
+        _fetch(store, remote, changes, report)
+    return _moved_changes(store, changes)
 
 
 def now_here(store: RunStore) -> None:
@@ -114,10 +93,88 @@ def now_here(store: RunStore) -> None:
         write_remote(store.dir, remote.replace(is_there=False))
 
 
+@dataclass(frozen=True, slots=True)
+class MovePlan:
+    """What will happen if a run resumes on another machine, or here if it is on another one.
+
+    Attributes:
+        run_dir: The run here.
+        machine: Where it will train; None: on this computer.
+        changes: As they were asked for.
+        shown: What a person reads.
+    """
+
+    run_dir: Path
+    machine: Machine | None
+    changes: Mapping[str, Any]
+    shown: PlanSummary
+
+    def summary(self) -> PlanSummary:
+        return self.shown
+
+
+def plan_move(
+    store: RunStore, machine: Machine | None, changes: Mapping[str, Any], *, accept_code: bool = False
+) -> MovePlan:
+    """What resuming a run on a machine would do; None: here, where the run is on another one.
+
+    A run that stays on its machine is planned there. Of one that moves it is said what is brought where: the plan is
+    made where it arrives, and nothing is sent or fetched to show it.
+
+    Raises:
+        RunBusyError: It trains.
+        RankdeckError: The machine cannot be reached, or refuses.
+    """
+    source, code = machine_of(store), outside_code(store.config())
+    accepted = code is None or accept_code or code.is_known
+    if source is not None and source == machine:
+        shown = _ask_to_resume(machine, store, changes, accept_code=accepted)
+        lines = (*shown.lines[:1], f"It continues on {machine.name}, where it is.", *shown.lines[1:])
+        shown = dataclasses.replace(shown, lines=lines, code_accepted=accepted and shown.code_accepted)
+        return MovePlan(store.dir, machine, dict(changes), shown)
+    state = store.state()
+    if state.is_live:
+        raise _is_live(store, None if source is None else source.name, state)
+    code_lines = () if code is None or accepted else (*code.lines, NOT_STARTED_HERE)
+    summary = PlanSummary(
+        lines=(*_moving_lines(source, machine, changes), *code_lines),
+        steps=store.config().steps,
+        mode_then=state.mode or "",
+        code_accepted=accepted,
+    )
+    return MovePlan(store.dir, machine, dict(changes), summary)
+
+
+def _moving_lines(source: Machine | None, machine: Machine | None, changes: Mapping[str, Any]) -> list[str]:
+    number = changes.get("checkpoint")
+    checkpoint = "its newest checkpoint" if number is None else f"checkpoint {number}"
+    lines = [f"It continues on {'this computer' if machine is None else machine.name}."]
+    if source is not None:
+        lines.append(f"Fetched from {source.name} first: metrics and {checkpoint}.")
+    if machine is not None:
+        lines.append(f"Sent to {machine.name}, unless it is there already: settings, code, data and {checkpoint}.")
+    return lines
+
+
+def _ask_to_resume(machine: Machine, store: RunStore, changes: Mapping[str, Any], *, accept_code: bool) -> PlanSummary:
+    """The plan of the machine that the run is on."""
+    remote = read_remote(store.dir)
+    assert remote is not None
+    with serving(machine) as session:
+        return _resume(session, remote, changes, accept_code=accept_code, dry_run=True)
+
+
+def _resume(
+    session: Session, remote: RemoteRun, changes: Mapping[str, Any], *, accept_code: bool, dry_run: bool = False
+) -> PlanSummary:
+    question = {"op": "resume", "run_dir": remote.run_dir, "changes": dict(changes), "accept_code": accept_code}
+    return session.ask({**question, "dry_run": dry_run}, Planned, START_LIMIT_S).plan
+
+
 def resume_there(
     machine: Machine, store: RunStore, changes: Mapping[str, Any], report: Report, *, accept_code: bool = False
 ) -> list[str]:
-    """Resumes a run on another machine; what it lacks there is sent first, checkpoints by their manifests' hashes.
+    """Resumes a run on another machine; what it lacks there is sent first, by hashes.
 
     Args:
         machine: Where.
@@ -135,38 +192,52 @@ def resume_there(
         UsageError: It was continued in both places, or cannot be resumed so.
         RankdeckError: A machine cannot be reached, or refuses.
     """
-    given, changes = dict(changes), dict(changes)
     remote = read_remote(store.dir)
-    if remote is not None and remote.is_there and remote.machine.lower() != machine.name.lower():
-        bring_here(store, _asked(changes), report)
+    is_elsewhere = remote is not None and remote.is_there
+    stays = remote is not None and is_elsewhere and remote.machine.lower() == machine.name.lower()
+    if remote is not None and is_elsewhere and not stays and machine_of(store) is not None:
+        _fetch(store, remote, changes, report)
     with store.lock():
-        state = store.stored_state()
         with serving(machine) as session:
-            if remote is not None and remote.is_there and remote.machine.lower() == machine.name.lower():
-                if catch_up(session, store, remote).is_live:
-                    raise _is_live(store, remote, store.stored_state())
-                state = store.stored_state()
-                sent = remote
+            if remote is not None and stays:
+                if (state := catch_up(session, store, remote)).is_live:
+                    raise _is_live(store, machine.name, state)
+                plan = _resume(session, remote, changes, accept_code=accept_code)
             else:
-                accept_code = True
-                changes = moved_changes(store, changes)
-                sent = _send_run(session, store, changes, report)
-            question = {"op": "resume", "run_dir": sent.run_dir, "changes": changes, "accept_code": accept_code}
-            lines = session.ask(question, Resumed, START_LIMIT_S).lines
-        write_remote(store.dir, sent.replace(is_there=True))
-        _keep_settings(store, given)
+                there = _moved_changes(store, changes)
+                remote = _send_run(session, store, there, report)
+                plan = _resume(session, remote, there, accept_code=True)
+        write_remote(store.dir, remote.replace(is_there=True))
+        _keep_settings(store, changes)
         with explained(f"{store.model} could not be removed"):  # it is that of an earlier end
             store.model.unlink(missing_ok=True)
+        state = store.stored_state()
         fresh: dict[str, Any] = {"host": None, "phase": "", "error": None, "exit_code": None, "trouble": None}
         store.write_state(state.replace(state="starting", attempt=state.attempt + 1, updated=time.time(), **fresh))
     start_following(store)
-    return list(lines)
+    return list(plan.lines)
 
 
-def _keep_settings(store: RunStore, changes: dict[str, Any]) -> None:
+def _fetch(store: RunStore, remote: RemoteRun, changes: Mapping[str, Any], report: Report) -> None:
+    """Brings metrics, state and a checkpoint here; raises as `brought_here`."""
+    with store.lock(), serving(find_machine(remote.machine)) as session:
+        state = catch_up(session, store, remote)
+        if state.is_live:
+            raise _is_live(store, remote.machine, state)
+        fetch_checkpoint(session, store, remote, _asked(changes), report)
+
+
+def _moved_changes(store: RunStore, changes: Mapping[str, Any]) -> dict[str, Any]:
+    """The changes of a run that is resumed on another machine than before: GPUs of one are none of the other."""
+    if "devices" in changes or all(name.startswith("cpu") for name in store.config().devices):
+        return dict(changes)
+    return {**changes, "devices": "auto"}
+
+
+def _keep_settings(store: RunStore, changes: Mapping[str, Any]) -> None:
     """Records here what was asked for: of what a machine says of a run's settings, not all is taken (`RunCopy`)."""
-    changes.pop("checkpoint", None)
-    config = changed_config(store.config(), changes, store.dir)
+    given = {name: value for name, value in changes.items() if name != "checkpoint"}
+    config = changed_config(store.config(), given, store.dir)
     config = config.replace(dataset_file=config.dataset_file.removeprefix(THERE))
     write_atomic(store.run_toml, to_toml(config))
     if (code := outside_code(config)) is not None:
@@ -175,52 +246,40 @@ def _keep_settings(store: RunStore, changes: dict[str, Any]) -> None:
 
 def _asked(changes: Mapping[str, Any]) -> str | None:
     asked = changes.get("checkpoint")
-    return None if asked is None else str(asked)
+    return None if asked is None else str(asked).strip()
 
 
 def _send_run(session: Session, store: RunStore, changes: dict[str, Any], report: Report) -> RemoteRun:
-    """Sends a run's settings, code, data, state and one checkpoint; returns where it is then."""
-    before = store.config()
+    """Sends what a resume there needs; returns where the run is then. Data that is named there is no change any more.
+
+    The files are put into the folder there in the order of the list.
+    """
+    config = store.config()
     if "dataset_file" in changes:
-        before = before.replace(dataset_file=str(changes.pop("dataset_file")))
+        config = config.replace(dataset_file=str(changes.pop("dataset_file")))
     check_not_continued(session, store)
-    checkpoint = _checkpoint(store, _asked(changes))
-    sender = Sender(session, report)
-    config = sender.send(before)
+    config = Sender(session, report).send(config)
+    kept = [(name, store.dir / name) for name in (*kept_files(store.dir), *_SENT)]
     with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
         run_toml = Path(folder) / "run.toml"
         write_atomic(run_toml, to_toml(config), durable=False)
-        trees = [*_run_trees(store, checkpoint), tree_of("run", Path(folder), [run_toml])]
-        files = []
-        for tree in trees:
-            report.progress(f"Sending the run to {session.machine.name}")
-            session.send_files(tree)
-            files += [[_place(tree, file.path), file.sha256, file.size] for file in tree.files]
-    answer = session.ask({"op": "place", "run_id": store.dir.name, "files": files}, RunPlace)
-    return RemoteRun(session.machine.name, answer.run_dir or "?")
+        named = [*_checkpoint_files(store, _asked(changes)), *kept, ("run.toml", run_toml)]
+        tree = Tree("run", tuple(tree_file(name, source) for name, source in named if source.is_file()))
+        report.progress(f"Sending the run to {session.machine.name}")
+        session.send_files(tree)
+    listed = [[file.path, file.sha256, file.size] for file in tree.files]
+    answer = session.ask({"op": "place", "run_id": store.dir.name, "files": listed}, Place)
+    return RemoteRun(session.machine.name, answer.path)
 
 
-def _run_trees(store: RunStore, checkpoint: Checkpoint | None) -> list[Tree]:
-    """The run's files in the order in which they must arrive: a checkpoint before what says that it is there."""
-    trees = []
-    if checkpoint is not None:
-        names = [*(file.name for file in checkpoint.files), MANIFEST]
-        trees = [
-            tree_of(f"{CHECKPOINTS}/{checkpoint.number}", checkpoint.folder, [checkpoint.folder / name])
-            for name in names
-        ]
-    names = ["metrics.jsonl", "attempt.toml", "environment.json", "chunk_tracker_state.json", "state.json"]
-    return [*trees, *(tree_of("run", store.dir, [store.dir / name]) for name in names if (store.dir / name).is_file())]
-
-
-def _place(tree: Tree, path: str) -> str:
-    return path if tree.name == "run" else f"{tree.name}/{path}"
-
-
-def _checkpoint(store: RunStore, asked: str | None) -> Checkpoint | None:
-    if asked is not None:
-        return choose_checkpoint(store.checkpoints, asked.strip(), store.dir.name)
-    return CheckpointStore(store.checkpoints).newest_valid()[0]
+def _checkpoint_files(store: RunStore, asked: str | None) -> list[tuple[str, Path]]:
+    """A checkpoint's files, its manifest last: until then there is no checkpoint."""
+    kept = store.checkpoints
+    found = choose_checkpoint(kept, asked, store.dir.name) if asked else CheckpointStore(kept).newest_valid()[0]
+    if found is None:
+        return []
+    names = (*(file.name for file in found.files), MANIFEST)
+    return [(f"{CHECKPOINTS}/{found.number}/{name}", found.folder / name) for name in names]
 
 
 def check_not_continued(session: Session, store: RunStore) -> None:
@@ -230,18 +289,16 @@ def check_not_continued(session: Session, store: RunStore) -> None:
         RunBusyError: It trains there.
         UsageError: It was continued there.
     """
-    place = session.ask({"op": "find", "run_id": store.dir.name}, RunPlace).run_dir
-    if place is None:
+    there = session.ask({"op": "find", "run_id": store.dir.name}, Found)
+    if there.run_dir is None:
         return
-    there = session.ask({"op": "status", "run_dir": place, "hash": True}, Status)
-    name = session.machine.name
+    name, size = session.machine.name, there.metrics_bytes
     if there.live:
-        raise _is_live(store, RemoteRun(name, place), read_state(session, there.state))
-    size = there.metrics_bytes
+        raise _is_live(store, name, read_state(session, there.state))
     if size > whole_bytes(store.metrics) or _beginning_hash(store.metrics, size) != there.metrics_sha256:
         raise UsageError(
             f"{store.dir.name} was continued on {name} too: its metrics there are not the beginning of those here.",
-            f"Resume it here, or remove {place} on {name}.",
+            f"Resume it here, or remove {there.run_dir} on {name}.",
             title="The run was continued in two places",
         )
 
@@ -256,8 +313,8 @@ def _beginning_hash(path: Path, size: int) -> str:
     return digest.hexdigest()
 
 
-def _is_live(store: RunStore, remote: RemoteRun, state: RunState) -> RunBusyError:
+def _is_live(store: RunStore, machine: str | None, state: RunState) -> RunBusyError:
     return RunBusyError(
-        f"{store.dir.name} is {state.state} on {remote.machine}.",
+        f"{store.dir.name} is {state.state}{'' if machine is None else f' on {machine}'}.",
         f"Watch it: rankdeck attach {store.dir.name}; or stop it first: rankdeck stop {store.dir.name}",
     )

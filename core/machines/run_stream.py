@@ -17,6 +17,7 @@ from core.run_folder.store import RunStore
 
 MODEL: Final = "model.safetensors"
 METRICS: Final = "metrics.jsonl"
+# Files that are replaced as a whole, in the order in which they are sent.
 WHOLE: Final = (
     "run.toml",
     "attempt.toml",
@@ -25,14 +26,28 @@ WHOLE: Final = (
     "time.json",
     "chunk_tracker_state.json",
 )
-"""Files that are replaced as a whole, in the order in which they are sent."""
 LOGS: Final = re.compile(r"logs/(host\.log|rank\d+\.(log|times|stacks))")
+# What recipes keep of a base model, so that a run can be resumed where that model is not: its configuration and
+# tokenizer. Never code, and no name but these: both sides hold to the list.
+KEPT: Final = re.compile(
+    r"data/(?:model|tokenizer)/(?:config|tokenizer|tokenizer_config|special_tokens_map|added_tokens|vocab"
+    r"|generation_config)\.json|data/(?:model|tokenizer)/(?:merges\.txt|tokenizer\.model|spiece\.model"
+    r"|chat_template\.jinja)",
+    re.ASCII,
+)
 TAIL_BYTES: Final = 4096
 POLL_S: Final = 0.1
 ALIVE_EVERY_S: Final = 5.0
 _FRAME_BYTES: Final = 1 << 20
 _WHOLE_LIMIT_BYTES: Final = 256 << 20
 Send = Callable[[dict[str, Any], bytes], None]
+
+
+def kept_files(run_dir: Path) -> list[str]:
+    """What a run keeps of its base model, as paths in its folder."""
+    found = [path for folder in ("model", "tokenizer") for path in sorted((run_dir / "data" / folder).glob("*"))]
+    names = [path.relative_to(run_dir).as_posix() for path in found if path.is_file() and not path.is_symlink()]
+    return [name for name in names if KEPT.fullmatch(name)]
 
 
 def tail_hash(path: Path, size: int) -> str:

@@ -17,18 +17,16 @@ from typing import Any, Final
 from core.config.fields import FieldValue
 from core.config.run_config import RunConfig
 from core.data.dataset import NO_DATASET, STDLIB, is_hub, list_files
-from core.errors import PreflightError
+from core.errors import ConfigError, PreflightError
 from core.formatting import byte_size, duration
-from core.machines.machine import THERE, Machine
-from core.machines.reference import check_sendable
+from core.machines.machine import THERE
 from core.machines.session import Session
 from core.machines.tree import Tree, code_tree, tree_of
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import BUILT_IN, Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 
-SHOWN_FROM_BYTES: Final = 4 << 20
-"""A smaller upload takes no time worth a line."""
+SHOWN_FROM_BYTES: Final = 4 << 20  # a smaller upload takes no time worth a line
 Options = dict[str, FieldValue]
 _PROBE_BYTES: Final = 1 << 20
 _EVERY_S: Final = 0.2
@@ -166,6 +164,19 @@ def below(folder: str, path: Path) -> str:
     return slash.join([folder, *path.parts])
 
 
-def machine_text(machine: Machine) -> str:
-    """A machine for a sentence: "gpubox (me@gpubox.lan)"."""
-    return f"{machine.name} ({machine.address})"
+def check_sendable(config: RunConfig) -> None:
+    """Refuses what only makes sense on this computer; nothing was sent then.
+
+    Raises:
+        ConfigError: Names the setting.
+    """
+    if config.log_file is not None:
+        raise ConfigError(
+            "log_file",
+            "A copy of the metrics cannot be written by another machine.",
+            "Leave it out: metrics.jsonl is copied here anyway.",
+            option="leave out --log-file",
+        )
+    text = config.dataset_file.strip()
+    if text.startswith(THERE) and not text.removeprefix(THERE).strip():
+        raise ConfigError("dataset_file", f"{text!r} names no path.", "For example: there:///data/corpus.txt")

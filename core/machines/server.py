@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import hashlib
 import os
 import sys
 import threading
@@ -24,18 +23,17 @@ from core.environments.places import environments_folder
 from core.environments.record import choose, free_folder
 from core.environments.wanted import default_name, wanted_for
 from core.errors import RankdeckError, RunNotFoundError, UsageError
-from core.files.atomic import explained, read_bytes
+from core.files.atomic import explained, read_bytes, sha256_file
 from core.held_files import open_binary
 from core.launch.mode import why_no_cuda
-from core.machine.devices import Device
 from core.machine.devices.monitor import DeviceMonitor
-from core.machine.platform import Platform, this_platform
+from core.machine.platform import this_platform
 from core.machine.torch_builds import ENV_TORCH_INDEX, has_nvidia_driver, read_driver
 from core.machines.agent import READY, Agent, Frames, checked_path, root_folder
-from core.machines.clean_up import find_unneeded, note_runs_folder, remove
-from core.machines.run_stream import MODEL, RunStream
+from core.machines.clean_up import clean_up, note_runs_folder
+from core.machines.run_stream import KEPT, MODEL, RunStream, kept_files
+from core.machines.tree import tree_file
 from core.paths import default_runs_dir
-from core.records import read_record
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
 from core.training_python import training_python
@@ -60,11 +58,9 @@ class Server(Agent):
             "doctor": self._doctor,
             "make_environment": self._make_environment,
             "find": self._find,
-            "status": self._status,
             "checkpoints": self._checkpoints,
             "get": self._get,
             "place": self._place,
-            "plan": self._plan,
             "clean_up": self._clean_up,
             "resume": self._resume,
             **more,
@@ -78,7 +74,6 @@ class Server(Agent):
         return super().serve()
 
     def answer(self, frame: dict[str, Any], rest: Iterator[bytes]) -> Answer:
-        """The answer to one request; every failure is an answer too."""
         op = str(frame.get("op"))
         try:
             if op == "follow":
@@ -126,34 +121,20 @@ class Server(Agent):
 
     def _clean_up(self, frame: Mapping[str, Any]) -> Answer:
         """Removes what was sent and no run needs, or only says what that is."""
-        found = find_unneeded(self.root, default_runs_dir().absolute())
-        if frame["remove"]:
-            remove(found)
-        counts = {"trees": len(found.trees), "files": len(found.files)}
-        return {**counts, "freed_bytes": found.freed_bytes, "kept_bytes": found.kept_bytes}
+        return dataclasses.asdict(clean_up(self.root, default_runs_dir().absolute(), remove=bool(frame["remove"])))
 
     # runs
 
     def _find(self, frame: Mapping[str, Any]) -> Answer:
-        """The folder of a run by its name; null where there is none."""
-        folder = _run_dir(str(frame["run_id"]))
-        return {"run_dir": str(folder) if (folder / "run.toml").exists() else None}
-
-    def _status(self, frame: Mapping[str, Any]) -> Answer:
-        """The state of a run, its host's port, and if asked the hash of its metrics."""
-        store = _run(frame)
-        state = store.state()
-        info = store.read_host_json() if state.is_live else None
-        answer: Answer = {"state": state.as_dict(), "live": state.is_live, "port": None if info is None else info.port}
-        size = store.metrics.stat().st_size if store.metrics.exists() else 0
-        digest = hashlib.sha256()
-        if frame.get("hash"):
-            with explained(f"{store.metrics} could not be read"):
-                if size:
-                    with open_binary(store.metrics) as file:
-                        while block := file.read(_BLOCK):
-                            digest.update(block)
-        return {**answer, "metrics_bytes": size, "metrics_sha256": digest.hexdigest()}
+        """A run by its name: its folder, state, and the hash of its metrics."""
+        store = RunStore(_run_dir(str(frame["run_id"])))
+        if not store.run_toml.exists():
+            return {"run_dir": None}
+        state, size, digest = store.state(), 0, ""
+        if store.metrics.exists():
+            size, digest = store.metrics.stat().st_size, sha256_file(store.metrics)
+        found = {"run_dir": str(store.dir), "state": state.as_dict(), "live": state.is_live}
+        return {**found, "metrics_bytes": size, "metrics_sha256": digest}
 
     def _follow(self, frame: Mapping[str, Any]) -> None:
         """Sends what is new in a run: what there is, or until it has ended, and the connection is for nothing else."""
@@ -171,23 +152,21 @@ class Server(Agent):
         os._exit(0)
 
     def _checkpoints(self, frame: Mapping[str, Any]) -> Answer:
-        """Every checkpoint, and the size of the model, if there is one."""
+        """Every checkpoint, what is kept of the base model, and the size of the model, if there is one."""
         store = _run(frame)
-        found = [
-            {
-                "number": one.number,
-                "folder": store.checkpoints.name,
-                "diverged": bool(one.diverged),
-            }
-            for one in CheckpointStore(store.checkpoints).list()
-        ]
-        return {"checkpoints": found, "model_bytes": store.model.stat().st_size if store.model.is_file() else None}
+        folder, listed = store.checkpoints.name, CheckpointStore(store.checkpoints).list()
+        found = [{"number": one.number, "folder": folder, "diverged": bool(one.diverged)} for one in listed]
+        files = [tree_file(name, store.dir / name) for name in kept_files(store.dir)]
+        kept = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in files]
+        size = store.model.stat().st_size if store.model.is_file() else None
+        return {"checkpoints": found, "kept": kept, "model_bytes": size}
 
     def _get(self, frame: Mapping[str, Any]) -> Answer:
-        """A file of a checkpoint, or the model, from a byte on."""
+        """A file of a checkpoint or of the base model, or the model, from a byte on."""
         store, name, offset = _run(frame), str(frame["path"]), int(frame["offset"])
         parts = checked_path(name)
-        if name != MODEL and (len(parts) != 3 or parts[0] != store.checkpoints.name):
+        is_listed = name == MODEL or KEPT.fullmatch(name) is not None
+        if not is_listed and (len(parts) != 3 or parts[0] != store.checkpoints.name):
             raise UsageError(f"{name!r:.80} is not a file of a checkpoint.", "Use the same version on both sides.")
         path = store.dir.joinpath(*parts)
         if parts[-1] == MANIFEST:
@@ -208,24 +187,15 @@ class Server(Agent):
         with store.lock():
             for path, digest, size in frame["files"]:
                 self.store.place(digest, size, folder.joinpath(*checked_path(path)))
-        return {"run_dir": str(folder)}
-
-    def _plan(self, frame: Mapping[str, Any]) -> Answer:
-        """What resuming a run would do, here or with the devices of another machine."""
-        there: dict[str, Any] = {}
-        if "devices" in frame:
-            devices = tuple(read_record(Device, item) for item in frame["devices"])
-            there = {"available": devices, "platform": read_record(Platform, frame["platform"]), "elsewhere": True}
-        accepted = bool(frame["accept_code"])
-        folder = str(_run(frame).dir)
-        plan = plan_resume(folder, default_runs_dir(), frame["changes"], accept_code=accepted, **there)
-        return {"plan": dataclasses.asdict(plan.summary())}
+        return {"path": str(folder)}
 
     def _resume(self, frame: Mapping[str, Any]) -> Answer:
+        """Resumes a run, or only says what that would do."""
         accepted = bool(frame["accept_code"])
         plan = plan_resume(str(_run(frame).dir), default_runs_dir(), frame["changes"], accept_code=accepted)
-        resume_run(plan)
-        return {"lines": plan.lines()}
+        if not frame["dry_run"]:
+            resume_run(plan)
+        return {"plan": dataclasses.asdict(plan.summary())}
 
 
 def _run(frame: Mapping[str, Any]) -> RunStore:

@@ -26,6 +26,7 @@ from core.machines.answers import (
     CHUNK_BYTES,
     LINE_BYTES,
     MOST_FRAMES,
+    Devices,
     Failure,
     Hello,
     Missing,
@@ -35,10 +36,9 @@ from core.machines.answers import (
 )
 from core.machines.machine import Machine, MachineError, NotSetUpError, UnreachableError
 from core.machines.machine_list import known_hosts_file
-from core.machines.own_code import own_code
 from core.machines.ssh_command import agent_command, ssh_command
 from core.machines.ssh_failure import explain_ssh
-from core.machines.tree import Tree
+from core.machines.tree import Tree, own_code
 from core.no_window import NO_WINDOW
 from core.parsing import ParseError, parse_json, type_text
 from core.program_search import find_program
@@ -46,17 +46,14 @@ from core.records import RecordError, read_record
 
 HELLO_LIMIT_S: Final = 60.0
 ANSWER_LIMIT_S: Final = 120.0
-LEAST_BYTES_PER_S: Final = 4096
-"""Slower connections than this are given up."""
+LEAST_BYTES_PER_S: Final = 4096  # slower connections are given up
 OLDEST_PYTHON: Final = (3, 11)
 _NOISE_BYTES: Final = 1 << 16
 _END_LIMIT_S: Final = 5.0
 _KEPT_OUTPUT: Final = 1 << 14
-_NO_CONNECTION: Final = 255
-"""What ssh ends with when the connection breaks; otherwise with what the program there does."""
+_NO_CONNECTION: Final = 255  # ssh's exit code when the connection breaks; otherwise that of the program there
 _LOOK_THERE: Final = "Try the same on that machine itself."
-NO_PYTORCH: Final = "PyTorch is missing"
-"""The title of `core.launch.preflight.check_torch`."""
+NO_PYTORCH: Final = "PyTorch is missing"  # the title of `core.launch.preflight.check_torch`
 SERVER: Final = "core.cli.machine_server"
 Sent = Callable[[int], None]
 T = TypeVar("T")
@@ -96,7 +93,7 @@ class Session:
 
     def __init__(self, machine: Machine, forward: tuple[int, int] | None = None) -> None:
         self.machine = machine
-        source = read_all(_agent_file())
+        source = read_all(Path(agent.__file__))
         remote = agent_command(machine.starter, len(source))
         argv = ssh_command(find_ssh(), machine, known_hosts_file(), remote, forward=forward)
         try:
@@ -129,7 +126,6 @@ class Session:
         self.close()
 
     def close(self) -> None:
-        """Ends the connection, and with it the program on the other side."""
         _open.discard(self)
         self._close_stdin()
         try:
@@ -406,5 +402,7 @@ def serving(machine: Machine, forward: tuple[int, int] | None = None) -> Iterato
         yield session
 
 
-def _agent_file() -> Path:
-    return Path(agent.__file__)
+def look_at(machine: Machine) -> Devices:
+    """A machine's devices and PyTorch. Blocks; may be called from any thread. Raises as `serving` and `Session.ask`."""
+    with serving(machine) as session:
+        return session.ask({"op": "devices"}, Devices)

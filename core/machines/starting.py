@@ -17,11 +17,10 @@ from core.files.atomic import write_atomic
 from core.launch.command_line import TrainRequest
 from core.launch.preflight import check_folder
 from core.machines.answers import Started
-from core.machines.following import start_following
+from core.machines.follow import start_following
 from core.machines.machine import THERE, Machine, UnreachableError
-from core.machines.reference import check_sendable
 from core.machines.run_copy import taken_settings
-from core.machines.send import Report, Sender, below
+from core.machines.send import Report, Sender, below, check_sendable
 from core.machines.session import serving
 from core.recipes.outside_code import outside_code
 from core.run_folder.naming import first_name
@@ -29,8 +28,7 @@ from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.remote_run import RemoteRun, write_remote
 from core.run_folder.store import RunStore, check_new_run_dir, new_run_id
 
-START_LIMIT_S: Final = 300.0
-"""A check there reads a whole dataset."""
+START_LIMIT_S: Final = 300.0  # a check there reads a whole dataset
 _TRIES: Final = 3
 _AGAIN_AFTER_S: Final = 1.0
 UNANSWERED: Final = (

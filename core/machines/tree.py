@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -12,10 +13,14 @@ from core.errors import PreflightError, UsageError
 from core.files.atomic import explained, sha256_file
 from core.formatting import byte_size
 from core.held_files import open_binary
+from core.paths import PACKAGE_FOLDER
 
 MAX_CODE_BYTES: Final = 100 << 20
 MAX_CODE_FILES: Final = 5_000
 _SKIPPED: Final = frozenset(("__pycache__", "node_modules", "site-packages"))
+_OWN_FOLDERS: Final = ("core", "workers", "resources")
+_OWN_SUFFIXES: Final = (".py", ".toml", ".json", ".txt")
+_OWN_FILES: Final = ("pyproject.toml", "constraints.txt")  # a Rankdeck in its own folder reads its packages there
 _BLOCK: Final = 1 << 18
 _known: dict[tuple[str, int, int], str] = {}
 
@@ -69,11 +74,6 @@ class Tree:
     name: str
     files: tuple[TreeFile, ...]
 
-    @property
-    def size_bytes(self) -> int:
-        """All of it."""
-        return sum(file.size for file in self.files)
-
 
 def tree_of(name: str, root: Path, paths: Iterable[Path], looked_at: Callable[[Path], None] = lambda _: None) -> Tree:
     """Files below a folder, read once for their hashes.
@@ -90,13 +90,35 @@ def tree_of(name: str, root: Path, paths: Iterable[Path], looked_at: Callable[[P
     found = []
     for path in sorted(paths):
         looked_at(path)
-        with explained(f"{path} could not be read"):
-            stat = path.stat()
-            key = (str(path), stat.st_size, stat.st_mtime_ns)
-            if key not in _known:
-                _known[key] = sha256_file(path)
-        found.append(TreeFile(str(PurePosixPath(*path.relative_to(root).parts)), path, stat.st_size, _known[key]))
+        found.append(tree_file(str(PurePosixPath(*path.relative_to(root).parts)), path))
     return Tree(name, tuple(found))
+
+
+def tree_file(path: str, source: Path) -> TreeFile:
+    """A file of this computer, read once for its hash.
+
+    Raises:
+        PreflightError: It cannot be read.
+    """
+    with explained(f"{source} could not be read"):
+        stat = source.stat()
+        key = (str(source), stat.st_size, stat.st_mtime_ns)
+        if key not in _known:
+            _known[key] = sha256_file(source)
+    return TreeFile(path, source, stat.st_size, _known[key])
+
+
+@functools.cache
+def own_code() -> Tree:
+    """This Rankdeck's files that another machine needs: all but the window. The same while this process lives.
+
+    Raises:
+        PreflightError: A file cannot be read.
+    """
+    root = PACKAGE_FOLDER
+    found = [path for name in _OWN_FOLDERS for path in (root / name).rglob("*") if path.suffix in _OWN_SUFFIXES]
+    found = [path for path in found if path.is_file() and "__pycache__" not in path.parts]
+    return tree_of("rankdeck", root, [*found, *(root / name for name in _OWN_FILES if (root / name).is_file())])
 
 
 def code_tree(name: str, root: Path) -> Tree:
@@ -128,8 +150,3 @@ def _is_skipped(folder: Path) -> bool:
     if folder.name.startswith(".") or folder.name in _SKIPPED or folder.is_symlink():
         return True
     return any((folder / mark).exists() for mark in ("pyvenv.cfg", "state.json"))
-
-
-def common_folder(paths: Sequence[Path]) -> Path:
-    """The folder that holds all of them."""
-    return Path(os.path.commonpath([str(path.parent) for path in paths]))

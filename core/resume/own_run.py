@@ -88,7 +88,6 @@ def plan_own(
     platform: Platform,
     *,
     accept_code: bool,
-    elsewhere: bool = False,
     continues_for: ProcessId | None = None,
 ) -> ResumePlan:
     """What resuming a run of ours from checkpoint `asked` would do; see `core.resume.planner.plan_resume`."""
@@ -102,10 +101,10 @@ def plan_own(
     dataset = _check_data(config, folder.ledger)
     recipe = get_recipe(config.recipe)
     run = resolve(config, recipe, available, platform, keep_global_batch=not any(name in changes for name in _SHARES))
-    _check_run(run, folder, asked, elsewhere=elsewhere)
+    _check_run(run, folder, asked)
     code = outside_code(run.config)
     accepted = code is None or accept_code or code.is_known_of(outside_code(before))
-    if accepted and not elsewhere:
+    if accepted:
         check_by_recipe(run.config, recipe, global_batch=run.batch.global_, resumes=True)
     checkpoints, checkpoint = list_checkpoints(store.checkpoints), folder.checkpoint
     progress = _progress(run, folder)
@@ -135,7 +134,6 @@ def plan_own(
         goes_back=asked is not None,
         name=_name(store, state),
         nodes_then=before.nodes,
-        checkpoint_bytes=0 if checkpoint is None else checkpoint.size_bytes,
     )
 
 
@@ -179,11 +177,10 @@ def _read_folder(store: RunStore, state: RunState, config: RunConfig, asked: str
     return _Folder(store, state, config, checkpoint, damaged, ledger)
 
 
-def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None, *, elsewhere: bool) -> None:
+def _check_run(run: ResolvedRun, folder: _Folder, asked: str | None) -> None:
     """Refuses what these weights, the recipe or this machine cannot be resumed with."""
     config, recipe = run.config, run.recipe
-    if not elsewhere:
-        check_packages(recipe.requires, f"The recipe {recipe.title}")
+    check_packages(recipe.requires, f"The recipe {recipe.title}")
     if folder.checkpoint is not None:
         check_optimizer(folder.checkpoint, config, run.mode)
     check_engine(run)

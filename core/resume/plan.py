@@ -25,7 +25,6 @@ class PlanSummary:
 
     Attributes:
         lines: What happens, one sentence a line.
-        checkpoint, checkpoint_bytes: The one that it continues from, and its size; None: fresh weights.
         checkpoints, best: As in `ResumePlan`.
         steps: How far it trains; None where epochs limit it.
         mode_then: As in `ResumePlan`.
@@ -34,14 +33,12 @@ class PlanSummary:
     """
 
     lines: tuple[Text, ...]
-    checkpoint: Whole | None
-    checkpoint_bytes: Whole
-    checkpoints: tuple[CheckpointEntry, ...]
-    best: Whole | None
-    steps: Whole | None
-    mode_then: Text
-    devices_then: tuple[Text, ...]
-    code_accepted: bool
+    checkpoints: tuple[CheckpointEntry, ...] = ()
+    best: Whole | None = None
+    steps: Whole | None = None
+    mode_then: Text = ""
+    devices_then: tuple[Text, ...] = ()
+    code_accepted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +91,6 @@ class ResumePlan:
     code_accepted: bool = True
     name: str = ""
     nodes_then: str | None = None
-    checkpoint_bytes: int = 0
     learning_rate: str = ""
 
     def lines(self) -> list[str]:
@@ -115,8 +111,6 @@ class ResumePlan:
     def summary(self) -> PlanSummary:
         return PlanSummary(
             lines=tuple(self.lines()),
-            checkpoint=self.checkpoint,
-            checkpoint_bytes=self.checkpoint_bytes,
             checkpoints=self.checkpoints,
             best=self.best,
             steps=self.config.steps,

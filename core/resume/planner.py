@@ -39,7 +39,6 @@ def plan_resume(
     available: Sequence[Device] | None = None,
     platform: Platform | None = None,
     accept_code: bool = False,
-    elsewhere: bool = False,
     continues_for: ProcessId | None = None,
 ) -> ResumePlan:
     """What resuming `text` would do; reads only.
@@ -52,7 +51,6 @@ def plan_resume(
         platform: This machine; None looks.
         accept_code: The person agrees to run the code that the run names (`ResumePlan.code`). Before that none of it
             is executed, not even its check of the settings.
-        elsewhere: Devices and platform are another machine's, which looks for packages itself and asks the recipe.
         continues_for: The command whose run it is between two hosts (`RunState.between_hosts`); None: it must have
             ended.
 
@@ -91,7 +89,6 @@ def plan_resume(
         available,
         platform,
         accept_code=accept_code,
-        elsewhere=elsewhere,
         continues_for=continues_for,
     )
 

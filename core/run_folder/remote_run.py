@@ -35,7 +35,6 @@ class RemoteRun:
     is_there: bool = True
 
     def replace(self, **changes: Any) -> RemoteRun:
-        """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
 

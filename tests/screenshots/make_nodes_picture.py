@@ -17,7 +17,6 @@ from PySide6.QtWidgets import QApplication
 
 from app.views.nodes.nodes_page import NodesPage
 from core.launch.nodes.status import NodesStatus, NodeStatus
-from core.machines.machine import Machine
 from tests.screenshots.make_screenshots import FOLDER, Studio
 
 REFUSED = {
@@ -53,7 +52,6 @@ def main(folder: Path) -> int:
         studio.window.resize(1200, 640)
         studio.rankdeck.open()
         page = NodesPage()
-        page.set_machines([Machine("gpubox", "me@gpubox.lan"), Machine("rack7", "me@rack7.lan")])
         page.show_status(STATUS)
         studio.window.pages.addWidget(page)
         studio.rest(2.0)

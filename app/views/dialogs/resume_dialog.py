@@ -63,7 +63,7 @@ from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
 
 if TYPE_CHECKING:
-    from core.machines.planning import MovePlan
+    from core.machines.moving import MovePlan
 
 PLAN_AFTER_MS: Final = 250
 LOOKING: Final = "Reading the run's checkpoints…"

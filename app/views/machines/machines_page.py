@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
@@ -35,18 +34,15 @@ ABOUT: Final = (
     "from ssh-agent or a file; Rankdeck stores no password and no key."
 )
 NONE_YET: Final = "No other machine yet. Add one above."
-
-
-@dataclass(frozen=True, slots=True)
-class NewMachine:
-    """What was typed to add a machine; unchecked."""
-
-    name: str
-    address: str
-    port: str
-    identity: str
-    python: str
-    runs_dir: str
+# What a person types to add a machine, by the parameters of `core.machines.adding.new_machine`: label and hint.
+FIELDS: Final = {
+    "name": ("Name", "gpubox"),
+    "address": ("Address", "user@host, or a host of ~/.ssh/config"),
+    "port": ("Port", "22"),
+    "identity": ("Key file", "ssh-agent's keys, and ssh's own"),
+    "python": ("Python there", "the one that Set up makes"),
+    "runs_dir": ("Runs folder there", "Rankdeck's own"),
+}
 
 
 class MachineCard(Card):
@@ -71,7 +67,7 @@ class MachineCard(Card):
             "Set up", f"Make the environment for training on {machine.name}", self.setup_requested
         )
         self.clean_up = self._button(
-            "Clean up", f"Find what was sent to {machine.name} and no run needs, to remove it", self.clean_up_requested
+            "Clean up", f"Remove what was sent to {machine.name} and no run there needs", self.clean_up_requested
         )
         self.remove = self._button("Remove", f"Forget {machine.name}; nothing changes there", self.remove_requested)
         self.key = muted_label(f"Host key {machine.fingerprint}")
@@ -94,12 +90,10 @@ class MachineCard(Card):
             self.notice.clear()
 
     def show_text(self, text: str) -> None:
-        """The result of a check."""
         self.text.setText(text)
         self.text.setVisible(bool(text))
 
     def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
-        """Why something could not be done."""
         self.show_doing("")
         self.show_text("")
         self.notice.show_error(error, step)
@@ -123,7 +117,7 @@ class MachinesPage(Page):
     """It reaches no machine itself.
 
     Signals:
-        add_requested: A `NewMachine`: show its host key.
+        add_requested: What was typed, as `core.machines.adding.new_machine` takes it: show its host key.
         key_confirmed: The host key that is shown is the right one.
         card_made: A `MachineCard`, to be connected.
     """
@@ -137,12 +131,7 @@ class MachinesPage(Page):
         self.setAccessibleName("Other machines")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.cards: dict[str, MachineCard] = {}
-        self.name = self._line("Name", "gpubox")
-        self.address = self._line("Address", "user@host, or a host of ~/.ssh/config")
-        self.port = self._line("Port", "22")
-        self.identity = self._line("Key file", "ssh-agent's keys, and ssh's own")
-        self.python = self._line("Python there", "the one that Set up makes")
-        self.runs_dir = self._line("Runs folder there", "Rankdeck's own")
+        self.lines = {name: self._line(*texts) for name, texts in FIELDS.items()}
         self.add = PrimaryButton("&Add…")
         self.add.setToolTip("Show the machine's host key, to be confirmed")
         self.add.clicked.connect(self._on_add_clicked)
@@ -180,10 +169,9 @@ class MachinesPage(Page):
         )
 
     def show_added(self, machine: Machine) -> None:
-        """It is kept: the fields are free for the next one."""
         self.show_doing("")
         self.notice.say("info", f"{machine.name} was added", "Set it up, or check it if it has PyTorch already.")
-        for line in (self.name, self.address, self.port, self.identity, self.python, self.runs_dir):
+        for line in self.lines.values():
             line.clear()
 
     def show_removed(self, name: str, text: str) -> None:
@@ -191,7 +179,6 @@ class MachinesPage(Page):
         self.notice.say("info", f"{name} was removed", text)
 
     def show_error(self, error: RankdeckError) -> None:
-        """Why a machine could not be added."""
         self.show_doing("")
         self.notice.show_error(error)
 
@@ -208,7 +195,7 @@ class MachinesPage(Page):
         form = QFormLayout()
         form.setFieldGrowthPolicy(QFormLayout.FieldGrowthPolicy.ExpandingFieldsGrow)
         form.setLabelAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignVCenter)
-        for line in (self.name, self.address, self.port, self.identity, self.python, self.runs_dir):
+        for line in self.lines.values():
             label = QLabel(line.accessibleName())
             label.setMinimumHeight(line.sizeHint().height())  # a form's labels stand at the top of their row
             label.setBuddy(line)
@@ -226,5 +213,4 @@ class MachinesPage(Page):
 
     def _on_add_clicked(self) -> None:
         if self.add.isEnabled():
-            lines = (self.name, self.address, self.port, self.identity, self.python, self.runs_dir)
-            self.add_requested.emit(NewMachine(*(line.text().strip() for line in lines)))
+            self.add_requested.emit({name: line.text().strip() for name, line in self.lines.items()})

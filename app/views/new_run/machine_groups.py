@@ -20,7 +20,7 @@ from core.machine.devices.names import device_label
 from core.machines.machine import Machine
 
 if TYPE_CHECKING:
-    from core.machines.look import Look
+    from core.machines.answers import Devices
 
 COLUMNS: Final = 2
 EDGES: Final = (12, 8, 12, 8)
@@ -41,7 +41,7 @@ class MachineGroup(Card):
     def __init__(self, machine: Machine, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.machine = machine
-        self.look: Look | None = None
+        self.look: Devices | None = None
         self.boxes: dict[str, QCheckBox] = {}
         self._address = muted_label(machine.address, wraps=False)
         self.state = muted_label(LOOKING)
@@ -50,7 +50,7 @@ class MachineGroup(Card):
         head = lay_row(None, bold_label(machine.name), self._address, None, spacing=8)
         lay_column(self, head, self._grid, self.state, spacing=4, margins=EDGES)
 
-    def show_look(self, look: Look) -> None:
+    def show_look(self, look: Devices) -> None:
         """Shows the machine's devices; ticks stay on those that are still there."""
         ticked = {device.uuid for device in self.selected()}
         self.look = look
@@ -64,15 +64,13 @@ class MachineGroup(Card):
                 box.setChecked(device.uuid in ticked)
             self.boxes[device.uuid] = box
             self._grid.addWidget(box, place // COLUMNS, place % COLUMNS)
-        self._say(look.problem if not any(device.kind == "cuda" for device in look.devices) else "")
+        self._say(look.problem or "" if not any(device.kind == "cuda" for device in look.devices) else "")
         self.looked.emit(self)
 
     def show_error(self, error: RankdeckError) -> None:
-        """Says why its devices are not known."""
         self._say(f"{error.cause} {error.window_step}")
 
     def selected(self) -> list[Device]:
-        """The ticked devices."""
         devices = () if self.look is None else self.look.devices
         return [device for device in devices if device.uuid in self.boxes and self.boxes[device.uuid].isChecked()]
 

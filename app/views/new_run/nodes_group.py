@@ -113,12 +113,10 @@ class NodesGroup(QWidget):
         return NodeCount(least or most, most, can_lose=not least).text
 
     def endpoint(self) -> str:
-        """This computer's address on the chosen interface, and the port."""
         address = self.nic.currentData(Qt.ItemDataRole.UserRole + 1)
         return f"{address}:{self.port.value()}" if address else ""
 
     def interface(self) -> str:
-        """The chosen interface's name."""
         return str(self.nic.currentData() or "")
 
     def set_values(self, nodes: str, nic: str, endpoint: str) -> None:

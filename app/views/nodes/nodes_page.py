@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
-from app.state.nodes_text import NodeRow, key_text, line_text, node_row, waiting_text, waiting_title
+from app.state.nodes_text import STATES, key_text, line_text, node_text, waiting_text, waiting_title
 from app.views.style.icons import icon
 from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import (
@@ -24,12 +23,10 @@ from app.views.widgets.build import (
     scrolled,
 )
 from app.views.widgets.card import Badge, Card
-from app.views.widgets.machine_widgets import keep_machine_widgets
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.page import Page
 from core.errors import RankdeckError
-from core.launch.nodes.status import NodesStatus
-from core.machines.machine import Machine
+from core.launch.nodes.status import NodesStatus, NodeStatus
 
 COPIED_MS: Final = 1500
 LINE_ROWS: Final = 4
@@ -40,49 +37,17 @@ _EDGES: Final = (16, 10, 12, 10)
 class NodeCard(Card):
     """One machine that is there, or was refused."""
 
-    def __init__(self, row: NodeRow) -> None:
-        super().__init__(edge=row.tone if row.tone != "success" else "")
+    def __init__(self, node: NodeStatus) -> None:
+        state, tone = STATES[node.state]
+        super().__init__(edge=tone if tone != "success" else "")
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
-        self.badge = Badge(row.state, row.tone)
-        self.about = QLabel(row.about, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self.badge = Badge(state, tone)
+        self.about = QLabel(node_text(node), wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.about.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
-        self.about.setVisible(bool(row.about))
-        head = lay_row(None, bold_label(row.title), self.badge, None, spacing=8)
+        self.about.setVisible(bool(self.about.text()))
+        title = " · ".join(part for part in (node.name, node.address) if part)
+        head = lay_row(None, bold_label(title), self.badge, None, spacing=8)
         lay_column(self, head, self.about, spacing=4, margins=_EDGES)
-
-
-class MachineStart(QWidget):
-    """The button that starts the command on one of the machines that are reached over SSH, and how that went.
-
-    Signals:
-        start_requested: It was pressed.
-    """
-
-    start_requested = Signal()
-
-    def __init__(self, machine: Machine, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.machine = machine
-        self.start = named(
-            OutlinedButton(f"Start on {machine.name}"), f"Start on {machine.name}", f"Over SSH: {machine.address}"
-        )
-        self.start.clicked.connect(self.start_requested)
-        self.doing = muted_label(machine.address, wraps=False)
-        self.notice = NoticeBar()
-        row = lay_row(None, self.start, self.doing, None, spacing=8)
-        lay_column(self, row, self.notice, spacing=4)
-
-    def show_doing(self, text: str) -> None:
-        """What is being done; empty: it can be pressed."""
-        self.start.setEnabled(not text)
-        self.doing.setText(text or self.machine.address)
-        if text:
-            self.notice.clear()
-
-    def show_error(self, error: RankdeckError) -> None:
-        """Why it takes no part."""
-        self.show_doing("")
-        self.notice.show_error(error)
 
 
 class NodesPage(Page):
@@ -90,19 +55,16 @@ class NodesPage(Page):
 
     Signals:
         cancel_requested: The run is not to be started.
-        start_requested: A `MachineStart` was pressed.
     """
 
     cancel_requested = Signal()
-    start_requested = Signal(object)
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.setAccessibleName("Waiting for other machines")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.cards: list[NodeCard] = []
-        self.starts: dict[str, MachineStart] = {}
-        self._shown: tuple[NodeRow, ...] = ()
+        self._shown: tuple[NodeStatus, ...] = ()
         self.title = page_title("")
         self.text = muted_label()
         self.cancel = named(OutlinedButton("&Cancel"), "Cancel", "Do not start this run")
@@ -116,60 +78,42 @@ class NodesPage(Page):
         self.key = muted_label()
         self.key.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.notice = NoticeBar()
-        self.over_ssh = bold_label("Or start it over SSH")
         self._lay_out()
         self.begin()
 
     def begin(self) -> None:
-        """A new run waits: nothing is known yet."""
         self.title.setText("Several machines")
         self.text.setText(BEGINNING)
         self.cancel.setEnabled(True)
         self.notice.clear()
         self._others.hide()
-        for start in self.starts.values():
-            start.show_doing("")
-            start.notice.clear()
         self._fill(())
 
     def show_status(self, status: NodesStatus) -> None:
-        """Shows who is there."""
         self.title.setText(waiting_title(status))
         self.text.setText(waiting_text(status))
-        self._fill(tuple(map(node_row, status.nodes)))
+        self._fill(status.nodes)
         text = line_text(status)
         if text != self.line.toPlainText():
             self.line.setPlainText(text)
         self.key.setText(key_text(status))
         self._others.setVisible(status.phase == "waiting")
 
-    def set_machines(self, machines: Sequence[Machine]) -> None:
-        """A button for each machine that is reached over SSH."""
-        keep_machine_widgets(self._buttons, self.starts, machines, self._made)
-        self.over_ssh.setVisible(bool(self.starts))
-
-    def _made(self, machine: Machine) -> MachineStart:
-        start = MachineStart(machine)
-        start.start_requested.connect(lambda: self.start_requested.emit(start))
-        return start
-
     def show_error(self, error: RankdeckError) -> None:
-        """What has gone wrong while the ranks are started, which is tried again."""
         self.notice.show_error(error)
 
     def show_cancelling(self) -> None:
-        """It is being cancelled."""
         self.cancel.setEnabled(False)
         self.text.setText("Cancelling…")
 
-    def _fill(self, rows: tuple[NodeRow, ...]) -> None:
-        if rows == self._shown:
+    def _fill(self, nodes: tuple[NodeStatus, ...]) -> None:
+        if nodes == self._shown:
             return
-        self._shown = rows
+        self._shown = nodes
         for card in self.cards:
             self._nodes.removeWidget(card)
             card.deleteLater()
-        self.cards = [NodeCard(row) for row in rows]
+        self.cards = [NodeCard(node) for node in nodes]
         for card in self.cards:
             self._nodes.addWidget(card)
 
@@ -186,19 +130,8 @@ class NodesPage(Page):
         self._others.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         line = lay_row(None, self.line, self.copy, spacing=4, grow=self.line)
         line.setAlignment(self.copy, Qt.AlignmentFlag.AlignTop)
-        self._buttons = QVBoxLayout()
-        self._buttons.setSpacing(6)
-        lay_column(
-            self._others,
-            bold_label("On each other machine", self.line),
-            line,
-            self.key,
-            self.over_ssh,
-            self._buttons,
-            spacing=8,
-            margins=_EDGES,
-        )
-        self.over_ssh.hide()
+        title = bold_label("On each other machine", self.line)
+        lay_column(self._others, title, line, self.key, spacing=8, margins=_EDGES)
         body = QWidget()
         lay_column(body, head, self._nodes, self._others, None, spacing=8, margins=(8, 8, 8, 8))
         lay_column(self, scrolled(body))

@@ -63,7 +63,6 @@ class _Lines:
         self._sent = self._received = 0
 
     def sign(self, secret: str) -> None:
-        """From here on every line is signed."""
         self._secret = secret
 
     def send(self, value: Mapping[str, Any]) -> None:
@@ -157,7 +156,6 @@ class Channel:
                 raise ChannelError("lost", f"The connection to another machine was lost ({error}).", step) from None
 
     def close(self) -> None:
-        """Ends the connection."""
         self._lines.close()
 
 
@@ -200,7 +198,6 @@ class Server:
         self._thread.start()
 
     def close(self) -> None:
-        """Stops listening and closes every connection."""
         self._closing = True
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts

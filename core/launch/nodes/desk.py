@@ -133,7 +133,6 @@ class Desk:
         self._server = Server(address, port, key, lambda peer: _Visitor(self, peer), self._stranger)
 
     def close(self) -> None:
-        """Ends; machines that wait see it."""
         self._closing = True
         if self._server is not None:
             self._server.close()
@@ -143,7 +142,6 @@ class Desk:
 
     @property
     def is_complete(self) -> bool:
-        """Whether the run can start, or has."""
         with self._lock:
             here = 1 + len(self._joined)
             if self._started or here >= self.most:
@@ -163,7 +161,6 @@ class Desk:
             return NodesStatus(self.least, self.most, (own, *self._joined.values(), *self._away.values()))
 
     def missing(self) -> str:
-        """The same in sentences."""
         return self.status().text
 
     def lacks(self, fewest: int) -> list[str]:
@@ -191,11 +188,9 @@ class Desk:
 
     @property
     def ended(self) -> RankdeckError | None:
-        """Why the run has ended."""
         return self._end
 
     def arrived(self, visitor: object, node: NodeStatus) -> None:
-        """A machine has passed all checks."""
         with self._lock:
             self._joined[visitor] = node
             self._away.pop(node.address, None)
@@ -204,7 +199,6 @@ class Desk:
         self._changed()
 
     def left(self, visitor: object, *, is_over: bool) -> None:
-        """A machine is gone; `is_over`: its part in the run had ended."""
         with self._lock:
             node = self._joined.pop(visitor)
             self._informed.discard(visitor)
@@ -343,12 +337,10 @@ class CheckIn:
         return bool(answer.get("start")), str(answer.get("missing", ""))
 
     def leave(self) -> None:
-        """Says that this machine's part is over."""
         with contextlib.suppress(ChannelError):
             self._channel.ask({"over": True})
 
     def close(self) -> None:
-        """Leaves the desk."""
         self._channel.close()
 
 

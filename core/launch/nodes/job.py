@@ -60,7 +60,6 @@ class NodeJob:
 
     @property
     def nodes(self) -> str:
-        """``--nodes`` of the command."""
         return NodeCount(self.min_nodes, self.max_nodes, can_lose=self.fewest_nodes < self.min_nodes).text
 
     @property
@@ -84,11 +83,9 @@ class NodeJob:
         return self.port + 4
 
     def replace(self, **changes: Any) -> NodeJob:
-        """A copy with some fields changed."""
         return dataclasses.replace(self, **changes)
 
     def to_env(self) -> dict[str, str]:
-        """The variable that `from_env` reads."""
         return {ENV_NODE: json.dumps(dataclasses.asdict(self))}
 
     @classmethod

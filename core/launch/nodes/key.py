@@ -1,7 +1,4 @@
-"""The key that the machines of a run share: a file, made once and copied by the user, as munge and ssh have theirs.
-
-*Start on NAME* copies it through SSH (`core.machines.node_start`).
-"""
+"""The key that the machines of a run share: a file, made once and copied by the user, as munge and ssh have theirs."""
 
 from __future__ import annotations
 

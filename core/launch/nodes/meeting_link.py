@@ -34,7 +34,6 @@ class MeetingServer:
         self._server = Server(address, port, key, lambda _: _Guest(meeting))
 
     def close(self) -> None:
-        """All workers of other machines see that the meeting is over."""
         self._server.close()
 
 
@@ -112,7 +111,6 @@ class RemoteMeeting(Meeting):
         return not self._lost
 
     def close(self) -> None:
-        """Leaves."""
         self._lost = True
         if self._channel is not None:
             self._channel.close()

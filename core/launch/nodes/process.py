@@ -88,7 +88,6 @@ class NodesProcess:
 
     @property
     def code(self) -> int | None:
-        """Its exit code; None while it runs."""
         return self._process.poll()
 
     def interrupt(self) -> None:
@@ -102,7 +101,6 @@ class NodesProcess:
         self._is_let_go = True
 
     def end(self) -> None:
-        """Interrupts it and waits for its end, which is bounded."""
         deadline = time.monotonic() + _END_LIMIT_S
         self.interrupt()
         while self._process.poll() is None and time.monotonic() < deadline:

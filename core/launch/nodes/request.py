@@ -76,7 +76,6 @@ class NodesRequest:
 
     @property
     def endpoint(self) -> str:
-        """The machine with the run's host, and the first port there."""
         return f"{self.host}:{self.port}"
 
     @property

@@ -36,7 +36,6 @@ class Seat:
 
     @property
     def is_remote(self) -> bool:
-        """It is on another machine than the run's host."""
         return self.node > 0
 
 
@@ -67,22 +66,18 @@ class NodeSeats:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> NodeSeats:
-        """What `to_dict` has made."""
         return read_record(cls, value, strict=True)
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values."""
         gpus = [{name: getattr(gpu, name) for name in _GPU} for gpu in self.gpus]
         return {**dataclasses.asdict(dataclasses.replace(self, gpus=())), "gpus": gpus}
 
     @property
     def nodes(self) -> int:
-        """Machines."""
         return 1 + max(seat.node for seat in self.ranks)
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What the machines are called, by number."""
         named = {seat.node: seat.name for seat in self.ranks}
         return tuple(named.get(node) or f"node {node}" for node in range(self.nodes))
 

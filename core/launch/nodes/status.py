@@ -38,7 +38,6 @@ class NodeStatus:
 
     @property
     def is_here(self) -> bool:
-        """It takes part."""
         return self.state in ("host", "joined")
 
 
@@ -67,12 +66,10 @@ class NodesStatus:
 
     @property
     def here(self) -> int:
-        """How many take part."""
         return sum(node.is_here for node in self.nodes)
 
     @property
     def wanted(self) -> str:
-        """How many are asked for."""
         return str(self.most) if self.least == self.most else f"{self.least} to {self.most}"
 
     @property
@@ -83,7 +80,6 @@ class NodesStatus:
         return f"{self.here} of {self.wanted} nodes are here. {why}".rstrip()
 
     def to_event(self) -> dict[str, Any]:
-        """The JSON line."""
         return {"event": EVENT, **dataclasses.asdict(self)}
 
     @classmethod

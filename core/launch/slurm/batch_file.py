@@ -82,6 +82,7 @@ class BatchJob:
         log: The job's log; empty: Slurm's own name for it.
         variables: Further variables.
         resume: Flags of `rankdeck resume`, whenever the job continues its run.
+        notes: Sentences for whoever reads the file.
     """
 
     name: str
@@ -96,10 +97,20 @@ class BatchJob:
     log: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
     resume: Sequence[str] = ()
+    notes: Sequence[str] = ()
+
+
+def comment(text: str) -> str:
+    """A comment of a script, whatever the text holds."""
+    return f"# {_one_line(text)}"
+
+
+def _one_line(text: str) -> str:
+    """The text without what would end the line: a folder's name may hold anything, and what follows would be run."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())
 
 
 def batch_file(job: BatchJob) -> str:
-    """The text of a file for sbatch."""
     blocks = [_directives(job), _comment(job), _settings(job), _arguments(job), _nodes(job), _start(job), _AGAIN]
     return "\n".join(line for block in blocks for line in block) + "\n"
 
@@ -125,16 +136,17 @@ def _directives(job: BatchJob) -> list[str]:
         *(["--no-kill"] if is_range else []),
         *asked.options,
     ]
-    return ["#!/bin/sh", *(f"#SBATCH {shlex.quote(line)}" for line in lines)]
+    return ["#!/bin/sh", *(f"#SBATCH {shlex.quote(_one_line(line))}" for line in lines)]
 
 
 def _comment(job: BatchJob) -> list[str]:
     what = f"{job.ranks} ranks" if job.ranks else "one Rankdeck on each node"
     return [
-        f"# Trains as the Rankdeck run {job.name}: {what}, started by srun.",
+        comment(f"Trains as the Rankdeck run {job.name}: {what}, started by srun."),
         f"# {SIGNAL_AHEAD_S} s before the time limit, and at a preemption, the run saves a checkpoint and stops;",
         "# then the job waits in the queue again and continues the run.",
-    ]  # fmt: skip
+        *map(comment, job.notes),
+    ]
 
 
 def _settings(job: BatchJob) -> list[str]:

@@ -1,31 +1,42 @@
-"""Submitted runs: the batch file, the job's log and its number, in a folder of the run's folder."""
+"""Submitted runs: the batch file, the job's log and its number, in a folder of the run's folder.
+
+A job is a new run, or one that continues: on each node the GPUs that Slurm gives, or CPU devices.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import time
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from core.errors import PreflightError, StateFileError
+from core.config.run_config import RunConfig
+from core.data.dataset import check_size, identify
+from core.errors import PreflightError, RunBusyError, StateFileError, UsageError
 from core.files.atomic import explained, read_text, write_atomic
 from core.held_files import read_utf8
-from core.launch.slurm.batch_file import FOLDER, BatchJob, batch_file
-from core.launch.slurm.commands import cancel, look, submit
-from core.launch.slurm.job_log import why_again
-from core.launch.slurm.job_state import JobState
+from core.launch.command_line import to_command_line
+from core.launch.nodes.key import make_key
+from core.launch.slurm.batch_file import FOLDER, BatchJob, SlurmRequest, batch_file
+from core.launch.slurm.jobs import cancel, look, submit
 from core.parsing import ParseError, parse_json
+from core.paths import SDK_FOLDER
+from core.recipes.catalog import get_recipe
+from core.recipes.manifest import Recipe
 from core.recipes.outside_code import OutsideCodeError, known_batch_file
 from core.records import RecordError, read_record
+from core.run_folder.store import RunStore, new_run_id
+from core.training_python import training_python
 
 NUMBER_FILE: Final = "job.json"
 BATCH_FILE: Final = "job.sbatch"
 LOG: Final = "job.log"
 _MAX_BATCH_BYTES: Final = 1 << 20
+# A number of Slurm's: anything else, on the command line of scancel, could be an option.
 _NUMBER: Final = re.compile(r"\d{1,18}(?:[_+.]\w{1,18})?", re.ASCII)
-"""A number of Slurm's: anything else, on the command line of scancel, could be an option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +55,89 @@ class Submission:
 
 
 def log_of(run_dir: Path) -> Path:
-    """Where a submitted run's job writes what it prints."""
     return run_dir / FOLDER / LOG
 
 
 def batch_file_of(run_dir: Path) -> Path:
-    """A submitted run's batch file."""
     return run_dir / FOLDER / BATCH_FILE
 
 
-def submit_run(job: BatchJob, run_dir: Path) -> Submission:
+def submit_new_run(
+    config: RunConfig, recipe: Recipe, runs_dir: Path, slurm: SlurmRequest, cpu_devices: Sequence[str] = ()
+) -> tuple[Path, Submission]:
+    """Submits a new run; returns its folder, and its job.
+
+    Args:
+        config: Its settings; devices and nodes are not taken from it.
+        recipe: Its recipe.
+        runs_dir: A folder of runs that all nodes see.
+        slurm: What is asked for.
+        cpu_devices: Those of each node, where it trains on no GPUs.
+
+    Raises:
+        UsageError: The dataset is not here, the recipe trains on one machine only, or the request cannot be used.
+        PreflightError: Slurm refuses it; nothing is left of it.
+    """
+    check_size(identify(config.dataset_file, config.data_files), config.seq_len)
+    run_dir = runs_dir.absolute() / new_run_id(config.recipe)
+    train = to_command_line(config.replace(devices=("auto",), nodes=None), recipe)[2:]
+    return run_dir, _submit(run_dir, recipe, slurm, cpu_devices, train=train)
+
+
+def submit_resume(
+    store: RunStore, changes: Sequence[str], slurm: SlurmRequest, cpu_devices: Sequence[str] = ()
+) -> Submission:
+    """Submits a run that there is; its job continues it, however often Slurm starts that.
+
+    Args:
+        store: The run.
+        changes: Flags of `rankdeck resume`.
+        slurm: What is asked for.
+        cpu_devices: As in `submit_new_run`.
+
+    Raises:
+        RunBusyError: It trains, or its job has not ended.
+        RankdeckError: As `submit_new_run`.
+    """
+    made = read_submission(store.dir)
+    job = None if made is None else look(made.number)
+    if job is not None and not job.has_ended:
+        raise RunBusyError(f"The run is submitted already. {job.text}", "Cancel the job first, or wait for its end.")
+    if store.state().is_live:
+        raise RunBusyError(f"{store.dir.name} is running.", "Stop it first.")
+    return _submit(store.dir.absolute(), get_recipe(store.config().recipe), slurm, cpu_devices, resume=changes)
+
+
+def _submit(
+    run_dir: Path,
+    recipe: Recipe,
+    slurm: SlurmRequest,
+    cpu_devices: Sequence[str],
+    *,
+    train: Sequence[str] = (),
+    resume: Sequence[str] = (),
+) -> Submission:
+    if slurm.max_nodes > 1 and recipe.self_contained:
+        raise UsageError(
+            f"{recipe.title} cannot train on several nodes.", "Ask for one node.", title="One node is all it can use"
+        )
+    job = BatchJob(
+        name=run_dir.name,
+        python=str(training_python().executable),
+        python_path=str(SDK_FOLDER) if (SDK_FOLDER / "rankdeck").is_dir() else "",
+        train=train,
+        devices=cpu_devices,
+        run_dir=str(run_dir),
+        slurm=slurm.check(),
+        log=str(log_of(run_dir)),
+        resume=resume,
+    )
+    if slurm.max_nodes > 1:
+        make_key()  # all nodes read it from the home folder that they share
+    return _submit_file(job, run_dir)
+
+
+def _submit_file(job: BatchJob, run_dir: Path) -> Submission:
     """Writes a run's batch file and submits it; where Slurm refuses it, all is as it was before.
 
     Raises:
@@ -120,14 +204,6 @@ def read_submission(run_dir: Path) -> Submission | None:
         return None
     except (OSError, UnicodeDecodeError, ParseError, RecordError) as error:
         raise StateFileError(f"{path} cannot be read: {error}.", "squeue lists your jobs.") from None
-
-
-def look_at(run_dir: Path, made: Submission) -> JobState | None:
-    """As `look`; also why Slurm has queued the job again, as far as its log says."""
-    job = look(made.number)
-    if job is None or not job.is_waiting or not job.restarts:
-        return job
-    return replace(job, again=why_again(log_of(run_dir)))
 
 
 def submissions(runs_dir: Path) -> list[tuple[Path, Submission]]:

@@ -13,12 +13,10 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.views.nodes.nodes_page import NodesPage
-from core.cli import main
 from core.config.mode import Mode
-from core.launch.nodes.key import KEY_FILE, key_file
+from core.launch.nodes.key import key_file
 from tests.helpers.launched import wait
 from tests.helpers.net_nodes import ADDRESSES, NO_NODES, NetNodes
-from tests.helpers.ssh_server import SshServer
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 
 pytestmark = [
@@ -39,15 +37,6 @@ def _on_the_first(nodes: NetNodes) -> Iterator[None]:
     """The window is on the first machine."""
     with nodes.entered(0):
         yield
-
-
-@pytest.fixture
-def other_machine(nodes: NetNodes, tmp_path: Path) -> Iterator[SshServer]:
-    """The second machine, with an sshd, kept as `box`."""
-    server = SshServer(tmp_path / "drüben", ADDRESSES[1], nodes.enter(1))
-    assert main(["machines", "add", "box", *server.add, "--yes"]) == 0
-    yield server
-    server.close()
 
 
 def ask_for_two(rankdeck: Rankdeck, nodes: NetNodes, qtbot: QtBot) -> NodesPage:
@@ -85,9 +74,9 @@ def ask_for_two(rankdeck: Rankdeck, nodes: NetNodes, qtbot: QtBot) -> NodesPage:
 
 
 def test_a_run_waits_for_another_machine_and_says_why_one_was_refused(
-    nodes: NetNodes, other_machine: SshServer, open_sheet: OpenWindow, runs_dir: Path, qtbot: QtBot
+    nodes: NetNodes, open_sheet: OpenWindow, runs_dir: Path, qtbot: QtBot
 ) -> None:
-    """Pasted on the other machine with another version, then started over SSH where no key of the nodes is yet."""
+    """Pasted on the other machine with another version, then with the same."""
     rankdeck = open_sheet()
     window = rankdeck.window
     page = ask_for_two(rankdeck, nodes, qtbot)
@@ -109,20 +98,14 @@ def test_a_run_waits_for_another_machine_and_says_why_one_was_refused(
     assert "9.9" in page.cards[1].about.text() and "Install the same Rankdeck" in page.cards[1].about.text()
     assert page.title.text() == "1 of 2 machines"
 
-    start = page.starts["box"]
-    assert start.isVisible()
-    start.start.click()
-    assert start.doing.text() == "Starting on box…"
-    key_there = other_machine.data / "rankdeck" / KEY_FILE
+    other = nodes.start_command(1, *shell, "-m", "core", *arguments)
     qtbot.waitUntil(lambda: rankdeck.showing.run_dir is not None, timeout=LONG_MS)
     assert window.pages.currentWidget() is window.run_page
     state = lambda: rankdeck.data.state  # noqa: E731
     qtbot.waitUntil(lambda: state() is not None and state().state == "finished", timeout=LONG_MS)
     assert len(state().nodes) == 2 and (state().world_size, state().mode) == (2, "fsdp")
     assert "2 machines" in window.header.about.full_text
-    qtbot.waitUntil(start.start.isEnabled, timeout=SOON_MS)
-    assert not start.notice.isVisible()
-    assert key_there.read_bytes() == key_file().read_bytes() and key_there.stat().st_mode & 0o777 == 0o600
+    assert other.end() == 0, other.output
     assert 'nodes = "2"' in (rankdeck.showing.run_dir / "run.toml").read_text(encoding="utf-8")
 
 

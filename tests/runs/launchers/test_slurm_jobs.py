@@ -14,7 +14,7 @@ import pytest
 
 from core.cli.entry import main
 from core.config.config_file import to_toml
-from core.launch.slurm.commands import look
+from core.launch.slurm.jobs import look
 from core.launch.slurm.submission import batch_file_of, log_of, submissions
 from core.run_folder.store import RunStore, list_runs
 from tests.helpers.fake_behaviour import BEHAVIOUR_FILE, as_table
@@ -169,7 +169,7 @@ def test_a_node_that_fails_is_said_and_the_job_continues_the_run(
     slurm_says(
         "scontrol", "update", f"NodeName={job.nodes}", "State=DRAIN", "Reason=test"
     )  # else it comes back at once
-    wait(lambda: "A node failed, so the job was queued again" in following.output, "the reason")
+    wait(lambda: "DUE TO NODE FAILURE" in following.output, "the reason, in the job's log")
     behave(run_dir, steps=store.state().step + 20)
     wait(lambda: not _steps_of(made.number), "the end of the first start")
     slurm_says("scontrol", "update", f"JobId={made.number}", "StartTime=now")

@@ -276,17 +276,21 @@ def test_what_no_run_needs_is_removed_there(
     shutil.rmtree(there(machine, copy).dir)
     assert "can be removed" in command("machines", "clean", "box", "--dry-run")
     assert set((root / "trees").iterdir()) == trees
-    assert "was removed (1 folder, " in command("machines", "clean", "box")
+    assert "was removed (folders: 1, " in command("machines", "clean", "box")
     assert len(set((root / "trees").iterdir())) == len(trees) - 1, "Rankdeck itself stays"
-    assert "The copies of 1 run here stay" in command("machines", "remove", "box")
+    assert "So do the copies of its runs here" in command("machines", "remove", "box")
 
 
 def test_a_checkpoint_is_fetched_through_a_cut(machine: SshServer, runs_dir: Path, tmp_path: Path) -> None:
     (tmp_path / "text.txt").write_bytes(TEXT)
     machine.runs.mkdir()
     origin = make_run(tmp_path, runs_dir=machine.runs)
+    kept = origin.data / "model" / "config.json"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("{}", encoding="utf-8")
+    kept.with_name("code.py").write_text("raise SystemExit", encoding="utf-8")
     copy = RunStore(runs_dir / origin.dir.name)
-    shutil.copytree(origin.dir, copy.dir, ignore=shutil.ignore_patterns("checkpoints"))
+    shutil.copytree(origin.dir, copy.dir, ignore=shutil.ignore_patterns("checkpoints", "data"))
     remote = RemoteRun("box", str(origin.dir))
     write_remote(copy.dir, remote)
     said: list[str] = []
@@ -304,3 +308,4 @@ def test_a_checkpoint_is_fetched_through_a_cut(machine: SshServer, runs_dir: Pat
         assert fetch_checkpoint(session, copy, remote, None, Report(said.append, said.append)) == 2
     names = {path.name for path in (origin.checkpoints / "2").iterdir()}
     assert {path.name for path in (copy.checkpoints / "2").iterdir()} == names
+    assert [path.name for path in (copy.data / "model").iterdir()] == ["config.json"], "what is kept of a base model"

@@ -111,9 +111,8 @@ def test_a_run_that_is_refused_there_leaves_nothing(machine: SshServer, command:
 
 
 @pytest.mark.parametrize("text", ["[]", '{"format": "rankdeck-machines", "version": 9}', '{"format": "x"}', "{"])
-@pytest.mark.parametrize("is_old", [False, True])
-def test_a_damaged_list_is_named(command: Command, runs_dir: Path, text: str, is_old: bool) -> None:
-    folder = runs_dir / "machines" if is_old else machines_folder()
+def test_a_damaged_list_is_named(command: Command, text: str) -> None:
+    folder = machines_folder()
     folder.mkdir(parents=True)
     (folder / "machines.json").write_text(text, encoding="utf-8")
     assert "machines.json" in command("machines", code=2)

@@ -23,11 +23,10 @@ SOON_MS = 60_000
 
 def add(page: MachinesPage, server: SshServer, qtbot: QtBot) -> None:
     """Adds the machine as a user does: types, looks at its key, confirms it."""
-    page.name.setText("box")
-    page.address.setText(server.address)
-    page.port.setText(str(server.port))
-    page.identity.setText(str(server.key))
-    page.python.setText(server.add[server.add.index("--python") + 1])
+    python = server.add[server.add.index("--python") + 1]
+    typed = {"name": "box", "address": server.address, "port": str(server.port), "identity": str(server.key)}
+    for name, text in {**typed, "python": python}.items():
+        page.lines[name].setText(text)
     qtbot.mouseClick(page.add, Qt.MouseButton.LeftButton)
     step = page.notice.findChild(QPushButton, "step")
     assert step is not None
@@ -51,8 +50,8 @@ def test_a_machine_is_added_and_a_run_starts_there(
     window.actions_.machines.trigger()
     page = rankdeck.machines.page
     assert page is not None and window.pages.currentWidget() is page
-    page.address.setText("a b")
-    page.name.setText("box")
+    page.lines["address"].setText("a b")
+    page.lines["name"].setText("box")
     page.add.click()
     qtbot.waitUntil(lambda: "is not an address" in page.notice.text, timeout=SOON_MS)
     add(page, server, qtbot)

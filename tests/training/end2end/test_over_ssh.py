@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import shutil
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from core.checkpoints.store import CheckpointStore
 from core.cli import main
 from core.run_folder.store import RunStore, find_run
 from tests.helpers.ssh_server import SshServer
+from tests.training.workers.recipes.hf_causal_lm.made import make_folder, needs_transformers
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
 
@@ -93,3 +95,26 @@ def test_a_run_goes_there_and_back(
     with origin.metrics.open("ab") as file:
         file.write(b'{"event":"alert"}\n')
     assert main(["resume", name, "--machine", "box", "--steps", "200"]) == 2
+
+
+@needs_transformers
+def test_a_fine_tune_moves_without_its_base_model(
+    server: SshServer, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "Eigenes"))
+    corpus, base = tmp_path / "corpus.txt", make_folder(tmp_path / "base")
+    corpus.write_text("alpha beta gamma delta epsilon zeta. " * 400, encoding="utf-8")
+    run("machines", "add", "box", *server.add, "--yes")
+    train = ["train", "--machine", "box", "--recipe", "hf_causal_lm", "--model", str(base), "--mode", "single"]
+    run(*train, "--dataset-file", str(corpus), "--steps", "3", "--devices", "cpu:0", "--seq-len", "32")
+    (copy,) = [RunStore(path.parent) for path in runs_dir.glob("*/remote.json")]
+    origin = RunStore(server.runs / copy.dir.name)
+    shutil.rmtree(base)
+    shutil.rmtree(server.data)  # and its copy there
+
+    run("resume", copy.dir.name, "--steps", "5")  # here
+    kept = {path.name for path in (origin.data / "model").iterdir()}
+    assert {path.name for path in (copy.data / "model").iterdir()} == kept >= {"config.json", "tokenizer.json"}
+    shutil.rmtree(origin.data)
+    run("resume", copy.dir.name, "--machine", "box", "--steps", "7")
+    assert steps(copy.metrics, 2) == [4, 5] and steps(origin.metrics, 3) == [6, 7]

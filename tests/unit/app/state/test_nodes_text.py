@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.state.nodes_text import head_text, key_text, line_text, node_row, waiting_text, waiting_title
+from app.state.nodes_text import head_text, key_text, line_text, node_text, waiting_text, waiting_title
 from core.launch.nodes.status import NodesStatus, NodeStatus
 
 HERE = NodeStatus("node1", "10.0.0.1", "host", ("CPU 0", "CPU 1"))
@@ -12,9 +12,7 @@ JOINED = NodeStatus("node2", "10.0.0.2", "joined", ("GPU 0 · H100",))
 
 
 def test_rows_say_what_each_machine_brings() -> None:
-    row = node_row(JOINED)
-    assert (row.title, row.state, row.about) == ("node2 · 10.0.0.2", "joined", "GPU 0 · H100")
-    assert node_row(HERE).state == "this computer"
+    assert (node_text(JOINED), node_text(HERE)) == ("GPU 0 · H100", "CPU 0, CPU 1")
 
 
 def test_a_refused_machine_says_why_and_what_to_do_without_a_flag() -> None:
@@ -24,13 +22,11 @@ def test_a_refused_machine_says_why_and_what_to_do_without_a_flag() -> None:
         "next_step": "Share it: --runs-dir PATH",
         "window_step": "Share it.",
     }
-    row = node_row(NodeStatus("", "10.0.0.3", "refused", error=error))
-    assert (row.title, row.state, row.tone) == ("10.0.0.3", "refused", "error")
-    assert row.about == "It is not shared. Share it."
+    assert node_text(NodeStatus("", "10.0.0.3", "refused", error=error)) == "It is not shared. Share it."
 
 
 def test_one_that_has_left_is_still_named() -> None:
-    assert "Start its command again" in node_row(NodeStatus("node2", "10.0.0.2", "left")).about
+    assert "Start its command again" in node_text(NodeStatus("node2", "10.0.0.2", "left"))
 
 
 @pytest.mark.parametrize(

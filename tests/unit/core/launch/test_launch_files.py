@@ -101,3 +101,17 @@ def test_each_kind_has_a_suffix_and_says_what_it_is() -> None:
         assert kind == "distributed" or "a run; rm -rf /" in text
         assert text.endswith("\n") and "\r" not in text
         assert not any(line.startswith("rm ") for line in text.splitlines())
+
+
+@pytest.mark.parametrize("kind", [kind for kind in LAUNCH_KINDS if kind != "distributed"])
+def test_a_received_runs_settings_stand_in_the_file_as_comments(kind: str) -> None:
+    warning = "Environment variables for every process: LD_PRELOAD=/evil.so\nrm -rf /\u2028, A=\rB."
+    text = launch_file(kind, dataclasses.replace(CPU, warnings=(warning,)))
+    (line,) = (line for line in text.splitlines() if "LD_PRELOAD" in line)
+    assert line == "# Environment variables for every process: LD_PRELOAD=/evil.so rm -rf / , A= B."
+    assert not any(line.startswith("rm ") for line in text.splitlines())
+
+
+def test_a_folders_name_ends_no_line_of_a_batch_file() -> None:
+    text = launch_file("sbatch", dataclasses.replace(CPU, name="a\nrm b"))
+    assert "#SBATCH '--job-name=a rm b'\n" in text and "# Trains as the Rankdeck run a rm b:" in text

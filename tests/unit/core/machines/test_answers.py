@@ -18,17 +18,15 @@ import pytest
 from core.checkpoints.store import CheckpointStore
 from core.errors import PreflightError, ProtocolError, RankdeckError
 from core.machines import follow, run_copy, session, setup
-from core.machines.answers import Examined, Resumed, Started
+from core.machines.answers import Examined, Planned, Started
 from core.machines.fetch import PART, fetch_checkpoint, fetch_model
 from core.machines.follow import Follower
-from core.machines.look import look_at
 from core.machines.machine import Machine
 from core.machines.moving import check_not_continued
-from core.machines.planning import Planned
-from core.machines.removing import clean_up
 from core.machines.run_copy import catch_up
 from core.machines.send import Report
-from core.machines.session import Session, serving
+from core.machines.session import Session, look_at, serving
+from core.machines.setup import clean_up
 from core.machines.tree import Tree
 from core.run_folder.remote_run import RemoteRun
 from core.run_folder.store import RunStore
@@ -122,12 +120,13 @@ def block(data: bytes) -> Frames:
     return [{"bytes": len(data)}, data, DONE]
 
 
+KEPT = {"path": "data/model/config.json", "size": 2, "sha256": hashlib.sha256(b"{}").hexdigest()}
 LISTED = {"checkpoints": [{"number": 1, "folder": "checkpoints", "diverged": False}], "model_bytes": 3}
 PLATFORM = {"name": "linux", "torch_version": "2.13.0", "cuda_build": None, "physical_cores": 2}
 STATE = {"format": "rankdeck-state", "version": 2, "run_id": "run", "state": "stopped", "step": 3}
 FINDING = {"id": "x", "name": "X", "group": "g", "level": "ok", "text": "t", "meaning": "", "next_step": ""}
 SUMMARY = {
-    "lines": ["a"], "checkpoint": 1, "checkpoint_bytes": 5, "best": None, "steps": 3, "mode_then": "ddp",
+    "lines": ["a"], "best": None, "steps": 3, "mode_then": "ddp",
     "devices_then": ["CPU 0"], "code_accepted": True,
     "checkpoints": [],
 }  # fmt: skip
@@ -153,7 +152,7 @@ SCENES: dict[str, tuple[Act, Frames]] = {
     ),
     "clean": (
         lambda _: clean_up(MACHINE, remove=False),
-        [{"trees": 1, "files": 2, "freed_bytes": 3, "kept_bytes": 4}],
+        [{"trees": 1, "files": 2, "freed_bytes": 3}],
     ),
     "doctor": (
         serve(lambda one, _: list(one.stream({"op": "doctor"}, Examined))),
@@ -164,15 +163,14 @@ SCENES: dict[str, tuple[Act, Frames]] = {
         serve(lambda one, _: one.ask({"op": "start"}, Started)),
         [{"run_dir": "/r", "config": "", "notes": ["n"], "name": "n", "devices": ["d"], "mode": "ddp"}],
     ),
-    "resume": (serve(lambda one, _: one.ask({"op": "resume"}, Resumed)), [{"lines": ["x"]}]),
-    "plan": (serve(lambda one, _: one.ask({"op": "plan"}, Planned)), [{"plan": SUMMARY}]),
+    "resume": (serve(lambda one, _: one.ask({"op": "resume"}, Planned)), [{"plan": SUMMARY}]),
     "compare": (
         serve(check_not_continued),
-        [{"run_dir": "/r"}, {"state": STATE, "live": False, "port": None, "metrics_bytes": 0, "metrics_sha256": "a"}],
+        [{"run_dir": "/r", "state": STATE, "live": False, "metrics_bytes": 0, "metrics_sha256": "a"}],
     ),
     "fetch": (
         serve(lambda one, store: fetch_checkpoint(one, store, REMOTE, None, QUIET)),
-        [LISTED, *block(manifest()), *block(b"abc")],
+        [{**LISTED, "kept": [KEPT]}, *block(b"{}"), *block(manifest()), *block(b"abc")],
     ),
     "model": (serve(lambda one, store: fetch_model(one, store, REMOTE, QUIET)), [LISTED, *block(b"abc")]),
     "catch up": (
@@ -187,7 +185,7 @@ SCENES: dict[str, tuple[Act, Frames]] = {
         [{"state": {**STATE, "state": "training"}, "live": True, "port": 5, "token": "t"}, DONE],
     ),
     "refusal": (
-        serve(lambda one, _: one.ask({"op": "resume"}, Resumed)),
+        serve(lambda one, _: one.ask({"op": "resume"}, Planned)),
         [{"error": {"title": "t", "cause": "c", "next_step": "n", "window_step": "w", "exit_code": 2}}],
     ),
 }  # fmt: skip
@@ -285,7 +283,7 @@ def test_a_machine_that_drips_is_given_up(says: Callable[[Iterable[bytes]], None
 
     says(drip())
     with serving(MACHINE) as one, pytest.raises(RankdeckError, match="did not answer in time"):
-        one.ask({"op": "resume"}, Resumed, 0.3)
+        one.ask({"op": "resume"}, Planned, 0.3)
 
 
 NAMES = (
@@ -300,6 +298,20 @@ def test_only_files_of_a_checkpoint_are_fetched(
 ) -> None:
     files = {name: {"size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}}
     says(encoded([*BEGINNING, LISTED, *block(manifest(files=files)), *block(b"abc")]))
+    before = sorted(store.dir.rglob("*"))
+    with pytest.raises(ProtocolError):
+        SCENES["fetch"][0](store)
+    assert sorted(store.dir.rglob("*")) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["data/model/code.py", "data/model/../../run.toml", "data/x/config.json", "data/model/model.safetensors", "x"],
+)
+def test_only_a_base_models_files_are_fetched(
+    name: str, store: RunStore, says: Callable[[Iterable[bytes]], None]
+) -> None:
+    says(encoded([*BEGINNING, {**LISTED, "kept": [{**KEPT, "path": name}]}, *block(b"{}"), *block(manifest())]))
     before = sorted(store.dir.rglob("*"))
     with pytest.raises(ProtocolError):
         SCENES["fetch"][0](store)

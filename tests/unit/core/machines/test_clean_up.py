@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -14,8 +12,9 @@ import pytest
 from core.config.config_file import to_toml
 from core.errors import RunBusyError
 from core.files.atomic import write_atomic
-from core.machines.agent import LINKED_BYTES, FileStore, hold_connection, others_connected
-from core.machines.clean_up import YOUNG_S, find_unneeded, note_runs_folder, remove
+from core.machines.agent import LINKED_BYTES, FileStore
+from core.machines.answers import CleanUp
+from core.machines.clean_up import YOUNG_S, clean_up, note_runs_folder
 from core.processes import identity
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
@@ -57,44 +56,22 @@ def test_what_no_run_needs_goes(root: Path, tmp_path: Path, runs_dir: Path) -> N
     note_runs_folder(root, tmp_path / "others")  # another person's, or another setting's
     note_runs_folder(root, tmp_path / "others")
 
-    found = find_unneeded(root, runs_dir)
-    assert found.trees == (gone,) and [path.name for path in found.files] == [
-        hashlib.sha256(b"of a run that was deleted").hexdigest()
-    ]
-    assert found.freed_bytes == 2 * len(b"of a run that was deleted") and gone.exists()
-    assert found.kept_bytes == 2 * len(b"needed") + len(LARGE) + 2 * len(b"just sent")
-    remove(found)
+    freed = CleanUp(1, 1, 2 * len(b"of a run that was deleted"))
+    assert clean_up(root, runs_dir, remove=False) == freed and gone.exists()
+    assert clean_up(root, runs_dir, remove=True) == freed
     assert not gone.exists() and needed.exists() and large.exists() and new.exists()
     missing = [[hashlib.sha256(data).hexdigest(), len(data)] for data in (b"needed", LARGE, b"just sent")]
     assert FileStore(root).need(missing)["missing"] == {}, "what a run still has need not be sent again"
 
     (store.dir / "run.toml").rename(store.dir / "gone.toml")
-    found = find_unneeded(root, runs_dir)
-    assert found.trees == (large,) and found.freed_bytes == len(LARGE), "a linked file is counted once"
+    assert clean_up(root, runs_dir, remove=True) == CleanUp(1, 1, len(LARGE)), "a linked file is counted once"
 
 
-def test_a_live_run_and_another_connection_refuse_it(root: Path, tmp_path: Path, runs_dir: Path) -> None:
+def test_a_live_run_refuses_it(root: Path, tmp_path: Path, runs_dir: Path) -> None:
     store = run_that_needs(tmp_path, runs_dir, send(root, "data", b"needed"))
     before = store.stored_state()
     store.write_state(before.replace(state="training", host=identity.own()))
     with pytest.raises(RunBusyError, match="is training"):
-        find_unneeded(root, runs_dir)
+        clean_up(root, runs_dir, remove=True)
     store.write_state(before)
-    code = (
-        "import sys; from pathlib import Path; from core.machines.agent import hold_connection\n"
-        "file = hold_connection(Path(sys.argv[1])); print('there', flush=True); sys.stdin.read()"
-    )
-    with subprocess.Popen(
-        [sys.executable, "-c", code, str(root)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as other:
-        assert other.stdout is not None and other.stdout.readline().strip() == b"there"
-        with pytest.raises(RunBusyError, match="Another connection"):
-            find_unneeded(root, runs_dir)
-        other.kill()
-    assert find_unneeded(root, runs_dir).trees == ()
-
-
-def test_a_connection_does_not_see_itself(root: Path) -> None:
-    assert not others_connected(root)
-    with hold_connection(root):
-        assert not others_connected(root)
+    assert clean_up(root, runs_dir, remove=True).trees == 0

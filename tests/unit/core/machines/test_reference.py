@@ -6,7 +6,8 @@ import pytest
 
 from core.config.run_config import RunConfig
 from core.errors import ConfigError, UsageError
-from core.machines.reference import check_not_there, check_sendable
+from core.machines.machine import check_not_there
+from core.machines.send import check_sendable
 
 
 def test_a_path_there_is_for_another_machine_only() -> None:

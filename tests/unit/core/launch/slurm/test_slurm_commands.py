@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from core.errors import PreflightError, StateFileError
-from core.launch.slurm import commands, submission
+from core.launch.slurm import jobs, submission
 from core.recipes.outside_code import OutsideCodeError, known_batch_file
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="scripts of sh")
@@ -30,41 +30,34 @@ def play(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Play:
 
 
 def test_without_slurm(play: Play) -> None:
-    assert not commands.has_slurm()
+    assert not jobs.has_slurm()
     with pytest.raises(PreflightError, match="no sbatch on this machine"):
-        commands.submit(Path("job"))
+        jobs.submit(Path("job"))
     play("sbatch", "echo '12;cluster'")
-    assert commands.has_slurm() and commands.submit(Path("job")) == "12"
+    assert jobs.has_slurm() and jobs.submit(Path("job")) == "12"
 
 
 def test_a_refused_job(play: Play) -> None:
     play("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
     with pytest.raises(PreflightError, match="sbatch says: invalid partition specified: x"):
-        commands.submit(Path("job"))
-
-
-def test_a_job_and_its_place(play: Play) -> None:
-    play("scontrol", "echo 'JobId=7 JobName=x JobState=PENDING Reason=Priority Partition=all'")
-    play("squeue", "printf '3\\n7\\n9\\n'")
-    job = commands.look("7")
-    assert job is not None and (job.position, job.waiting) == (2, 3)
+        jobs.submit(Path("job"))
 
 
 def test_a_job_of_long_ago(play: Play) -> None:
     play("scontrol", "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    assert commands.look("7") is None, "no accounts are kept"
-    play("sacct", "echo '7|COMPLETED|0:0|n1|all'")
-    job = commands.look("7")
+    assert jobs.look("7") is None, "no accounts are kept"
+    play("sacct", "echo '7|COMPLETED|0:0|n1'")
+    job = jobs.look("7")
     assert job is not None and job.state == "COMPLETED"
 
 
 def test_a_controller_that_is_away(play: Play) -> None:
     play("scontrol", "echo 'slurm_load_jobs error: Unable to contact slurm controller' >&2; exit 1")
     with pytest.raises(PreflightError, match="Unable to contact"):
-        commands.look("7")
+        jobs.look("7")
     play("scancel", "echo 'scancel: error: Access denied' >&2; exit 1")
     with pytest.raises(PreflightError, match="Access denied"):
-        commands.cancel("7")
+        jobs.cancel("7")
 
 
 def test_a_job_whose_number_cannot_be_kept_is_cancelled(play: Play, tmp_path: Path) -> None:
