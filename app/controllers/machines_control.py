@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from PySide6.QtCore import QObject, Qt, Signal
 
 from app.controllers.background import Operation, OperationRunner
 from app.views.widgets.notice_bar import Step
-from core.errors import RankdeckError
+from core.errors import RankdeckError, sentences
 from core.machines.machine import NotSetUpError
 from core.machines.machine_list import STAYS, find_machine, list_machines, remove_machine, warn_of_live_runs
 from core.run_folder.remote_run import FILE_NAME
@@ -24,10 +23,11 @@ if TYPE_CHECKING:
     from app.views.new_run.machine_groups import MachineGroups
     from app.views.window.main_window import MainWindow
     from core.machines.adding import HostKey
-    from core.machines.answers import Devices
+    from core.machines.answers import Devices, FindingThere
     from core.machines.machine import Machine
 
 T = TypeVar("T")
+_SIGNS: Final = {"fail": "✕", "warn": "⚠", "ok": "✓", "not_tried": "–"}  # in the order in which they are shown
 
 
 class MachinesControl(QObject):
@@ -175,13 +175,12 @@ class MachinesControl(QObject):
         machine = card.machine
 
         def work() -> str:
-            from app.state.machine_text import findings_text
             from core.machines.answers import Examined
             from core.machines.session import serving
 
             with serving(machine) as session:
                 found = session.stream({"op": "doctor"}, Examined)
-                return findings_text([dataclasses.asdict(one.finding) for one in found])
+                return findings_text([one.finding for one in found])
 
         def done(text: str) -> None:
             card.show_text(text)
@@ -265,3 +264,13 @@ class MachinesControl(QObject):
     def _on_close_requested(self) -> None:
         window = self._window
         window.show_page(window.welcome if self._showing.run_dir is None else window.run_page)
+
+
+def findings_text(findings: Sequence[FindingThere]) -> str:
+    """The doctor's findings on another machine: problems first, each with what to do; then what works."""
+    lines = []
+    for finding in sorted(findings, key=lambda one: list(_SIGNS).index(one.level)):
+        step = finding.next_step if finding.level in ("fail", "warn") else ""
+        line = f"{_SIGNS[finding.level]} {finding.name}: {finding.text}"
+        lines.append(sentences(line, step) if step else line)
+    return "\n".join(lines)

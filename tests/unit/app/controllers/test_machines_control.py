@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from app.state.machine_text import findings_text
+from typing import Any
+
+from app.controllers.machines_control import findings_text
+from core.machines.answers import FindingThere
 
 
-def finding(level: str, name: str, next_step: str = "") -> dict[str, str]:
-    return {"level": level, "name": name, "text": "as it is", "next_step": next_step}
+def finding(level: Any, name: str, next_step: str = "") -> FindingThere:
+    return FindingThere(name, name, "group", level, "as it is", next_step=next_step)
 
 
 def test_problems_come_first_with_what_to_do() -> None:
