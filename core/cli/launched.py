@@ -48,13 +48,13 @@ from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
 from core.run_folder.waiting_host import WaitingHost
 
+# For all processes to arrive: a launcher starts them within a moment, and each has to import Rankdeck.
 MEET_LIMIT_S: Final = 60.0
-"""For all processes to arrive: a launcher starts them within a moment, and each has to import Rankdeck."""
-_OPEN_LIMIT_S: Final = 300.0
-"""For the first one to check the run; a large dataset takes a while."""
+_OPEN_LIMIT_S: Final = 300.0  # for the first one to check the run; a large dataset takes a while
 _FAREWELL_S: Final = 5.0
-_END_LIMIT_S: Final = 60.0
-"""For the host of an earlier start, whose ranks the launcher has ended, to end too."""
+_END_LIMIT_S: Final = 60.0  # for the host of an earlier start, whose ranks the launcher has ended, to end too
+_FOLLOW_POLL_S: Final = 0.25
+_DEVICE_FIELDS: Final = ("uuid", "kind", "index", "name", "memory_bytes")
 
 
 def launched_place() -> DistributedConfig | None:
@@ -300,9 +300,7 @@ class LaunchedRun:
             found = meeting.leader()
             if found is not None:
                 leader, secret = found
-                device = {
-                    name: getattr(self.device, name) for name in ("uuid", "kind", "index", "name", "memory_bytes")
-                }
+                device = {name: getattr(self.device, name) for name in _DEVICE_FIELDS}
                 arrival = {"pid": own().pid, "started": own().started, "secret": secret, "flags": _flags(), **about}
                 with contextlib.suppress(RankdeckError):  # the folder is just being made again
                     meeting.write(f"arrived-{self.place.rank}.json", {**arrival, "device": device})
@@ -329,10 +327,6 @@ class LaunchedRun:
             f"Look at the output of {TITLES[self.place.launch_method]} for why, and start all of them again.",
             title="A process is missing",
         )
-
-
-_FOLLOW_POLL_S: Final = 0.25
-_DEVICE_FIELDS: Final = ("uuid", "kind", "index", "name", "memory_bytes")
 
 
 def _flags() -> str:

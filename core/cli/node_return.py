@@ -18,8 +18,7 @@ from core.processes.identity import ProcessId, own
 from core.run_folder.state import WAITS_TITLE, RunState
 from core.run_folder.store import RunStore
 
-_TRIES_AFTER_S: Final = 0.5
-"""The host that has lost a machine writes its own end first."""
+_TRIES_AFTER_S: Final = 0.5  # the host that has lost a machine writes its own end first
 
 
 def end_between_hosts(

@@ -35,11 +35,10 @@ from core.processes.identity import ProcessId, identify
 from core.records import read_record
 from core.run_folder.store import RunStore
 
+# Beside the file with the exit code: this machine is to leave the run, and is not about to start again.
 LEAVE: Final = "leave"
-"""Beside the file with the exit code: this machine is to leave the run, and is not about to start again."""
 _RESTART: Final = 1
-_STOP_LIMIT_S: Final = 25.0
-"""An agent gives its workers 30 s."""
+_STOP_LIMIT_S: Final = 25.0  # an agent gives its workers 30 s
 _STOP_POLL_S: Final = 0.25
 
 

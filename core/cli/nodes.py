@@ -58,15 +58,13 @@ from core.processes.identity import own
 from core.run_folder.store import RunStore
 from core.training_python import training_python
 
-_RETURN_S: Final = 15.0
-"""A machine that has lost the host's looks so long for it before it gives up."""
+_RETURN_S: Final = 15.0  # A machine that has lost the host's looks so long for it before it gives up.
+# At the end of a run the desk closes as soon as the agent beside it has ended; the others do in the same moment.
 _LET_END_S: Final = 2.0
-"""At the end of a run the desk closes as soon as the agent beside it has ended; the others do in the same moment."""
 _POLL_S: Final = 0.5
+# For the other machines to ask at the desk, and hear of an error; one that is gone is known as such after 6 s.
 _NOTICE_LIMIT_S: Final = 5.0
-"""For the other machines to ask at the desk, and hear of an error; one that is gone is known as such after 6 s."""
-_AGENT_STARTS: Final = 5
-"""An agent ends by itself if another one dies just as all of them meet."""
+_AGENT_STARTS: Final = 5  # an agent ends by itself if another one dies just as all of them meet
 _SAY_EVERY_S: Final = 30.0
 _TERM_LIMIT_S: Final = 45.0
 _INTERRUPTED: Final = 130

@@ -27,12 +27,9 @@ from core.processes.identity import ProcessId, is_alive
 
 LAUNCHER_GONE: Final = 1
 HOST_GONE: Final = 1
-_CALM_POLL_S: Final = 0.25
-"""While the rank trains, each look takes a core from it."""
-_HOST_LIMIT_S: Final = 60.0
-"""For the run's host to start."""
-_ORPHAN_LIMIT_S: Final = 5.0
-"""A rank whose host is gone ends by itself within seconds."""
+_CALM_POLL_S: Final = 0.25  # while the rank trains, each look takes a core from it
+_HOST_LIMIT_S: Final = 60.0  # for the run's host to start
+_ORPHAN_LIMIT_S: Final = 5.0  # A rank whose host is gone ends by itself within seconds.
 
 
 class RankStarter:

@@ -35,8 +35,7 @@ from core.paths import data_folder
 from core.processes.identity import ProcessId, is_alive
 
 POLL_S: Final = 0.05
-AGAIN: Final = "again.json"
-"""The launcher is about to start all processes again, and the run continues."""
+AGAIN: Final = "again.json"  # the launcher is about to start all processes again, and the run continues
 _FOLDER: Final = "launched"
 _OLD_S: Final = 7 * 86_400.0
 _MAX_BYTES: Final = 1 << 20

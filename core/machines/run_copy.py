@@ -26,14 +26,12 @@ from core.run_folder.remote_run import RemoteRun
 from core.run_folder.state import RunState
 from core.run_folder.store import RunStore
 
-RESERVE_BYTES: Final = 200 << 20
-"""Stays free on this disk, whatever a machine sends."""
+RESERVE_BYTES: Final = 200 << 20  # stays free on this disk, whatever a machine sends
 TAKEN: Final = (
     *("steps", "epochs", "devices"),
     *(name for name in CHANGES if name not in ("env", "deepspeed_config")),
 )
-QUIET_LIMIT_S: Final = 30.0
-"""The other side says something every few seconds; after this long the connection is dead."""
+QUIET_LIMIT_S: Final = 30.0  # the other side says something every few seconds; after this long the connection is dead
 
 
 class RunCopy:

@@ -74,8 +74,7 @@ _KINDS: Final = (
         _INSTALL_PYTHON,
     ),
 )
-_OWN_CODE: Final = 255
-"""What ssh ends with for its own errors; every other code is that of the program there."""
+_OWN_CODE: Final = 255  # what ssh ends with for its own errors; every other code is that of the program there
 
 
 def explain_ssh(machine: Machine, printed: str, code: int | None, *, started: bool = True) -> RankdeckError:

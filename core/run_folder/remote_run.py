@@ -15,8 +15,8 @@ from core.records import Limits, RecordError, read_record
 FILE_NAME: Final = "remote.json"
 FORMAT: Final = "rankdeck-remote"
 VERSION: Final = 1
+# The title of the trouble in the state of a copy that cannot be kept up just now begins so.
 NO_CONNECTION: Final = "No connection to"
-"""The title of the trouble in the state of a copy that cannot be kept up just now begins so."""
 _MAX_BYTES: Final = 1 << 20
 
 

@@ -9,10 +9,9 @@ from typing import Final
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.request import AUTO_NIC
 
-_LONGER_S: Final = 60
-"""The command beside an agent ends it first where a machine is lost, and says which."""
+_LONGER_S: Final = 60  # the command beside an agent ends it first where a machine is lost, and says which
+# How often agents start their workers again. Each time follows a checkpoint, and only a lost process leads to one.
 MAX_RESTARTS: Final = 100
-"""How often agents start their workers again. Each time follows a checkpoint, and only a lost process leads to one."""
 RENDEZVOUS: Final = {
     "last_call_timeout": "3",  # s until agents start with those that are there; torchrun's own: 30
     "keep_alive_interval": "1",  # s; with the next: a dead machine is known as such after 3 s, not after 15
@@ -21,8 +20,7 @@ RENDEZVOUS: Final = {
 }
 _OWN: Final = ("--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s")
 _DEVICES: Final = ("--devices", "--cuda-ids", "--world-size")
-OUTPUT_FLAGS: Final = ("--json", "--quiet")
-"""The form of the output, which may differ from process to process."""
+OUTPUT_FLAGS: Final = ("--json", "--quiet")  # the form of the output, which may differ from process to process
 
 
 def agent_command(

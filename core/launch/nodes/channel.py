@@ -18,8 +18,7 @@ from core.errors import RankdeckError
 from core.parsing import ParseError, parse_json
 from core.protocol.challenge import is_proof, new_nonce, proof
 
-SILENT_S: Final = 6.0
-"""A peer that is silent for this time is gone; a cut network is noticed by nothing else."""
+SILENT_S: Final = 6.0  # A peer that is silent for this time is gone; a cut network is noticed by nothing else.
 _MAX_LINE_BYTES: Final = 1 << 20
 _MAX_STRANGER_BYTES: Final = 1 << 10
 _MAX_PEERS: Final = 4096

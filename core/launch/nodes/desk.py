@@ -25,12 +25,10 @@ from core.launch.nodes.key import key_file
 from core.launch.nodes.status import NodesStatus, NodeStatus
 
 CLOCK_LIMIT_S: Final = 30.0
-LAST_CALL_S: Final = 10.0
-"""Once the least number of machines is there, others have so long to be in the first start."""
+LAST_CALL_S: Final = 10.0  # once the least number of machines is there, others have so long to be in the first start
 POLL_S: Final = 0.25
 _PROBE: Final = ".rankdeck-nodes-"
-_SEEN_S: Final = 5.0
-"""Until a file that one machine has written is seen on another: NFS asks again after 3 s."""
+_SEEN_S: Final = 5.0  # until a file that one machine has written is seen on another: NFS asks again after 3 s
 _SAME: Final = (
     ("rankdeck", "Rankdeck", "Install the same Rankdeck on all machines."),
     ("torch", "PyTorch", "Install the same PyTorch on all machines."),

@@ -14,12 +14,9 @@ from core.parsing import ParseError, parse_json
 from core.processes.identity import ProcessId
 from core.records import Limits, RecordError, read_record
 
-ENV_NODE: Final = "RANKDECK_NODE"
-"""A `NodeJob` as JSON, for the workers that an agent starts."""
-DEFAULT_PORT: Final = 29_400
-"""torchrun's own for a rendezvous."""
-PORTS: Final = 5
-"""That one and the four after it."""
+ENV_NODE: Final = "RANKDECK_NODE"  # A `NodeJob` as JSON, for the workers that an agent starts.
+DEFAULT_PORT: Final = 29_400  # torchrun's own for a rendezvous
+PORTS: Final = 5  # that one and the four after it
 
 
 @dataclass(frozen=True, slots=True)

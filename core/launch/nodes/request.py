@@ -18,10 +18,8 @@ from core.config.numbers import NumberError, read_number
 from core.errors import ConfigError
 from core.launch.nodes.job import DEFAULT_PORT, PORTS, NodeJob
 
-WAIT_S: Final = 600.0
-"""For the other machines, at the start."""
-AUTO_NIC: Final = "auto"
-"""The interface through which this machine reaches the one with the run's host."""
+WAIT_S: Final = 600.0  # for the other machines, at the start
+AUTO_NIC: Final = "auto"  # the interface through which this machine reaches the one with the run's host
 _ENDPOINT: Final = re.compile(r"(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\])(?::(?P<port>\d{1,5}))?")
 _LONGEST_S: Final = 7 * 86_400.0
 

@@ -12,8 +12,7 @@ from core.launch.nodes.job import NodeJob
 from core.machine.devices.device import Device
 from core.records import read_record
 
-FILE: Final = "nodes.json"
-"""In a meeting's folder."""
+FILE: Final = "nodes.json"  # in a meeting's folder
 _GPU: Final = ("uuid", "kind", "index", "name", "memory_bytes")
 
 

@@ -10,13 +10,10 @@ from typing import Final
 from core.errors import UsageError
 from core.launch.nodes.request import AUTO_NIC
 
-SIGNAL_AHEAD_S: Final = 120
-"""So long before the time limit the run saves a checkpoint and stops."""
-FOLDER: Final = "slurm"
-"""In the run's folder: the batch file, the job's log, and what was submitted."""
+SIGNAL_AHEAD_S: Final = 120  # so long before the time limit the run saves a checkpoint and stops
+FOLDER: Final = "slurm"  # in the run's folder: the batch file, the job's log, and what was submitted
 _FIRST_PORT: Final = 20_000
-_PORT_BLOCKS: Final = 2_500
-"""Five ports for each job, below the range that systems give out by themselves (32768)."""
+_PORT_BLOCKS: Final = 2_500  # five ports for each job, below the range that systems give out by themselves (32768)
 _ADDRESS: Final = (
     "import psutil, socket, sys; print(next(entry.address for entry in psutil.net_if_addrs().get(sys.argv[1], ()) "
     "if entry.family == socket.AF_INET))"
