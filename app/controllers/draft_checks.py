@@ -90,6 +90,7 @@ class Drafting(QObject):
         self._problem: RankdeckError | None = None
         self._elsewhere: dict[str, dict[str, RankdeckError]] = {}
         self._looking = False
+        self._machine = ""
         self._there: Devices | None = None
         self.recipe_check = RecipeCheck(runner, self)
         self.recipe_check.checked.connect(self._on_recipe_checked)
@@ -125,6 +126,7 @@ class Drafting(QObject):
         devices: Sequence[Device],
         *,
         looking: bool = False,
+        machine: str = "",
         there: Devices | None = None,
     ) -> None:
         """Takes over an edited draft.
@@ -134,9 +136,10 @@ class Drafting(QObject):
             recipe: The chosen one.
             devices: The ticked ones.
             looking: Devices are still being looked for.
-            there: The machine that the devices are on; None: this computer.
+            machine: The name of the machine that the devices are on; empty: this computer.
+            there: Its devices and system; None: this computer's.
         """
-        self._there = there
+        self._machine, self._there = machine, there
         self._draft, self._recipe, self._devices, self._looking = draft, recipe, list(devices), looking
         asked = (draft.dataset, draft.fields.get("data_files") or AUTO)
         if asked != self._asked:
@@ -200,7 +203,7 @@ class Drafting(QObject):
             problems = {**found, **checked.problems}
             checked = dataclasses.replace(checked, run=None, problems=problems, command="")
         if self._there is not None and checked.command:
-            checked = dataclasses.replace(checked, command=f"{checked.command} --machine {self._there.machine.name}")
+            checked = dataclasses.replace(checked, command=f"{checked.command} --machine {self._machine}")
         self.latest = checked
         size = None if self._size is None else self._size.size_bytes
         identity = None if self._size is None else self._size.identity

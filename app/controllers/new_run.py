@@ -124,9 +124,9 @@ class NewRunControl(QObject):
         draft, recipe, devices = sheet.draft(), sheet.chosen_recipe(), sheet.chosen_devices()
         group = sheet.machines.chosen()
         sheet.notice.clear()
-        self._drafting.update(
-            draft, recipe, devices, looking=sheet.devices.is_looking, there=None if group is None else group.look
-        )
+        machine, there = ("", None) if group is None else (group.machine.name, group.look)
+        looking = sheet.devices.is_looking
+        self._drafting.update(draft, recipe, devices, looking=looking, machine=machine, there=there)
         self.scripting.update(draft, recipe)
         requires = recipe.requires if recipe is not None else ()
         if requires != self._requires:
