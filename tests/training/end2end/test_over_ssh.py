@@ -118,3 +118,4 @@ def test_a_fine_tune_moves_without_its_base_model(
     shutil.rmtree(origin.data)
     run("resume", copy.dir.name, "--machine", "box", "--steps", "7")
     assert steps(copy.metrics, 2) == [4, 5] and steps(origin.metrics, 3) == [6, 7]
+    wait_for(lambda: not copy.is_locked())
