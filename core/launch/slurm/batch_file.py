@@ -79,7 +79,7 @@ class BatchJob:
         log: The job's log; empty: Slurm's own name for it.
         variables: Further variables.
         resume: Flags of `rankdeck resume`, whenever the job continues its run.
-        notes: Sentences for whoever reads the file.
+        notes: Sentences for the person who reads the file.
     """
 
     name: str
