@@ -25,7 +25,7 @@ class Launcher(Protocol):
         """Whether it has started the process with this environment, as one of several."""
 
     def place(self, environment: Environment) -> dict[str, Any]:
-        """That process's place, as fields of `DistributedConfig`; raises `ConfigError` if a variable is not a number."""
+        """That process's place, as fields of `DistributedConfig`. Raises `ConfigError`: one is not a number."""
 
 
 class Torchrun:
