@@ -101,6 +101,7 @@ def test_a_run_goes_there_and_back(
 def test_a_fine_tune_moves_without_its_base_model(
     server: SshServer, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("tqdm.tqdm.monitor_interval", 0)  # saving a model would leave a thread behind
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "Eigenes"))
     corpus, base = tmp_path / "corpus.txt", make_folder(tmp_path / "base")
     corpus.write_text("alpha beta gamma delta epsilon zeta. " * 400, encoding="utf-8")
