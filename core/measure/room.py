@@ -52,17 +52,17 @@ def shortage(
     return ""
 
 
-def find_shortages(runs: Sequence[ResolvedRun]) -> dict[int, str]:
-    """Why runs of a benchmark cannot be measured, by their place; none where the model was never estimated.
+def find_shortages(run: ResolvedRun, contenders: Sequence[ResolvedRun]) -> dict[int, str]:
+    """Why contenders of a run's benchmark cannot be measured, by their place; none where no model was estimated.
 
     New run and `rankdeck estimate` measure the model; to do that here would take as long as a benchmark.
     """
-    figures, baselines = known_figures(runs[0]), known_baselines(runs[0].platform)
+    figures, baselines = known_figures(run), known_baselines(run.platform)
     if figures is None or baselines is None:
         return {}
     with DeviceMonitor() as monitor:
         free = free_now(monitor.sample(), None)
-    found = {place: shortage(run, figures, baselines, free, saves=False) for place, run in enumerate(runs)}
+    found = {place: shortage(one, figures, baselines, free, saves=False) for place, one in enumerate(contenders)}
     return {place: text for place, text in found.items() if text}
 
 

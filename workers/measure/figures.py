@@ -86,7 +86,8 @@ def measure_figures(
     before = rss_bytes()
 
     def measured(task: Task) -> None:
-        restart_peak()  # before, text was made into tokens
+        found["prepared_bytes"] = max(0, peak_rss_bytes() - at_first)  # text was made into tokens
+        restart_peak()
         found["mapped_bytes"] = mapped_bytes(task.model)
         passes = _passes(task, config, device)
         found.update(_small_passes(passes, batch))

@@ -74,7 +74,7 @@ def run_bench(
         on_progress,
         cancelled,
     )
-    for place, cause in find_shortages([contender.run for contender in contenders]).items():
+    for place, cause in find_shortages(run, [contender.run for contender in contenders]).items():
         runner.failures[place] = TrialResult("too_large", cause=cause)
     try:
         runner.take_turns()

@@ -42,6 +42,7 @@ class ModelFigures:
         pass_gap_bytes: What the process, or PyTorch on a GPU, took beyond that and what it held.
         copy_gap_bytes: What a checkpoint's copy then took beyond its size.
         context_bytes: What the driver takes of a GPU for a process, besides PyTorch's memory.
+        prepared_bytes: The most that making the data took of the process: learning a tokenizer, in the first run.
         mapped_bytes: Of the weights, what lies in the file that they were opened from, mapped into memory.
         note: Why something is not known, as a sentence.
         is_least: Nothing was measured: only the parameters were counted.
@@ -65,6 +66,7 @@ class ModelFigures:
     pass_gap_bytes: Whole = 0
     copy_gap_bytes: Whole = 0
     context_bytes: Whole = 0
+    prepared_bytes: Whole = 0
     mapped_bytes: Whole = 0
     note: str = ""
     is_least: bool = False

@@ -13,6 +13,9 @@ DEEPSPEED_BUCKET_BYTES: Final = 25_000_000 * 4
 """`reduce_bucket_size` and the prefetch bucket in resources/deepspeed_zero*.json, in fp32."""
 DEEPSPEED_LIVE_BYTES: Final = 100_000_000 * 4
 """`stage3_max_live_parameters` there."""
+# What a rank takes beyond the steps that the probe makes: threads that send and write, and gaps that grow over hundreds
+# of steps. Seven runs of two recipes had 6 to 23 MiB more than their probes (docs/estimate.md).
+RUN_BYTES: Final = 12 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,8 +137,8 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
     copy_gap = _copy_gap(figures, kept.copied) if layout.on_cpu else 0
     process = baselines.of(layout.engine) + figures.recipe_bytes + figures.data_bytes
     context = figures.context_bytes if figures.is_context_known else USUAL_CONTEXT
-    framework = process if layout.on_cpu else context
-    return RankMemory(
+    framework = process + RUN_BYTES if layout.on_cpu else context
+    made = RankMemory(
         kept.parameters,
         kept.gradients,
         kept.optimizer,
@@ -145,6 +148,10 @@ def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, ran
         framework,
         left + holes + copy_gap,
     )
+    if not layout.on_cpu or rank != 0:
+        return made
+    first = baselines.of(layout.engine) + figures.prepared_bytes  # the data is made before the model, by rank 0
+    return dataclasses.replace(made, framework=framework + max(0, first - made.total))
 
 
 def _copy_gap(figures: ModelFigures, copied: int) -> int:

@@ -14,7 +14,7 @@ from core.measure.estimate.modes import mode_name
 from core.recipes.manifest import Recipe
 
 _VERSION: Final = 1
-_FIGURES_VERSION: Final = 4
+_FIGURES_VERSION: Final = 5
 
 StepKey = tuple[str, int, int]
 """A device's model, its processor threads, and how many devices make their steps at the same time (`step_key`)."""

@@ -8,7 +8,7 @@ import pytest
 
 from core.config.mode import Mode
 from core.measure.estimate.figures import USUAL_CONTEXT
-from core.measure.estimate.memory import Layout, RankMemory, checkpoint_bytes, host_memory, rank_memory
+from core.measure.estimate.memory import RUN_BYTES, Layout, RankMemory, checkpoint_bytes, host_memory, rank_memory
 from tests.unit.core.measure.estimate.made import BASELINES, FIGURES, MB, figures
 
 SINGLE = Layout(Mode.SINGLE, 0, False, 1, 4, 1)
@@ -29,8 +29,8 @@ def test_one_device_holds_everything() -> None:
     assert (alone.parameters, alone.gradients, alone.optimizer) == (100 * MB, 100 * MB, 200 * MB)
     assert alone.activations == 60 * MB  # at the peak of 160 MB no gradient is there yet; later all are
     assert alone.copy == 140 * MB  # 300 MB, of which 160 MB find the room of the step
-    assert alone.framework == 10 * MB
-    assert alone.total == 610 * MB
+    assert alone.framework == 10 * MB + RUN_BYTES
+    assert alone.total == 610 * MB + RUN_BYTES
 
 
 def test_accumulated_gradients_stay_while_the_next_pass_runs() -> None:
@@ -88,7 +88,7 @@ def test_gaps_grow_with_a_pass() -> None:
     made = rank_memory(figures(pass_gap_bytes=10 * MB), BASELINES, SINGLE)
     assert made.allocator == 16 * MB  # a tenth of its 160 MB
     assert made.copy == 124 * MB  # 300 MB, of which 176 MB find the room of the step
-    assert made.total == 610 * MB
+    assert made.total == 610 * MB + RUN_BYTES
     narrow = rank_memory(figures(pass_gap_bytes=10 * MB, copy_gap_bytes=7 * MB), BASELINES, SINGLE)
     assert narrow.allocator == 23 * MB
 
@@ -155,3 +155,10 @@ def test_only_adapters_count_as_trained() -> None:
 def test_a_checkpoint_on_disk() -> None:
     assert checkpoint_bytes(FIGURES, FSDP) == 300 * MB
     assert checkpoint_bytes(FIGURES, INDEPENDENT) == 600 * MB
+
+
+def test_a_first_run_needs_at_least_what_making_its_data_took() -> None:
+    little, much = figures(prepared_bytes=5 * MB), figures(prepared_bytes=900 * MB)
+    assert rank_memory(little, BASELINES, SINGLE) == rank_memory(figures(), BASELINES, SINGLE)
+    assert rank_memory(much, BASELINES, SINGLE).total == BASELINES.of("single") + 900 * MB
+    assert rank_memory(much, BASELINES, SINGLE, rank=1).total < 900 * MB, "rank 0 makes it for all"
