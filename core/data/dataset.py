@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from core.config.layers import is_path
-from core.data.formats import FileFormat, format_for, missing_package
+from core.data.formats import FileFormat, check_text, format_for, missing_package
 from core.data.hub import HUB, HubName, cached_text_bytes, check_package
 from core.data.listing import AUTO, MISSING, Listing, list_folder, relative
 from core.errors import DatasetError, sentences
@@ -207,7 +207,7 @@ def look_at_beginnings(text: str, listing: Listing) -> DatasetIdentity:
             held_out_bytes += _text_bytes(path, size, file_format) if number >= len(files) - listing.validation else 0
             if number < _LOOKED_AT and file_format.is_readable_text:
                 with open_binary(path) as file:
-                    _check_text(path, file.read(_BEGINNING_BYTES))
+                    check_text(str(path), file.read(_BEGINNING_BYTES), is_beginning=True)
     except OSError as error:
         raise _unreadable(path, error) from None
     if files and total == 0:
@@ -338,25 +338,17 @@ def _facts(path: Path, file_format: FileFormat) -> tuple[_FileFacts, int]:
 def _read_facts(path: Path, file_format: FileFormat) -> _FileFacts:
     digest = hashlib.sha256()
     decoder = codecs.getincrementaldecoder("utf-8")()
-    utf8 = True
+    utf8 = is_beginning = True
     with open_binary(path) as file:
         while block := file.read(_READ_BYTES):
             if not file_format.is_readable_text:
                 digest.update(block)
                 continue
-            _check_text(path, block)
+            check_text(str(path), block, is_beginning=is_beginning)
             digest.update(block)
+            is_beginning = False
             utf8 = utf8 and _decodes(decoder, block)
     return _FileFacts(digest.hexdigest(), utf8 and _decodes(decoder, b"", final=True))
-
-
-def _check_text(path: Path, block: bytes) -> None:
-    if b"\0" in block:
-        raise _error(
-            f"{path} is not text: it holds NUL bytes (a binary file, or UTF-16).",
-            "Choose a text file; save UTF-16 text as UTF-8.",
-            "The dataset is not text",
-        )
 
 
 def _empty(kind: Kind, root: Path) -> DatasetError:

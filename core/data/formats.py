@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from core.errors import DatasetError
 from core.held_files import open_binary
 
 Form = Literal["text", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
@@ -16,6 +17,8 @@ Packing = Literal["", "gz", "zst"]
 
 # The option by which recipes on text are told which column of a table it is.
 TEXT_COLUMN: Final = "text_column"
+# Where tokens are bytes, and where no token ends a document.
+BETWEEN_DOCUMENTS: Final = "\n\n"
 _ENDINGS: Final[dict[str, Form]] = {
     "jsonl": "jsonl",
     "ndjson": "jsonl",
@@ -28,8 +31,46 @@ _ENDINGS: Final[dict[str, Form]] = {
 }
 _BINARY: Final = (".parquet", ".arrow", ".feather")
 _OPEN_ENDINGS: Final = frozenset(("txt", "log"))
-_LOOKED_AT_BYTES: Final = 1 << 13
+BEGINNING_BYTES: Final = 1 << 13
 _SAME_LINES: Final = 5
+_DAY: Final = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
+# What people take for text, and what a program wrote around it: trained too, so it is named. The first that fits.
+_MARKUP: Final = tuple(
+    (what, re.compile(begins, re.IGNORECASE))
+    for what, begins in (
+        ("a Jupyter notebook, with outputs", r'\s*\{\s*"(cells|metadata|nbformat)":'),
+        ("HTML", r"\s*<(!doctype html|html|head|body)\b"),
+        ("XML", r"\s*<(\?xml|mediawiki|rss|feed|tmx|tei)\b"),
+        ("a database dump", r"(\s|--.*\n|/\*.*\n)*(create table|insert into|drop table|copy .* from stdin|pragma)\b"),
+        ("subtitles with times", r"webvtt\b|\s*\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ -->"),
+        ("a mailbox with headers", r"from \S+ .*\n[\w-]+: "),
+        ("lines with dates and names", rf"\[?({_DAY})[ ,T]+\d{{1,2}}:\d\d"),
+        ("rows as Python prints them", r"\[?\{'\w+': "),
+        ("rows in YAML", r"- \w+: .*\n\s+\w+: "),
+        ("labels and texts", r"__label__\S+ "),
+        ("JavaScript with data", r"(const |var |let |window\.)[\w.$]+ *= *[\[{]"),
+        ("a table in Markdown", r"\|.*\|\s*\n\|[ :|-]+\|"),
+    )
+)
+_UNPACK: Final = "Unpack it and choose what was in it."
+# Files that are no UTF-8 text though their names leave it open: how they begin, what they are, what to do.
+_FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
+    (rb"PK\x03\x04.{26}(\[Content_Types\]|word/|xl/|_rels/)", "an Office document (Word, Excel)",
+     "Save it as plain text, or a table as CSV, UTF-8."),
+    (rb"PK\x03\x04", "a ZIP archive", _UNPACK),
+    (rb".{257}ustar", "a tar archive", _UNPACK),
+    (rb"\x1f\x8b", "packed with gzip", "Let its name end in .gz."),
+    (rb"\x28\xb5\x2f\xfd", "packed with Zstandard", "Let its name end in .zst."),
+    (rb"BZh|\xfd7zXZ|7z\xbc\xaf|Rar!", "packed", _UNPACK),
+    (rb"PAR1", "a Parquet table", "Let its name end in .parquet."),
+    (rb"SQLite format 3", "an SQLite database", "Export a table as CSV."),
+    (rb"%PDF-", "a PDF document", "Export its text."),
+    (rb"\{\\rtf", "a document in RTF", "Save it as plain text, UTF-8."),
+    (rb"version https://git-lfs\.github\.com/spec/", "a pointer of Git LFS in place of the data",
+     "Get the data: git lfs pull."),
+    (rb"\xff\xfe|\xfe\xff|[ -~\r\n\t]\0.\0", "UTF-16",
+     "Save it as UTF-8 (in Notepad: Save as, Encoding)."),
+)  # fmt: skip
 _PACKINGS: Final[dict[str, Packing]] = {"gz": "gz", "zst": "zst"}
 _TEXT_NAME: Final = re.compile(
     r".+\.(txt|text|md|markdown|rst|tex|log|csv|tsv|jsonl?|ndjson|xml|html?|css|ya?ml|toml|ini|cfg|pyi?|ipynb|jsx?|tsx?"
@@ -77,21 +118,47 @@ def format_for(name: str) -> FileFormat:
     return FileFormat(form, packing, is_open=form == "text" and is_open)
 
 
-def may_hold_rows(path: Path, file_format: FileFormat) -> bool:
-    """Whether a file is worth a closer look for rows: by its name, or by its first lines where the name is open.
+def is_worth_a_look(path: Path, file_format: FileFormat) -> bool:
+    """Whether more can be said of a file than that it is plain text: by its name, or by its beginning.
 
     Raises:
         OSError: It cannot be read.
     """
-    if not file_format.is_open:
-        return file_format.has_rows
-    if file_format.packing:
+    if file_format.has_rows or file_format.packing:
         return True
     with open_binary(path) as file:
-        beginning = file.read(_LOOKED_AT_BYTES).removeprefix(b"\xef\xbb\xbf").lstrip()
+        data = file.read(BEGINNING_BYTES)
+    if data.startswith(b"\xef\xbb\xbf") or find_markup(data.decode("utf-8", "replace")):
+        return True
+    beginning = data.lstrip()
     lines = [line for line in beginning.splitlines() if line.strip()][:_SAME_LINES]
     same = (len({line.count(mark) for line in lines}) == 1 and mark in lines[0] for mark in (b"\t", b";", b"|", b","))
-    return beginning[:1] in (b"{", b"[") or (bool(lines) and any(same))
+    return file_format.is_open and (beginning[:1] in (b"{", b"[") or (bool(lines) and any(same)))
+
+
+def find_markup(beginning: str) -> str:
+    """What stands in a text besides words, by its beginning; empty: nothing that is known."""
+    return next((what for what, begins in _MARKUP if begins.match(beginning)), "")
+
+
+def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
+    """Refuses part of a file's text that is none.
+
+    Args:
+        name: Whose it is, for the error.
+        data: As it lies in the file, or as it was packed into it.
+        is_beginning: It is the file's beginning, by which other kinds of files are known.
+
+    Raises:
+        DatasetError: Says what it is instead, as far as that is known.
+    """
+    what, next_step = "a binary file (it holds NUL bytes)", "Choose a text file."
+    known = (entry for entry in _FOREIGN if is_beginning and re.match(entry[0], data, re.DOTALL))
+    if (found := next(known, None)) is not None:
+        _, what, next_step = found
+    elif b"\0" not in data:
+        return
+    raise DatasetError(f"{name} is {what}, not UTF-8 text.", next_step, title="The dataset is not text")
 
 
 def is_data_name(name: str) -> bool:

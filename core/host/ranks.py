@@ -77,6 +77,12 @@ class Rank:
         return self.first_step is not None and not waits and self.connection is not None
 
     @property
+    def begins(self) -> bool:
+        """It is a program of its own that runs and has not charted a step yet."""
+        is_over = self.done is not None or self.connection is None
+        return self.phase in _OWN_PROGRAM and self.first_step is None and not is_over
+
+    @property
     def takes_its_time(self) -> bool:
         """It has said that it does something in which nothing is told for long."""
         return self.phase in ("evaluating", "saving", "computing")

@@ -17,7 +17,7 @@ from typing import Any, Final
 from core.config import RunConfig
 from core.config.config_file import to_json
 from core.data.dataset import DatasetIdentity, list_dataset
-from core.data.formats import TEXT_COLUMN, may_hold_rows
+from core.data.formats import BETWEEN_DOCUMENTS, TEXT_COLUMN, is_worth_a_look
 from core.errors import ConfigError, RankdeckError
 from core.machine.packages import MissingPackageError
 from core.parsing import parse_json
@@ -76,7 +76,7 @@ def check_text_column(dataset: DatasetIdentity, config: RunConfig, limit_s: floa
 
     Args:
         dataset: What it trains on.
-        config: The run's; nothing is looked at unless its recipe reads text from tables, and a file may hold one.
+        config: The run's; nothing is looked at unless its recipe reads text.
         limit_s: After that the program is ended, and the ranks will find out.
 
     Returns:
@@ -85,21 +85,33 @@ def check_text_column(dataset: DatasetIdentity, config: RunConfig, limit_s: floa
     Raises:
         ConfigError: The column is in no row, none looks like text, or the rows are of another shape than recipes train.
     """
-    if TEXT_COLUMN not in config.options or not _may_hold_rows(dataset, config.data_files):
+    if TEXT_COLUMN not in config.options or dataset.kind in ("stdlib", "none"):
         return ()
+    if not _is_worth_a_look(dataset, config.data_files):
+        return (_plain_text_note(dataset, config),)
     asked = {"config": {"dataset_file": dataset.path, "data_files": config.data_files, "options": dict(config.options)}}
     answer = ask_program(("-m", "workers.programs.column_main"), asked, config.env, limit_s)
-    return _notes(answer, "Reading the dataset", "The dataset's columns could not be looked at beforehand", TEXT_COLUMN)
+    unchecked = "The dataset's columns could not be looked at beforehand"
+    notes = _notes(answer, "Reading the dataset", unchecked, TEXT_COLUMN)
+    return tuple(note for note in notes if note not in dataset.notes)
 
 
-def _may_hold_rows(dataset: DatasetIdentity, rule: str) -> bool:
-    if dataset.has_rows or dataset.kind not in ("file", "folder"):
-        return dataset.has_rows
+def _is_worth_a_look(dataset: DatasetIdentity, rule: str) -> bool:
+    if dataset.has_rows or dataset.kind == "hub":
+        return True
     try:
         files = list_dataset(dataset.path, rule).files
-        return any(may_hold_rows(path, file_format) for path, file_format in files[:_LOOKED_AT_FILES])
+        return any(is_worth_a_look(path, file_format) for path, file_format in files[:_LOOKED_AT_FILES])
     except (OSError, RankdeckError):  # the program that reads it says so
-        return False
+        return True
+
+
+def _plain_text_note(dataset: DatasetIdentity, config: RunConfig) -> str:
+    """As `workers.programs.column_main` says it of files that had to be opened."""
+    documents = f"{dataset.files:,} document{'' if dataset.files == 1 else 's'}"
+    in_bytes = config.options.get("tokenizer") == "byte"
+    tokens = f", {dataset.size_bytes + len(BETWEEN_DOCUMENTS) * dataset.files:,} tokens" if in_bytes else ""
+    return f"Data: plain text, {documents}{tokens}."
 
 
 def _notes(answer: Answer, who: str, unchecked: str, field: str = "") -> tuple[str, ...]:

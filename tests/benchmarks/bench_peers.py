@@ -1,4 +1,4 @@
-"""Tokens a second through Rankdeck beside a well-tuned loop by hand and the peers; and how much a second rank brings.
+"""Tokens a second through Rankdeck beside a well-tuned loop by hand and the peers.
 
     python -m tests.benchmarks.run_all peers
 
@@ -15,8 +15,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
@@ -25,6 +24,7 @@ import pytest
 
 from core.machine.platform import physical_cores, this_platform
 from core.processes.program_environment import program_environment
+from core.run_folder.store import RunStore
 from tests.benchmarks.loops.common import LEARNING_RATE, Job
 from tests.benchmarks.taking_turns import Contender, Ends, Timed, median_ratio, rate, ratio, take_turns
 from tests.helpers.forking import ROOT
@@ -38,7 +38,6 @@ PEERS = {"accelerate_loop": "accelerate", "fabric_loop": "lightning_fabric", "tr
 NAMES = {"accelerate_loop": "Accelerate", "fabric_loop": "Fabric", "trainer_loop": "HF Trainer"}
 HAND, OURS = "by hand", "Rankdeck"
 _SECONDS = re.compile(r"\d+\.\d+")
-WAITING = "2 by hand that wait for each other"
 
 
 def loop(name: str, job: Job, folder: Path, threads: int = 0, shown: str = "") -> Contender:
@@ -95,7 +94,7 @@ def printed(files: list[Path]) -> Ends:
 
 
 def rankdeck(mode: str, job: Job, folder: Path, name: str = OURS) -> Contender:
-    """The real host and its ranks; when steps ended is when they were reported."""
+    """MiniGPT."""
     layers, heads, width = job.shape
     shape = {"n_layer": layers, "n_head": heads, "n_embd": width}
     store = make_run(
@@ -103,6 +102,11 @@ def rankdeck(mode: str, job: Job, folder: Path, name: str = OURS) -> Contender:
         eval_every=None, options={**shape, "sample_tokens": 0}, dataset_chunk_size=50 * job.batch,
         samples_per_block=500 * job.batch, devices=(job.device,) if job.on_gpu else (f"cpu:{job.world}",),
     )  # fmt: skip
+    return hosted(store, name, job.world, in_step=mode == "ddp")
+
+
+def hosted(store: RunStore, name: str, world: int, *, in_step: bool) -> Contender:
+    """A run with its real host and ranks; when steps ended is when they were reported."""
     process = psutil.Popen(
         [sys.executable, "-m", "core.host", str(store.dir)],
         cwd=ROOT,
@@ -117,19 +121,7 @@ def rankdeck(mode: str, job: Job, folder: Path, name: str = OURS) -> Contender:
             by_rank.setdefault(line["rank"], []).append(line["ts"])
         return by_rank
 
-    return Contender(name, [process], reported, job.world, mode == "ddp")
-
-
-@contextmanager
-def cores(count: int) -> Iterator[None]:
-    """What is started in here keeps to so many cores."""
-    me = psutil.Process()
-    all_of_them = me.cpu_affinity()
-    me.cpu_affinity(all_of_them[:count])
-    try:
-        yield
-    finally:
-        me.cpu_affinity(all_of_them)
+    return Contender(name, [process], reported, world, in_step)
 
 
 def shown(of: list[Timed], to: list[Timed], share: float = 1.0) -> str:
@@ -174,47 +166,4 @@ def compare(mode: str, job: Job, peers: list[str], folder: Path) -> None:
     for name, timed in turns.items():
         tokens = rate(timed) * job.batch * job.length
         print(f"{name}: {tokens:,.0f} tokens/s, ratio to by hand {shown(timed, turns[HAND])}")
-    assert all(rate(timed) > 0 for timed in turns.values())
-
-
-@pytest.mark.skipif(not hasattr(psutil.Process, "cpu_affinity"), reason="needs cores that can be assigned")
-def test_weak_scaling(tmp_path: Path) -> None:
-    """Two ranks of one thread beside one rank of one thread on one core.
-
-    Two loops by hand that know nothing of each other, beside one, show what the machine itself gives: two cores that
-    share a cache, a memory or, in a virtual machine, one real core are not twice as fast as one. Two that exchange
-    nothing but wait for each other after each step show what waiting for the slower core costs, whoever it is done by.
-    """
-    if physical_cores() < 2:
-        pytest.skip("needs two cores")
-    text = write_text(tmp_path / "text.txt", 2_000_000)
-    job = Job(0, 1, str(text), "", STEPS, BATCH, LENGTH, synchronised=False)
-
-    def alone() -> Contender:
-        with cores(1):
-            return rankdeck("single", job, tmp_path / "alone", "alone")
-
-    def both(mode: str) -> Contender:
-        with cores(2):
-            return rankdeck(mode, dataclasses.replace(job, world=2), tmp_path / mode, mode)
-
-    def by_hand(count: int, name: str, **how: bool) -> Contender:
-        with cores(count):
-            given = dataclasses.replace(job, world=count, **how)
-            return loop("by_hand", given, tmp_path / name.replace(" ", "_"), 1, name)
-
-    starts = [
-        alone,
-        partial(both, "ddp"),
-        partial(both, "independent"),
-        partial(by_hand, 1, "1 by hand"),
-        partial(by_hand, 2, "2 by hand"),
-        partial(by_hand, 2, WAITING, barrier=True),
-    ]
-    turns = take_turns(starts, TURNS)
-    pairs = (("2 by hand", "1 by hand"), (WAITING, "1 by hand"), ("ddp", "alone"), ("independent", "alone"))
-    for name, one in pairs:
-        share = shown(turns[name], turns[one], 0.5)
-        print(f"weak scaling, {name}, 2 ranks of 1 thread beside 1 on one core: {share}")
-    print(f"ddp beside {WAITING}: {shown(turns['ddp'], turns[WAITING])}")
     assert all(rate(timed) > 0 for timed in turns.values())

@@ -60,7 +60,7 @@ def look(
     config: RunConfig, recipe: Recipe, folder: Path, request: Mapping[str, Any], say: Callable[[str], None]
 ) -> dict[str, Any]:
     """Everything that a preview shows but the epoch."""
-    BadRowLimit.parse(config.options.get(MAX_BAD_ROWS))
+    limit = BadRowLimit.parse(config.options.get(MAX_BAD_ROWS))
     if is_hub(config.dataset_file):
         name = HubName.parse(config.dataset_file)
         if cached_info(name) is None and config.options.get(ALLOW_DOWNLOAD) is not True:
@@ -89,7 +89,24 @@ def look(
     else:
         looked_at = corpus.size_bytes
     start.finish()
-    return _answer(config, corpus, start, counts, data, looked_at) | {"tokenizer": described}
+    answered = _answer(config, corpus, start, counts, data, looked_at)
+    remarks = _over_the_limit(limit, counts if data is None else data.counts, is_all=answered["exact"])
+    return answered | {"tokenizer": described, "remarks": [*remarks, *answered["remarks"]]}
+
+
+def _over_the_limit(limit: BadRowLimit, counts: RowCounts, *, is_all: bool) -> list[str]:
+    """Refuses data as training does; of data that was read in part, that it would be refused so far.
+
+    Raises:
+        DatasetError: It has too many bad rows.
+    """
+    try:
+        limit.check(counts)
+    except DatasetError as error:
+        if is_all:
+            raise
+        return [f"If all of the data is like its beginning, training refuses it. {error.cause}"]
+    return []
 
 
 def _tokenizer(

@@ -15,7 +15,7 @@ from typing import Any, Final
 from core.errors import RankdeckError, sentences
 from core.files.links import append_unlinked
 from core.formatting import duration, listed, number
-from core.host.pace import SHORTEST_S, AwakeClock
+from core.host.pace import PATIENCE, SHORTEST_S, AwakeClock
 from core.host.ranks import Rank, Ranks
 from core.host.services import HostServices
 from core.host.states import AttemptPhase
@@ -104,9 +104,8 @@ class HangWatch(Watch):
             return True
         if not self._ranks.connected:
             return self._is_overdue(rank, is_busy=rank.takes_its_time)
-        return rank.trains and all(
-            self._is_overdue(other, is_busy=other.takes_its_time) for other in self._ranks if other.trains
-        )
+        watched = [other for other in self._ranks if other.trains or other.begins]
+        return rank in watched and all(self._is_overdue(other, is_busy=other.takes_its_time) for other in watched)
 
     def silent_s(self, rank: Rank) -> float:
         """How long a rank has said nothing."""
@@ -114,6 +113,10 @@ class HangWatch(Watch):
 
     def _is_overdue(self, rank: Rank, *, is_busy: bool) -> bool:
         silent_s = self.silent_s(rank)
+        if rank.begins:
+            # One that charts nothing in any rank may be well: it is only known to sleep. So it gets more time.
+            is_alone = all(other.first_step is None for other in self._ranks)
+            return silent_s > self._ranks.run.config.start_timeout_s * (PATIENCE if is_busy or is_alone else 1)
         if not rank.trains or (self._limit_s is None and silent_s <= SHORTEST_S):  # its own pace allows no less
             return False
         limit_s = rank.pace.limit_s(self._limit_s, is_busy=is_busy)
@@ -164,7 +167,7 @@ class HangResponse:
     async def _respond(self, late: Sequence[Rank], silent_s: float) -> None:
         heard = {rank.number: rank.pace.heard_at for rank in late}
         views = await self._look(late)
-        still = [rank for rank in late if rank.trains and rank.pace.heard_at == heard[rank.number]]
+        still = [rank for rank in late if (rank.trains or rank.begins) and rank.pace.heard_at == heard[rank.number]]
         if not still or (self._ranks.connected and len(still) < len(late)):
             return  # it was only slow
         diagnosis = diagnose(views, connected=self._ranks.connected)
@@ -258,7 +261,8 @@ class HangResponse:
 
     def _cause(self, views: Sequence[RankView], diagnosis: HangDiagnosis, silent_s: float) -> str:
         late = [self._ranks[view.rank] for view in views if view.late]
-        where = listed([f"{rank.device} (step {rank.step})" for rank in late])
+        places = ("before its first step" if rank.first_step is None else f"step {rank.step}" for rank in late)
+        where = listed([f"{rank.device} ({place})" for rank, place in zip(late, places, strict=True)])
         typical = [s for rank in late if (s := rank.pace.typical_s) is not None]
         usual = f"; a step usually takes {_seconds(max(typical))}" if typical else ""
         unclear = "" if diagnosis.certain or not self._ranks.connected else "It is not clear which device is at fault."

@@ -28,6 +28,20 @@ def test_a_script_that_hangs_is_named(script_run: MakeScriptRun) -> None:
     assert run.stop().end().state == STOPPED
 
 
+def test_a_copy_that_sleeps_before_its_first_step_is_named(script_run: MakeScriptRun) -> None:
+    text = """
+    import rankdeck
+    if rankdeck.rank() == 1:
+        time.sleep(600)
+    train(0, 100_000)
+    """
+    run = script_run(STEPS + text, devices=("cpu:2",), start_timeout_s=2.0).start()
+    (alert,) = run.wait_for_event("alert")
+    assert (alert["kind"], alert["title"], alert["ranks"]) == ("hang", "CPU 1 may hang", [1])
+    assert "CPU 1 (before its first step)" in alert["cause"]
+    assert run.stop().end().state == STOPPED
+
+
 def test_a_script_that_hangs_is_started_again_where_that_is_wanted(script_run: MakeScriptRun) -> None:
     text = """
     import pathlib, sys

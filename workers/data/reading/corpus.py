@@ -18,7 +18,7 @@ from core.data.listing import ALL_FILES, AUTO
 from core.errors import DatasetError, sentences
 from workers.data.reading.columns import Columns
 from workers.data.reading.hub import fetch
-from workers.data.reading.layout import WHOLE, find_layout
+from workers.data.reading.layout import JSON, WHOLE, find_layout
 from workers.data.reading.packed import is_damage
 from workers.data.reading.pieces import OnRead, Piece, Source, read_error, source_pieces, source_rows
 from workers.data.reading.row_counts import Bad, RowCounts
@@ -30,6 +30,7 @@ OPTIONS: Final = (TEXT_COLUMN, MAX_BAD_ROWS, ALLOW_DOWNLOAD)
 _SAMPLED_ROWS: Final = 200
 _SAMPLED_FILES: Final = 200
 _LISTED: Final = 8
+_NAMED: Final = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,30 +134,32 @@ def open_corpus(
         ConfigError: The column that was named is in no file.
         PreflightError: A package is missing.
     """
-    if is_hub(dataset):
-        training, held_out, split = fetch(HubName.parse(dataset), options.get(ALLOW_DOWNLOAD) is True, say)
-        held_out = [] if rule == ALL_FILES else held_out
-        found, identity = [(path, FileFormat("arrow")) for path in (*training, *held_out)], ""
-        held = f"The split {split} is held out; nothing is taken from the training split."
-        notes: tuple[str, ...] = (held,) if held_out else ()
-    else:
-        say("looking at the files")
-        identity = identify(dataset, rule).sha256
-        listing = list_dataset(dataset, rule)
-        found, notes = list(listing.files), listing.notes
-        held_out = [path for path, _ in listing.files[len(listing.training_files) :]]
-    corpus = _looked_at(dataset, found, options)
-    digest = _digest(identity or dataset, corpus.sources, by_stat=not identity)
-    return replace(corpus, digest=digest, held_out=frozenset(held_out), remarks=(*notes, *corpus.remarks))
+    say("looking at the files")
+    identity = "" if is_hub(dataset) else identify(dataset, rule).sha256
+    corpus = look_at(dataset, options, rule, say)
+    return replace(corpus, digest=_digest(identity or dataset, corpus.sources, by_stat=not identity))
 
 
-def look_at(dataset: str, options: Mapping[str, Any], rule: str = AUTO) -> Corpus:
-    """A dataset of this machine as `open_corpus` gives it, but without a digest, for which all bytes would be read.
+def look_at(
+    dataset: str, options: Mapping[str, Any], rule: str = AUTO, say: Callable[[str], None] = lambda _: None
+) -> Corpus:
+    """A dataset as `open_corpus` gives it, but without a digest, for which all bytes would be read.
 
     Raises:
         RankdeckError: As in `open_corpus`.
     """
-    return _looked_at(dataset, list_dataset(dataset, rule).files, options)
+    if is_hub(dataset):
+        training, held_out, split = fetch(HubName.parse(dataset), options.get(ALLOW_DOWNLOAD) is True, say)
+        held_out = [] if rule == ALL_FILES else held_out
+        found = [(path, FileFormat("arrow")) for path in (*training, *held_out)]
+        held = f"The split {split} is held out; nothing is taken from the training split."
+        notes: tuple[str, ...] = (held,) if held_out else ()
+    else:
+        listing = list_dataset(dataset, rule)
+        found, notes = list(listing.files), listing.notes
+        held_out = [path for path, _ in listing.files[len(listing.training_files) :]]
+    corpus = _looked_at(dataset, found, options)
+    return replace(corpus, held_out=frozenset(held_out), remarks=(*notes, *corpus.remarks))
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,14 +183,28 @@ def _looked_at(dataset: str, found: Sequence[tuple[Path, FileFormat]], options: 
     if wanted != WHOLE and any(file.source.layout.form != "text" for file in looked):
         chosen, looked, more = _with_columns(looked, together, wanted, dataset)
         remarks += more
-    json_texts = [file.source.name for file in looked if file.source.layout.is_json_text]
-    if json_texts:
-        listed = ", ".join(json_texts[:3])
-        remarks.append(f"JSON without rows is read as plain text, with names and brackets: {listed}.")
+    remarks += _markup_remarks(looked)
     if len(remarks) > _LISTED:
         remarks = [*remarks[:_LISTED], f"There are {len(remarks) - _LISTED} more notes like these."]
     sources = tuple(file.source for file in looked)
     return Corpus(sources, "", chosen.column, not wanted, together, chosen.shape, tuple(remarks))
+
+
+def _markup_remarks(looked: Sequence[_Looked]) -> list[str]:
+    """What is trained besides words, a sentence for each kind."""
+    files: dict[str, list[str]] = {}
+    for file in looked:
+        if file.source.layout.markup:
+            files.setdefault(file.source.layout.markup, []).append(file.source.name)
+    return [
+        f"Read as plain text, with everything that stands in it: {what} ({_listed(names)})."
+        for what, names in files.items()
+    ]
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED:,} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _look(path: Path, file_format: FileFormat, root: Path, wanted: str, number: int) -> _Looked:
@@ -224,7 +241,7 @@ def _check_json_text(looked: Sequence[_Looked], wanted: str) -> None:
     Raises:
         DatasetError: So it is.
     """
-    if wanted != WHOLE and looked and all(file.source.layout.is_json_text for file in looked):
+    if wanted != WHOLE and looked and all(file.source.layout.markup == JSON for file in looked):
         raise DatasetError(
             f"{looked[0].source.name} holds JSON, but no rows: neither objects one after the other nor an array.",
             f"Choose data with rows, or {WHOLE} as the text column to train on it as plain text, brackets included.",

@@ -170,7 +170,7 @@ def has_header(rows: Sequence[Sequence[str]]) -> bool:
         name and sum(cells[number] == name for cells in below) > 1 for number, name in enumerate(names)
     )  # a label of a row
     mean = sum(word_count(cell) for cells in below for cell in cells) / max(1, len(below))
-    long = sum(map(word_count, names)) > 6 and sum(map(word_count, names)) * 3 > mean
+    long = sum(map(word_count, names)) > (6 if len(names) > 1 else 2) and sum(map(word_count, names)) * 3 > mean
     return not repeated and not long
 
 

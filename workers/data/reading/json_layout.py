@@ -70,7 +70,8 @@ def find_json_layout(
         return JsonLayout("lines")
     end = _first_end(head)
     if end is not None and head[end:].lstrip(" \t\r\n,")[:1] in ("{", "[", '"') and head[:1] in ("{", "["):
-        return JsonLayout("lines" if lines_expected and any(rows) else "values")
+        between_commas = head[end:].lstrip()[:1] == ","
+        return JsonLayout("lines" if lines_expected and any(rows) and not between_commas else "values")
     value = _completed(head)
     if value is None:
         broken = JsonLayout("lines") if lines_expected else JsonLayout("array") if head[:1] == "[" else None

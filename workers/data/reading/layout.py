@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from core.data.formats import FileFormat, Form, Packing
+from core.data.formats import BEGINNING_BYTES, FileFormat, Form, Packing, check_text, find_markup
 from core.errors import DatasetError
 from workers.data.reading.columns import NAMES
 from workers.data.reading.delimited import Dialect, column_names, find_dialect, header_line, sampled_rows
@@ -18,6 +18,7 @@ from workers.data.reading.packed import is_damage, open_packed
 WHOLE: Final = "*"
 """As text column: the files' text as it stands, names, brackets and all."""
 _HEAD_BYTES: Final = 1 << 20
+JSON: Final = "JSON without rows"
 BOM: Final = b"\xef\xbb\xbf"
 _VERSION: Final = 2
 """Of how rows are read: another one gives other tokens for the same file."""
@@ -36,7 +37,7 @@ class Layout:
         dialect: How delimited text is written.
         has_bom: Text that begins with a byte order mark, which is left out.
         remark: A sentence on what is in it and is not read so; empty: nothing.
-        is_json_text: It is read as text though it is a JSON document.
+        markup: What is in the text besides words; empty: nothing that is known.
     """
 
     form: Form = "text"
@@ -44,7 +45,7 @@ class Layout:
     dialect: Dialect | None = None
     has_bom: bool = False
     remark: str = ""
-    is_json_text: bool = False
+    markup: str = ""
 
     @property
     def key(self) -> tuple[object, ...]:
@@ -84,21 +85,16 @@ def find_layout(path: Path, file_format: FileFormat, wanted: str = "") -> Layout
     if form in ("parquet", "arrow"):
         return Layout(form)
     may_hold_rows = wanted != WHOLE and (file_format.has_rows or file_format.is_open)
-    data, is_whole = _beginning(path, packing, _HEAD_BYTES if may_hold_rows else len(BOM))
-    as_text = Layout("text", has_bom=data.startswith(BOM))
+    data, is_whole = _beginning(path, packing, _HEAD_BYTES if may_hold_rows else BEGINNING_BYTES)
+    head = data.removeprefix(BOM).decode("utf-8", "surrogateescape")
+    as_text = Layout("text", has_bom=data.startswith(BOM), markup=find_markup(head))
     if not may_hold_rows:
         return as_text
-    if b"\0" in data:
-        raise DatasetError(
-            f"{path.name} is not text: it has NUL bytes (a binary file, or UTF-16).",
-            "Choose a text file; save UTF-16 text as UTF-8.",
-            title="The dataset is not text",
-        )
-    head = data.removeprefix(BOM).decode("utf-8", "surrogateescape")
+    check_text(path.name, data, is_beginning=True)
     if form in ("json", "jsonl"):
         found = find_json_layout(head, is_whole=is_whole, lines_expected=form == "jsonl")
         if found is None:
-            return replace(as_text, is_json_text=True)
+            return replace(as_text, markup=JSON)
         left_out = ", ".join(found.left_out)
         return _json(found, f"{path.name} also holds {left_out}, which is not read." if left_out else "")
     if form in ("csv", "tsv"):

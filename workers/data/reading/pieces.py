@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
-from core.data.formats import Packing
+from core.data.formats import Packing, check_text
 from core.errors import DatasetError
 from core.files.atomic import explain
 from workers.data.reading.columns import row_text
@@ -124,18 +124,15 @@ def source_rows(source: Source, on_read: OnRead = lambda _: None) -> Iterator[Ro
 
 def _text_pieces(source: Source, counts: RowCounts, on_read: OnRead) -> Iterator[Piece]:
     """A text file: one document, its lines counted as rows. Lines that are not UTF-8 are counted as bad and kept."""
-    lines_before = counts.rows
+    lines_before, is_beginning = counts.rows, True
     with open_packed(source.path, source.packing) as (stream, position):
         counts.documents += 1
         if source.layout.has_bom:
             stream.read(len(BOM))
         for data in cut_text(stream):
-            if source.packing and b"\0" in data:  # plain files were looked at before
-                raise DatasetError(
-                    f"{source.name} contains data that is not text: it has NUL bytes.",
-                    "Choose a file with text in it.",
-                    title="The dataset is not text",
-                )
+            if source.packing:  # plain files were looked at before
+                check_text(source.name, data, is_beginning=is_beginning)
+                is_beginning = False
             _count_lines(data, source.name, lines_before, counts)
             on_read(position())
             yield Piece(data, False)

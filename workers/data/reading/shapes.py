@@ -28,7 +28,7 @@ _ANSWERS: Final = (
 _INSTRUCTIONS: Final = ("instruction", "instructions", "prompt", "task", "human_prompt", "user_prompt")
 _RESPONSES: Final = (
     "output", "outputs", "response", "responses", "completion", "answer", "target", "generation", "result", "reply",
-    "assistant", "model_response",
+    "assistant", "model_response", "solution", "canonical_solution",
 )  # fmt: skip
 _INPUTS: Final = ("input", "inputs", "source", "src", "user", "human", "context", "source_text", "input_text", "x")
 _OUTPUTS: Final = (

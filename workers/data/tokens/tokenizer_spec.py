@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 import psutil
 
+from core.data.formats import BETWEEN_DOCUMENTS
 from core.errors import PreflightError
 from core.held_files import read_all, read_utf8
 
-BETWEEN_DOCUMENTS: Final = "\n\n"
 Ids = npt.NDArray[Any]
 _PART_CHARS: Final = 1 << 14
 _BATCH_BYTES: Final = 1 << 22

@@ -141,7 +141,7 @@ def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
     table.write_text('{"title": "a", "body": "some words"}\n' * 50, encoding="utf-8", newline="\n")
     asked = apply_recipe(RunConfig(dataset_file=str(table)), get_recipe("minigpt"))
     found, short = text_column(asked)
-    assert found == "Data: JSON Lines, text column body (guessed; not used: title), 50 documents."
+    assert found == "Data: JSON Lines, text column body (guessed; not used: title), 50 documents, 600 tokens."
     assert short == "The texts in column body are short: 2.0 words on average."
     with table.open("a", encoding="utf-8", newline="\n") as file:
         file.write('{"body": NaN}\n{"body": "x\n')
@@ -150,7 +150,12 @@ def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
     assert left_out.endswith("row 51: empty.")
     prose = table.with_name("prose.txt")
     prose.write_text("Some words, and more.\nNo table.\n", encoding="utf-8", newline="\n")
-    assert text_column(asked.replace(dataset_file=str(prose)), limit_s=0.0) == ()
+    assert text_column(asked.replace(dataset_file=str(prose)), limit_s=0.0) == (
+        "Data: plain text, 1 document, 34 tokens.",
+    )
+    prose.write_text("<html>Some words.</html>", encoding="utf-8", newline="\n")
+    said, markup = text_column(asked.replace(dataset_file=str(prose)))
+    assert said == "Data: plain text, 1 document, 26 tokens." and "HTML (prose.txt)" in markup
     asked = asked.replace(options={**asked.options, "text_column": "none"})
     with pytest.raises(ConfigError, match="The columns are: title, body") as caught:
         text_column(asked)

@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import json
+import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -178,8 +179,43 @@ READ = [
     Kind("rows.csv.gz", gzip.compress(table(TEXT_ROWS, ";")), "CSV with semicolons"),
     Kind("bom.txt", b"\xef\xbb\xbfA text.\n", "plain text", "", 1),
     Kind("latin.txt", "Größe\nund mehr\n".encode("latin-1"), "plain text", "", 1, {"kept": 1}),
-    Kind("whatsapp.txt", WHATSAPP, "plain text", "", 1),
-    Kind("subtitles.srt", SUBTITLES, "plain text", "", 1),
+    Kind("whatsapp.txt", WHATSAPP, "plain text", "", 1, remark="lines with dates and names"),
+    Kind("iphone.txt", b"[12.03.24, 14:05:06] Ann: Hello.\n", "plain text", "", 1, remark="lines with dates and names"),
+    Kind("server.log", b"2024-01-01 12:00:00,123 INFO start\n", "plain text", "", 1, remark="lines with dates"),
+    Kind("subtitles.srt", SUBTITLES, "plain text", "", 1, remark="subtitles with times"),
+    Kind("talk.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\nHello.\n", "plain text", "", 1, remark="subtitles with"),
+    Kind("page.html", b"<!DOCTYPE html>\n<html><p>Words.</p></html>", "plain text", "", 1, remark="HTML (page.html)"),
+    Kind("wiki.xml", b"<mediawiki><page>Words.</page></mediawiki>", "plain text", "", 1, remark="XML (wiki.xml)"),
+    Kind("a.ipynb", whole({"cells": [{"source": TEXTS}], "nbformat": 4}, 1), "plain text", "", 1,
+         remark="a Jupyter notebook, with outputs"),
+    Kind("dump.sql", b"-- MySQL dump 10\n\nINSERT INTO `a` VALUES (1,'b');\n", "plain text", "", 1,
+         remark="a database dump"),
+    Kind("copy.sql", b"COPY public.a (id, b) FROM stdin;\n1\tWords.\n\\.\n", "plain text", "", 1,
+         remark="a database dump"),
+    Kind("mails.mbox", b"From a@b.c Mon Jan 1\nSubject: Hello\n\nWords.\n", "plain text", "", 1,
+         remark="a mailbox with headers"),
+    Kind("printed.txt", b"{'text': 'Python prints it so'}\n" * 9, "plain text", "", 1, remark="as Python prints them"),
+    Kind("rows.yaml", b"- text: Words.\n  label: 1\n", "plain text", "", 1, remark="rows in YAML"),
+    Kind("fasttext.txt", b"__label__2 Some words.\n", "plain text", "", 1, remark="labels and texts"),
+    Kind("tweets.js", b'window.YTD.tweets.part0 = [ {"full_text": "Words."} ]', "plain text", "", 1,
+         remark="JavaScript with data"),
+    Kind("table.md", b"| id | text |\n|---|---|\n| 1 | Words. |\n", "plain text", "", 1, remark="a table in Markdown"),
+    Kind("paper.tex", b"\\documentclass{article}\n\\begin{document}\nWords.\n", "plain text", "", 1),
+    Kind("mac.csv", table(TEXT_ROWS).replace(b"\r\n", b"\r"), "CSV"),
+    Kind("poem.csv", "\n".join(PLAIN).encode(), "CSV with one column without a header", "1"),
+    Kind("commas.jsonl", b",\n".join(whole(row) for row in TEXT_ROWS), "JSON objects one after the other"),
+    Kind("list.jsonl", b"[\n" + b",\n".join(whole(row) for row in TEXT_ROWS) + b"\n]\n", "a JSON array"),
+    Kind("strings.jsonl", lines(TEXTS), "JSON Lines", "value"),
+    Kind("rows.jsonl.gz", gzip.compress(lines(TEXT_ROWS)), "JSON Lines"),
+    Kind("long.jsonl", lines([{"text": HUGE}, {"text": TEXTS[0]}]), "JSON Lines", documents=2),
+    Kind("search.jsonl", lines([{"_index": "a", "_id": str(n), "_source": {"body": t}} for n, t in enumerate(TEXTS)]),
+         "JSON Lines", "_source.body"),
+    Kind("slack.json", whole([{"type": "message", "user": "U1", "text": t, "ts": "1.2"} for t in TEXTS]),
+         "a JSON array"),
+    Kind("tasks.json", whole([{"id": n, "annotations": [], "data": {"text": t}} for n, t in enumerate(TEXTS)]),
+         "a JSON array", "data.text"),
+    Kind("tatoeba.tsv", "".join(f"{n}\tdeu\t{t}\n" for n, t in enumerate(TEXTS)).encode(), "TSV without a header", "3"),
+    Kind("mixed.txt", b"Gr\xc3\xb6\xc3\x9fe\nGr\xf6\xdfe\n", "plain text", "", 1, {"kept": 1}),
     Kind("table.txt", table(TEXT_ROWS, "\t"), "plain text", "", 1, remark="looks like a table (TSV: id, text)"),
     Kind("table.txt", table(TEXT_ROWS, "\t"), "TSV", options={"text_column": "text"}),
     Kind("notes.md", b"[a list](of links)\n{not: json}\n", "plain text", "", 1),
@@ -192,6 +228,24 @@ READ = [
          options={"text_column": "text"}),
     Kind("chat.jsonl", lines(CHATS), "plain text", "", 1, options={"text_column": "*"}, remark="names and brackets"),
 ]  # fmt: skip
+
+
+def office_document() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("[Content_Types].xml", "<x/>")
+    return file.getvalue()
+
+
+BINARY: dict[str, bytes] = {
+    "book.xlsx": office_document(), "renamed.csv": office_document(), "data.zip": b"PK\x03\x04" + b"a" * 40 + b"\0",
+    "notepad.txt": "Some words.\r\n".encode("utf-16"), "bare.csv": "id,text\r\n".encode("utf-16-le"),
+    "big.jsonl": '{"text": "Words"}\n'.encode("utf-16-be"), "packed.jsonl": gzip.compress(lines(TEXT_ROWS)),
+    "rows.csv.bz2": b"BZh91AY&SY", "rows.csv.xz": b"\xfd7zXZ\0", "texts.tar": b"a.txt".ljust(257, b"\0") + b"ustar",
+    "words.db": b"SQLite format 3\0", "paper.pdf": b"%PDF-1.7\nBT (Words) Tj ET\n", "letter.rtf": b"{\\rtf1 Words.}",
+    "pointer.jsonl": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n",
+    "nul.txt": b"Words.\0More words.\n", "table.txt": b"PAR1\x15\0",
+}  # fmt: skip
 
 REFUSED: list[tuple[str, bytes, str]] = [
     ("chatlines.json", lines(CHATS), "The rows are conversations"),
@@ -243,6 +297,22 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("settings.json", b'{"lr": 0.1, "name": "a"}', "The data has no rows"),
     ("only_header.csv", b"id,text\n", "The dataset is empty"),
     ("empty.csv", b"", "The dataset is empty"),
+    *((name, data, "The dataset is not text") for name, data in BINARY.items()),
+    ("solutions.jsonl", lines(named(prompt=QUESTIONS, canonical_solution=TEXTS)),
+     "The rows are prompts with completions"),
+    ("telegram.json", whole({"name": "Ann", "messages": [{"id": 1, "from": "Ann", "text": t} for t in TEXTS]}),
+     "The rows are conversations"),
+    ("claude.json", whole([{"name": "Chat", "chat_messages": [{"text": t, "sender": "human"}]} for t in TEXTS]),
+     "Which column is the text?"),
+    ("news.csv", "".join(f'"3","Some short title {n}","{t}"\n' for n, t in enumerate(TEXTS)).encode(),
+     "Which column is the text?"),
+    ("parallel.tsv", "".join(f"{t}\t{q}\n" for t, q in zip(TEXTS, QUESTIONS, strict=True)).encode(),
+     "Which column is the text?"),
+    ("places.geojson", whole({"type": "A", "features": [{"type": "Feature", "properties": {"name": "A b"}}]}),
+     "Which column is the text?"),
+    ("sequence.jsonl", b"".join(b"\x1e" + whole(row) + b"\n" for row in TEXT_ROWS), "Too many rows are bad"),
+    ("page.jsonl", b"<!DOCTYPE html><html>404</html>\n", "Too many rows are bad"),
+    ("error.json", whole({"error": "Invalid API key, please check it.", "code": 401}), "The data has no rows"),
     ("nul.csv.gz", gzip.compress(table(TEXT_ROWS).decode().encode("utf-16")), "The dataset is not text"),
     ("utf16.csv", table(TEXT_ROWS).decode().encode("utf-16"), "The dataset is not text"),
     ("latin.csv", b"text\n" + "Größe und mehr Wörter\n".encode("latin-1") * 40, "Too many rows are bad"),
@@ -321,7 +391,7 @@ def test_a_folder_is_read_file_by_file(tmp_path: Path) -> None:
     assert texts[0] == b"Words.\n"
     assert corpus.remarks == (
         "prices.csv is left out: none of its columns looks like text.",
-        "JSON without rows is read as plain text, with names and brackets: settings.json.",
+        "Read as plain text, with everything that stands in it: JSON without rows (settings.json).",
     )
     (tmp_path / "chat.jsonl").write_bytes(lines(CHATS))
     with pytest.raises(RankdeckError, match=r"chat\.jsonl holds conversations"):

@@ -20,6 +20,7 @@ from core.protocol.server import Connection
 from tests.helpers.resolved_run import made_ranks
 
 pytestmark = pytest.mark.windows
+START_S = 180.0
 
 
 class Story:
@@ -127,7 +128,8 @@ def test_a_script_is_watched_once_it_has_made_steps() -> None:
     for number in (0, 1):
         story.message(number, "running")
     story.wait(500)
-    assert story.hangs == []  # it may compile or load for as long as it likes
+    assert story.hangs == []  # it may load for long
+    story.message(1, "computing")
     story.steps(0)
     story.wait(61)
     assert story.hangs == [[0]]  # the other one has never printed a step, and may never
@@ -232,3 +234,32 @@ def test_a_copy_of_a_script_that_sleeps_for_good_is_told(monkeypatch: pytest.Mon
         story.step(0)
         story.wait(1)
     assert story.hangs == [[1]]
+
+
+def test_a_program_that_sleeps_before_its_first_step_is_named() -> None:
+    story = Story(is_script=True)
+    story.ranks.are_copies = True
+    for number in (0, 1):
+        story.message(number, "running")
+    story.steps(0)
+    story.wait(30)
+    story.message(1, "computing")  # kernels are compiled, say: that may take ten times as long
+    story.wait(int(START_S) + 20)
+    assert 1 not in {number for numbers in story.hangs for number in numbers}
+    story.message(1, "running")
+    story.wait(int(START_S))
+    assert not any(1 in numbers for numbers in story.hangs)
+    story.wait(1)
+    assert story.hangs[-1] == [0, 1]
+
+
+@pytest.mark.parametrize("are_copies", [False, True])
+def test_programs_that_all_sleep_before_a_step_are_named(are_copies: bool) -> None:
+    story = Story("ddp", limit_s=2.0, is_script=True)
+    story.ranks.are_copies = are_copies
+    for number in (0, 1):
+        story.message(number, "running")
+    story.wait(10 * int(START_S))
+    assert story.hangs == []
+    story.wait(1)
+    assert story.hangs == [[0, 1]]
