@@ -42,13 +42,13 @@ OTHERS: Final = {
     "core/export/tensorboard.py": "new event files",
     "core/files/atomic.py": "in `retried`",
     "workers/state_files/safetensors_files.py": "new weights",
-    "workers/data/tokens/old_tokens.py": "a folder that is mapped stays, and is not waited for",
+    "workers/data/tokens/token_cache.py": "a folder that is mapped stays, and is not waited for",
     # Sent to a machine that has nothing of ours yet
     "core/machines/agent.py": "the standard library alone",
     # A recipe uses the standard library alone; the SDK runs in the person's Python, and has retries of its own
     "workers/recipes/": "",
     "workers/sdk/": "",
-    "workers/data/hub_cache.py": "the Hub's cache: a refusal leads to a download",
+    "workers/data/model_tokenizer.py": "the Hub's cache: a refusal leads to a download",
 }
 
 

@@ -71,7 +71,6 @@ class PeerWatch:
         self.timeout_s = timeout_s
 
     def say(self, state: State) -> None:
-        """Lets the others know."""
         self._header[self._rank * LINE_COUNTERS + Word.STATE] = int(state)
 
     def close(self) -> None:

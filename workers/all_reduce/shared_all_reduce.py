@@ -65,7 +65,6 @@ def library(dtype: torch.dtype) -> Any:
 
 
 def operand(tensor: Tensor, do: Any) -> Any:
-    """What that library computes on."""
     return tensor.numpy() if do is np else tensor
 
 
@@ -305,7 +304,6 @@ class _Shards(_Steps):
         view[:] = result
 
     def _gather(self, number: int) -> None:
-        """The others' sums into the tensor."""
         view, size = self._view(number)
         for peer in self._peers:
             shard = self._shard(peer, size)

@@ -25,7 +25,7 @@ from typing import Final
 import torch
 import torch.distributed as dist
 
-from workers.all_reduce.shared_tensor import ADDRESS_BYTES
+from workers.all_reduce.in_place_sum import ADDRESS_BYTES
 
 HEADER_BYTES: Final = 4096
 LINE_COUNTERS: Final = 16

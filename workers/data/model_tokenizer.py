@@ -15,8 +15,36 @@ from typing import Any, Final
 
 from core.errors import ConfigError
 from core.held_files import read_utf8
-from workers.data.hub_cache import hub_cache, snapshot_folder
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
+
+
+def hub_cache() -> Path:
+    """The cache's folder, as the package's environment variables say."""
+    folder = os.environ.get("HF_HUB_CACHE", "").strip() or os.environ.get("HUGGINGFACE_HUB_CACHE", "").strip()
+    if folder:
+        return Path(folder).expanduser()
+    home = os.environ.get("HF_HOME", "").strip()
+    if not home:
+        home = str(Path(os.environ.get("XDG_CACHE_HOME", "").strip() or "~/.cache") / "huggingface")
+    return Path(home).expanduser() / "hub"
+
+
+def snapshot_folder(repo: str, revision: str = "") -> Path | None:
+    """The folder with the files of a model that were downloaded, perhaps not all; None where there are none.
+
+    Args:
+        repo: ``owner/name``, or the bare name of an old model ("gpt2").
+        revision: A branch, tag or commit; empty: the newest.
+    """
+    root = hub_cache() / f"models--{repo.replace('/', '--')}"
+    wanted = revision or "main"
+    try:
+        commit = (root / "refs" / wanted).read_text(encoding="utf-8").strip()
+    except OSError:
+        commit = wanted  # a commit by its hash
+    folder = root / "snapshots" / commit
+    return folder if folder.is_dir() else None
+
 
 TOKENIZER: Final = "tokenizer.json"
 TOKENIZER_FILES: Final = (

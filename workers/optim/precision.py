@@ -69,7 +69,6 @@ class Precision:
         self._device = device
 
     def forward(self) -> AbstractContextManager[Any]:
-        """The context for forward passes."""
         return nullcontext() if self.dtype is None else torch.autocast(self._device.type, dtype=self.dtype)
 
     def loss_scale(self) -> Tensor | None:

@@ -52,7 +52,6 @@ def untouched(device: torch.device) -> Iterator[None]:
 
 
 def seed_everything(seed: int) -> None:
-    """Seeds all generators alike."""
     random.seed(seed)
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
@@ -71,7 +70,6 @@ class Generators:
         self._cuda = torch.cuda.get_rng_state(self._device) if self._device.type == "cuda" else None
 
     def restore(self) -> None:
-        """Makes it again what it was."""
         random.setstate(self._python)
         np.random.set_state(self._numpy)
         torch.set_rng_state(self._torch)

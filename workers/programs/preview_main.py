@@ -150,7 +150,6 @@ class _Start:
             self.finish()
 
     def finish(self) -> None:
-        """Tokenises what waits."""
         if not self._waiting:
             return
         for piece, ids in zip(self._waiting, self._encoder.encode([p.data for p in self._waiting]), strict=True):

@@ -14,8 +14,6 @@ T = TypeVar("T")
 
 
 class HasOptions(Protocol):
-    """`Run`, `Request`, `Export` or `TextSource`."""
-
     @property
     def options(self) -> Mapping[str, Any]:
         """The recipe's fields by name."""

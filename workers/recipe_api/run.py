@@ -46,10 +46,9 @@ from core.data.listing import ALL_FILES
 from core.errors import ConfigError, DatasetError
 from core.held_files import read_utf8
 from core.paths import token_cache_dir
-from workers.data.prepared import DATA_JSON, PreparedData, prepare
+from workers.data.prepared import DATA_JSON, PreparedData, give_back_spare_memory, prepare
 from workers.data.reading.corpus import MAX_BAD_ROWS, OPTIONS, Corpus, open_corpus, texts
 from workers.data.reading.row_counts import BadRowLimit
-from workers.data.spare_memory import give_back_spare_memory
 from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in
 from workers.data.tokens.token_cache import TokenData, is_whole, open_ends, open_tokens, tokenise
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
@@ -104,7 +103,6 @@ class Run:
 
     @property
     def rank(self) -> int:
-        """This rank."""
         return self._session.strategy.place.rank
 
     @property

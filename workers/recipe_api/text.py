@@ -4,7 +4,6 @@ A preview of a dataset asks a recipe for its tokenizer and nothing else. One tha
 in a file `tokenizer.py` beside its `train.py` answers without torch, two seconds sooner. A `check.py` may use it too.
 """
 
-from workers.data.hub_cache import hub_cache, snapshot_folder
 from workers.data.model_tokenizer import (
     TOKENIZER,
     TOKENIZER_FILES,
@@ -14,12 +13,13 @@ from workers.data.model_tokenizer import (
     download_tokenizer,
     find_tokenizer_folder,
     has_tokenizer,
+    hub_cache,
+    snapshot_folder,
     tokens_in,
 )
-from workers.data.prepared import DATA_JSON
+from workers.data.prepared import DATA_JSON, whole_folder
 from workers.data.tokens.byte_or_bpe import TextSource, make_tokenizer, tokenizer_in, train_bpe
 from workers.data.tokens.tokenizer_spec import Encoder, TokenizerSpec
-from workers.data.whole_folder import whole_folder
 
 __all__ = [
     "DATA_JSON", "TOKENIZER", "TOKENIZER_FILES", "Encoder", "TextSource", "TokenizerError", "TokenizerSpec", "Tokens",

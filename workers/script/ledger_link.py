@@ -180,7 +180,6 @@ class LedgerLink:
     # what the host says
 
     def received(self, message: Message) -> None:
-        """A message of the host."""
         if isinstance(message, DataReady):
             self._data = message
             asked, self._asked = self._asked, []

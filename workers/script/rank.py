@@ -27,11 +27,10 @@ from core.protocol.rank_context import RankContext
 from core.recipes.user_script import UserScript, read_script
 from workers.host_link.connection import HostConnection, tie_to_host
 from workers.host_link.reporter import Reporter
-from workers.script.child import Script, ignore_interrupts
+from workers.script.child import LifeSigns, Script, ignore_interrupts
 from workers.script.ending import describe_failure
 from workers.script.launch import is_alone, script_environment
 from workers.script.ledger_link import LedgerLink, finish_record, read_record
-from workers.script.life_signs import LifeSigns
 from workers.script.printed.names import RESERVED, Names
 from workers.script.printed.readings import MOST_STEPS
 from workers.script.printed.steps import Point, PrintedMetrics
@@ -96,7 +95,6 @@ class _Output:
         return points
 
     def tail(self) -> str:
-        """The end of it, as text."""
         size = self.file.seek(0, os.SEEK_END)
         self.file.seek(max(self.start, size - _TAIL_BYTES))
         return self.file.read().decode("utf-8", errors="replace")

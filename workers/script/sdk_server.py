@@ -43,7 +43,6 @@ class Peer:
         self.unsent += json.dumps(message).encode("utf-8") + b"\n"
 
     def answer(self, question: Mapping[str, Any], **fields: Any) -> None:
-        """Answers a question by its number."""
         self.send({"id": question.get("id"), **fields})
 
 
@@ -83,13 +82,11 @@ class SdkServer:
                 self._write(peer)
 
     def broadcast(self, message: Mapping[str, Any]) -> None:
-        """To every process."""
         for peer in self._peers.values():
             if peer.welcome:
                 peer.send(message)
 
     def close(self) -> None:
-        """Lets go of all sockets."""
         for peer in list(self._peers.values()):
             self._close(peer)
         self._selector.close()

@@ -54,7 +54,6 @@ class SavedState:
     # weights
 
     def weight_names(self) -> list[str]:
-        """Canonical names of all weights."""
         return self._weights.names()
 
     def check_names(self, own: Iterable[str]) -> None:
@@ -155,7 +154,6 @@ class SavedState:
         return safetensors_files.read(self._checked(path) if path.is_file() else path)
 
     def has(self, name: str) -> bool:
-        """Whether the checkpoint has this file."""
         return (self.folder / name).is_file()
 
 

@@ -56,7 +56,6 @@ def describe(tensors: Mapping[str, Tensor | TensorSlice]) -> dict[str, list[Any]
 
 
 def bare(tensors: Mapping[str, Tensor | TensorSlice]) -> dict[str, Tensor]:
-    """The tensors to write."""
     return {name: item.values if isinstance(item, TensorSlice) else item for name, item in tensors.items()}
 
 

@@ -77,7 +77,6 @@ class Strategy(ABC):
 
     @property
     def replica_groups(self) -> int:
-        """Replica groups of the run."""
         return 1 if self.synchronised else self.place.world_size
 
     def setup(self) -> None:
@@ -85,7 +84,6 @@ class Strategy(ABC):
         return
 
     def close(self) -> None:
-        """Undoes `setup`."""
         return
 
     @abstractmethod

@@ -56,7 +56,6 @@ class DdpStrategy(Strategy):
         self._work: dist.Work | None = None
 
     def setup(self) -> None:
-        """Meets the other ranks."""
         self._flags = make_process_group(self.place)
 
     def close(self) -> None:
@@ -115,7 +114,6 @@ class DdpStrategy(Strategy):
         return int(self._vote.item())
 
     def total(self, values: Sequence[float]) -> list[float]:
-        """Sums over the ranks."""
         sums = torch.tensor(list(values), dtype=torch.float64)
         dist.all_reduce(sums, group=self._flags)
         return [float(value) for value in sums]

@@ -43,7 +43,6 @@ class LocalSgdStrategy(IndependentStrategy):
         self._open: tuple[Tensor, dist.Work] | None = None
 
     def setup(self) -> None:
-        """Meets the other ranks."""
         self._ballots = make_process_group(self.place, flags_timeout_s=ROUND_LIMIT_S)
 
     def close(self) -> None:

@@ -27,7 +27,6 @@ MayStep = Callable[[Tensor], bool]
 
 
 def always(norm: Tensor) -> bool:
-    """Whatever the gradient is."""
     del norm
     return True
 

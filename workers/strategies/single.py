@@ -24,7 +24,6 @@ class SingleStrategy(Strategy):
         self.group_rank, self.group_size = 0, 1
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:
-        """The plain case."""
         return Replica(model, optimization.optimizer(model, lr), optimization, precision)
 
 

@@ -34,7 +34,6 @@ class BufferWait:
         ddp.module.register_forward_pre_hook(self._end)
 
     def take(self) -> float:
-        """Seconds since the last call."""
         waited_s, self._waited_s = self._waited_s, 0.0
         return waited_s
 

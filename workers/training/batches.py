@@ -44,11 +44,9 @@ class ChunkPlan:
 
     @property
     def chunks_per_block(self) -> int:
-        """Chunks in a full block."""
         return math.ceil(self.samples_per_block / self.chunk_size)
 
     def chunk_index(self, block_id: int, chunk_id: int) -> int:
-        """The chunk's number in the dataset."""
         return block_id * self.chunks_per_block + chunk_id
 
     def owner(self, epoch: int, block_id: int, chunk_id: int, world_size: int) -> int:
@@ -323,5 +321,4 @@ def sample_ranges(indices: Indices) -> list[list[int]]:
 
 
 def saved_progress(values: Mapping[str, object]) -> GroupProgress:
-    """`GroupProgress` from a rank's saved state."""
     return GroupProgress(int(str(values.get("samples_seen", 0))), int(str(values.get("chunks_done", 0))))

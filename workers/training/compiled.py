@@ -32,7 +32,6 @@ class SwitchedForward:
         self._is_compiled = self._is_ready = False
 
     def use(self, *, compiled: bool) -> None:
-        """What the next passes take."""
         if compiled and not self._is_ready:  # now: it imports the compiler, which takes seconds and memory
             for part in self._parts:
                 part.forward = self._switched(part.forward)

@@ -31,7 +31,6 @@ class Horizon:
 
     @property
     def is_reached(self) -> bool:
-        """No further step is made."""
         return self._session.step >= self._last_step or self._has_reached_goal
 
     @property
@@ -64,7 +63,6 @@ class Horizon:
         self._session.reporter.send(GoalProgress(total, text))
 
     def counters(self) -> dict[str, Any]:
-        """What a checkpoint keeps for `restore`."""
         return {
             "schedule": self._schedule.as_dict(),
             **self._lr_rule(),

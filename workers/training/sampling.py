@@ -73,7 +73,6 @@ class Sampling:
         return bool(self._strategy.total([float(wish)])[0]) if collective else wish
 
     def _keep_on(self, broken: bool) -> bool:
-        """Asked before each token."""
         self._session.inbox.poll()
         self._cut = self._cut or self._session.inbox.stop_asked or time.perf_counter() > self._until
         if self._agreed(self._cut or broken):

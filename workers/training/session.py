@@ -52,7 +52,6 @@ class Session:
 
     @property
     def data_dir(self) -> Path:
-        """Where the prepared data lies."""
         return self.run_dir / "data"
 
     @property
@@ -61,5 +60,4 @@ class Session:
         return self.data.start
 
     def phase(self, name: str, detail: str = "") -> None:
-        """Tells where a starting rank is."""
         self.reporter.send(Phase(name, detail))

@@ -64,7 +64,6 @@ class TrainingSetup:
 
     @property
     def device(self) -> torch.device:
-        """Where the model stands."""
         return self.session.strategy.place.device
 
 

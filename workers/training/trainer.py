@@ -24,11 +24,11 @@ from workers.optim import seeding
 from workers.training import checkpoint
 from workers.training.batches import MicroBatch, StepBatch
 from workers.training.boundary import Boundary
-from workers.training.counters import fresh_seed, taken_up
 from workers.training.evaluation import to_device
 from workers.training.horizon import Horizon
 from workers.training.memory_guard import MemoryGuard
 from workers.training.non_finite import NonFiniteGuard
+from workers.training.rank_checkpoints import fresh_seed, taken_up
 from workers.training.session import Session
 from workers.training.setup import set_up
 from workers.training.step_reports import Step, StepReports

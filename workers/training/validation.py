@@ -50,7 +50,6 @@ class Validation:
         return self._newest[1]
 
     def counters(self) -> dict[str, Any]:
-        """What a checkpoint keeps for `restore`."""
         step, loss = self._newest_finite or (None, None)
         return {"val_step": step, "val_loss": loss}
 

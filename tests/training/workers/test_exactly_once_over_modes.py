@@ -25,7 +25,7 @@ from core.ledger.ledger import Ledger
 from core.protocol.messages import Position, RankStart
 from tests.helpers.resolved_run import resolved_run
 from workers.training.batches import ChunkPlan, GroupBatches, GroupProgress, saved_progress
-from workers.training.counters import taken_up
+from workers.training.rank_checkpoints import taken_up
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 strategies = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")

@@ -89,7 +89,6 @@ def is_conversation(value: object) -> bool:
 
 
 def kind_of(value: object) -> ValueKind:
-    """What a value is, roughly."""
     if is_conversation(value):
         return "conversation"
     if isinstance(value, str):
@@ -127,7 +126,6 @@ class ColumnFacts:
     example: str = ""
 
     def add(self, value: object) -> None:
-        """One more row's value."""
         if is_no_value(value):
             return
         kind = kind_of(value)
@@ -140,7 +138,6 @@ class ColumnFacts:
             self.example = self.example or " ".join(value[: 2 * _EXAMPLE_CHARS].split())[:_EXAMPLE_CHARS]
 
     def merge(self, other: ColumnFacts) -> None:
-        """What another sample shows of it."""
         self.rows += other.rows
         self.kinds += other.kinds
         self.chars += other.chars
@@ -211,7 +208,6 @@ class Columns:
     rows: int = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
-        """One more row."""
         self.rows += 1
         for name, value in row.items():
             if len(self.top) < _MOST_COLUMNS:
@@ -227,7 +223,6 @@ class Columns:
                 self._add(f"{name}.{key}", inner, depth - 1)
 
     def merge(self, other: Columns) -> None:
-        """Another sample's columns too."""
         self.rows += other.rows
         self.top |= other.top
         for name, facts in other.facts.items():
@@ -235,7 +230,6 @@ class Columns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
         return tuple(self.top)
 
     def has(self, column: str) -> bool:
@@ -243,7 +237,6 @@ class Columns:
         return column in self.top or column in self.facts or column.partition(".")[0] in self.top
 
     def as_list(self) -> list[dict[str, Any]]:
-        """Plain values, for JSON."""
         shown = [name for name, facts in self.facts.items() if name in self.top or facts.texts]
         return [
             {

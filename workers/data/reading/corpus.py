@@ -59,7 +59,6 @@ class Corpus:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of all files."""
         return sum(source.size_bytes for source in self.sources)
 
     @property

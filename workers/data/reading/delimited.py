@@ -59,7 +59,6 @@ class Dialect:
 
     @property
     def text(self) -> str:
-        """What it is, for people."""
         if self.is_one_column:
             return "CSV with one column"
         name = _DELIMITER_NAMES.get(self.delimiter, f"“{self.delimiter}”")
@@ -183,7 +182,6 @@ def _cell_type(value: str) -> str:
 
 
 def delimited_rows(stream: IO[bytes], dialect: Dialect) -> Iterator[dict[str, Any] | Bad]:
-    """The rows of a table."""
     with io.TextIOWrapper(stream, encoding="utf-8-sig", errors="surrogateescape", newline="") as text:
         if dialect.has_separator_line:
             text.readline(MAX_ROW_BYTES)

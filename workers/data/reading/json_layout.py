@@ -47,7 +47,6 @@ class JsonLayout:
 
     @property
     def text(self) -> str:
-        """What it is, for people."""
         return TEXTS[self.kind] + (f" below “{'.'.join(self.path)}”" if self.path else "")
 
 

@@ -187,7 +187,6 @@ class _Scanner:
         self._at += 1
 
     def value(self) -> Any:
-        """The next value, whole."""
         self.peek()
         size = _READ_CHARS
         while True:

@@ -61,7 +61,6 @@ class Layout:
 
     @property
     def text(self) -> str:
-        """What it is, for people."""
         if self.json is not None:
             return self.json.text
         if self.dialect is not None:

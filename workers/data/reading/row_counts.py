@@ -65,7 +65,6 @@ class RowCounts:
 
     @property
     def bad_rows(self) -> int:
-        """All of them."""
         return self.bad.total()
 
     @property
@@ -85,7 +84,6 @@ class RowCounts:
         return f"{total:,} {'row is' if total == 1 else 'rows are'} left out: {listed}."
 
     def as_dict(self) -> dict[str, Any]:
-        """Plain values, for JSON."""
         return {
             "rows": self.rows,
             "documents": self.documents,
@@ -95,7 +93,6 @@ class RowCounts:
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> RowCounts:
-        """What `as_dict` gave."""
         return cls(value["rows"], value["documents"], Counter(value["bad"]), list(value["examples"]))
 
     @property

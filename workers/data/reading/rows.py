@@ -21,7 +21,6 @@ Row = Mapping[str, Any]
 
 
 def jsonl_rows(stream: IO[bytes]) -> Iterator[Row | Bad]:
-    """One row a line."""
     number = 0
     while line := stream.readline(MAX_ROW_BYTES):
         number += 1

@@ -128,7 +128,6 @@ class _Table:
 
 
 def find_shape(columns: Columns) -> Shape:
-    """What rows with these columns are."""
     table = _Table(columns)
     for recognise in _RECOGNISED:
         shape = recognise(table)

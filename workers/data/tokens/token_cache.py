@@ -7,8 +7,10 @@ wait for its lock.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
+import os
 import shutil
 import time
 from dataclasses import dataclass
@@ -24,10 +26,41 @@ from core.processes.lock import RunLock
 from workers.data.reading.corpus import Corpus
 from workers.data.reading.pieces import MAX_LINE_BYTES, PIECE_BYTES
 from workers.data.reading.row_counts import RowCounts
-from workers.data.tokens.old_tokens import mark_used, remove_unused
 from workers.data.tokens.token_writer import ENDS, ENDS_TYPE, INDEX, TOKENS, Progress, write_tokens
 from workers.data.tokens.tokenizer_spec import TokenizerSpec, token_type
 from workers.data.windows import Windows, cut_windows
+
+UNUSED_DAYS: Final = 90
+_REMOVED: Final = ".removed"
+
+
+def mark_used(index: Path) -> None:
+    """Tokens are used now: their index is as young as their last use."""
+    with contextlib.suppress(OSError):  # a cache that is read only is never cleared either
+        os.utime(index)
+
+
+def remove_unused(cache: Path, index: str, days: float = UNUSED_DAYS) -> None:
+    """Removes folders whose tokens were neither used nor made within some days.
+
+    Under Windows a folder that a process has mapped cannot be renamed, and stays; elsewhere the process keeps what it
+    has mapped.
+
+    Args:
+        cache: The cache's folder.
+        index: The name of the file that marks finished tokens, and their last use.
+        days: After how long they are removed.
+    """
+    oldest = time.time() - days * 86_400  # files' times are wall times
+    for folder in [entry for entry in cache.iterdir() if entry.is_dir()]:
+        with contextlib.suppress(OSError):
+            if folder.suffix != _REMOVED:
+                used = folder / index
+                if (used if used.exists() else folder).stat().st_mtime >= oldest:
+                    continue
+                folder = folder.rename(folder.with_suffix(_REMOVED))
+            shutil.rmtree(folder)
+
 
 FORMAT: Final = "rankdeck-tokens"
 VERSION: Final = 1
@@ -111,7 +144,6 @@ def is_whole(folder: Path) -> bool:
 
 
 def found_tokens(corpus: Corpus, tokenizer: TokenizerSpec, cache: Path) -> TokenData | None:
-    """What was made before, or None."""
     return _found(cache / _key(corpus, tokenizer))
 
 

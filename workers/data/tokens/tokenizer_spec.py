@@ -81,9 +81,7 @@ class Encoder(Protocol):
         """The ids of each piece of UTF-8 text; no tokens are added at its ends."""
         ...
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of token ids."""
-        ...
+    def decode(self, ids: Sequence[int]) -> str: ...
 
 
 class _Bytes:

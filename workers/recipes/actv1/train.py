@@ -80,7 +80,6 @@ def prepare(run: Run) -> WindowBatches:
 
 
 def make_model(o: Options, seq_len: int, vocab_size: int, *, every_segment: bool = False) -> HierarchicalModel:
-    """The model that is trained."""
     return HierarchicalModel(
         Shape(
             vocab_size=vocab_size,

@@ -10,9 +10,8 @@ from pathlib import Path
 from rankdeck.recipe import Checked, ConfigError, Request, read_options
 from workers.recipes.clstm_ppo.environments import is_trading, open_world
 from workers.recipes.clstm_ppo.grid import BLOCK, CHUNK, fitted_sizes, make_grid
-from workers.recipes.clstm_ppo.market_data import open_files
 from workers.recipes.clstm_ppo.options import Options
-from workers.recipes.clstm_ppo.trading import Market
+from workers.recipes.clstm_ppo.trading import Market, open_files
 
 
 def check(request: Request) -> Checked:

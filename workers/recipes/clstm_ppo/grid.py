@@ -47,7 +47,6 @@ class Grid:
 
     @property
     def chunk(self) -> int:
-        """Samples of a chunk."""
         return self.passes * self.sequences * self.environments
 
     @property
@@ -56,7 +55,6 @@ class Grid:
         return self.sequences * self.length
 
     def environment(self, samples: Indices) -> Indices:
-        """Which environment each sample is of."""
         return samples % self.chunk % self.environments
 
     def sequence(self, samples: Indices, seed: int, epoch: int) -> Indices:

@@ -84,7 +84,6 @@ class Stage:
         return environments, np.stack([self.world.observations.flat(observation) for observation in begun])
 
     def close(self) -> None:
-        """Closes them all."""
         while self._made:
             self._made.pop().close()
 
@@ -201,7 +200,6 @@ class Player:
     def _pass(
         self, seen: NDArray[np.float32], carried: Tensor, fresh: NDArray[np.bool_]
     ) -> tuple[Floats, Floats, Tensor]:
-        """One step of all environments."""
         observed = torch.from_numpy(seen)[:, None].to(self.device)
         likely, values, carried = self.policy(observed, carried, torch.from_numpy(fresh).to(self.device))
         return likely[:, 0].double().cpu().numpy(), values[:, 0].double().cpu().numpy(), carried

@@ -34,7 +34,6 @@ class Observations:
 
     @property
     def size(self) -> int:
-        """Numbers that the policy sees."""
         return len(self.seen)
 
     def flat(self, observation: Any) -> NDArray[np.float32]:

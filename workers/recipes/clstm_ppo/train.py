@@ -21,12 +21,12 @@ from torch import nn
 from rankdeck.recipe import LossAndMetrics, Optimization, PreparedData, Request, Run, Task, read_options
 from workers.recipes.clstm_ppo.environments import World, is_trading, open_world
 from workers.recipes.clstm_ppo.grid import make_grid
-from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
 from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.playing import LONGEST, Episode, Player, Stage
 from workers.recipes.clstm_ppo.policy import CascadedLstm
 from workers.recipes.clstm_ppo.ppo import losses
 from workers.recipes.clstm_ppo.rounds import EpisodeGoal, Rounds
+from workers.recipes.clstm_ppo.trading import load_market, open_files, save_market
 
 EPISODES: Final = "episodes"
 """Under this name a batch says which evaluation episodes to play."""
@@ -96,7 +96,6 @@ def main(run: Run) -> None:
 
 
 def make_model(world: World, options: Options) -> CascadedLstm:
-    """The policy for an environment."""
     return CascadedLstm(world.observations.size, world.actions.count, world.actions.continuous, options.hidden)
 
 

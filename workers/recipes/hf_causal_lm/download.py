@@ -68,7 +68,6 @@ def wanted_files(files: Sequence[tuple[str, int]]) -> list[tuple[str, int]]:
 
 
 def size_text(size_bytes: int) -> str:
-    """A size for people."""
     return f"{size_bytes / 1e9:,.1f} GB" if size_bytes >= 1e9 else f"{size_bytes / 1e6:,.1f} MB"
 
 

@@ -40,7 +40,6 @@ class ModelFolder:
 
     @property
     def model_type(self) -> str:
-        """The architecture's name."""
         return str(self.config.get("model_type") or "")
 
     @property

@@ -16,8 +16,6 @@ from rankdeck.recipe import KeyValues, attend
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The model's dimensions."""
-
     vocab_size: int
     seq_len: int
     n_layer: int

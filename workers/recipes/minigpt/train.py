@@ -74,7 +74,6 @@ def main(run: Run) -> None:
 
 
 def make_model(o: Options, seq_len: int, vocab_size: int) -> MiniGPT:
-    """The model that is trained."""
     return MiniGPT(Shape(vocab_size, seq_len, o.n_layer, o.n_head, o.n_embd, o.dropout, o.grad_checkpointing, o.bias))
 
 

@@ -5,7 +5,6 @@ from pathlib import Path
 
 
 def main() -> int:
-    """Runs one rank; the exit code."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[3]))  # a host started by hand need not have it on its path
     from workers.script.rank import main as rank_main
 

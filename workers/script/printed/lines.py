@@ -7,15 +7,140 @@ line without one belongs to is decided by `workers.script.printed.steps`.
 
 from __future__ import annotations
 
+import ast
+import json
+import math
 import re
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from core.recipes.user_script import plain
-from workers.script.printed.dicts import read_dict, take_dict
 from workers.script.printed.names import Names
 from workers.script.printed.pairs import read_pairs
-from workers.script.printed.readings import BAR, BATCH, EVALUATION_LINE, MOST_STEPS, STEP, Bar, Counter, Reading
-from workers.script.printed.stamps import without_stamps
+from workers.script.printed.readings import (
+    BAR,
+    BATCH,
+    EVALUATION_LINE,
+    GLOBAL,
+    MOST_STEPS,
+    NUMBER_OR_NAN,
+    STEP,
+    WRAPPED_NUMBER,
+    Bar,
+    Counter,
+    Reading,
+)
+
+_MONTH: Final = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
+_CLOCK: Final = r"\d{1,3}:\d\d(?::\d\d)?(?:[.,]\d+)?(?:\s?[AP]M\b)?(?:\s?(?:Z|UTC|GMT|[-+]\d\d:?\d\d)\b)?"
+_STAMP: Final = (
+    r"(?<![\w.])(?:"
+    rf"\d{{4}}([-/.])\d{{1,2}}\1\d{{1,2}}(?:[T _]+{_CLOCK})?"  # 2026-11-23T12:00:01.123Z
+    rf"|\d{{1,2}}([-/.])\d{{1,2}}\2(?:\d{{4}}|\d\d)(?:,?[ _]+{_CLOCK})?"  # 11/23/2026, 23.11.26
+    rf"|\d{{1,2}}[-/]\d{{1,2}},? {_CLOCK}"  # 11/23 12:00:01
+    rf"|\d{{1,2}}[- ]{_MONTH}[- ]\d{{2,4}}(?:,? {_CLOCK})?"  # 23-Nov-2026 12:00:01, and syslog's
+    rf"|(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? )?{_MONTH} +\d{{1,2}}(?:,? \d{{4}})?,? {_CLOCK}(?: \d{{4}})?"
+    r"|20\d{6}[-_T]?\d{4,6}"  # 20261123_120001
+    rf"|(?:\d+ days?, )?{_CLOCK}"
+    r")(?![\w])"
+)
+_FILE: Final = r"[\w/\\.<>-]{1,200}\.(?:py|cpp|cc|cu|json|txt|pt|bin|log)(?::\d+)?(?::[\w<>]+)?"
+_LEVEL: Final = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|TRACE|debug|info|warning)\b"
+_NOISE: Final = re.compile(rf"{_STAMP}|\[(?:rank|gpu|cuda|default)?[ _:]?\d+\]\s*:|\w+://\S+|\b{_FILE}", re.IGNORECASE)
+_SEPARATOR: Final = r"[\s\-–|:,>\[\]()]*"
+_MODULE: Final = r"(?!(?:train|test|valid?|eval|dev)\w*\b)[A-Za-z_][\w.]*(?::[\w.<>]+)*(?::\d+)?"
+_BEFORE: Final = re.compile(
+    rf"^{_SEPARATOR}(?:[IWEF]\d{{4}} {_CLOCK} +\d+ {_FILE}\]"  # glog
+    rf"|(?:\[[\w-]+\]{_SEPARATOR})??(?:(?:{_STAMP}|{_FILE}){_SEPARATOR})*"
+    rf"(?:{_MODULE}\s+[-|]\s+)?{_LEVEL}(?:{_SEPARATOR}(?:{_STAMP}|{_FILE}))*"
+    rf"(?:(?:\s+[-|]\s+|:(?=\S)|\]\s+){_MODULE}(?=\s+(?:-|\||>>)\s|:\S))?)"
+)
+"""A logger's words: dates, a level, a file or module, in the orders that are usual."""
+
+
+def without_stamps(text: str) -> str:
+    """The message of a line: no logger's words before it, and no date, time, file or address in it."""
+    before = _BEFORE.match(text)
+    if before is not None:
+        text = text[before.end() :].lstrip(" -–|:,>])")
+    return _NOISE.sub(" | ", text).lstrip(" |>]:")
+
+
+_SUMMARY_KEYS: Final = ("train_runtime", "total_flos", "train_steps_per_second")
+_QUOTED_OR_BRACE: Final = re.compile(r"""'(?:\\.|[^'\\])*(?:'|\Z)|"(?:\\.|[^"\\])*(?:"|\Z)|[{}]""", re.DOTALL)
+_STEP_KEYS: Final = ("global_step", "step", "steps", "num_updates", "iteration", "iter", "_step", "train_step")
+
+
+def take_dict(text: str) -> tuple[str, Mapping[str, Any] | None, str]:
+    """The first dict in a line, and what stands around it. Text in braces that is not a dict is taken out too."""
+    start = text.find("{")
+    if start < 0:
+        return text, None, ""
+    end = _closing(text, start)
+    if end < 0:
+        return text[:start], None, ""
+    return text[:start], _parsed(text[start : end + 1]), re.sub(r"\{[^{}]*\}", " | ", text[end + 1 :])
+
+
+def _closing(text: str, start: int) -> int:
+    depth = 0
+    for found in _QUOTED_OR_BRACE.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(found[0], 0)
+        if depth == 0:
+            return found.start()
+    return -1
+
+
+def _parsed(text: str) -> Mapping[str, Any] | None:
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        bare = re.sub(r"(?<![\w'\".])(-?)(nan|inf)(?![\w'\"])", r"'\1\2'", WRAPPED_NUMBER.sub(r"\1", text))
+        try:
+            value = ast.literal_eval(bare)
+        except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError, SystemError):
+            # SystemError: CPython 3.11 after a parse that failed (github.com/python/cpython/issues/106905)
+            return None
+    return value if isinstance(value, dict) else None
+
+
+def read_dict(found: Mapping[Any, Any], reading: Reading, names: Names) -> None:
+    if any(key in found for key in _SUMMARY_KEYS):
+        return  # the Trainer's last words: means over the whole run, no point of the curve
+    plain_values = {
+        key: number
+        for key, value in found.items()
+        if isinstance(key, str) and (number := _number(value, key, names)) is not None
+    }
+    step = next((key for key in _STEP_KEYS if key in plain_values), None)
+    nested = any(isinstance(value, dict) for value in found.values())
+    part = Reading(epoch=reading.epoch)
+    for key, number in plain_values.items():
+        if key == step or key.startswith("_"):
+            continue
+        chart, factor = names.chart(key)
+        if chart:
+            names.note(key, number)
+            part.add(chart, number * factor, names)
+    if nested and step is None and not part.is_known:
+        return
+    if step is not None and math.isfinite(plain_values[step]):
+        kind = GLOBAL if step in ("global_step", "num_updates") else STEP
+        reading.count(Counter(kind, int(plain_values[step]), form=f"{{{step}}}"))
+    if part.counter is not None:
+        reading.count(part.counter)
+    reading.epoch = part.epoch
+    reading.add_all(part, names)
+
+
+def _number(value: object, key: str, names: Names) -> float | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return float(value) if abs(value) < 1e300 or not math.isfinite(value) else None
+    text = value.strip().removesuffix("%") if isinstance(value, str) and len(value) < 40 else ""
+    return names.number(text, names.chart(key)[0]) if NUMBER_OR_NAN.fullmatch(text) else None
+
 
 MAX_PAIRS_CHARS: Final = 4_000
 """Pairs are looked for in a line's beginning only; dicts may be as long as the line."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 
 def __getattr__(name: str) -> Any:
-    """The name as `workers.recipe_api` has it."""
     if name.startswith("__"):
         raise AttributeError("module %r has no attribute %r" % (__name__, name))
     try:

@@ -41,14 +41,12 @@ class Run:
 
     @property
     def name(self) -> str:
-        """The run's name."""
         return os.environ.get("RANKDECK_RUN_ID", "")
 
     id = name
 
     @property
     def dir(self) -> str:
-        """The run's folder."""
         return os.environ.get("RANKDECK_RUN_DIR", os.getcwd())
 
     @property
@@ -58,7 +56,6 @@ class Run:
 
     @property
     def config(self) -> Config:
-        """The run's settings."""
         return settings.config
 
     log, finish, alert = staticmethod(log), staticmethod(finish), staticmethod(alert)

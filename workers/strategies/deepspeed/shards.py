@@ -50,7 +50,6 @@ class Shards(ABC):
         """Takes up a whole weight, in fp32 and in the forward pass's format; all ranks call it."""
 
     def shape(self, parameter: nn.Parameter) -> tuple[int, ...]:
-        """The whole parameter's shape."""
         return tuple(parameter.shape)
 
     @abstractmethod

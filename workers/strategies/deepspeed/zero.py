@@ -121,7 +121,6 @@ class Before:
 
     @classmethod
     def of(cls, model: nn.Module, optimization: Optimization) -> Before:
-        """What it is now."""
         groups = [group["params"] for group in optimization.groups(model)]
         dtypes = {name: tensor.dtype for name, tensor in model.state_dict().items()}
         return cls([parameter for group in groups for parameter in group], [len(group) for group in groups], dtypes)

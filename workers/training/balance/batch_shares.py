@@ -39,7 +39,6 @@ class BatchShares:
         self._take_up(sharing, step)
 
     def counters(self) -> dict[str, Any]:
-        """What is saved with the weights."""
         return {"shares": list(self._balance.shares)}
 
     def timed(self, micro: MicroBatch) -> AbstractContextManager[None]:

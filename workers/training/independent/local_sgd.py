@@ -121,7 +121,6 @@ class LocalSgd:
             self._samples_at = int(saved["samples_at"])
 
     def due(self, step: int) -> bool:
-        """Whether the next round is reached."""
         return step >= self._next_step
 
     def synchronise(
@@ -178,7 +177,6 @@ class LocalSgd:
             self._strategy.cast(self._ballot(self._samples_at, active=True, stop=True, newest=0))
 
     def counters(self) -> dict[str, Any]:
-        """What `begin` wants back."""
         rounds = {"round": self.round, "next_step": self._next_step, "samples_at": self._samples_at}
         return {"sync_every": self._every, "dial": rounds}
 

@@ -22,7 +22,7 @@ from torch import Tensor
 from tests.helpers.rank_processes import run_ranks, started_ranks
 from tests.training.rank_program import BareRank
 from tests.training.workers.all_reduce.observed import digest, error_of
-from workers.all_reduce import in_place_sum, shared_tensor
+from workers.all_reduce import in_place_sum
 from workers.all_reduce.choice import _SharedMemory
 from workers.all_reduce.in_place_sum import CHUNK_BYTES
 from workers.all_reduce.shared_all_reduce import SLICE_BYTES, arena_bytes
@@ -133,13 +133,14 @@ def in_place(shared: _SharedMemory, place: RankPlace) -> dict[str, Any]:
 
 def no_room(shared: _SharedMemory, place: RankPlace) -> dict[str, Any]:
     """The last rank cannot share its tensors: all go on through the slots."""
+    before = in_place_sum.refusal
     if place.rank == place.world_size - 1:
         in_place_sum.refusal = lambda needed_bytes: f"no room for {needed_bytes} bytes"
     tensor = torch.empty(1000)
     for _ in range(4):
         tensor.fill_(float(place.rank))
         shared.in_place.sum(tensor, 1.0, 0)
-    in_place_sum.refusal = shared_tensor.refusal
+    in_place_sum.refusal = before
     return {"problem": shared.in_place.problem, "shared": shared.in_place.shared, "sum": tensor[-1].item()}
 
 

@@ -11,7 +11,7 @@ import pytest
 import torch
 from torch import nn
 
-from workers.data.spare_memory import give_back_spare_memory
+from workers.data.prepared import give_back_spare_memory
 from workers.host_link.peak_memory import peak_rss_bytes, restart_peak
 from workers.measure import process
 from workers.measure.process import ProcessorTimer, mapped_bytes

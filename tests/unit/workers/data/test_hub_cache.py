@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.data.hub_cache import hub_cache, snapshot_folder
+from workers.data.model_tokenizer import hub_cache, snapshot_folder
 
 pytestmark = pytest.mark.windows
 VARIABLES = ("HF_HUB_CACHE", "HUGGINGFACE_HUB_CACHE", "HF_HOME", "XDG_CACHE_HOME")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.held_file import WINDOWS_ONLY, hold_for
-from workers.data.whole_folder import whole_folder
+from workers.data.prepared import whole_folder
 
 pytestmark = pytest.mark.windows
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from core.protocol.messages import RankStart
-from workers.training.counters import fresh_seed, taken_up
+from workers.training.rank_checkpoints import fresh_seed, taken_up
 
 pytestmark = pytest.mark.windows
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from workers.data.tokens.old_tokens import mark_used, remove_unused
+from workers.data.tokens.token_cache import mark_used, remove_unused
 
 pytestmark = pytest.mark.windows
 DAY_S = 86_400.0

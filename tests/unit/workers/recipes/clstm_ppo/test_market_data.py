@@ -13,7 +13,7 @@ from rankdeck.recipe import ConfigError
 from tests.unit.workers.recipes.clstm_ppo.made import typed_options
 from tests.unit.workers.recipes.clstm_ppo.test_prices import write
 from tests.unit.workers.recipes.clstm_ppo.test_trading import made_market
-from workers.recipes.clstm_ppo.market_data import load_market, open_files, save_market
+from workers.recipes.clstm_ppo.trading import load_market, open_files, save_market
 
 pytestmark = pytest.mark.windows
 
