@@ -10,7 +10,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="shares tensors")
 
-from workers.all_reduce.in_place_sum import ADDRESS_BYTES, ShareError, attach, refusal, share  # noqa: E402
+from workers.all_reduce.shared_arena import ADDRESS_BYTES, ShareError, attach, refusal, share  # noqa: E402
 
 
 @pytest.mark.windows
