@@ -45,10 +45,12 @@ class Pace:
 
     Attributes:
         longest_s: Its longest pause in training, the first step included, but for long activities.
+        stepped_at: When it last reported a step.
     """
 
     heard_at: float | None = None
     longest_s: float = 0.0
+    stepped_at: float | None = None
     _steps: deque[float] = field(default_factory=lambda: deque(maxlen=REMEMBERED))
     _since_step: float | None = None
 
@@ -74,6 +76,7 @@ class Pace:
         if self._since_step is not None:
             self._since_step += pause_s
         if is_step:
+            self.stepped_at = now
             if self._since_step is not None:
                 self._steps.append(self._since_step)
             self._since_step = 0.0

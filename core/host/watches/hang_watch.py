@@ -102,10 +102,16 @@ class HangWatch(Watch):
         """
         if self._is_overdue(rank, is_busy=False) and rank.pid is not None and self._is_stopped(rank.pid):
             return True
-        if not self._ranks.connected:
+        if not self._ranks.connected or self._is_left_behind(rank):
             return self._is_overdue(rank, is_busy=rank.takes_its_time)
         watched = [other for other in self._ranks if other.trains or other.begins]
         return rank in watched and all(self._is_overdue(other, is_busy=other.takes_its_time) for other in watched)
+
+    def _is_left_behind(self, rank: Rank) -> bool:
+        """Whether others have made steps for long without a rank that has made none: they do not wait for it."""
+        heard_at, limit_s = rank.pace.heard_at or 0.0, self._ranks.run.config.start_timeout_s
+        stepped = (other.pace.stepped_at for other in self._ranks)
+        return rank.begins and any(at is not None and at >= heard_at + limit_s for at in stepped)
 
     def silent_s(self, rank: Rank) -> float:
         """How long a rank has said nothing."""

@@ -236,21 +236,35 @@ def test_a_copy_of_a_script_that_sleeps_for_good_is_told(monkeypatch: pytest.Mon
     assert story.hangs == [[1]]
 
 
-def test_a_program_that_sleeps_before_its_first_step_is_named() -> None:
-    story = Story(is_script=True)
-    story.ranks.are_copies = True
+@pytest.mark.parametrize("mode", ["independent", "ddp"])
+def test_a_program_that_sleeps_before_its_first_step_is_named(mode: str) -> None:
+    story = Story(mode, is_script=True)
     for number in (0, 1):
         story.message(number, "running")
     story.steps(0)
-    story.wait(30)
     story.message(1, "computing")  # kernels are compiled, say: that may take ten times as long
-    story.wait(int(START_S) + 20)
-    assert 1 not in {number for numbers in story.hangs for number in numbers}
+    for _ in range(int(START_S)):
+        story.step(0)
+        story.wait(2)
+    assert story.hangs == []
     story.message(1, "running")
-    story.wait(int(START_S))
-    assert not any(1 in numbers for numbers in story.hangs)
-    story.wait(1)
-    assert story.hangs[-1] == [0, 1]
+    for _ in range(int(START_S)):
+        story.step(0)
+        story.wait(1)
+    assert story.hangs == []
+    story.step(0)
+    story.wait(2)
+    assert story.hangs == [[1]]
+
+
+def test_a_program_that_waits_for_another_is_not() -> None:
+    story = Story("ddp", is_script=True)  # only the first one prints
+    for number in (0, 1):
+        story.message(number, "running")
+    story.steps(0)
+    story.message(0, "computing")  # it evaluates
+    story.wait(3 * int(START_S))
+    assert story.hangs == []
 
 
 @pytest.mark.parametrize("are_copies", [False, True])
