@@ -3,12 +3,105 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
+import torch
+
+from workers.decoding.written_tokens import WeightsNotFiniteError
+from workers.optim import seeding
 from workers.training.evaluation import Evaluation
-from workers.training.sampling import Sampling
 from workers.training.setup import TrainingSetup
+from workers.training.training_mode import evaluating
+
+FREE_S: Final = 2.0
+"""Samples that have taken less than this in all are always taken: it is the share's meaning that they cost little."""
+LONGEST_S: Final = 10.0
+"""A sample may take so long at least before it is cut, or a model that is slow to write would never show a text."""
+NOT_FINITE: Final = "(No text: the weights are not finite.)"
+
+
+class Sampling:
+    """One rank's samples; answers the session's `keep_sampling`."""
+
+    def __init__(self, setup: TrainingSetup) -> None:
+        self._setup = setup
+        self._session = session = setup.session
+        self._strategy = setup.strategy
+        self._began = time.perf_counter()
+        self._spent_s = 0.0
+        self._last_s = 0.0
+        self._until = float("inf")
+        self._cut = False
+        self._said = False
+        self._taken_at: int | None = None
+        session.keep_sampling = self._keep_on
+
+    def take(self, step: int, *, final: bool) -> None:
+        """Has the model write, and reports it, unless that has been done at this step; the `final` sample always."""
+        is_ours = self._strategy.place.rank == 0 or self._strategy.forward_is_collective
+        if self._setup.task.sample is None or not is_ours or self._taken_at == step:
+            return
+        if self._agreed(not final and self._spent_s + self._last_s > self._budget_s):
+            self._say_left_out(step)
+            return
+        self._taken_at = step
+        began = time.perf_counter()
+        self._until = float("inf") if final else began + max(LONGEST_S, self._budget_s - self._spent_s)
+        self._cut = False
+        text = self._text(step)
+        self._last_s = time.perf_counter() - began
+        self._spent_s += self._last_s
+        if self._strategy.place.rank == 0 and (text or not self._cut):
+            cut = {"cut": True} if self._cut else {}
+            self._session.reporter.event("sample", step=step, prompt=self._setup.task.sample_prompt, text=text, **cut)
+
+    @property
+    def _budget_s(self) -> float:
+        """What samples may have taken up to now."""
+        trained_s = time.perf_counter() - self._began - self._spent_s
+        return max(FREE_S, self._session.config.sample_share / 100 * trained_s)
+
+    def _agreed(self, wish: bool) -> bool:
+        """Whether any rank wishes it, where all have to do the same; clocks differ, and so do arrivals of a stop."""
+        collective = self._strategy.forward_is_collective
+        return bool(self._strategy.total([float(wish)])[0]) if collective else wish
+
+    def _keep_on(self, broken: bool) -> bool:
+        self._session.inbox.poll()
+        self._cut = self._cut or self._session.inbox.stop_asked or time.perf_counter() > self._until
+        if self._agreed(self._cut or broken):
+            self._cut = not broken
+            return False
+        return True
+
+    def _text(self, step: int) -> str:
+        setup, sample = self._setup, self._setup.task.sample
+        assert sample is not None
+        with seeding.untouched(setup.device), torch.no_grad(), evaluating(setup.model):
+            seeding.seed_everything(self._session.config.seed + step)
+            try:
+                with setup.precision.forward():
+                    return sample(setup.replica.evaluated)
+            except WeightsNotFiniteError:
+                return NOT_FINITE
+            except Exception:  # a recipe that draws tokens itself: torch.multinomial raises on NaN
+                if all(bool(torch.isfinite(tensor).all()) for tensor in setup.replica.trained()):
+                    raise
+                return NOT_FINITE
+
+    def _say_left_out(self, step: int) -> None:
+        if self._said or self._strategy.place.rank != 0:
+            return
+        self._said = True
+        share = self._session.config.sample_share
+        self._session.reporter.event(
+            "sample_left_out",
+            step=step,
+            text=f"No text is sampled at step {step}: samples may take {share:g} % of the time. This is reported once; "
+            "the last step is always sampled.",
+        )
 
 
 class Validation:

@@ -35,7 +35,6 @@ from rankdeck.recipe import (
     spread,
 )
 from workers.recipes.hf_causal_lm.check import check_model, tokenizer_path
-from workers.recipes.hf_causal_lm.download import ask_size, local_folder
 from workers.recipes.hf_causal_lm.exporting import export_folder
 from workers.recipes.hf_causal_lm.folder import CONFIG, check_tokenizer_fits, largest_token, open_folder
 from workers.recipes.hf_causal_lm.model import (
@@ -51,7 +50,7 @@ from workers.recipes.hf_causal_lm.model import (
 )
 from workers.recipes.hf_causal_lm.options import Options
 from workers.recipes.hf_causal_lm.samples import TRIED_TOKENS, Packing, keeps_documents_apart, loss
-from workers.recipes.hf_causal_lm.source import find_source
+from workers.recipes.hf_causal_lm.source import ask_size, find_source, local_folder
 from workers.recipes.hf_causal_lm.tokens import make_tokens, tokens_in
 
 KEPT: Final = "model"

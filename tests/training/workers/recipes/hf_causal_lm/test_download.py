@@ -18,8 +18,7 @@ from rankdeck.recipe import ConfigError
 from tests.helpers.rank_processes import run_ranks
 from tests.helpers.wine import not_under_wine
 from workers.data.model_tokenizer import TokenizerError, download_tokenizer, find_tokenizer_folder
-from workers.recipes.hf_causal_lm.download import local_folder
-from workers.recipes.hf_causal_lm.source import find_source
+from workers.recipes.hf_causal_lm.source import find_source, local_folder
 
 no_links = not_under_wine("reports a symbolic link as made, and makes none; the Hub's cache consists of them")
 COMMIT = "0123456789abcdef0123456789abcdef01234567"

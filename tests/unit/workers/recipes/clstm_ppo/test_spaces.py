@@ -8,7 +8,7 @@ import pytest
 pytest.importorskip("gymnasium", reason="the environments are made of it")
 
 from rankdeck.recipe import ConfigError
-from workers.recipes.clstm_ppo.spaces import Actions, actions_of, observations_of
+from workers.recipes.clstm_ppo.environments import Actions, actions_of, observations_of
 
 pytestmark = pytest.mark.windows
 

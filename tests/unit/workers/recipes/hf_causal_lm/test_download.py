@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from rankdeck.recipe import ConfigError
-from workers.recipes.hf_causal_lm.download import local_folder, size_text, wanted_files
-from workers.recipes.hf_causal_lm.source import Source
+from workers.recipes.hf_causal_lm.source import Source, local_folder, size_text, wanted_files
 
 pytestmark = pytest.mark.windows
 
