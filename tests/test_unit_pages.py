@@ -37,7 +37,6 @@ ELSEWHERE = {
     "workers.strategies": "tests/training/workers/test_strategies.py",  # this and the next load torch by their types
     "workers.training.horizon": "tests/training/end2end/test_cli_train.py",
     "workers.training.session": "tests/training/end2end/test_cli_train.py",
-    "workers.training.validation": "tests/training/end2end/test_cli_train.py",
 }
 """Pure modules that are tested in a file of another name, or with torch; `.*`: all of a folder."""
 

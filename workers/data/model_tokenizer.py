@@ -32,6 +32,8 @@ def hub_cache() -> Path:
 def snapshot_folder(repo: str, revision: str = "") -> Path | None:
     """The folder with the files of a model that were downloaded, perhaps not all; None where there are none.
 
+    The cache's layout: ``models--owner--name/refs/<revision>`` names a commit, ``snapshots/<commit>`` has its files.
+
     Args:
         repo: ``owner/name``, or the bare name of an old model ("gpt2").
         revision: A branch, tag or commit; empty: the newest.

@@ -1,4 +1,4 @@
-"""The user's program as a process: started so that it dies with us, asked to end, ended with all it started."""
+"""The user's program as a process: started so that it dies with us, watched, ended with all it started."""
 
 from __future__ import annotations
 
@@ -22,9 +22,11 @@ _BUSY_SHARE: Final = 0.05
 
 
 class LifeSigns:
-    """Watches one script, whose main process is `pid`, from its wrapper's loop.
+    """Tells the host that a script is alive when no step of it is charted: it prints, or its processes compute.
 
-    `hang_timeout_s`: when the host reports a hang, if a person has said so.
+    A script may be silent for long and be well: it compiles, evaluates, saves. The host's hang watch is patient with one
+    that computes, less so with one that neither prints nor computes. `pid` is its main process, `hang_timeout_s` when
+    the host reports a hang, if a person has said so.
     """
 
     def __init__(self, pid: int, send: Callable[[Phase], None], hang_timeout_s: float | None) -> None:

@@ -142,7 +142,7 @@ class RankCheckpoints:
             self._batches.committed(self._session.inbox.committed.pop(0))
 
     def restore(self, counters: Mapping[str, Any]) -> None:
-        """Continues from the counters of a checkpoint, as `counters.taken_up` adapted them to this attempt's ranks."""
+        """Continues from the counters of a checkpoint, as `taken_up` adapted them to this attempt's ranks."""
         self._session.step = self.divergence.last_good = int(counters["step"])
         self._batches.progress = saved_progress(counters)
         self._setup.merges.done = int(counters["merges_done"])

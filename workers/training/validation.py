@@ -23,7 +23,14 @@ NOT_FINITE: Final = "(No text: the weights are not finite.)"
 
 
 class Sampling:
-    """One rank's samples; answers the session's `keep_sampling`."""
+    """One rank's samples; answers the session's `keep_sampling`.
+
+    Text is for a person to read and must not hold up training. So a sample is left out where samples have taken their
+    share of the time, a stop is seen between two tokens, and broken weights end in a sentence instead of a crash.
+
+    Where every rank takes part in each forward pass, all ranks sample, and all decide alike: whether to begin and,
+    before each token, whether to go on. Elsewhere rank 0 samples and decides alone, while the others train on.
+    """
 
     def __init__(self, setup: TrainingSetup) -> None:
         self._setup = setup

@@ -1,4 +1,4 @@
-"""Environments: Gymnasium's by their ids, and this recipe's two by name."""
+"""Environments: Gymnasium's by their ids, and this recipe's two by name; what is observed as a vector."""
 
 from __future__ import annotations
 

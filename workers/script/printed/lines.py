@@ -59,7 +59,11 @@ _BEFORE: Final = re.compile(
 
 
 def without_stamps(text: str) -> str:
-    """The message of a line: no logger's words before it, and no date, time, file or address in it."""
+    """The message of a line: no logger's words before it, and no date, time, file or address in it.
+
+    ``11/23/2026 12:00:01 - INFO - __main__ - step 5`` and ``[INFO|trainer.py:88] 2026-11-23 12:00:01,123 >> step 5``
+    both are ``step 5``.
+    """
     before = _BEFORE.match(text)
     if before is not None:
         text = text[before.end() :].lstrip(" -–|:,>])")
