@@ -57,7 +57,7 @@ def refusal(needed_bytes: int) -> str | None:
 def share(tensor: Tensor) -> str:
     """Moves a CPU tensor's storage into shared memory; its address for `attach`, at most `ADDRESS_BYTES` of ASCII.
 
-    Everything that shows the tensor stays where it is: DDP's buckets keep their views, parameters their gradients. torch
+    Everything that shows the tensor stays where it is: DDP's buckets keep their views, parameters gradients. torch
     does the moving, as for `torch.multiprocessing`. Linux: a file in `/dev/shm`, whose name torch takes away again
     before a byte is in it; others open it through `/proc/<pid>/fd/<number>`. Windows: a file mapping.
 

@@ -24,7 +24,7 @@ _BUSY_SHARE: Final = 0.05
 class LifeSigns:
     """Tells the host that a script is alive when no step of it is charted: it prints, or its processes compute.
 
-    A script may be silent for long and be well: it compiles, evaluates, saves. The host's hang watch is patient with one
+    A script may be silent for long and be well: it compiles, evaluates, saves. The hang watch is patient with one
     that computes, less so with one that neither prints nor computes. `pid` is its main process, `hang_timeout_s` when
     the host reports a hang, if a person has said so.
     """
