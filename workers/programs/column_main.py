@@ -5,11 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any, Final
 
-from core.data.dataset import is_hub
-from core.data.formats import BETWEEN_DOCUMENTS
-from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError, HubName, cached_info
-from workers.data.reading.corpus import MAX_BAD_ROWS, look_at
+from workers.data.reading.corpus import MAX_BAD_ROWS, look_at_what_is_here
 from workers.data.reading.row_counts import BadRowLimit, RowCounts
+from workers.data.tokens.tokenizer_spec import TokenizerSpec
 from workers.programs.answer import answer
 
 # A dataset of that size is read to its end, a tenth of a second, so that its documents and bad rows are known.
@@ -21,13 +19,10 @@ _DOWNLOADED: Final = (
 
 def check_column(asked: dict[str, Any], _folder: Path) -> dict[str, Any]:
     """Answers with how it is read, as notes; refuses what cannot be trained on."""
-    dataset, options = asked["config"]["dataset_file"], {**asked["config"]["options"], ALLOW_DOWNLOAD: False}
+    dataset, options = asked["config"]["dataset_file"], asked["config"]["options"]
     limit = BadRowLimit.parse(options.get(MAX_BAD_ROWS))
-    if is_hub(dataset) and cached_info(HubName.parse(dataset)) is None:
-        return {"notes": [_DOWNLOADED]}
-    try:
-        corpus = look_at(dataset, options, asked["config"]["data_files"])
-    except DownloadNeededError:  # another part of it is here
+    corpus = look_at_what_is_here(dataset, options, asked["config"]["data_files"])
+    if corpus is None:
         return {"notes": [_DOWNLOADED]}
     notes = [*corpus.remarks]
     amount = ""
@@ -37,7 +32,7 @@ def check_column(asked: dict[str, Any], _folder: Path) -> dict[str, Any]:
         limit.check(counts)
         amount = f", {counts.documents:,} document{'' if counts.documents == 1 else 's'}"
         if options.get("tokenizer") == "byte":
-            amount += f", {text_bytes + len(BETWEEN_DOCUMENTS) * counts.documents:,} tokens"
+            amount += f", {text_bytes + len(TokenizerSpec().separator) * counts.documents:,} tokens"
         if counts.left_out:
             notes.append(f"{counts.left_out} The first: {counts.examples[0]}.")
     return {"notes": [f"Data: {corpus.text}{amount}.", *notes]}

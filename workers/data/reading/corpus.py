@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from core.data.dataset import identify, is_hub, list_dataset
 from core.data.formats import TEXT_COLUMN, FileFormat
-from core.data.hub import ALLOW_DOWNLOAD, HubName
+from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError, HubName, cached_info
 from core.data.listing import ALL_FILES, AUTO
 from core.errors import DatasetError, sentences
 from workers.data.reading.columns import Columns
@@ -159,6 +159,20 @@ def look_at(
         held_out = [path for path, _ in listing.files[len(listing.training_files) :]]
     corpus = _looked_at(dataset, found, options)
     return replace(corpus, held_out=frozenset(held_out), remarks=(*notes, *corpus.remarks))
+
+
+def look_at_what_is_here(dataset: str, options: Mapping[str, Any], rule: str = AUTO) -> Corpus | None:
+    """As `look_at`, but nothing is downloaded, also where it may be; None for what would have to be.
+
+    Raises:
+        RankdeckError: As in `open_corpus`.
+    """
+    if is_hub(dataset) and cached_info(HubName.parse(dataset)) is None:
+        return None
+    try:
+        return look_at(dataset, {**options, ALLOW_DOWNLOAD: False}, rule)
+    except DownloadNeededError:  # another part of it is here
+        return None
 
 
 @dataclass(frozen=True, slots=True)
