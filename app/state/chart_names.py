@@ -19,7 +19,7 @@ NOT_CHARTED: Final = "not_charted"
 PLACES: Final[Mapping[str, str]] = {
     "step": "counts the steps",
     **{
-        one.name: f"{(one.card or one.title).replace('_', ' ').capitalize()} card" + ", evaluations" * one.is_evaluated
+        one.name: f"{one.card.replace('_', ' ').capitalize() or one.title} card" + ", evaluations" * one.is_evaluated
         for one in METRICS
         if one.card != NO_CARD
     },
