@@ -29,11 +29,11 @@ from app.controllers.notifications import Notifications
 from app.controllers.organising import Organising
 from app.controllers.palette import Palette
 from app.controllers.preferences import Preferences
-from app.controllers.run_bin import RunBin
 from app.controllers.run_control import RunControl
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files import RunFiles
 from app.controllers.run_operations import Launching
+from app.controllers.run_removal import RunRemoval
 from app.controllers.shown_job import ShownJob
 from app.controllers.shown_run import Showing
 from app.controllers.updating import Updating
@@ -122,11 +122,11 @@ class Rankdeck(QObject):
             window, self.launching, self.table, self.runner, runs, self._offer_fix, self.runs_dir, self
         )
         self.organising = Organising(window, runs, showing, self.display, self.runner, self)
-        self.bin = RunBin(window, runs, showing, self.runner, self.runs_dir, self)
+        self.removal = RunRemoval(window, runs, showing, self.runner, self)
         self.files = RunFiles(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
-        self.updating = Updating(window, self.settings, self.runner, self.display.live_runs, self)
-        self.preferences = Preferences(window, self.settings, self.runs_dir, self.updating, self)
+        self.updating = Updating(window, self.settings, self)
+        self.preferences = Preferences(window, self.settings, self.runs_dir, self.updating, self.runner, self)
         self.machine_check = MachineCheck(
             window, showing, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
             self._offer_fix, self,
@@ -137,9 +137,8 @@ class Rankdeck(QObject):
         self.machines.failed.connect(window.notice.show_error)
         self.environment = EnvironmentControl(window, self.runner, self)
         self.environment.made.connect(self._on_environment_made)
-        self.palette = Palette(window, runs.model, self.recipes, showing, self.preferences, self.runner, self)
+        self.palette = Palette(window, runs.model, self.recipes, showing, self)
         self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
-        self.notifications.stop_requested.connect(self.control.stop_run)
         self.preferences.flag_changed.connect(self.notifications.show_progress)
         self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))

@@ -140,7 +140,6 @@ class PipActivity:
         self._count = 0
 
     def follow(self, line: str) -> None:
-        """Takes in one of pip's lines."""
         if found := re.match(r"\s*Downloading (\S+)(?: \(([\d.]+ \w+)\))?", line):
             self._file = found[1].split("#")[0].rsplit("/", 1)[-1]
             self._total = found[2] or ""

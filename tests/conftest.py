@@ -112,6 +112,13 @@ def runs_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
+def recycle_bin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Linux' recycle bin, a folder of this test instead of the person's own."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data home"))
+    return tmp_path / "data home" / "Trash"
+
+
+@pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[NetNodes]:
     """Two machines, as network namespaces (`tests.helpers.net_nodes`)."""
     from tests.helpers.net_nodes import NetNodes  # here: few tests need it

@@ -27,14 +27,12 @@ OTHERS: Final = {
     # The window's thread, which must not wait: what is refused is looked at again with the next change
     "app/views/run_list/run_menu.py": "no file: an intent",
     # Files that came with Rankdeck and are never written
-    "app/state/docs_pages.py": "docs",
-    "app/views/dialogs/docs_dialog.py": "docs",
+    "app/views/window/documentation.py": "docs",
     "app/views/style/icons.py": "icons",
     "core/launch/deepspeed.py": "resources",
     # What the person chose, where a refusal is told at once
     "core/config/layers.py": "a configuration for DeepSpeed",
     "core/machine/interpreters.py": "other programs' environments: one that cannot be read is left out",
-    "core/doctor/pc_tests.py": "looks whether a file is refused",
     "core/cli/entry.py": "the log of a failure",
     "core/cli/nodes.py": "in a folder of its own; Linux",
     # New files, which no other program knows yet

@@ -30,7 +30,7 @@ SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
         "runs/app/test_environment_in_window.py",
         "runs/app/test_install_in_window.py",
     ),
-    "updates": ("runs/core/updates", "runs/app/test_updates_in_window.py"),
+    "updates": ("runs/app/test_updates_in_window.py",),
     "GPUs": (
         "runs/app/test_gpus_in_window.py",
         "runs/core/machine/devices",

@@ -10,6 +10,8 @@ from PySide6.QtCore import QObject
 
 from app.controllers.background import Operation, OperationRunner
 from app.state.welcome_text import Machine, demo_text, machine_text, unused_gpus, use_text
+from app.views.widgets.notice_bar import Step
+from app.views.widgets.open_outside import open_path
 
 if TYPE_CHECKING:
     from app.controllers.run_operations import Launching
@@ -42,7 +44,7 @@ class Beginning(QObject):
         super().__init__(parent)
         self._window = window
         self._runs_seen: bool | None = None
-        self._bin_holds: bool | None = None
+        self._has_old_bin: bool | None = None
         self._samples: Sequence[DeviceSample] = ()
         self._launching = launching
         self._table = table
@@ -64,21 +66,34 @@ class Beginning(QObject):
         """Finds out what there is; the page says so."""
         place = self._runs_dir
 
-        def work() -> tuple[Platform, int | None, str, bool]:
+        def work() -> tuple[Platform, int | None, str, Path | None]:
             from core.environments.differences import present_differences
             from core.machine.drives import free_bytes
             from core.machine.platform import this_platform
-            from core.run_folder.bin import list_bin
+            from core.run_folder.removal import old_bin
 
-            return this_platform(), free_bytes(place), present_differences(), bool(list_bin(place))
+            return this_platform(), free_bytes(place), present_differences(), old_bin(place)
 
-        def found(result: tuple[Platform, int | None, str, bool]) -> None:
-            self._platform, self._free_bytes, differences, self._bin_holds = result
+        def found(result: tuple[Platform, int | None, str, Path | None]) -> None:
+            self._platform, self._free_bytes, differences, earlier = result
+            self._has_old_bin = earlier is not None
+            if earlier is not None:
+                self._tell_of_old_bin(earlier)
             self._show_runs()
             self._window.welcome.show_differences(differences and f"{differences} {UNCHANGED}")
             self._show_machine()
 
         self._runner.run(Operation(work, found, self._window.notice.show_error, topic="machine"))
+
+    def _tell_of_old_bin(self, folder: Path) -> None:
+        """Says where an earlier version kept removed runs: nothing else lists them."""
+        notice = self._window.notice
+        notice.say(
+            "info",
+            "Removed runs of an earlier version",
+            f"They are in {folder}. Delete them there, or move them up into {folder.parent} to list them again.",
+            Step("Open &folder", lambda: open_path(folder, notice)),
+        )
 
     def _on_runs_listed(self, entries: Sequence[RunEntry]) -> None:
         self._runs_seen = bool(self._runs_seen or entries)
@@ -86,9 +101,9 @@ class Beginning(QObject):
 
     def _show_runs(self) -> None:
         """Leaves out the list of runs until there is, or was, one: an empty column says nothing."""
-        if self._runs_seen or self._bin_holds:
+        if self._runs_seen or self._has_old_bin:
             self._window.runs.show()
-        elif self._runs_seen is not None and self._bin_holds is not None:
+        elif self._runs_seen is not None and self._has_old_bin is not None:
             self._window.runs.hide()
 
     def _show_machine(self) -> None:

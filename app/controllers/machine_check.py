@@ -251,10 +251,9 @@ class MachineCheck(QObject):
 
         def work() -> tuple[DiagnosticsFile, ...]:
             from core.doctor.diagnostics import gather
-            from core.doctor.person import redactor_here
             from core.machine.platform import this_platform
 
-            return gather(findings, runs_dir, this_platform(), settings, redactor_here())
+            return gather(findings, runs_dir, this_platform(), settings)
 
         self._runner.run(Operation(work, self._show_diagnostics, self._window.notice.show_error, topic="diagnostics"))
 
@@ -262,7 +261,7 @@ class MachineCheck(QObject):
         from app.views.dialogs.diagnostics_dialog import DiagnosticsDialog
 
         self.dialog = dialog = DiagnosticsDialog(files, self._window)
-        dialog.save_requested.connect(lambda path: self._save(files, path))
+        dialog.save_requested.connect(lambda path: self._save(dialog.files(), path))
         dialog.finished.connect(self._on_dialog_closed)
         dialog.open()
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from PySide6.QtCore import QEvent, QObject, Signal
+from PySide6.QtCore import QEvent, QObject
 from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import Operation, OperationRunner
@@ -12,8 +12,7 @@ from app.controllers.shown_run import Showing
 from app.models.run_list import RunList
 from app.settings import NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON, Settings
 from app.state.run_news import LiveRuns, RunNews, run_news
-from app.state.task_progress import FAILED, NO_PROGRESS, task_progress
-from app.state.tray_status import IDLE, tray_status
+from app.state.task_progress import FAILED, IDLE, NO_PROGRESS, task_progress, tray_status
 from app.views.window.main_window import MainWindow
 from app.views.window.taskbar import TaskProgressBar
 from app.views.window.tray import Tray
@@ -22,13 +21,7 @@ from core.run_folder.store import RunStore
 
 
 class Notifications(QObject):
-    """Watches every run of the list, not only the shown one.
-
-    Signals:
-        stop_requested: Stop the run in this folder.
-    """
-
-    stop_requested = Signal(object)
+    """Watches every run of the list, not only the shown one."""
 
     def __init__(
         self,
@@ -50,7 +43,6 @@ class Notifications(QObject):
         self._has_unread_failure = False
         self.tray = Tray(window.windowIcon(), self)
         self.tray.opened.connect(window.come_forward)
-        self.tray.stop_requested.connect(self.stop_requested)
         self.tray.message_opened.connect(self._on_clicked)
         runs.listed.connect(self._on_listed)
         window.installEventFilter(self)
@@ -65,7 +57,7 @@ class Notifications(QObject):
                 progress = FAILED
         self._taskbar.show(progress)
         status = tray_status(entries, self._runs.model.name_of) if self._settings.flag(TRAY_ICON, True) else IDLE
-        self.tray.show_status(status if status.runs and self.tray.is_available() else IDLE)
+        self.tray.show_status(status if self.tray.is_available() else IDLE)
 
     def close(self) -> None:
         """Takes tray icon and progress away."""

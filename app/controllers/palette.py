@@ -9,30 +9,22 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
-from app.controllers.background import Operation, OperationRunner
-from app.controllers.preferences import Preferences
 from app.controllers.shown_run import Showing
 from app.models.recipe_list import RecipeList
 from app.models.run_list import RunListModel
-from app.state.docs_pages import DocsPage, list_pages
 from app.state.palette_entries import (
     COMMAND,
-    PAGE,
     RECIPE,
     RUN,
     SETTING,
     TAB,
-    THEME,
     PaletteEntry,
     command_entry,
     field_entries,
-    page_entries,
     recipe_entries,
     run_entries,
     tab_entries,
-    theme_entries,
 )
-from app.views.style.theme import THEMES
 from app.views.window.main_window import MainWindow
 
 if TYPE_CHECKING:
@@ -56,8 +48,6 @@ class Palette(QObject):
         runs: RunListModel,
         recipes: RecipeList,
         showing: Showing,
-        preferences: Preferences,
-        runner: OperationRunner,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
@@ -65,39 +55,24 @@ class Palette(QObject):
         self._runs = runs
         self._recipes = recipes
         self._showing = showing
-        self._preferences = preferences
-        self._runner = runner
-        self._pages: list[DocsPage] | None = None
         self.view: CommandPalette | None = None
-        window.actions_.palette.triggered.connect(self.toggle)
+        window.actions_.palette.triggered.connect(self.open)
         self._go: dict[str, Callable[[Path | str], None]] = {
             RUN: lambda target: self._showing.show(Path(target)),
             COMMAND: lambda target: self._actions()[str(target)].trigger(),
             SETTING: lambda target: self._show_setting(str(target)),
             RECIPE: lambda target: self._open_recipe(str(target)),
             TAB: lambda target: self._show_tab(int(str(target))),
-            THEME: lambda target: self._preferences.choose_theme(str(target)),
-            PAGE: lambda target: self._preferences.show_docs(Path(target)),
         }
 
-    @property
-    def pages_are_read(self) -> bool:
-        """Whether the pages of the documentation are among the entries."""
-        return self._pages is not None
-
-    def toggle(self) -> None:
-        """Opens it, or closes it where it is open."""
+    def open(self) -> None:
+        """Opens it over the window."""
         if self.view is None:
             from app.views.window.command_palette import CommandPalette  # here: the window opens without it
 
             self.view = CommandPalette(self._window)
             self.view.chosen.connect(self._on_chosen)
-        if self.view.isVisible():
-            self.view.close_palette()
-            return
         self.view.open(self.entries())
-        if self._pages is None:
-            self._runner.run(Operation(list_pages, self._on_pages_read, lambda _: None, topic="docs pages"))
 
     def entries(self) -> list[PaletteEntry]:
         """All that can be reached now: commands first, for those who only look."""
@@ -111,8 +86,6 @@ class Palette(QObject):
             *recipe_entries(self._recipes.recipes),
             *field_entries({name: row.spec for name, row in rows.items()}, SHEET_PARTS),
             *tab_entries([tabs.tabText(place) for place in range(tabs.count())], no_run),
-            *theme_entries(THEMES, self._preferences.theme),
-            *page_entries(self._pages or ()),
         ]
 
     def _actions(self) -> dict[str, QAction]:
@@ -121,11 +94,6 @@ class Palette(QObject):
         found = {name: value for name, value in vars(actions).items() if isinstance(value, QAction)}
         found.pop("palette", None)
         return {**found, **{f"export {name}": action for name, action in actions.exports.items()}}
-
-    def _on_pages_read(self, pages: list[DocsPage]) -> None:
-        self._pages = pages
-        if self.view is not None and self.view.isVisible():
-            self.view.add(page_entries(pages))
 
     def _on_chosen(self, entry: PaletteEntry) -> None:
         self._go[entry.kind](entry.target)

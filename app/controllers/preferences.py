@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
+from app.controllers.background import Operation, OperationRunner
 from app.controllers.updating import Updating
 from app.settings import NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON, Settings
 from app.views.style.theme import Theme
@@ -19,11 +20,13 @@ from app.views.widgets.open_outside import open_path
 from app.views.window.main_window import MainWindow
 from core.environments.places import environments_folder, keep_folder, models_folder
 from core.errors import RankdeckError
+from core.files.atomic import explained
 from core.machine.power import PowerSettings, keep_power_settings, read_power_settings
 from core.measure.estimate.prices import Prices, keep_prices, read_prices
 from core.paths import (
     HUB_VARIABLES,
     RUNS_VARIABLE,
+    data_folder,
     default_runs_dir,
     environments_dir_file,
     models_dir_file,
@@ -51,10 +54,13 @@ class Preferences(QObject):
         settings: Settings,
         runs_dir: Path,
         updating: Updating,
+        runner: OperationRunner,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._updating = updating
+        self._runner = runner
+        self._first_page: Path | None = None
         self._window = window
         self._settings = settings
         self._runs_dir = runs_dir
@@ -62,7 +68,7 @@ class Preferences(QObject):
         actions.settings.triggered.connect(self.show_settings)
         actions.about.triggered.connect(self.show_about)
         actions.theme.triggered.connect(self._on_theme_switched)
-        actions.help.triggered.connect(lambda: self.show_docs())
+        actions.help.triggered.connect(self.show_docs)
 
     def show_settings(self) -> None:
         """Opens the settings."""
@@ -102,9 +108,8 @@ class Preferences(QObject):
     def _connect_updates(self, dialog: SettingsDialog) -> None:
         updating, card = self._updating, dialog.updates
         card.address_chosen.connect(updating.set_address)
-        card.check_requested.connect(lambda: updating.check(lambda: None))
-        card.update_requested.connect(updating.show_update)
-        card.back_requested.connect(updating.ask_back)
+        card.check_requested.connect(updating.check)
+        card.page_requested.connect(updating.open_page)
         updating.status_changed.connect(card.show_status)
 
     def show_about(self) -> None:
@@ -112,32 +117,26 @@ class Preferences(QObject):
         from app.views.dialogs.about_dialog import AboutDialog
 
         dialog = AboutDialog(self._window)
-        dialog.docs_requested.connect(lambda: self.show_docs())
+        dialog.docs_requested.connect(self.show_docs)
         dialog.open()
 
-    def show_docs(self, page: Path | None = None) -> None:
-        """Opens the documentation, or brings it to the front; at a page, or where it was left."""
-        from app.state.docs_pages import DOCS, list_pages
-        from app.views.dialogs.docs_dialog import DocsDialog
+    def show_docs(self) -> None:
+        """Opens the documentation in the browser; its pages are written once by each window."""
 
-        dialog = self._window.findChild(DocsDialog)
-        if dialog is None:
-            pages = list_pages()
-            if not pages:
-                self._window.notice.show_error(
-                    RankdeckError(
-                        f"There are no pages in {DOCS}.",
-                        "Read them in the folder docs of the source code.",
-                        title="The documentation is not installed",
-                    )
-                )
-                return
-            dialog = DocsDialog(pages, self._window)
-        if page is not None:
-            dialog.show_page(page)
-        dialog.show()
-        dialog.raise_()
-        dialog.activateWindow()
+        def work() -> Path:
+            from app.views.window.documentation import write_documentation
+
+            with explained("The documentation could not be written"):
+                return write_documentation(data_folder() / "documentation")
+
+        def done(first: Path) -> None:
+            self._first_page = first
+            open_path(first, self._window.notice)
+
+        if self._first_page is None:
+            self._runner.run(Operation(work, done, self._window.notice.show_error, topic="documentation"))
+        else:
+            done(self._first_page)
 
     def _on_theme_switched(self) -> None:
         self.choose_theme("light" if is_dark(self._window.palette()) else "dark")

@@ -15,7 +15,7 @@ from PySide6.QtCore import QObject, Signal
 from app.bridge import Feed, Send
 from app.models.run_row import NO_CURVE, RunRow, is_live
 from core.metrics.curve import MetricCurve, read_curve
-from core.run_folder.bin import folder_bytes
+from core.run_folder.removal import folder_bytes
 from core.run_folder.store import RunStore
 
 # The first picture of the shown run comes first.

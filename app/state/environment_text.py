@@ -76,7 +76,6 @@ def place_choices(offered: Offered) -> list[PlaceChoice]:
 
 
 def chosen_place(folder: Path, free: int | None, now: Places) -> PlaceChoice:
-    """A folder that was chosen by hand."""
     text = str(folder) if free is None else f"{folder}, {byte_size(free)} free"
     return PlaceChoice(text, places_on(folder, now))
 

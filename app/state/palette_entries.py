@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from app.state.docs_pages import DocsPage
     from core.config.fields import FieldSpec
     from core.recipes.manifest import Recipe
     from core.run_folder.record import RunRecord
@@ -18,8 +17,6 @@ COMMAND: Final = "Command"
 SETTING: Final = "Setting"
 RECIPE: Final = "Recipe"
 TAB: Final = "Tab"
-THEME: Final = "Theme"
-PAGE: Final = "Documentation"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +38,6 @@ class PaletteEntry:
     detail: str = ""
     also: str = ""
     why_not: str = ""
-
-    @property
-    def weight(self) -> float:
-        """What cannot be used stands behind what can."""
-        return 0.8 if self.why_not else 1.0
 
     @property
     def spoken(self) -> str:
@@ -116,20 +108,27 @@ def tab_entries(titles: Sequence[str], why_not: str) -> list[PaletteEntry]:
     ]
 
 
-def theme_entries(themes: Mapping[str, str], chosen: str) -> list[PaletteEntry]:
-    """The themes; the chosen one says so."""
-    return [
-        PaletteEntry(
-            THEME,
-            f"Theme: {title.replace('&', '').lower()}",
-            name,
-            "in use" if name == chosen else "",
-            "look colours mode",
-        )
-        for name, title in themes.items()
-    ]
+def best_entries(entries: Iterable[PaletteEntry], query: str, many: int) -> list[PaletteEntry]:
+    """The entries that hold all words of a query, the best first; of equal ones the earlier.
+
+    Args:
+        entries: All.
+        query: As typed; empty: the first entries, those that cannot be used last.
+        many: How many at most.
+    """
+    words = query.casefold().split()
+    scored = [(entry, sum(_score(word, entry) for word in words)) for entry in entries if _has_all(entry, words)]
+    scored.sort(key=lambda found: (bool(found[0].why_not), -found[1]))
+    return [entry for entry, _ in scored[:many]]
 
 
-def page_entries(pages: Sequence[DocsPage]) -> list[PaletteEntry]:
-    """Pages of the documentation."""
-    return [PaletteEntry(PAGE, page.title, page.path, also="help documentation") for page in pages]
+def _has_all(entry: PaletteEntry, words: Sequence[str]) -> bool:
+    text = f"{entry.title} {entry.also}".casefold()
+    return all(word in text for word in words)
+
+
+def _score(word: str, entry: PaletteEntry) -> float:
+    """From the title's start over the start of a word to other texts; of two that fit alike, the shorter title."""
+    title = entry.title.casefold()
+    place = 3 if title.startswith(word) else 2 if f" {word}" in title else 1 if word in title else 0
+    return place + 1 / (1 + len(title))

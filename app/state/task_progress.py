@@ -1,8 +1,8 @@
-"""Progress in the task bar: which run it shows, how far that is, and in which colour."""
+"""Progress outside the window: the bar on its button in the task bar, and the icon beside the clock."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
@@ -36,6 +36,25 @@ class TaskProgress:
 NO_PROGRESS: Final = TaskProgress()
 # While a run that failed has not been looked at.
 FAILED: Final = TaskProgress(TaskState.ERROR, 1.0)
+# Windows shows no more than 127 characters.
+LONGEST_TIP: Final = 120
+_URGENCY: Final = (TaskState.ERROR, TaskState.NORMAL, TaskState.BUSY, TaskState.PAUSED)
+
+
+@dataclass(frozen=True, slots=True)
+class TrayStatus:
+    """The icon beside the clock.
+
+    Attributes:
+        look: The most urgent state of all live runs; NONE without one.
+        tip: What is said when the mouse is over it.
+    """
+
+    look: TaskState = TaskState.NONE
+    tip: str = "Rankdeck"
+
+
+IDLE: Final = TrayStatus()
 
 
 def task_progress(entries: Sequence[RunEntry], shown: Path | None) -> TaskProgress:
@@ -64,3 +83,23 @@ def look_of(state: RunState) -> TaskState:
         return TaskState.PAUSED
     steps_tell = state.total_steps and state.step and state.state != "starting"
     return TaskState.NORMAL if steps_tell else TaskState.BUSY
+
+
+def tray_status(entries: Sequence[RunEntry], name_of: Callable[[Path], str]) -> TrayStatus:
+    """The status of all live runs: the newest by name, all of them counted.
+
+    Args:
+        entries: Every run.
+        name_of: Names the run in a folder.
+    """
+    live = [(entry.path, entry.state) for entry in entries if entry.state is not None and entry.state.is_live]
+    if not live:
+        return IDLE
+    path, state = max(live, key=lambda run: run[1].created)
+    share = f", {min(100, 100 * state.step // state.total_steps)} %" if state.total_steps and state.step else ""
+    count = "" if len(live) == 1 else f"{len(live)} runs: "
+    doing = f": {'needs you' if state.trouble else state.state}{share}"
+    name, room = name_of(path), LONGEST_TIP - len(count) - len(doing)
+    short = name if len(name) <= room else f"{name[: room - 1]}…"
+    looks = {look_of(state) for _, state in live}
+    return TrayStatus(next(look for look in _URGENCY if look in looks), f"{count}{short}{doing}")

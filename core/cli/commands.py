@@ -254,24 +254,12 @@ COMMANDS: Final = (
     Command(
         "rm",
         "organise",
-        "Move runs to the bin.",
-        (_value("runs", "RUN", _RUN_HELP, nargs="*"), _switch("--all", "All runs of the folder."), _RUNS_DIR),
-    ),
-    Command(
-        "bin",
-        "organise",
-        "List the runs in the bin, put some back, or delete them for good.",
+        "Move runs to the system's recycle bin, or delete them for good.",
         (
-            _value(
-                "action",
-                "ACTION",
-                "restore puts runs back, delete deletes them for good, empty deletes all. Default: list.",
-                nargs="?",
-                choices=("list", "restore", "delete", "empty"),
-                default="list",
-            ),
-            _value("runs", "RUN", "The id or the name of a run in the bin.", nargs="*"),
-            *_LIST,
+            _value("runs", "RUN", _RUN_HELP, nargs="*"),
+            _switch("--all", "All runs of the folder."),
+            _switch("--permanently", "Delete for good, past the recycle bin."),
+            _RUNS_DIR,
         ),
     ),
     Command(
@@ -281,21 +269,21 @@ COMMANDS: Final = (
         (
             add_train_flags,
             _switch("--self-test", "Also compute on each device, connect two processes, measure the model."),
-            _value("--zip", "FILE", "Write diagnostics to FILE, without names of the user and the machine."),
+            _value("--zip", "FILE", "Write diagnostics to FILE, without secrets."),
             _switch("--yes", "Write FILE without asking."),
             _JSON,
         ),
     ),
     Command(
         "selftest",
-        "selftest",
+        "doctor",
         "Try on this PC what no test machine can show, and write one file to send back.",
         (
             _RUNS_DIR,
             _value(
                 "--out",
                 "FILE",
-                "The file to send back, without names of the user and the machine. Default: %(default)s.",
+                "The file to send back, without secrets. Default: %(default)s.",
                 default="rankdeck-selftest.zip",
             ),
             _JSON,

@@ -1,4 +1,4 @@
-"""`rankdeck doctor`: is this machine ready to train? Every line says how it is and what to do; self-tests try it."""
+"""`rankdeck doctor` and `selftest`: is this machine ready to train? Each line says how it is and what to do."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.doctor.diagnostics import DiagnosticsFile, gather, write_zip
-from core.doctor.finding import MODES, Finding, Level, find_problems, merged, problems_text
+from core.doctor.finding import MODES, Finding, Level, answered, find_problems, merged, problems_text
 from core.doctor.fit import FIT
-from core.doctor.person import redactor_here
+from core.doctor.pc_tests import AWAKE, CounterWatch, check_awake
 from core.doctor.quick import examine
 from core.doctor.self_tests import judge_modes, list_here, run_self_test
 from core.errors import PreflightError, RankdeckError, UsageError
@@ -52,11 +52,43 @@ def doctor(arguments: argparse.Namespace, terminal: Terminal) -> int:
         show_problems(findings, terminal)
     if arguments.zip:
         settings = {name: value for name, value in os.environ.items() if name.startswith(("RANKDECK_", "CUDA_"))}
-        files = gather(findings, runs_dir, platform, {"variables": settings}, redactor_here())
+        files = gather(findings, runs_dir, platform, {"variables": settings})
         _save(files, Path(arguments.zip), arguments, terminal)
     if interrupted:
         return INTERRUPTED_TWICE
     return PreflightError.exit_code if any(finding.stops_runs for finding in findings) else 0
+
+
+def selftest(arguments: argparse.Namespace, terminal: Terminal) -> int:
+    """Tries everything and writes one file to send back, whatever fails; Ctrl+C leaves out the rest, exit code 130."""
+    runs_dir, platform, out = chosen_runs_dir(arguments), this_platform(), Path(arguments.out)
+    write_zip((), out)  # refused now rather than after some minutes
+    findings: list[Finding] = []
+
+    def show(finding: Finding) -> None:
+        findings.append(finding)
+        show_finding(finding, arguments, terminal)
+
+    with counted_interrupts() as interrupts:
+        for finding in examine(runs_dir, platform):
+            show(finding)
+        show(answered(AWAKE, check_awake))
+        watch = CounterWatch()
+        for test in list_here(None, platform):
+            if not arguments.json:
+                terminal.progress(test.name)
+            for finding in run_self_test(test, platform, runs_dir, cancelled=lambda: interrupts.count > 0):
+                show(finding)
+        show(watch.close())
+        interrupted = interrupts.count > 0
+    more = {"counters.json": watch.last, "selftest.json": {"interrupted": interrupted}}
+    write_zip(gather(findings, None, platform, {}, more), out)
+    if arguments.json:
+        terminal.json([finding.as_dict() for finding in findings])
+    else:
+        show_problems(findings, terminal)
+        terminal.say(f"Written: {out.absolute()}. It holds these lines, versions and counters; please send it back.")
+    return INTERRUPTED_TWICE if interrupted else 0
 
 
 def show_finding(finding: Finding, arguments: argparse.Namespace, terminal: Terminal) -> None:
@@ -117,7 +149,7 @@ def _save(files: tuple[DiagnosticsFile, ...], path: Path, arguments: argparse.Na
     terminal.quiet = terminal.quiet or arguments.json
     terminal.say(f"Diagnostics for {path}:")
     terminal.table(("FILE", "SIZE"), [(item.name, byte_size(item.size)) for item in files])
-    terminal.say("Names of user and machine, home folders, addresses and tokens are replaced in them.")
+    terminal.say("Keys, tokens and passwords are replaced in them. Names and paths stay: read it before you send it.")
     there = " It replaces the file that is there." if path.exists() else ""
     if not arguments.yes and not terminal.ask(f"Write {path}?{there} [y/N] "):
         raise UsageError("The diagnostics were not written.", "Agree when you are asked, or add --yes.")

@@ -19,6 +19,7 @@ from core.environments.make import make as make_environment
 from core.environments.places import Places, current_places, environment_folders, keep_places, places_on
 from core.environments.plan import Plan, Wanted
 from core.environments.record import (
+    REMOVED,
     Environment,
     choose,
     chosen_environment,
@@ -51,9 +52,20 @@ def environment(arguments: argparse.Namespace, terminal: Terminal) -> int:
         choose(found)
         terminal.say(_use(found))
     else:
-        remove(found)
-        terminal.say(f"Removed: {found.name}")
+        _remove(found, terminal)
     return 0
+
+
+def _remove(environment: Environment, terminal: Terminal) -> None:
+    """Removes one; what a program holds of it is said, and goes with the next removal or making."""
+    if remove(environment):
+        parent = environment.folder.parent
+        terminal.warn(
+            f"{environment.name} is no longer listed, but programs hold files of it in {parent} ({REMOVED}…). "
+            "They are deleted when you make or remove an environment the next time."
+        )
+    else:
+        terminal.say(f"Removed: {environment.name}")
 
 
 def _path(text: str) -> Path:
@@ -146,11 +158,9 @@ def _remove_all(arguments: argparse.Namespace, parents: Sequence[Path], terminal
     below = [one for parent in parents for one in list_environments(parent)]
     found = {one.folder: one for one in [*below, *([elsewhere] if elsewhere else [])]}
     for one in found.values():
-        remove(one)
-        terminal.say(f"Removed: {one.name}")
+        _remove(one, terminal)
     for folder in {*parents, *(one.folder.parent for one in found.values())}:
-        if left := clean_up(folder):
-            terminal.warn(f"Files in {folder} could not be deleted yet: programs use them ({left}).")
+        clean_up(folder)
         with contextlib.suppress(OSError):  # holds other things, or is not there
             folder.rmdir()
     return 0

@@ -1,36 +1,20 @@
-"""`rankdeck rename`, `note`, `tag`, `rm`, `bin`, `find` and `compare`: keeping order among many runs."""
+"""`rankdeck rename`, `note`, `tag`, `rm`, `find` and `compare`: keeping order among many runs."""
 
 from __future__ import annotations
 
 import argparse
-import contextlib
 import sys
-from pathlib import Path
-from typing import Final
 
 from core.cli.runs import chosen_runs_dir, entry_values, list_table
 from core.cli.terminal import Terminal
 from core.compare.comparison import compare_runs
 from core.errors import UsageError
-from core.formatting import byte_size, moment
-from core.paths import default_runs_dir
-from core.run_folder.bin import (
-    bin_of,
-    delete_binned,
-    find_binned,
-    folder_bytes,
-    list_bin,
-    remove_run,
-    require_ended,
-    restore_run,
-)
+from core.files.atomic import explained
 from core.run_folder.notes import read_notes, write_notes
 from core.run_folder.record import read_record
+from core.run_folder.removal import delete_folder, delete_run, old_bin, recycle_run, require_ended
 from core.run_folder.run_filter import filter_problem, matching, parse_filter, unknown_names
 from core.run_folder.store import RunStore, find_run, list_runs
-
-# What `rankdeck bin` does with the runs that it is given.
-_BIN_OF_RUNS: Final = ("restore", "delete")
 
 
 def rename(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -80,57 +64,15 @@ def rm(arguments: argparse.Namespace, terminal: Terminal) -> int:
     for store in stores:
         require_ended(store)
     for store in stores:
-        removed = remove_run(store)
-        where = "" if store.dir.parent == default_runs_dir().absolute() else f' --runs-dir "{store.dir.parent}"'
-        terminal.say(f"{store.dir.name} is in the bin. Put it back: rankdeck bin restore {removed.name}{where}")
-    return 0
-
-
-def bin(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists the removed runs, puts some back, or deletes some or all of them for good."""
-    runs_dir = chosen_runs_dir(arguments)
-    if arguments.runs and arguments.action not in _BIN_OF_RUNS:
-        raise UsageError(f"rankdeck bin {arguments.action} takes no runs.", "To delete some: rankdeck bin delete RUN …")
-    if not arguments.runs and arguments.action in _BIN_OF_RUNS:
-        raise UsageError("No run was given.", "Give one or more. To list those in the bin: rankdeck bin")
-    if arguments.action == "list":
-        _list_bin(arguments, terminal, runs_dir)
-        return 0
-    if arguments.action == "empty":
-        chosen = [run.path for run in list_bin(runs_dir)]
-    else:
-        chosen = [find_binned(runs_dir, text) for text in arguments.runs]
-    if arguments.action == "restore":
-        for path in chosen:
-            terminal.say(f"Put back: {restore_run(path).name}")
-        return 0
-    size = sum(map(folder_bytes, chosen))
-    count = delete_binned(chosen)
-    with contextlib.suppress(OSError):  # it holds others, or is not there
-        bin_of(runs_dir).rmdir()
-    terminal.say(f"Deleted {count} run{'' if count == 1 else 's'} for good ({byte_size(size)}).")
-    return 0
-
-
-def _list_bin(arguments: argparse.Namespace, terminal: Terminal, runs_dir: Path) -> None:
-    runs = list_bin(runs_dir)
-    sizes = [folder_bytes(run.path) for run in runs]
-    if arguments.json:
-        terminal.json(
-            [
-                {**entry_values(run.record.entry, [], run.record.notes), "removed": run.removed, "size_bytes": size}
-                for run, size in zip(runs, sizes, strict=True)
-            ]
+        (delete_run if arguments.permanently else recycle_run)(store)
+        terminal.say(
+            f"{store.dir.name} {'was deleted for good' if arguments.permanently else 'is in the recycle bin'}."
         )
-    elif not runs:
-        terminal.say(f"The bin of {runs_dir} is empty.")
-    else:
-        rows = [
-            (run.path.name, run.label, moment(run.removed), byte_size(size))
-            for run, size in zip(runs, sizes, strict=True)
-        ]
-        terminal.table(("RUN", "NAME", "REMOVED", "SIZE"), rows)
-        terminal.say(f"{byte_size(sum(sizes))} in all. Put one back: rankdeck bin restore RUN")
+    earlier = old_bin(runs_dir)
+    if earlier is not None and arguments.all and arguments.permanently:
+        with explained(f"{earlier} could not be deleted"):
+            delete_folder(earlier)
+    return 0
 
 
 def find(arguments: argparse.Namespace, terminal: Terminal) -> int:

@@ -20,12 +20,12 @@ from core.launch.command_line import command_text, to_command_line
 from core.paths import default_runs_dir
 from core.recipes.main_metric import MainMetrics
 from core.recipes.user_script import RECIPE as USER_SCRIPT
-from core.run_folder.bin import folder_bytes
 from core.run_folder.live_runs import live_run_dirs
 from core.run_folder.naming import label
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord, notes_of, remote_of
 from core.run_folder.remote_run import read_remote
+from core.run_folder.removal import folder_bytes
 from core.run_folder.state import RunState
 from core.run_folder.store import RunEntry, RunStore, find_run, list_runs, read_entry
 

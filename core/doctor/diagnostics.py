@@ -1,4 +1,4 @@
-"""Diagnostics: what a report of a problem needs, in one ZIP file, without what names the person or the machine."""
+"""Diagnostics: what a report of a problem needs, in one ZIP file, without secrets."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import IO, Any, Final
 
 from core import __version__
-from core.doctor.anonymise import Redactor
 from core.doctor.finding import Finding
+from core.doctor.secrets import without_secrets
 from core.errors import RankdeckError, UsageError
 from core.files.atomic import write_atomic
 from core.held_files import open_binary
@@ -47,8 +47,7 @@ settings.json   settings of the window, or variables of Rankdeck
 runs/           of the newest runs: state, settings, events, ends of logs
 counters.json   of `rankdeck selftest`: Windows' counters of GPUs, by process number
 
-Names of the person and the machine, home folders, network addresses, e-mail addresses and tokens were replaced:
-<user>, <machine>, <home>, <address>, <e-mail>, <secret>, GPU-<0>.
+Keys, tokens and passwords were replaced by <secret>. Paths and names are as they were.
 """
 
 
@@ -77,17 +76,15 @@ def gather(
     runs_dir: Path | None,
     platform: Platform,
     settings: Mapping[str, Any],
-    redactor: Redactor,
     more: Mapping[str, Any] = MappingProxyType({}),
 ) -> tuple[DiagnosticsFile, ...]:
-    """All files, with names taken out. Blocks for as long as disks take.
+    """All files, with secrets taken out. Blocks for as long as disks take.
 
     Args:
         findings: Of the doctor.
         runs_dir: The folder of runs; None leaves them out.
         platform: This machine.
         settings: Of the window, or what the command line knows.
-        redactor: Takes names out, of the files' names too.
         more: Other files, as values by their names.
     """
     found = [
@@ -97,7 +94,8 @@ def gather(
         *((name, _json(value), "") for name, value in more.items()),
         *(_of_runs(runs_dir) if runs_dir is not None else ()),
     ]
-    return (DiagnosticsFile("about.txt", ABOUT), *(DiagnosticsFile(*map(redactor.redact, file)) for file in found))
+    files = [DiagnosticsFile(name, without_secrets(text), run) for name, text, run in found]
+    return (DiagnosticsFile("about.txt", ABOUT), *files)
 
 
 def write_zip(files: Sequence[DiagnosticsFile], path: Path) -> None:
@@ -156,7 +154,7 @@ def _of_runs(runs_dir: Path) -> Iterator[tuple[str, str, str]]:
 
 
 def tail(path: Path, limit: int) -> str:
-    """The end of a file, from the beginning of a line: half a path would hide a name from the redactor."""
+    """The end of a file, from the beginning of a line: half a secret is not recognised."""
     try:
         with open_binary(path) as file:
             size = file.seek(0, 2)

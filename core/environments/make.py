@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from core.environments.downloads import CancelledError, copy_local, download, text_of
-from core.environments.plan import Plan, Wanted, make_plan
+from core.environments.plan import UNPACKED, Plan, Wanted, make_plan
 from core.environments.programs import (
     LOG,
     EnvironmentFailedError,
@@ -40,7 +40,6 @@ from core.environments.record import (
     read_environment,
     write_record,
 )
-from core.environments.wheel_sizes import local_path
 from core.errors import PreflightError, UsageError
 from core.files.atomic import explained
 from core.formatting import byte_size
@@ -48,8 +47,6 @@ from core.held_files import remove_folder
 from core.machine.drives import free_bytes
 from core.processes.program_environment import program_environment
 
-UNPACKED: Final = 3.0
-"""Bytes of an installed wheel per byte of its file, where its content is not known."""
 RESERVE: Final = 500 << 20
 _PYTHON_LIMIT_S: Final = 600.0
 _CHECK_LIMIT_S: Final = 300.0
@@ -181,7 +178,7 @@ def _fetch(plan: Plan, folder: Path, report: Report, cancelled: Cancelled) -> li
     if cancelled():
         raise CancelledError
     check_disk(plan, folder)
-    total, done = sum(size.file or 0 for size in plan.sizes) if not plan.unknown else 0, 0
+    total, done = 0 if plan.unknown else sum(size or 0 for size in plan.sizes), 0
 
     def arrived(count: int) -> None:
         nonlocal done
@@ -190,7 +187,7 @@ def _fetch(plan: Plan, folder: Path, report: Report, cancelled: Cancelled) -> li
 
     files = []
     for wheel in sorted(plan.wheels, key=lambda wheel: wheel.name.lower()):
-        path = local_path(wheel)
+        path = wheel.local_path
         if path is None:
             files.append(download(wheel, folder / DOWNLOADS, arrived, cancelled))
         else:
@@ -204,11 +201,8 @@ def needed_bytes(plan: Plan, folder: Path) -> int:
     arrived = 0
     with contextlib.suppress(OSError):
         arrived = sum(path.stat().st_size for path in (folder / DOWNLOADS).iterdir())
-    files = sum(size.file or 0 for size in plan.sizes)
-    content = sum(
-        size.installed if size.installed is not None else int(UNPACKED * (size.file or 0)) for size in plan.sizes
-    )
-    return max(0, files - arrived) + content + plan.python + RESERVE
+    files = sum(size or 0 for size in plan.sizes)
+    return max(0, files - arrived) + int(UNPACKED * files) + plan.python + RESERVE
 
 
 def check_disk(plan: Plan, folder: Path) -> None:

@@ -1,15 +1,26 @@
-"""pip's installation report: which files it would install. https://pip.pypa.io/en/stable/reference/installation-report/"""
+"""pip's installation report: which files it would install, and how large they are, as far as their servers say.
+
+https://pip.pypa.io/en/stable/reference/installation-report/
+"""
 
 from __future__ import annotations
 
+import http.client
 import re
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import PurePosixPath
+from pathlib import Path, PurePosixPath
 from typing import Final
 from urllib.parse import unquote, urlsplit
+from urllib.request import url2pathname
 
 from core.parsing import parse_json
 
+ANSWER_LIMIT_S: Final = 20.0
+_AT_ONCE: Final = 8
 _SHA256: Final = re.compile("[0-9a-f]{64}")
 
 
@@ -35,6 +46,12 @@ class Wheel:
     def file_name(self) -> str:
         """The wheel's own name, from which pip knows what it is for."""
         return PurePosixPath(unquote(urlsplit(self.url).path)).name
+
+    @property
+    def local_path(self) -> Path | None:
+        """Where it lies on this machine; None for one on a server."""
+        parts = urlsplit(self.url)
+        return Path(url2pathname(parts.path)) if parts.scheme == "file" else None
 
 
 class ReportError(ValueError):
@@ -80,3 +97,30 @@ def _sha256(archive: dict[str, object]) -> str:
         return str(hashes.get("sha256", ""))
     kind, _, value = str(archive.get("hash", "")).partition("=")
     return value if kind == "sha256" else ""
+
+
+def file_sizes(wheels: Sequence[Wheel], cancelled: Callable[[], bool] = lambda: False) -> tuple[int | None, ...]:
+    """The bytes of each file, None where its server does not say; servers are asked at the same time.
+
+    Args:
+        wheels: Which.
+        cancelled: Asked before each; the rest is then unknown.
+    """
+    with ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="wheel-size") as pool:
+        return tuple(pool.map(lambda wheel: None if cancelled() else _file_size(wheel), wheels))
+
+
+def _file_size(wheel: Wheel) -> int | None:
+    path = wheel.local_path
+    try:
+        if path is not None:
+            return path.stat().st_size
+        request = urllib.request.Request(wheel.url, method="HEAD", headers={"Accept-Encoding": "identity"})
+        with urllib.request.urlopen(request, timeout=ANSWER_LIMIT_S) as answer:
+            length = answer.headers.get("Content-Length") or ""
+            return int(length) if length.isdigit() else None
+    except urllib.error.HTTPError as error:
+        error.close()  # it holds its connection
+        return None
+    except (OSError, http.client.HTTPException, ValueError):
+        return None

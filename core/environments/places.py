@@ -84,7 +84,6 @@ def places_on(base: Path, now: Places) -> Places:
 
 
 def has_runs(folder: Path) -> bool:
-    """Whether there are runs in a folder."""
     try:
         return any((path / "run.toml").is_file() for path in folder.iterdir())
     except OSError:

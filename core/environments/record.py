@@ -25,7 +25,7 @@ DOWNLOADS: Final = "downloads"
 _FORMAT: Final = "rankdeck-environment"
 _NAME: Final = re.compile(r"[\w][\w.+-]{0,63}", re.ASCII)
 # A folder of this name is being deleted; one that was held then is deleted at the next removal or making.
-_REMOVED: Final = ".removed-"
+REMOVED: Final = ".removed-"
 _CLEAN_UP_LIMIT_S: Final = 2.0
 _WINDOWS: Final = os.name == "nt"
 
@@ -103,7 +103,7 @@ def free_folder(parent: Path, name: str) -> Path:
 def list_environments(parent: Path) -> list[Environment]:
     """All below a folder, by name; a folder without a record is none."""
     try:
-        folders = sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(_REMOVED))
+        folders = sorted(path for path in parent.iterdir() if path.is_dir() and not path.name.startswith(REMOVED))
     except OSError:
         return []
     return [found for folder in folders if (found := read_environment(folder)) is not None]
@@ -158,26 +158,29 @@ def choose(environment: Environment) -> None:
     write_atomic(choice_file(), json.dumps(values))
 
 
-def remove(environment: Environment) -> None:
+def remove(environment: Environment) -> int:
     """Deletes it. Renamed first, which Windows refuses while a program of it runs; then nothing is changed.
+
+    Returns:
+        How many folders are left beside it, as `clean_up` counts them.
 
     Raises:
         PreflightError: It is in use.
     """
-    removed = environment.folder.with_name(f"{_REMOVED}{environment.name}-{time.time_ns():x}")
+    removed = environment.folder.with_name(f"{REMOVED}{environment.name}-{time.time_ns():x}")
     is_chosen = environment.is_chosen
     with explained(f"{environment.folder} could not be removed; a run may use it"):
         rename(environment.folder, removed)
     if is_chosen:
         remove_file(choice_file())
-    clean_up(environment.folder.parent)
+    return clean_up(environment.folder.parent)
 
 
 def clean_up(parent: Path) -> int:
     """Deletes what removals have left, as far as no program holds a file of it; returns how many folders are left."""
     left = 0
     with contextlib.suppress(OSError):
-        for folder in list(parent.glob(f"{_REMOVED}*")):
+        for folder in list(parent.glob(f"{REMOVED}*")):
             try:
                 remove_folder(folder, timeout_s=_CLEAN_UP_LIMIT_S)
             except OSError:

@@ -21,7 +21,7 @@ from core.held_files import remove_file, remove_folder, rename
 from core.machines.agent import FileStore
 from core.machines.answers import CleanUp
 from core.paths import data_folder
-from core.run_folder.bin import bin_of
+from core.run_folder.removal import OLD_BIN
 from core.run_folder.store import list_runs
 
 YOUNG_S: Final = 3600.0
@@ -99,7 +99,7 @@ def _settings_of_runs(folders: Sequence[Path]) -> Iterator[bytes]:
                     "Clean up when it has ended.",
                     title="A run trains there",
                 )
-        for place in (runs_dir, bin_of(runs_dir)):
+        for place in (runs_dir, runs_dir / OLD_BIN):
             for name in ("run.toml", "attempt.toml"):
                 for path in place.glob(f"*/{name}"):
                     yield read_bytes(path)

@@ -2,7 +2,7 @@
 
 `back.py` in a version's folder is this file:
 
-    python\\python.exe -I back.py [--open] [--ask ERROR]
+    python\\python.exe -I back.py [--ask ERROR]
 
 The version is the one whose Python runs this. It needs nothing but that Python: the other version may not start.
 """
@@ -30,7 +30,6 @@ _YES: Final = 6
 def main(arguments: Sequence[str] | None = None) -> int:
     """Goes back; returns 1 if that was not possible, 2 if the person did not want to."""
     parser = argparse.ArgumentParser(description="Goes back to this version of Rankdeck.")
-    parser.add_argument("--open", action="store_true", help="Open its window then.")
     parser.add_argument("--ask", metavar="ERROR", help="Ask first, and say why: the error of the other version.")
     options = parser.parse_args(arguments)
     folder = Path(sys.prefix).parent
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"Rankdeck {version} could not be put back: {error}. Close Rankdeck and start its setup.")
         return 1
     _note(folder.name, version)
-    if options.open or options.ask is not None:
+    if options.ask is not None:
         subprocess.Popen([str(folder.parents[1] / "Rankdeck.exe")], cwd=folder.parents[1])
     return 0
 
@@ -101,7 +100,7 @@ def _say(text: str) -> None:
 
 
 def _message(text: str, kind: int) -> int:
-    """A message box; a line where there is an output, as a setup gives one."""
+    """A message box; a line where there is an output, as in a terminal."""
     if sys.platform != "win32" or sys.stdout is not None:
         print(text, flush=True)
         return _YES

@@ -47,7 +47,6 @@ class Inputs:
 
 
 def read_inputs(path: Path = HERE / "inputs.toml") -> Inputs:
-    """Reads the list of inputs."""
     values = tomllib.loads(path.read_text(encoding="utf-8"))
     return Inputs(
         {python["sha256"]: python["file"] for python in values["python"]},

@@ -27,8 +27,6 @@ except Exception as error:  # there is no console to print it
     code = 1
     own = Path(sys.prefix).parent
     others = [path for path in own.parent.iterdir() if path != own and (path / "launchers").is_dir()]
-    if "RANKDECK_UPDATING" in os.environ:  # then the setup goes back
-        raise
     if not others:
         import traceback
 

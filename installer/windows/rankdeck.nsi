@@ -10,11 +10,7 @@
 ; old ones in one step. Until that step the version before starts; it is kept, and older ones are removed.
 ;
 ;
-; With /UPDATE, as the window starts it, nothing is asked: it waits until the window is closed, opens the new one, and
-; goes back to the version before if that does not open. If it fails, it opens the version before.
-;
-; Exit codes: 0 done, 1 cancelled, 2 failed, 3 refused: a run or the window is open, or this Windows is too old; 4 the
-; new version did not open, and the one before is in place again.
+; Exit codes: 0 done, 1 cancelled, 2 failed, 3 refused: a run or the window is open, or this Windows is too old.
 
 Target amd64-unicode
 ManifestDPIAware true
@@ -43,8 +39,6 @@ InstallDirRegKey HKCU "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankd
 !endif
 
 !define APP_ID "Rankdeck.Rankdeck" ; as the window's process sets it (app/views/window/app_identity.py)
-!define CLOSE_WAITS 240 ; quarters of a second for the window to close
-!define OPEN_WAITS 480 ; and for the new one to open
 !define KEY "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck"
 !define NEW "$INSTDIR\versions\${FOLDER}"
 !define MOVEFILE_REPLACE_EXISTING_WRITE_THROUGH 9
@@ -78,16 +72,12 @@ VIAddVersionKey LegalCopyright "Licensed under the Apache License 2.0"
 !define MUI_FINISHPAGE_TEXT "You find it in the Start menu."
 !define MUI_FINISHPAGE_RUN "$INSTDIR\Rankdeck.exe"
 !define MUI_FINISHPAGE_RUN_TEXT "Open Rankdeck"
-!define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
 !insertmacro MUI_PAGE_WELCOME
-!define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
 !insertmacro MUI_PAGE_DIRECTORY
-!define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
 !define MUI_COMPONENTSPAGE_NODESC
 !define MUI_COMPONENTSPAGE_TEXT_TOP "With the command, you can write rankdeck in a terminal, as the documentation does."
 !insertmacro MUI_PAGE_COMPONENTS
 !insertmacro MUI_PAGE_INSTFILES
-!define MUI_PAGE_CUSTOMFUNCTION_PRE SkipInUpdate
 !insertmacro MUI_PAGE_FINISH
 
 !define MUI_COMPONENTSPAGE_TEXT_TOP "Your runs stay where they are unless you tick them."
@@ -96,7 +86,6 @@ VIAddVersionKey LegalCopyright "Licensed under the Apache License 2.0"
 !insertmacro MUI_UNPAGE_INSTFILES
 !insertmacro MUI_LANGUAGE "English"
 
-Var Update ; "1": started by the window
 Var IsThere
 Var Before ; the folder of the version that was installed before; empty if there was none
 Var IsDamaged ; "1": its program does not start
@@ -124,26 +113,8 @@ Function ${UN}Fail
   FileWriteUTF16LE /BOM $2 "$1$\r$\n"
   FileClose $2
   MessageBox MB_OK|MB_ICONSTOP "$1" /SD IDOK
-  ${If} $Update == 1
-    Exec '"$INSTDIR\Rankdeck.exe"' ; the person had it open
-  ${EndIf}
   SetErrorLevel $0
   Quit
-FunctionEnd
-
-; Waits a bounded time until no window of Rankdeck is open.
-Function ${UN}WaitUntilClosed
-  StrCpy $1 0
-  ${Do}
-    ClearErrors
-    FileOpen $0 "$INSTDIR\Rankdeck.exe" a
-    ${IfNot} ${Errors}
-      FileClose $0
-      Return
-    ${EndIf}
-    Sleep 250
-    IntOp $1 $1 + 1
-  ${LoopUntil} $1 >= ${CLOSE_WAITS}
 FunctionEnd
 
 ; Refuses while a run is being trained, or while the window is open.
@@ -161,9 +132,6 @@ Function ${UN}RefuseWhileInUse
     ${EndIf}
   ${EndIf}
   ${If} ${FileExists} "$INSTDIR\Rankdeck.exe"
-    ${If} $Update == 1
-      Call ${UN}WaitUntilClosed
-    ${EndIf}
     Retry:
     ClearErrors
     FileOpen $0 "$INSTDIR\Rankdeck.exe" a ; a program that runs cannot be opened for writing
@@ -183,12 +151,6 @@ FunctionEnd
 !insertmacro FailFunction
 !undef UN
 !define UN ""
-
-Function SkipInUpdate
-  ${If} $Update == 1
-    Abort
-  ${EndIf}
-FunctionEnd
 
 Function CheckFolder
   ClearErrors
@@ -330,48 +292,6 @@ Function RemoveOldVersions
   FindClose $0
 FunctionEnd
 
-; Opens the new version, and goes back to the one before if its process ends before its window has told that it is open.
-; One that takes longer than two minutes is left alone: it may only be slow.
-Function OpenOrGoBack
-  DeleteRegValue HKCU "${KEY}" "OpenedFolder"
-  System::Call 'kernel32::SetEnvironmentVariableW(w "RANKDECK_UPDATING", w "1")' ; it need not ask for the way back
-  Exec '"$INSTDIR\Rankdeck.exe"'
-  System::Call 'kernel32::SetEnvironmentVariableW(w "RANKDECK_UPDATING", p 0)'
-  StrCpy $1 0
-  ${Do}
-    Sleep 250
-    ReadRegStr $0 HKCU "${KEY}" "OpenedFolder"
-    ${If} $0 == "${FOLDER}"
-      Return
-    ${EndIf}
-    IntOp $1 $1 + 1
-    ${If} $1 > 12 ; by now it runs, or has ended
-      ClearErrors
-      FileOpen $2 "$INSTDIR\Rankdeck.exe" a
-      ${IfNot} ${Errors}
-        FileClose $2
-        Call GoBack
-        Return
-      ${EndIf}
-    ${EndIf}
-  ${LoopUntil} $1 >= ${OPEN_WAITS}
-FunctionEnd
-
-Function GoBack
-  ReadRegStr $2 HKCU "${KEY}" "PreviousFolder"
-  ${If} $2 == ""
-  ${OrIfNot} ${FileExists} "$INSTDIR\versions\$2\python\pythonw.exe"
-    ${Fail} 2 "Rankdeck ${VERSION} does not open on this PC, and there is no version before. Start the setup of another one."
-  ${EndIf}
-  nsExec::ExecToStack '"$INSTDIR\versions\$2\python\python.exe" -I "${NEW}\back.py"'
-  Pop $0
-  Pop $1
-  ${If} $0 != 0
-    ${Fail} 2 "Rankdeck ${VERSION} does not open on this PC, and the version before could not be put back: $1 Start its setup."
-  ${EndIf}
-  ${Fail} 4 "Rankdeck ${VERSION} does not open on this PC. The version before is in place again."
-FunctionEnd
-
 Section "Rankdeck"
   SectionIn RO
   Call CheckFolder
@@ -405,9 +325,6 @@ Section "-Last"
   ${If} $0 != 0 ; nothing else depends on it
     DetailPrint "The command could not be put on PATH: $1"
   ${EndIf}
-  ${If} $Update == 1
-    Call OpenOrGoBack
-  ${EndIf}
 SectionEnd
 
 Function .onInit
@@ -430,12 +347,6 @@ Function .onInit
     ${EndIf}
     IntOp $1 $1 + 1
   ${LoopUntil} $2 == ""
-  ClearErrors
-  ${GetOptions} $0 "/UPDATE" $1
-  ${IfNot} ${Errors}
-    StrCpy $Update 1
-    SetAutoClose true
-  ${EndIf}
   ReadRegStr $1 HKCU "${KEY}" "CommandOnPath" ; as it was chosen before
   ${If} $1 == "0"
     !insertmacro UnselectSection ${COMMAND}
@@ -463,14 +374,55 @@ FunctionEnd
   ${EndIf}
 !macroend
 
+; Takes the folder of the command off the person's PATH without Python. NSIS would cut a long PATH at its longest string,
+; so Windows' own functions do it, in a buffer of 32,767 letters, the most that a variable can have.
+Function un.RemoveFromPath
+  ; HKEY_CURRENT_USER; KEY_QUERY_VALUE and KEY_SET_VALUE
+  System::Call 'advapi32::RegOpenKeyExW(p 0x80000001, w "Environment", i 0, i 3, *p .r1) i .r0'
+  ${If} $0 <> 0
+    Return
+  ${EndIf}
+  System::Alloc 65536
+  Pop $2
+  System::Call 'advapi32::RegQueryValueExW(p r1, w "Path", p 0, *i .r3, p r2, *i 65534) i .r0'
+  ${If} $0 == 0
+    System::Call 'shlwapi::StrStrIW(p r2, w "$INSTDIR\bin") p .r4'
+    ${If} $4 P<> 0
+      StrLen $5 "$INSTDIR\bin"
+      IntOp $5 $5 * ${NSIS_CHAR_SIZE}
+      IntPtrOp $5 $4 + $5 ; what follows it
+      System::Call '*$5(&i2 .r6)'
+      ${If} $6 = 59 ; a semicolon
+        IntPtrOp $5 $5 + ${NSIS_CHAR_SIZE}
+      ${ElseIf} $6 <> 0 ; another folder, which begins with the same letters
+        StrCpy $4 0
+      ${ElseIf} $4 P<> $2
+        IntPtrOp $4 $4 - ${NSIS_CHAR_SIZE} ; the last one: the semicolon before it goes
+      ${EndIf}
+    ${EndIf}
+    ${If} $4 P<> 0
+      System::Call 'kernel32::lstrlenW(p r5) i .r6'
+      IntOp $6 $6 + 1
+      IntOp $6 $6 * ${NSIS_CHAR_SIZE}
+      System::Call 'kernel32::RtlMoveMemory(p r4, p r5, p r6)'
+      System::Call 'kernel32::lstrlenW(p r2) i .r6'
+      IntOp $6 $6 + 1
+      IntOp $6 $6 * ${NSIS_CHAR_SIZE}
+      System::Call 'advapi32::RegSetValueExW(p r1, w "Path", i 0, i r3, p r2, i r6)'
+      SendMessage ${HWND_BROADCAST} ${WM_SETTINGCHANGE} 0 "STR:Environment" /TIMEOUT=2000
+    ${EndIf}
+  ${EndIf}
+  System::Free $2
+  System::Call 'advapi32::RegCloseKey(p r1)'
+FunctionEnd
+
 Section "un.Rankdeck" UNPROGRAM
   SectionIn RO
   Call un.RefuseWhileInUse
 SectionEnd
 
 Section /o "un.All my runs, checkpoints and settings" UNDATA
-  !insertmacro Ask "rm --all" "Your runs could not be removed"
-  !insertmacro Ask "bin empty" "Your runs could not be deleted from the bin"
+  !insertmacro Ask "rm --all --permanently" "Your runs could not be deleted"
   RMDir /r "$LOCALAPPDATA\Rankdeck\runs\cache"
   RMDir /r "$LOCALAPPDATA\Rankdeck\live-runs"
   Delete "$LOCALAPPDATA\Rankdeck\*.json"
@@ -491,6 +443,9 @@ Section "-un.Files"
   nsExec::ExecToStack '"$INSTDIR\versions\$Before\python\python.exe" -I "$INSTDIR\versions\$Before\command_path.py" remove "$INSTDIR\bin"'
   Pop $0
   Pop $1
+  ${If} $0 != 0
+    Call un.RemoveFromPath ; a damaged program's Python does not start
+  ${EndIf}
   Delete "$SMPROGRAMS\Rankdeck.lnk"
   Delete "$INSTDIR\Rankdeck.exe"
   Delete "$INSTDIR\bin\rankdeck.exe"
@@ -504,7 +459,7 @@ Section "-un.Files"
   Delete "$LOCALAPPDATA\Rankdeck\setup.log"
   Delete "$LOCALAPPDATA\Rankdeck\start-failed.txt"
   RMDir /r "$LOCALAPPDATA\Rankdeck\open-windows"
-  RMDir /r "$LOCALAPPDATA\Rankdeck\updates" ; setups that the window has downloaded
+  RMDir /r "$LOCALAPPDATA\Rankdeck\updates" ; setups that an earlier window downloaded
   Delete "$LOCALAPPDATA\Rankdeck\logs\update.log"
   RMDir "$LOCALAPPDATA\Rankdeck\logs"
   RMDir "$LOCALAPPDATA\Rankdeck\runs"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 from collections.abc import Iterator
@@ -32,13 +31,9 @@ class UpdateServer:
         """The announcement's."""
         return f"{self.address}/update.json"
 
-    def announce(self, release: str, setup: bytes | None = None, **changes: Any) -> None:
-        """Announces a release, and has its setup."""
-        document: dict[str, Any] = {"format": "rankdeck-update", "version": 1, "release": release, "news": ["Faster."]}
-        if setup is not None:
-            sha256 = hashlib.sha256(setup).hexdigest()
-            document["setup"] = {"url": "Setup.exe", "sha256": sha256, "bytes": len(setup)}
-            self.paths["/Setup.exe"] = (200, {"Content-Length": str(len(setup))}, [setup[:1000], setup[1000:]])
+    def announce(self, release: str, **changes: Any) -> None:
+        """Announces a release."""
+        document = {"format": "rankdeck-update", "version": 1, "release": release, "news": ["Faster."]}
         self.answer(json.dumps(document | changes).encode())
 
     def answer(self, body: bytes, status: int = 200, headers: dict[str, str] | None = None) -> None:

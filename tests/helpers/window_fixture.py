@@ -24,6 +24,7 @@ from core.run_folder.store import RunStore, list_runs
 OFFSCREEN_NOISE = pytest.mark.qt_log_ignore(
     "This plugin does not support propagateSizeHints",
     "QWindowsWindow::setGeometry: Unable to set geometry",
+    "This plugin does not support (raise|grabbing the keyboard)",  # of the search, a pop-up
     extend=True,
 )
 OpenWindow = Callable[[], Rankdeck]

@@ -1,8 +1,9 @@
-"""Diagnostics dialog: shows each file of a report as it would be saved, before it is saved."""
+"""Diagnostics dialog: shows each file of a report before it is saved, to take out what is not to be sent."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -31,15 +32,15 @@ FILE_NAME: Final = "rankdeck-diagnostics.zip"
 INDENT: Final = 18
 ROW_HEIGHT: Final = 22
 NUMBER: Final = Qt.ItemDataRole.UserRole
-EMPTY: Final = "This file is empty."
+EMPTY: Final = "This file is empty and is left out."
 ABOUT: Final = (
-    "This is all that is saved. Names of you and this machine, home folders, addresses and tokens were replaced. Look "
-    "through it: names of your own files and runs stay."
+    "This is all that is saved. Keys, tokens and passwords were replaced; names, paths and addresses are as they were. "
+    "Look through it and change what you do not want to send. A file that you empty is left out."
 )
 
 
 class DiagnosticsDialog(QDialog):
-    """The files at the left, those of a run under its name, and the chosen one's text at the right.
+    """The files at the left, those of a run under its name, and the chosen one's text at the right, to be changed.
 
     Args:
         files: As they would be saved.
@@ -58,6 +59,7 @@ class DiagnosticsDialog(QDialog):
         self.notice = NoticeBar()
         about = QLabel(ABOUT, wordWrap=True)
         self.list = self._make_list()
+        self._shown: int | None = None
         self.text = code_box("Text of the file")
         parts = RuledSplitter(Qt.Orientation.Horizontal)
         for part in (self.list, self.text):
@@ -106,6 +108,11 @@ class DiagnosticsDialog(QDialog):
         table.currentItemChanged.connect(self._on_file_chosen)
         return table
 
+    def files(self) -> list[DiagnosticsFile]:
+        """The files as they were changed, without those that were emptied."""
+        self._keep_text()
+        return [item for item in self._files if item.text.strip()]
+
     def show_saved(self, path: Path) -> None:
         """The ZIP is there."""
         self.save.setEnabled(True)
@@ -117,10 +124,19 @@ class DiagnosticsDialog(QDialog):
         self.notice.show_error(error)
 
     def _on_file_chosen(self, item: QTreeWidgetItem | None) -> None:
-        if item is not None:
-            number = item.data(0, NUMBER)
-            self.text.setPlaceholderText(EMPTY if isinstance(number, int) else "Choose a file of this run.")
-            self.text.setPlainText(self._files[number].text if isinstance(number, int) else "")
+        if item is None:
+            return
+        self._keep_text()
+        number = item.data(0, NUMBER)
+        self._shown = number if isinstance(number, int) else None
+        self.text.setReadOnly(self._shown is None)
+        self.text.setPlaceholderText("Choose a file of this run." if self._shown is None else EMPTY)
+        self.text.setPlainText("" if self._shown is None else self._files[self._shown].text)
+
+    def _keep_text(self) -> None:
+        """Takes over what was changed; Qt's text has other line breaks, so one that was not stays as it is."""
+        if self._shown is not None and self.text.document().isModified():
+            self._files[self._shown] = replace(self._files[self._shown], text=self.text.toPlainText())
 
     def _on_save_clicked(self) -> None:
         dialog = QFileDialog(self, "Save diagnostics", str(Path.home() / FILE_NAME), "ZIP files (*.zip)")

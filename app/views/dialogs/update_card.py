@@ -1,4 +1,4 @@
-"""Card of Settings on updates: the address to ask, the last check's result, and the ways on and back."""
+"""Card of Settings on updates: the address to ask, the last check's result, and the newer version's page."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Final
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
 
+from app.state.update_text import UpdateError, check_address
 from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label, named
 from app.views.widgets.card import Card
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
-from core.updates.announcement import UpdateError, check_address
 
 MARGINS: Final = (16, 12, 16, 12)
 
@@ -24,14 +24,12 @@ class UpdateStatus:
     Attributes:
         address: The server; empty: none is asked.
         text: The last check's result.
-        has_update: There is a newer version.
-        previous: The version that can be gone back to; empty: none.
+        page: Of a newer version; empty: there is none, or it has no page.
     """
 
     address: str = ""
     text: str = ""
-    has_update: bool = False
-    previous: str = ""
+    page: str = ""
 
 
 NO_UPDATES: Final = UpdateStatus()
@@ -43,15 +41,13 @@ class UpdateCard(Card):
     Signals:
         address_chosen: Another address, checked; may be empty.
         check_requested: Ask the server now.
-        update_requested: Show the newer version.
-        back_requested: Go back to the version before.
+        page_requested: Open the newer version's page.
         resized: Another height is needed.
     """
 
     address_chosen = Signal(str)
     check_requested = Signal()
-    update_requested = Signal()
-    back_requested = Signal()
+    page_requested = Signal()
     resized = Signal()
 
     def __init__(self, status: UpdateStatus, parent: QWidget | None = None) -> None:
@@ -64,16 +60,11 @@ class UpdateCard(Card):
         self.check.clicked.connect(self._on_check_clicked)
         self.result: QLabel = muted_label()
         self.problem = ProblemLabel()
-        self.update_button = _button("&What is new…")
-        self.update_button.clicked.connect(self.update_requested)
-        self.back = _button("Go &back…")
-        self.back.clicked.connect(self.back_requested)
+        self.page = _button("Open &page")
+        self.page.clicked.connect(self.page_requested)
         address = lay_row(None, self.address, self.check, spacing=8, grow=self.address)
-        self._ways = QWidget()
-        lay_row(self._ways, self.update_button, self.back, None, spacing=8)
-        lay_column(
-            self, bold_label("Updates"), address, self.result, self.problem, self._ways, spacing=8, margins=MARGINS
-        )
+        found = lay_row(None, self.page, None)
+        lay_column(self, bold_label("Updates"), address, self.result, self.problem, found, spacing=8, margins=MARGINS)
         self.show_status(status)
 
     def show_status(self, status: UpdateStatus) -> None:
@@ -81,10 +72,7 @@ class UpdateCard(Card):
         self.result.setText(status.text)
         self.check.setEnabled(bool(self._address))
         self.check.setText("Check &now")
-        self.update_button.setVisible(status.has_update)
-        self.back.setText(f"Go &back to {status.previous}…")
-        self.back.setVisible(bool(status.previous))
-        self._ways.setVisible(status.has_update or bool(status.previous))
+        self.page.setVisible(bool(status.page))
         self.resized.emit()
 
     def _on_edited(self) -> None:

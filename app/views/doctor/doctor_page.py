@@ -112,7 +112,6 @@ class DoctorPage(Page):
         self.bar.setValue(number - 1)
 
     def show_tested(self) -> None:
-        """The self-tests are over."""
         had_focus = self.cancel.hasFocus()
         self._is_testing = False
         self._show_buttons()

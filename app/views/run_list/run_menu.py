@@ -76,7 +76,7 @@ def run_menu(parent: QWidget, rows: Sequence[RunRow], shown: Path | None, intent
         _entry(menu, "Copy &settings to New run", lambda: intents.copy_settings(path))
     menu.addSeparator()
     why_kept = removal_refusal(rows)
-    _entry(menu, "Move to &bin", lambda: intents.remove(paths), key="Del", sign="bin", why_not=why_kept)
+    _entry(menu, "Move to the recycle &bin", lambda: intents.remove(paths), key="Del", sign="bin", why_not=why_kept)
     return menu
 
 
@@ -91,7 +91,7 @@ def compared_runs(chosen: Sequence[Path], shown: Path | None) -> tuple[list[Path
 
 
 def removal_refusal(rows: Sequence[RunRow]) -> str:
-    """Why runs cannot be moved to the bin; empty where they can."""
+    """Why runs cannot be removed; empty where they can."""
     live = [row.record.label for row in rows if is_live(row.entry)]
     if not live:
         return ""

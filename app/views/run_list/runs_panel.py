@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import QPoint, Qt, Signal
-from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QKeySequence, QPalette, QResizeEvent, QShortcut
+from PySide6.QtGui import QAction, QActionGroup, QGuiApplication, QPalette, QResizeEvent
 from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
 
 from app.models.run_list import RunListModel
@@ -20,7 +20,6 @@ from app.views.run_list.run_view import RunView
 from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, named
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.empty_note import WithNote
-from app.views.widgets.notice_bar import Step
 from core.run_folder.run_filter import Term
 
 INVITATION: Final = "No runs yet."
@@ -48,9 +47,7 @@ class RunsPanel(QWidget):
         export_requested: A run's folder and one of `core.export.KINDS`.
         folder_requested: A run's folder, to be opened in the file manager.
         settings_copy_requested: A run's folder, whose settings New run is to have.
-        removal_requested: Folders, to be moved to the bin.
-        bin_requested: The removed runs are to be shown.
-        undo_requested: The last removal is to be taken back.
+        removal_requested: Folders, to be moved to the recycle bin.
     """
 
     run_chosen = Signal(object)
@@ -66,8 +63,6 @@ class RunsPanel(QWidget):
     folder_requested = Signal(object)
     settings_copy_requested = Signal(object)
     removal_requested = Signal(object)
-    bin_requested = Signal()
-    undo_requested = Signal()
 
     def __init__(self, model: RunListModel, resume_file: QAction | None = None, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -90,9 +85,6 @@ class RunsPanel(QWidget):
         self.foot = self._make_foot()
         lay_column(self, self._head, self.search, self.page, self.foot, grow=self.page)
         self.notice = FootNotice(self, self.foot)
-        self.undo = QShortcut(QKeySequence.StandardKey.Undo, self, self.undo_requested.emit)
-        self.undo.setContext(Qt.ShortcutContext.WindowShortcut)
-        self.undo.setEnabled(False)
         self.setMinimumWidth(MIN_WIDTH)
         self._connect()
         self._on_rows_changed()
@@ -112,10 +104,7 @@ class RunsPanel(QWidget):
         self.totals.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.compare = QPushButton("Co&mpare")
         self.compare.clicked.connect(self._on_compare_clicked)
-        self.bin = icon_button("bin", "Removed runs: restore them, or delete them for good", name="Bin")
-        self.bin.clicked.connect(lambda: self.bin_requested.emit())
-        self.bin.setAutoRaise(True)
-        lay_row(foot, self.totals, self.compare, self.bin, spacing=8, margins=(12, 4, 8, 6), grow=self.totals)
+        lay_row(foot, self.totals, self.compare, spacing=8, margins=(12, 4, 8, 6), grow=self.totals)
         return foot
 
     def _make_order_button(self) -> QToolButton:
@@ -174,22 +163,6 @@ class RunsPanel(QWidget):
         if self.search.isVisible():
             self.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
             self.filter.selectAll()
-
-    def show_removed(self, title: str) -> None:
-        """Says what went to the bin, and offers to take it back."""
-        self.notice.say("info", title, f"{_undo_key()} takes this back.", Step("&Undo", self.undo_requested.emit))
-        self.undo.setEnabled(True)
-
-    def show_restored(self, title: str) -> None:
-        """Nothing is to be taken back any more."""
-        self.undo.setEnabled(False)
-        self.notice.say("success", title)
-
-    def forget_removed(self) -> None:
-        """What was removed last is in the bin no more."""
-        if self.undo.isEnabled():
-            self.undo.setEnabled(False)
-            self.notice.clear()
 
     def next_run(self, going: Sequence[Path]) -> Path | None:
         """The run to show when some go: the nearest below them, else above; None when none is left."""
@@ -313,7 +286,3 @@ class ResumeFileButton(QToolButton):
         needed = self.fontMetrics().horizontalAdvance(self.defaultAction().iconText()) + 16
         style = Qt.ToolButtonStyle
         self.setToolButtonStyle(style.ToolButtonTextOnly if needed <= width else style.ToolButtonIconOnly)
-
-
-def _undo_key() -> str:
-    return QKeySequence(QKeySequence.StandardKey.Undo).toString(QKeySequence.SequenceFormat.NativeText)

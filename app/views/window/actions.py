@@ -27,7 +27,6 @@ class Actions(QObject):
         self.folder = self._action("Open the run's &folder", "folder", "", "Open this run's folder")
         self.copy_path = self._action("Cop&y path", "copy", "", "Copy the path of this run's folder")
         self.compare = self._action("Co&mpare runs…", "", "Ctrl+M", "Compare two to eight runs")
-        self.bin = self._action("&Bin…", "bin", "", "Show removed runs, to restore them or delete them for good")
         self.exports = {
             kind: self._action(f"{title[0].upper()}{title[1:]}", "", "", f"Export this run: {title}")
             for kind, title in {**KINDS, **LAUNCH_KINDS}.items()

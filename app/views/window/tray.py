@@ -1,16 +1,14 @@
-"""Icon in the system's tray: the state of live runs, *Stop* and *Open*, and the messages of the tray."""
+"""Icon in the system's tray: the state of live runs, and the messages of the tray."""
 
 from __future__ import annotations
 
-import functools
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QAction, QColor, QIcon, QPainter, QPixmap
+from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
 
-from app.state.task_progress import TaskState
-from app.state.tray_status import IDLE, TrayStatus
+from app.state.task_progress import IDLE, TaskState, TrayStatus
 
 if TYPE_CHECKING:
     from app.state.run_news import RunNews
@@ -40,12 +38,10 @@ class Tray(QObject):
     Signals:
         opened: The window is to come forward.
         message_opened: The run's folder of the newest message, which was clicked.
-        stop_requested: The folder of a run.
     """
 
     opened = Signal()
     message_opened = Signal(object)
-    stop_requested = Signal(object)
 
     def __init__(self, icon: QIcon, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -59,11 +55,6 @@ class Tray(QObject):
     def icon(self) -> QSystemTrayIcon | None:
         """Qt's icon; None before it was first needed."""
         return self._tray
-
-    @property
-    def menu(self) -> QMenu | None:
-        """What a right click opens; None before it was first needed."""
-        return self._menu
 
     @staticmethod
     def is_available() -> bool:
@@ -101,44 +92,23 @@ class Tray(QObject):
 
     def _show(self) -> None:
         status, news = self._status, self._news
-        if not status.runs and news is None:
+        if status == IDLE and news is None:
             if self._tray is not None:
                 self._tray.hide()
             return
         tray = self._tray or self._make()
         tray.setIcon(marked_icon(self._icon, status.look))
-        tray.setToolTip(status.tip if status.runs or news is None else news.title)
+        tray.setToolTip(status.tip if news is None or status != IDLE else news.title)
         tray.show()
 
     def _make(self) -> QSystemTrayIcon:
         self._tray = tray = QSystemTrayIcon(self._icon, self)
-        self._menu = QMenu()
-        self._menu.aboutToShow.connect(self._fill)
-        self._fill()
+        self._menu = QMenu()  # kept: the icon does not own it
+        self._menu.addAction("&Open Rankdeck", self.opened.emit)
         tray.setContextMenu(self._menu)
         tray.messageClicked.connect(self._on_message_clicked)
         tray.activated.connect(self._on_activated)
         return tray
-
-    def _fill(self) -> None:
-        """The menu is made as it opens: what it says is true then, and does not change under the mouse."""
-        menu, status = self._menu, self._status
-        if menu is None:
-            return
-        menu.clear()
-        open_window = QAction("&Open Rankdeck", menu)
-        open_window.triggered.connect(self.opened)
-        menu.addAction(open_window)
-        menu.setDefaultAction(open_window)
-        if status.runs:
-            menu.addSeparator()
-        for run in status.runs:
-            menu.addAction(run.text.replace("&", "&&")).setEnabled(False)
-            if run.can_stop:
-                stop = menu.addAction(f"   Save and stop {run.name}".replace("&", "&&"))
-                stop.triggered.connect(functools.partial(self.stop_requested.emit, run.run_dir))
-        if status.more:
-            menu.addAction(f"and {status.more} more").setEnabled(False)
 
     def _on_message_clicked(self) -> None:
         if self._news is not None:

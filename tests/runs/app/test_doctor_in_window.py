@@ -119,11 +119,18 @@ def test_diagnostics_are_shown_and_saved(open_window: OpenWindow, tmp_path: Path
     qtbot.waitUntil(lambda: rankdeck.machine_check.dialog is not None, timeout=SOON_MS)
     dialog = rankdeck.machine_check.dialog
     assert dialog is not None and dialog.list.topLevelItemCount() >= 4
+    dialog.list.setCurrentItem(dialog.list.topLevelItem(1))
+    dialog.text.selectAll()
+    dialog.text.insertPlainText("what I want to send")
+    dialog.list.setCurrentItem(dialog.list.topLevelItem(2))
+    dialog.text.selectAll()
+    dialog.text.insertPlainText("")
     dialog.save_requested.emit(tmp_path / "missing" / "d.zip")
     qtbot.waitUntil(lambda: dialog.notice.kind == "error" and not dialog.notice.isHidden(), timeout=SOON_MS)
     dialog.save_requested.emit(tmp_path / "d.zip")
     qtbot.waitUntil(lambda: dialog.notice.kind == "success", timeout=SOON_MS)
     with zipfile.ZipFile(tmp_path / "d.zip") as archive:
-        assert "doctor.json" in archive.namelist()
+        assert archive.read("doctor.json") == b"what I want to send"
+        assert "about.txt" in archive.namelist() and "versions.json" not in archive.namelist()
     dialog.close()
     assert rankdeck.machine_check.dialog is None

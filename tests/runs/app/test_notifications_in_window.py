@@ -15,7 +15,6 @@ from pytestqt.qtbot import QtBot
 from app.state.run_news import RunNews
 from app.state.task_progress import FAILED, NO_PROGRESS, TaskProgress, TaskState
 from app.views.style.icons import app_icon
-from app.views.window.taskbar import NoTaskbar, launcher_values, taskbar_for
 from app.views.window.tray import Tray, marked_icon
 from core.processes.identity import identify
 from core.run_folder.store import RunStore
@@ -101,7 +100,7 @@ def test_the_tray_s_icon_is_there_while_news_is_unread(qtbot: QtBot, monkeypatch
 
 
 @pytest.mark.qt_log_ignore("QObject::connect: No such signal QPlatformNativeInterface", extend=True)
-def test_the_tray_follows_live_runs_and_stops_them(
+def test_the_tray_follows_live_runs(
     open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
@@ -110,16 +109,11 @@ def test_the_tray_follows_live_runs_and_stops_them(
     rankdeck = open_window()
     tray = rankdeck.notifications.tray
     monkeypatch.setattr(tray, "is_available", lambda: True)
-    stopped: list[Path] = []
-    monkeypatch.setattr(rankdeck.launching, "stop", lambda run_dir, _now=False: stopped.append(run_dir))
     set_state(run, "training", step=45, total_steps=100)
     qtbot.waitUntil(lambda: tray.icon is not None and tray.icon.toolTip().endswith("training, 45 %"), timeout=LIMIT_MS)
-    assert tray.icon is not None and tray.icon.isVisible() and tray.menu is not None
-    tray.menu.aboutToShow.emit()
-    texts = [action.text() for action in tray.menu.actions() if action.text()]
-    assert texts[0] == "&Open Rankdeck" and texts[1].endswith(": training, 45 %")
-    next(action for action in tray.menu.actions() if "Save and stop" in action.text()).trigger()
-    assert stopped == [run.dir]
+    assert tray.icon is not None and tray.icon.isVisible()
+    opened = tray.icon.contextMenu().actions()
+    assert [action.text() for action in opened] == ["&Open Rankdeck"]
     rankdeck.preferences.flag_changed.emit("tray_icon")
     rankdeck.settings.set_flag("tray_icon", False)
     rankdeck.notifications.show_progress()
@@ -180,15 +174,3 @@ def test_the_mark_is_whole_at_any_scale(scale: str) -> None:
         [sys.executable, "-c", MARK], env=environment, capture_output=True, text=True, timeout=100, check=True
     )
     assert answer.stdout.split() == ["#e0452c", "#e0452c"], "the middle of the mark"
-
-
-def test_without_a_bus_there_is_no_task_bar(monkeypatch: pytest.MonkeyPatch) -> None:
-    if sys.platform == "linux":
-        monkeypatch.delenv("DBUS_SESSION_BUS_ADDRESS", raising=False)
-        assert isinstance(taskbar_for(0), NoTaskbar)
-    assert launcher_values(TaskProgress(TaskState.NORMAL, 0.5)) == {
-        "progress": 0.5,
-        "progress-visible": True,
-        "urgent": False,
-    }
-    assert launcher_values(NO_PROGRESS)["progress-visible"] is False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,6 @@ from core.cli import main
 from core.config.config_file import to_toml
 from core.files.atomic import write_atomic
 from core.processes.identity import own
-from core.run_folder.bin import bin_of, list_bin
 from core.run_folder.notes import NOTES, RunNotes, read_notes, write_notes
 from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import START_S, Shape, write_lines
@@ -24,6 +24,7 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [pytest.mark.windows, OFFSCREEN_NOISE]
 SOON_MS = 10_000
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere the person's own bin would be used")
 
 
 @pytest.fixture
@@ -88,30 +89,47 @@ def test_tags_note_and_pin_of_several(open_window: OpenWindow, qtbot: QtBot, thr
     assert rankdeck.showing.run_dir == three[0]
 
 
-def test_to_the_bin_and_back(open_window: OpenWindow, qtbot: QtBot, three: list[Path], runs_dir: Path) -> None:
+@LINUX
+def test_removed_runs_are_in_the_recycle_bin(
+    open_window: OpenWindow, qtbot: QtBot, three: list[Path], recycle_bin: Path
+) -> None:
     rankdeck = opened(open_window, qtbot, three[1])
     panel = rankdeck.window.runs
     panel.view.setFocus()
     qtbot.keyClick(panel.view, Qt.Key.Key_Delete)
     qtbot.waitUntil(lambda: labels(rankdeck) == ["a", "c"], timeout=SOON_MS)
     assert rankdeck.showing.run_dir == three[2], "the next one is shown"
-    assert [run.path.name for run in list_bin(runs_dir)] == ["b"]
-    qtbot.waitUntil(lambda: panel.notice.title == "“b” is in the bin", timeout=SOON_MS)
-    panel.undo.activated.emit()
-    qtbot.waitUntil(lambda: labels(rankdeck) == ["a", "b", "c"], timeout=SOON_MS)
+    qtbot.waitUntil(lambda: panel.notice.title == "“b” was removed", timeout=SOON_MS)
+    assert (recycle_bin / "files" / "b").is_dir()
+    panel.removal_requested.emit([three[0], three[2]])
+    qtbot.waitUntil(lambda: panel.notice.title == "2 runs were removed", timeout=SOON_MS)
+    assert rankdeck.showing.run_dir is None and rankdeck.window.welcome.isVisible()
+
+
+@LINUX
+def test_what_no_bin_takes_is_deleted_only_after_a_question(
+    open_window: OpenWindow, qtbot: QtBot, three: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a file").touch()
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "a file"))
+    rankdeck = opened(open_window, qtbot, three[1])
+    panel = rankdeck.window.runs
+    panel.removal_requested.emit(three[1:])
+    qtbot.waitUntil(lambda: panel.notice.title == "The recycle bin does not take the run", timeout=SOON_MS)
     qtbot.waitUntil(lambda: rankdeck.showing.run_dir == three[1], timeout=SOON_MS)
-    assert not panel.undo.isEnabled() and list_bin(runs_dir) == []
-
-
-def test_the_last_run_leaves_the_welcome(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
-    rankdeck = opened(open_window, qtbot, three[0])
-    panel, window = rankdeck.window.runs, rankdeck.window
-    panel.removal_requested.emit(three)
-    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 0 and bool(panel.notice.title), timeout=SOON_MS)
-    assert rankdeck.showing.run_dir is None and window.welcome.isVisible()
-    assert panel.notice.title == "3 runs are in the bin"
     panel.notice.button.click()
-    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 3, timeout=SOON_MS)
+    question = rankdeck.removal.question
+    assert question is not None and question.text() == "Delete 2 runs for good?"
+    next(button for button in question.buttons() if "for good" in button.text()).click()
+    qtbot.waitUntil(lambda: labels(rankdeck) == ["a"], timeout=SOON_MS)
+    assert not three[1].exists() and not three[2].exists()
+
+
+def test_the_bin_of_an_earlier_version_is_named(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
+    (three[0].parent / ".bin" / "old run").mkdir(parents=True)
+    notice = open_window().window.notice
+    qtbot.waitUntil(lambda: notice.title == "Removed runs of an earlier version", timeout=SOON_MS)
+    assert str(three[0].parent / ".bin") in notice.text
 
 
 def test_a_run_that_has_started_meanwhile_stays(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
@@ -120,7 +138,7 @@ def test_a_run_that_has_started_meanwhile_stays(open_window: OpenWindow, qtbot: 
     write_lines(three[1], Shape(steps=20), created=START_S, state="training", host=own())
     panel.removal_requested.emit(three[1:])
     qtbot.waitUntil(lambda: "cannot be removed" in panel.notice.title, timeout=SOON_MS)
-    assert all(path.is_dir() for path in three) and not bin_of(three[0].parent).exists()
+    assert all(path.is_dir() for path in three)
     assert rankdeck.showing.run_dir == three[1]
     write_lines(three[1], Shape(steps=20), created=START_S)
 
@@ -144,7 +162,7 @@ def test_a_run_that_is_removed_elsewhere_is_not_shown(
     open_window: OpenWindow, qtbot: QtBot, three: list[Path], runs_dir: Path
 ) -> None:
     rankdeck = opened(open_window, qtbot, three[1])
-    assert main(["rm", "b", "--runs-dir", str(runs_dir)]) == 0
+    assert main(["rm", "b", "--permanently", "--runs-dir", str(runs_dir)]) == 0
     qtbot.waitUntil(lambda: rankdeck.showing.run_dir is None, timeout=SOON_MS)
     assert labels(rankdeck) == ["a", "c"] and rankdeck.window.welcome.isVisible()
     assert rankdeck.window.runs.notice.title == "“b” was moved or deleted elsewhere"

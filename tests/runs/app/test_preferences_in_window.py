@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QDesktopServices, QPalette
 from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
 
+from app.controllers import preferences
 from app.views.dialogs.about_dialog import AboutDialog
-from app.views.dialogs.docs_dialog import DocsDialog
 from app.views.dialogs.settings_dialog import SettingsDialog
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
@@ -51,18 +52,22 @@ def test_theme_and_smoothing_are_kept(open_window: OpenWindow, qapp: QApplicatio
     theme.deleteLater()
 
 
-@pytest.mark.qt_log_ignore("This plugin does not support (raise|propagateSizeHints)", extend=True)
-def test_help_is_a_window_that_opens_once(open_window: OpenWindow) -> None:
+def test_help_opens_the_documentation_in_the_browser(
+    open_window: OpenWindow, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    opened: list[Path] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(Path(url.toLocalFile())) or True)
+    monkeypatch.setattr(preferences, "data_folder", lambda: tmp_path)
     window = open_window().window
+    window.actions_.help.trigger()
+    qtbot.waitUntil(lambda: len(opened) == 1, timeout=30_000)
+    assert opened[0] == tmp_path / "documentation" / "getting-started.html" and opened[0].is_file()
     window.actions_.about.trigger()
     about = window.findChild(AboutDialog)
     assert about is not None
     about.docs.click()
-    window.actions_.help.trigger()
-    (docs,) = window.findChildren(DocsDialog)
-    assert docs.isVisible()
+    assert opened[1:] == opened[:1]
     about.close()
-    docs.close()
 
 
 def test_folders_are_kept_whole_or_as_they_were(

@@ -1,100 +1,101 @@
-"""Updates in the window: a quiet notice, the dialog, the download from a real server, and what follows it."""
+"""Updates in the window: one request to a real server, a quiet notice, and what Settings says."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from PySide6.QtCore import QUrl
+from PySide6.QtGui import QDesktopServices
 from pytestqt.qtbot import QtBot
 
 from app.controllers import updating
 from app.main import Rankdeck
 from app.views.dialogs.settings_dialog import SettingsDialog
 from core import __version__
-from core.updates import installed, server
-from core.updates.installed import Installation
-from tests.helpers.made_runs import make_run
 from tests.helpers.update_server import UpdateServer, update_server
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
-from tests.runs.app.test_notifications_in_window import set_state
 
 pytestmark = OFFSCREEN_NOISE
 LIMIT_MS = 30_000
-SETUP = b"MZ" + bytes(50_000)
 
 
 @pytest.fixture
-def announcer() -> Iterator[UpdateServer]:
+def announcer(monkeypatch: pytest.MonkeyPatch) -> Iterator[UpdateServer]:
+    for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
     with update_server() as running:
         yield running
 
 
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
-    """As if the setup had installed this Rankdeck; setups are noted instead of started."""
-    begun: list[Path] = []
-    here = Installation(tmp_path, f"{__version__}-abcdef0123", "0.0.9-0123456789")
-    monkeypatch.setattr(installed, "find_installation", lambda: here)
-    monkeypatch.setattr(installed, "start_setup", begun.append)
-    monkeypatch.setattr(server, "setup_folder", lambda: tmp_path / "updates")
-    return begun
+def checked(rankdeck: Rankdeck, qtbot: QtBot) -> str:
+    """Checks now; what Settings says then."""
+    with qtbot.waitSignal(rankdeck.updating.status_changed, timeout=LIMIT_MS):
+        rankdeck.updating.check()
+    return rankdeck.updating.status().text
 
 
-def settled(rankdeck: Rankdeck, qtbot: QtBot) -> None:
-    """Until the window has looked whether it was installed, and whether a check is due."""
-    qtbot.waitUntil(lambda: rankdeck.updating._installation is not None, timeout=LIMIT_MS)
-
-
-def test_without_an_address_nothing_is_asked(open_window: OpenWindow, qtbot: QtBot, started: list[Path]) -> None:
-    rankdeck = open_window()
-    settled(rankdeck, qtbot)
-    status = rankdeck.updating.status()
-    assert (status.address, status.has_update, status.previous) == ("", False, "0.0.9")
-    assert rankdeck.window.runs.notice.title == "" and not started
-
-
-def test_a_newer_version_is_told_shown_downloaded_and_started(
-    open_window: OpenWindow, qtbot: QtBot, started: list[Path], announcer: UpdateServer
+def test_a_newer_version_is_told_and_its_page_opened(
+    open_window: OpenWindow, qtbot: QtBot, announcer: UpdateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    announcer.announce("99.0.0", SETUP, news=["It is faster.", "<b>No page.</b>"])
+    opened: list[QUrl] = []
+    monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url) or True)
+    announcer.announce("99.0.0", news=["It is faster.", "<b>No page.</b>"], page="new.html")
     rankdeck = open_window()
-    settled(rankdeck, qtbot)
+    assert rankdeck.updating.status().address == "" and rankdeck.window.runs.notice.title == ""
     rankdeck.updating.set_address(announcer.url)
     rankdeck.updating.open()
     notice = rankdeck.window.runs.notice
     qtbot.waitUntil(lambda: notice.title == "Rankdeck 99.0.0 is available", timeout=LIMIT_MS)
+    assert notice.text == "It is faster.\n<b>No page.</b>"
     notice.button.click()
-    dialog = rankdeck.updating.dialog
-    assert dialog is not None and "• <b>No page.</b>" in dialog.news.text()
-    assert "The setup has 50 kB." in dialog.size_line.text()
-    with qtbot.waitSignal(rankdeck.window.closed, timeout=LIMIT_MS):
-        dialog.install.click()
-    assert [path.read_bytes() for path in started] == [SETUP]
+    assert [url.toString() for url in opened] == [f"{announcer.address}/new.html"]
 
 
-def test_it_is_asked_once_a_day(
-    open_window: OpenWindow, qtbot: QtBot, started: list[Path], announcer: UpdateServer
+def test_one_request_a_day_that_says_nothing_of_this_pc(
+    open_window: OpenWindow, qtbot: QtBot, announcer: UpdateServer
 ) -> None:
-    assert started == []
     announcer.announce(__version__)
+    announcer.paths["/update.json"][1]["Set-Cookie"] = "id=1"
     rankdeck = open_window()
-    settled(rankdeck, qtbot)
     rankdeck.updating.set_address(announcer.url)
-    with qtbot.waitSignal(rankdeck.updating.status_changed, timeout=LIMIT_MS):
-        rankdeck.updating.open()
-    assert len(announcer.asked) == 1 and not rankdeck.updating.status().has_update
+    for _ in range(2):
+        assert checked(rankdeck, qtbot).endswith(f"Rankdeck {__version__} is the newest version.")
     rankdeck.updating.open()
-    rankdeck.runner._pool.waitForDone(LIMIT_MS)
     qtbot.wait(50)
-    assert len(announcer.asked) == 1
+    assert [line for line, _ in announcer.asked] == ["GET /update.json HTTP/1.1"] * 2
+    for _, headers in announcer.asked:
+        assert headers.pop("host") in announcer.address
+        assert headers == {
+            "user-agent": "Rankdeck",
+            "accept-encoding": "identity",
+            "accept-language": "en",
+            "connection": "Keep-Alive",
+        }
+
+
+def test_a_check_ends_whatever_the_server_does(
+    open_window: OpenWindow, qtbot: QtBot, announcer: UpdateServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(updating, "ANSWER_LIMIT_MS", 200)
+    rankdeck = open_window()
+    rankdeck.updating.set_address(announcer.url)
+    announcer.paths["/update.json"] = (200, {}, [b"{", b"}"])
+    announcer.release_pieces.clear()  # the second piece never comes
+    assert "did not answer in time" in checked(rankdeck, qtbot)
+    announcer.release_pieces.set()
+    monkeypatch.setattr(updating, "ANSWER_LIMIT_MS", LIMIT_MS)
+    announcer.answer(b" " * (updating.LARGEST_ANSWER_BYTES + 1))
+    assert "sent too much" in checked(rankdeck, qtbot)
+    for place, says in (("http://example.invalid/", "failed"), (f"{announcer.address}/nothing", "not found")):
+        rankdeck.updating.set_address(place)
+        assert says in checked(rankdeck, qtbot).lower()
 
 
 def test_settings_take_an_address_check_and_say_what_went_wrong(
-    open_window: OpenWindow, qtbot: QtBot, started: list[Path], announcer: UpdateServer
+    open_window: OpenWindow, qtbot: QtBot, announcer: UpdateServer
 ) -> None:
-    assert started == []
-    announcer.announce("99.0.0")
+    announcer.announce("99.0.0", page="new.html")
     rankdeck = open_window()
     rankdeck.window.actions_.settings.trigger()
     dialog = rankdeck.window.findChild(SettingsDialog)
@@ -109,58 +110,9 @@ def test_settings_take_an_address_check_and_say_what_went_wrong(
     assert rankdeck.updating.address == announcer.url and not card.problem.isVisible()
     card.check.click()
     qtbot.waitUntil(lambda: card.result.text().endswith("Rankdeck 99.0.0 is available."), timeout=LIMIT_MS)
-    assert card.update_button.isVisible() and rankdeck.window.runs.notice.title == ""
+    assert card.page.isVisible() and rankdeck.window.runs.notice.title == ""
     announcer.answer(b"<html>")
     card.check.click()
     qtbot.waitUntil(lambda: "The answer cannot be read" in card.result.text(), timeout=LIMIT_MS)
     assert not rankdeck.window.notice.isVisible()
     dialog.close()
-
-
-def test_an_update_waits_for_runs_and_a_broken_download_can_be_tried_again(
-    open_window: OpenWindow, qtbot: QtBot, started: list[Path], announcer: UpdateServer, runs_dir: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
-    runs_dir.mkdir(exist_ok=True)
-    run = make_run(tmp_path, runs_dir=runs_dir)
-    announcer.announce("99.0.0", SETUP)
-    rankdeck = open_window()
-    settled(rankdeck, qtbot)
-    rankdeck.updating.set_address(announcer.url)
-    rankdeck.updating.show_update()
-    qtbot.waitUntil(lambda: rankdeck.updating.dialog is not None, timeout=LIMIT_MS)
-    dialog = rankdeck.updating.dialog
-    assert dialog is not None
-    set_state(run, "training", step=1, total_steps=10)
-    qtbot.waitUntil(lambda: bool(rankdeck.display.live_runs()), timeout=LIMIT_MS)
-    dialog.install.click()
-    assert dialog.notice.isVisible() and dialog.install.isEnabled() and len(announcer.asked) == 1
-    set_state(run, "stopped")
-    qtbot.waitUntil(lambda: not rankdeck.display.live_runs(), timeout=LIMIT_MS)
-    announcer.release_pieces.clear()
-    dialog.install.click()
-    qtbot.waitUntil(lambda: dialog.bar.value() > 0, timeout=LIMIT_MS)
-    dialog.leave.click()  # says stop; heard with the next bytes
-    announcer.release_pieces.set()
-    qtbot.waitUntil(dialog.install.isEnabled, timeout=LIMIT_MS)
-    assert started == [] and list((tmp_path / "updates").iterdir()) == []
-    dialog.leave.click()
-    assert rankdeck.updating.dialog is None
-
-
-def test_the_way_back_is_asked_for(
-    open_window: OpenWindow, qtbot: QtBot, started: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from PySide6.QtWidgets import QMessageBox
-
-    assert started == [] and updating.BUSY_TITLE
-    gone: list[Installation] = []
-    monkeypatch.setattr(installed, "go_back", gone.append)
-    rankdeck = open_window()
-    settled(rankdeck, qtbot)
-    rankdeck.updating.ask_back()
-    question = rankdeck.window.findChild(QMessageBox)
-    assert question is not None and "0.0.9" in question.text()
-    with qtbot.waitSignal(rankdeck.window.closed, timeout=LIMIT_MS):
-        next(button for button in question.buttons() if "back" in button.text()).click()
-    assert [one.previous_version for one in gone] == ["0.0.9"]

@@ -12,8 +12,7 @@ import pytest
 
 from core.cli.entry import main
 from core.config import RunConfig
-from core.doctor import diagnostics, person
-from core.doctor.anonymise import Redactor
+from core.doctor import diagnostics
 from core.doctor.diagnostics import TAIL_BYTES, DiagnosticsFile, gather, write_zip
 from core.doctor.folders import WRITING, check_disk, check_writing
 from core.errors import PreflightError, UsageError
@@ -21,35 +20,33 @@ from core.machine.platform import this_platform
 from core.run_folder.store import RunStore
 
 pytestmark = pytest.mark.windows
-USER, HOST = "Jörg Müller", "RECHNER-7"
 
 
 def make_run(runs_dir: Path, home: str) -> RunStore:
-    """A run whose files name a person in every way."""
+    """A run whose files hold secrets."""
     config = RunConfig(dataset_file=f"{home}/texts", env={"HF_TOKEN": "hf_abcdefghijklmnopqrstuvwx"})
-    store = RunStore.create(runs_dir, config, name=f"run of {USER}")
+    store = RunStore.create(runs_dir, config, name="Jörg's run")
     lines = [
         {"event": "launch", "ts": 1.0, "devices": ["GPU-12345678-1234-1234-1234-123456789012"], "notes": [home]},
         {"event": "sample", "ts": 2.0, "text": "once upon a time"},
         *({"event": "step", "ts": 3.0, "step": number} for number in range(20_000)),
-        {"event": "failed", "ts": 4.0, "error": {"cause": f"{home}\\x could not be read on {HOST}."}},
+        {"event": "failed", "ts": 4.0, "error": {"cause": f"{home}/x could not be read with --password hunter22."}},
     ]
     store.metrics.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
-    log = f"early line\nTraceback: {home}/train.py at 192.168.1.5\n" + f"{home}/x padding\n" * 20_000
+    log = f"early line\nTraceback: {home}/train.py\n" + f"{home}/x padding\n" * 20_000
     (store.logs / "rank0.log").write_text(log, encoding="utf-8")
     return store
 
 
-def test_what_is_in_it_names_no_person_and_stays_small(runs_dir: Path, tmp_path: Path) -> None:
+def test_what_is_in_it_holds_no_secret_and_stays_small(runs_dir: Path, tmp_path: Path) -> None:
     home = "/home/Jörg Müller"
     for _ in range(diagnostics.RUNS + 2):
         make_run(runs_dir, home)
-    redactor = Redactor([USER], [home], [HOST])
-    files = gather([WRITING.fail(f"{home}/x", "Choose.")], runs_dir, this_platform(), {"data": f"{home}/y"}, redactor)
+    files = gather([WRITING.fail(f"{home}/x", "Choose.")], runs_dir, this_platform(), {"data": f"{home}/y"})
     names = [item.name for item in files]
     assert names[:4] == ["about.txt", "doctor.json", "versions.json", "settings.json"]
     assert {int(name.split("/")[1].split("-")[0]) for name in names[4:]} == set(range(1, diagnostics.RUNS + 1))
-    assert {item.run.partition(" · ")[0] for item in files[4:]} == {"run of <user>"}
+    assert {item.run.partition(" · ")[0] for item in files[4:]} == {"Jörg's run"}
     path = tmp_path / "out" / "diagnostics.zip"
     path.parent.mkdir()
     write_zip(files, path)
@@ -58,13 +55,13 @@ def test_what_is_in_it_names_no_person_and_stays_small(runs_dir: Path, tmp_path:
         texts = {name: archive.read(name).decode() for name in archive.namelist()}
     assert list(texts) == names
     whole = "\n".join([*texts, *texts.values()])
-    for word in ("Jörg", "Müller", "J\\u00f6rg", HOST, "192.168.1.5", "hf_abcdef", "once upon a time", "GPU-1234"):
+    for word in ("hf_abcdef", "hunter22", "once upon a time"):
         assert word not in whole, word
     events = next(text for name, text in texts.items() if name.endswith("/events.jsonl"))
     assert [json.loads(line)["event"] for line in events.splitlines()] == ["launch", "failed"]
     log = next(text for name, text in texts.items() if name.endswith("rank0.log"))
-    assert len(log.encode()) < TAIL_BYTES + 200 and "<home>/x padding" in log and "early line" not in log
-    assert json.loads(texts["doctor.json"])[0]["text"] == "<home>/x"
+    assert len(log.encode()) < TAIL_BYTES + 200 and f"{home}/x padding" in log and "early line" not in log
+    assert json.loads(texts["doctor.json"])[0]["text"] == f"{home}/x"
     assert next(text for name, text in texts.items() if name.endswith("run.toml")).count("<secret>") == 1
 
 
@@ -72,20 +69,9 @@ def test_a_run_that_cannot_be_read_is_no_obstacle(runs_dir: Path) -> None:
     store = make_run(runs_dir, "/home/x")
     store.state_json.write_text("{", encoding="utf-8")
     store.metrics.write_bytes(b"\xff\xfe not json\n")
-    files = {item.name: item.text for item in gather([], runs_dir, this_platform(), {}, Redactor())}
+    files = {item.name: item.text for item in gather([], runs_dir, this_platform(), {})}
     assert next(text for name, text in files.items() if name.endswith("state.json")) == "{"
     assert next(text for name, text in files.items() if name.endswith("events.jsonl")) == ""
-
-
-def test_this_persons_names_are_known(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("USERPROFILE" if sys.platform == "win32" else "HOME", str(tmp_path / USER))
-    monkeypatch.setenv("USERNAME", USER)
-    monkeypatch.setenv("COMPUTERNAME", HOST)
-    monkeypatch.setenv("MY_API_KEY", "rather-secret-value")
-    text = f"{tmp_path / USER / 'runs'} by {USER} on {HOST} with rather-secret-value"
-    redacted = person.redactor_here().redact(text)
-    assert USER not in redacted and HOST not in redacted and "rather" not in redacted
-    assert redacted.startswith("<home>")
 
 
 def test_a_zip_is_whole_or_not_there(tmp_path: Path) -> None:
@@ -126,4 +112,3 @@ def test_the_command_line_asks_first(tmp_path: Path, capsys: pytest.CaptureFixtu
     with zipfile.ZipFile(path) as archive:
         kept = json.loads(archive.read("doctor.json"))
     assert [item["id"] for item in kept] == [item["id"] for item in json.loads(shown.out)]
-    assert str(Path.home()) not in json.dumps(kept) or len(Path.home().parts) < 2

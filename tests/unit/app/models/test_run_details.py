@@ -12,7 +12,7 @@ from app.models.run_details import MAX_WANTED, CurveRead, RunDetails
 from app.models.run_list import CURVE, RunList
 from app.models.run_scanner import RunScanner
 from core.metrics.curve import POINTS
-from core.run_folder.bin import folder_bytes
+from core.run_folder.removal import folder_bytes
 from tests.helpers.synthetic_run import Shape, make_many_runs, write_lines
 
 pytestmark = pytest.mark.windows

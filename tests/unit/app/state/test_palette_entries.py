@@ -6,17 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from app.state.docs_pages import DocsPage
-from app.state.fuzzy_match import Index
 from app.state.palette_entries import (
     PaletteEntry,
+    best_entries,
     command_entry,
     field_entries,
-    page_entries,
     recipe_entries,
     run_entries,
     tab_entries,
-    theme_entries,
 )
 from core.config.run_config import FIELD_BY_NAME
 from core.recipes.catalog import get_recipe
@@ -30,7 +27,7 @@ pytestmark = pytest.mark.windows
 
 
 def best(query: str, entries: list[PaletteEntry]) -> PaletteEntry | None:
-    return next(iter(Index(entries).best(query, 1)), None)
+    return next(iter(best_entries(entries, query, 1)), None)
 
 
 def test_a_run_is_found_by_name_tag_note_folder_and_state() -> None:
@@ -68,11 +65,17 @@ def test_a_recipe_that_cannot_be_used_says_why() -> None:
     assert broken.why_not == "It has no train.py."
 
 
-def test_tabs_themes_and_pages() -> None:
+def test_tabs() -> None:
     log, progress = tab_entries(["&Log", "Data pro&gress"], "No run is selected.")
     assert (log.title, log.target) == ("Log", "0") and progress.title == "Data progress"
     assert log.why_not == "No run is selected."
-    light, dark = theme_entries({"light": "&Light", "dark": "&Dark"}, "dark")
-    assert light.title == "Theme: light" and not light.detail and dark.detail == "in use"
-    (page,) = page_entries([DocsPage(Path("modes.md"), "Modes")])
-    assert page.target == Path("modes.md") and best("help modes", [page]) is page
+
+
+def test_the_best_come_first_and_what_cannot_be_used_last() -> None:
+    titles = ("Stop", "Save and stop", "Nonstop", "Export", "Stop all runs")
+    entries = [PaletteEntry("Command", title, title, also="stop" if title == "Export" else "") for title in titles]
+    entries.append(PaletteEntry("Command", "Stop now", "x", why_not="No run is selected."))
+    found = [entry.title for entry in best_entries(entries, "stop", 9)]
+    assert found == ["Stop", "Stop all runs", "Save and stop", "Nonstop", "Export", "Stop now"]
+    assert [entry.title for entry in best_entries(entries, "runs st", 9)] == ["Stop all runs"]
+    assert best_entries(entries, "stop zebra", 9) == [] and len(best_entries(entries, "", 2)) == 2

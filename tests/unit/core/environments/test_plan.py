@@ -9,36 +9,26 @@ import pytest
 
 from core.environments.pip_report import Wheel
 from core.environments.plan import Plan, options_beside
-from core.environments.wheel_sizes import WheelSize
 
 pytestmark = pytest.mark.windows
 WHEEL = Wheel("torch", "2.13.0", "https://index/torch.whl", "ab" * 32)
 GB, MB = 10**9, 10**6
 
 
-def plan(*sizes: WheelSize, python: int = 0) -> Plan:
-    return Plan((WHEEL,) * len(sizes), sizes, python)
+def plan(*sizes: int | None, local: tuple[int, ...] = (), python: int = 0) -> Plan:
+    here = replace(WHEEL, url="file:///wheels/torch.whl")
+    return Plan((WHEEL,) * len(sizes) + (here,) * len(local), (*sizes, *local), python)
 
 
 @pytest.mark.parametrize(
     ("made", "text"),
     [
-        (
-            plan(WheelSize(2 * GB, 4 * GB), WheelSize(600 * MB, GB), python=100 * MB),
-            "Download: 2.6 GB in 2 files. Installed: about 5.1 GB.",
-        ),
-        (plan(WheelSize(2 * GB, 4 * GB)), "Download: 2 GB in 1 file. Installed: about 4 GB."),
-        (
-            plan(WheelSize(2 * GB, 4 * GB), WheelSize(None, None)),
-            "Download: more than 2 GB (1 of 2 files of unknown size). Installed: size unknown.",
-        ),
-        (plan(WheelSize(None, None)), "Download: size unknown (1 file). Installed: size unknown."),
-        (plan(WheelSize(2 * GB, None)), "Download: 2 GB in 1 file. Installed: size unknown."),
-        (plan(WheelSize(2 * GB, 4 * GB, is_local=True)), "Nothing is downloaded. Installed: about 4 GB."),
-        (
-            plan(WheelSize(2 * GB, 4 * GB, is_local=True), WheelSize(MB, 2 * MB)),
-            "Download: 1 MB in 1 file. Installed: about 4 GB.",
-        ),
+        (plan(2 * GB, 600 * MB, python=100 * MB), "Download: 2.6 GB in 2 files. Installed: about 6.6 GB."),
+        (plan(2 * GB), "Download: 2 GB in 1 file. Installed: about 5 GB."),
+        (plan(2 * GB, None), "Download: more than 2 GB (1 of 2 files of unknown size). Installed: size unknown."),
+        (plan(None), "Download: size unknown (1 file). Installed: size unknown."),
+        (plan(local=(2 * GB,)), "Nothing is downloaded. Installed: about 5 GB."),
+        (plan(MB, local=(2 * GB,)), "Download: 1 MB in 1 file. Installed: about 5 GB."),
     ],
 )
 def test_the_sizes_as_text(made: Plan, text: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import shlex
 import shutil
 import sys
 from collections.abc import Callable
@@ -25,8 +24,8 @@ from core.measure.estimate.history import history
 from core.metrics.curve import read_curve
 from core.metrics.metrics_file import MetricsTail, whole_bytes
 from core.resume.planner import plan_resume
-from core.run_folder.bin import bin_of, delete_binned, list_bin, remove_run, restore_run
 from core.run_folder.record import read_record
+from core.run_folder.removal import delete_run, recycle_run
 from core.run_folder.store import RunStore, find_run, list_runs
 from tests.helpers.made_runs import TEXT, make_run
 
@@ -35,7 +34,7 @@ FILES = (
     *("chunk_tracker_state.json", "checkpoints", "logs"),
 )
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="links need a right there, and devices are no files")
-COMMANDS = (["runs"], ["find", "mode:ddp"], ["show", "good"], ["bin"], ["estimate", "--history"], ["show", "bad"])
+COMMANDS = (["runs"], ["find", "mode:ddp"], ["show", "good"], ["estimate", "--history"], ["show", "bad"])
 
 
 def link_to_itself(path: Path) -> None:
@@ -97,13 +96,11 @@ def test_one_broken_entry_takes_nothing_else_away(
 ) -> None:
     shutil.rmtree(runs / "bad")
     damage(runs / "bad")
-    bin_of(runs).mkdir()
-    damage(bin_of(runs) / "binned")
     for command in COMMANDS:
         assert main(command) in (0, 2), command
         out, err = capfd.readouterr()
         assert "Traceback" not in err and "unexpectedly" not in err
-        assert "bad" in command or command[0] in ("bin", "estimate", "slurm") or "good" in out, command
+        assert "bad" in command or command[0] in ("estimate", "slurm") or "good" in out, command
     assert listed(runs) >= {"good", "other"}
 
 
@@ -171,22 +168,8 @@ def test_a_disk_that_fails_below_one_run_shows_the_others(
 def test_of_a_run_that_is_a_link_only_the_link_is_removed(runs: Path, tmp_path: Path) -> None:
     target = (runs / "bad").rename(tmp_path / "elsewhere")
     before = sorted((path, path.lstat().st_mtime_ns) for path in (target, *target.rglob("*")))
-    for to in (target, os.path.relpath(target, runs)):
+    for to, remove in ((target, recycle_run), (os.path.relpath(target, runs), delete_run)):
         (runs / "bad").symlink_to(to)
-        binned = remove_run(RunStore.open(runs / "bad"))
-        assert not (runs / "bad").exists() and [run.path for run in list_bin(runs)] == [binned]
-        assert restore_run(binned).resolve() == target
-        assert delete_binned([remove_run(RunStore.open(runs / "bad"))]) == 1 and list_bin(runs) == []
+        remove(RunStore.open(runs / "bad"))
+        assert not os.path.lexists(runs / "bad")
     assert sorted((path, path.lstat().st_mtime_ns) for path in (target, *target.rglob("*"))) == before
-
-
-def test_the_command_that_puts_a_run_back_works(runs: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    other = tmp_path / "an other folder"
-    shutil.copytree(runs / "bad", other / "bad")
-    (other / ".bin" / "bad").mkdir(parents=True)  # the name is taken there
-    for where in ([str(other / "bad")], ["bad", "--runs-dir", str(other)], ["bad"]):
-        assert main(["rm", *where]) == 0
-        advice = capfd.readouterr().out.partition("Put it back: rankdeck ")[2]
-        assert main(shlex.split(advice)) == 0, advice
-        folder = runs if where == ["bad"] else other
-        assert (folder / "bad" / "run.toml").exists() or (folder / "bad-2").rename(folder / "bad")

@@ -6,14 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from PySide6.QtCore import Qt, QUrl
-from PySide6.QtGui import QDesktopServices, QGuiApplication
+from PySide6.QtCore import Qt
+from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.state.docs_pages import DOCS, list_pages
 from app.views.dialogs.about_dialog import AboutDialog
-from app.views.dialogs.docs_dialog import DocsDialog
 from app.views.dialogs.folder_row import KeptFolder
 from app.views.dialogs.settings_dialog import PRICES_NOTE, Preferred, SettingsDialog
 from core import __version__
@@ -89,42 +87,3 @@ def test_versions_are_shown_and_copied(qtbot: QtBot) -> None:
     assert f"Rankdeck {__version__}" in QGuiApplication.clipboard().text()
     with qtbot.waitSignal(dialog.docs_requested):
         dialog.docs.click()
-
-
-def test_pages_are_rendered_and_their_links_followed(qtbot: QtBot) -> None:
-    dialog = DocsDialog(list_pages())
-    qtbot.addWidget(dialog)
-    dialog.show()
-    assert dialog.list.currentItem().text() == "Getting started"
-    dialog.text.anchorClicked.emit(QUrl("command-line.md#comparing-runs"))
-    assert dialog.list.currentItem().text() == "Command line"
-    text = dialog.text.toPlainText()
-    assert text.startswith("Command line") and "# Command line" not in text
-    assert dialog.text.textCursor().block().text() == "Comparing runs"
-    dialog.text.anchorClicked.emit(QUrl("decisions/README.md"))  # a page that the list does not have
-    assert "Command line" not in dialog.text.toPlainText()[:40]
-    dialog.show_page(DOCS / "command-line.md")
-    assert dialog.text.toPlainText() == text
-
-
-def test_the_documentation_is_searched(qtbot: QtBot) -> None:
-    dialog = DocsDialog(list_pages())
-    qtbot.addWidget(dialog)
-    dialog.show()
-    qtbot.keyClicks(dialog.search, "ACTV1")
-    shown = [dialog.list.item(row).text() for row in range(dialog.list.count()) if not dialog.list.item(row).isHidden()]
-    assert 0 < len(shown) < dialog.list.count() and dialog.list.currentItem().text() in shown
-    assert dialog.text.textCursor().selectedText().lower() == "actv1"
-    first = dialog.text.textCursor().position()
-    assert dialog.find_next() and dialog.find_next(backwards=True)
-    assert dialog.text.textCursor().position() == first
-    dialog.search.setText("no page says this")
-    assert dialog.found.isVisible() and not dialog.find_next()
-
-
-def test_a_page_outside_opens_in_the_browser_or_says_why_not(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
-    dialog = DocsDialog(list_pages())
-    qtbot.addWidget(dialog)
-    monkeypatch.setattr(QDesktopServices, "openUrl", lambda _url: False)
-    dialog.text.anchorClicked.emit(QUrl("https://pytorch.org/docs"))
-    assert dialog.notice.title == "The page could not be opened"

@@ -142,7 +142,7 @@ def test_the_dialog_shows_each_file_before_it_is_saved(qtbot: QtBot) -> None:
     assert row is not None and (row.text(0), row.toolTip(0)) == ("run.toml", files[1].name)
     assert dialog.text.toPlainText() == "x = 1"
     qtbot.keyClick(dialog.list, Qt.Key.Key_Down)
-    assert dialog.text.placeholderText() == "This file is empty."
+    assert dialog.text.placeholderText() == "This file is empty and is left out."
     dialog.save.setEnabled(False)
     dialog.show_error(PreflightError("The disk is full.", "Free some space."))
     assert dialog.save.isEnabled() and "Free some space." in dialog.notice.text
