@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, Qt, Signal
+from PySide6.QtCore import QCoreApplication, QEvent, QObject, QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QShowEvent
 from PySide6.QtWidgets import QFrame, QHeaderView, QLabel, QTreeWidget, QTreeWidgetItem, QWidget
 
@@ -18,6 +18,7 @@ WIDTH: Final = 680
 TOP: Final = 6
 SIDE: Final = 24
 ROWS: Final = 10
+ROW: Final = 28
 # Entries that are listed at most.
 FOUND: Final = 60
 ENTRY: Final = Qt.ItemDataRole.UserRole
@@ -101,6 +102,7 @@ class CommandPalette(QFrame):
             item.setData(TITLE, ENTRY, entry)
             item.setData(TITLE, Qt.ItemDataRole.AccessibleTextRole, entry.spoken)
             item.setToolTip(TITLE, entry.why_not)
+            item.setSizeHint(TITLE, QSize(0, ROW))
             for column in (TITLE, DETAIL, KIND)[0 if entry.why_not else 1 :]:
                 item.setForeground(column, faint)
             self.view.addTopLevelItem(item)
