@@ -96,7 +96,7 @@ OF_RANKDECK = {
     "--config", "--devices", "--set", "--run-dir", "--runs-dir", "--json", "--detach", "--dry-run", "--now", "--window",
 }  # fmt: skip
 OF_RUN = {"--python", "--cwd", "--restarts", "--no-torchrun", "--env", "--map", "--stop-signal", "--stop-deadline-s"}
-OF_RUNS = {"--remove", "--live"}
+OF_RUNS = {"--remove", "--live", "--permanently"}
 OF_NODES = {"--nodes", "--nic", "--rdzv-endpoint", "--master-addr", "--master-port", "--nodes-wait-s"}
 OF_SLURM = {
     "--distributed", "--slurm", "--gpus-per-node",
@@ -120,7 +120,7 @@ OF_OTHERS = {
     "--strict", "--seconds", "--counts", "--turns",
 }  # fmt: skip
 OF_SETUP = {
-    "--wheels", "--sign", "--build", "--extra", "--drive", "--models", "--runs", "--broken", "--source",
+    "--wheels", "--sign", "--build", "--extra", "--drive", "--models", "--runs", "--source",
 }  # fmt: skip
 OF_MACHINES = {"--machine", "--identity", "--port", "--fingerprint", "--starter", "--remote-runs-dir"}
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}

@@ -116,15 +116,15 @@ def best_entries(entries: Iterable[PaletteEntry], query: str, many: int) -> list
         query: As typed; empty: the first entries, those that cannot be used last.
         many: How many at most.
     """
-    words = query.casefold().split()
-    scored = [(entry, sum(_score(word, entry) for word in words)) for entry in entries if _has_all(entry, words)]
+    terms = query.casefold().split()
+    scored = [(entry, sum(_score(word, entry) for word in terms)) for entry in entries if _has_all(entry, terms)]
     scored.sort(key=lambda found: (bool(found[0].why_not), -found[1]))
     return [entry for entry, _ in scored[:many]]
 
 
-def _has_all(entry: PaletteEntry, words: Sequence[str]) -> bool:
+def _has_all(entry: PaletteEntry, terms: Sequence[str]) -> bool:
     text = f"{entry.title} {entry.also}".casefold()
-    return all(word in text for word in words)
+    return all(word in text for word in terms)
 
 
 def _score(word: str, entry: PaletteEntry) -> float:
