@@ -15,7 +15,8 @@ FIRST: Final = ("getting-started", "command-line", "data", "modes", "charts", "r
 _FRAME: Final = """<!DOCTYPE html>
 <html lang="en"><head><meta charset="utf-8"><title>{title} – Rankdeck</title><style>
 :root {{ color-scheme: light dark }} body {{ font: 16px/1.5 "Segoe UI", system-ui, sans-serif; margin: 2em auto;
-max-width: 1100px; display: flex; gap: 3em; padding: 0 1em }} nav {{ flex: 0 0 14em; display: grid; align-content: start }}
+max-width: 1100px; display: flex; gap: 3em; padding: 0 1em }}
+nav {{ flex: 0 0 14em; display: grid; align-content: start }}
 main {{ min-width: 0 }} table {{ border-collapse: collapse }} td {{ padding: .3em .6em; vertical-align: top }}
 td p {{ margin: 0 }} code, pre {{ font: .9em Consolas, monospace }} pre {{ white-space: pre-wrap; margin: 0 }}
 img {{ max-width: 100% }}
