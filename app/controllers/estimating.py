@@ -19,6 +19,7 @@ from app.state.memory_text import (
     MEASURING,
     NOT_ESTIMATED,
     MemoryText,
+    Timed,
     balance_text,
     memory_text,
     unknown_text,
@@ -35,7 +36,9 @@ from core.measure.estimate.overview import Overview, overview
 from core.measure.estimate.prices import read_prices
 from core.measure.estimate.probe import find_baselines, find_figures, known_baselines, known_figures
 from core.measure.estimate.remedies import remedies
-from core.measure.estimate.speed import balance_gain
+from core.measure.estimate.shape import step_key
+from core.measure.estimate.speed import balance_gain, can_balance
+from core.measure.estimate.steps import past_balance_gain
 from core.measure.ranks import CancelledError
 from core.recipes.check import check_by_recipe
 from core.recipes.parameter_count import ParameterCount, depends_on
@@ -174,14 +177,35 @@ class Estimating(QObject):
         if count is not None:
             size = ModelSize(count, 4 if size is None else size.weight_bytes)
         if size is None:
-            self.estimated.emit(MEASURING)
+            self._say_of(run, MEASURING)
             return
         free = replace(free_now(self._samples, None), machines=self._machines)
         figures, nothing = least_figures(size, run.world_size), Baselines()
         chosen = estimate_run(run, figures, nothing, free)
-        self.estimated.emit(
-            memory_text(Overview(run, figures, free, chosen, (), remedies(run, figures, nothing, free)))
-        )
+        made = Overview(run, figures, free, chosen, (), remedies(run, figures, nothing, free))
+        self._say_of(run, memory_text(made))
+
+    def _say_of(self, run: ResolvedRun, text: MemoryText) -> None:
+        """Shows what is known before steps are timed."""
+        self.estimated.emit(replace(text, balance=balance_text(run, None, self._timed(run))))
+
+    def _timed(self, run: ResolvedRun) -> Timed:
+        found = self.timing.found
+        if found is not None and all(step_key(device, run) in found.steps for device in run.devices):
+            return Timed.YES
+        if self._is_training:
+            return Timed.WHILE_TRAINING
+        return Timed.NOW if self.is_measuring else Timed.NO
+
+    def measure_again(self) -> None:
+        """Measures what could not be measured before."""
+        self.timing.update(None)
+        self.timing.forget()
+        if self._answers.answer is None or self._answers.answer.error is not None:
+            self._answers.forget()
+            self._answers.ask_again()
+        else:
+            self._add_up()
 
     def _on_estimated(self, text: MemoryText) -> None:
         self.shown = text
@@ -226,21 +250,23 @@ class Estimating(QObject):
             return
         if known.config is None or known.figures is None or known.baselines is None:
             if known.error is not None:
-                self.estimated.emit(unknown_text(known.error))
+                self._say_of(run, unknown_text(known.error))
             return
         fitted, figures, baselines = replace(run, config=known.config), known.figures, known.baselines
         samples, folder = self._samples, self._runs_dir
         machines = self._machines
         self.timing.update(fitted if machines == 1 else None, figures, is_training=self._is_training)
-        found, is_timing = self.timing.found, self.timing.is_measuring
+        found, is_timing, timed = self.timing.found, self.timing.is_measuring, self._timed(fitted)
 
         def work() -> MemoryText:
             kept = remembered_batch(folder / FILE, fitted)
             free = replace(free_now(samples, folder), machines=machines)
             made = overview(fitted, figures, baselines, free, found, read_prices(), kept)
-            gain = None if found is None else balance_gain(fitted, figures, found)
             text = memory_text(made, is_timing=found is None and is_timing)
-            return replace(text, balance=balance_text(fitted, gain, is_timing=found is None and is_timing))
+            if not can_balance(fitted):
+                return text
+            gain = None if found is None else balance_gain(fitted, figures, found)
+            return replace(text, balance=balance_text(fitted, gain, timed, past_balance_gain(fitted, folder)))
 
         def done(text: MemoryText) -> None:
             if self._run is run:

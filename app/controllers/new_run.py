@@ -86,6 +86,7 @@ class NewRunControl(QObject):
         drafting.memory.counted.connect(sheet.summary.show_parameters)
         drafting.memory.estimated.connect(sheet.summary.show_memory)
         drafting.memory.estimated.connect(lambda text: sheet.balance.show_balance(text.balance))
+        sheet.balance.measure_requested.connect(drafting.memory.measure_again)
         self._table.sampled.connect(self._on_sampled)
         sheet.summary.memory.remedy_requested.connect(sheet.change_settings)
         sheet.watched_changed.connect(drafting.set_watched)

@@ -78,6 +78,10 @@ class NewestAnswer(QObject, Generic[T]):
         self._key, self._work = key, work
         self._show()
 
+    def ask_again(self) -> None:
+        """Asks the newest question once more, where its answer was forgotten."""
+        self._show()
+
     def _show(self) -> None:
         if self._key in self._answers:
             self._on_answer(self._answers[self._key])

@@ -260,7 +260,16 @@ class RunControl(QObject):
         if asked is None or asked[0] != self._showing.run_dir:
             return
         run_dir, changes = asked
-        self._launching.resume_with(str(run_dir), changes, self._table.devices, self._window.notice.show_error)
+
+        def refused(error: RankdeckError) -> None:
+            from core.recipes.outside_code import OutsideCodeError
+
+            if not isinstance(error, OutsideCodeError):
+                self._window.notice.show_error(error)
+            elif (dialog := self._open_dialog()) is not None:  # it names the run's code and asks for trust in it
+                dialog.choose(str(run_dir), more=changes)
+
+        self._launching.resume_with(str(run_dir), changes, self._table.devices, refused)
 
     def _on_resume_requested(self) -> None:
         dialog = self._open_dialog()
@@ -314,7 +323,7 @@ class RunControl(QObject):
 
     def _on_machine_looked(self, group: MachineGroup) -> None:
         if self.dialog is not None:
-            self.dialog.set_place(_place_of(group))
+            self.dialog.form.set_place(_place_of(group))
 
     def _on_plan_requested(self, text: str, changes: dict[str, object], name: str) -> None:
         group = self._window.new_run.machines.groups.get(name)
@@ -331,7 +340,7 @@ class RunControl(QObject):
                 dialog.show_error(error)
             return
         if isinstance(plan, ResumePlan) and request is not None and dialog is not None:
-            _, changes = dialog.asked()
+            _, changes = dialog.form.asked()
             dialog.accept()
             self._nodes.resume(plan, request, changes)
             return

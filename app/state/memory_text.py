@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum, auto
 from typing import Any, Final
 
 from core.config.mode import Mode
@@ -16,7 +17,7 @@ from core.measure.estimate.modes import MemoryNeed, ModeEstimate, worst_need
 from core.measure.estimate.overview import Overview, hours_text
 from core.measure.estimate.prices import Prices
 from core.measure.estimate.remedies import Remedy
-from core.measure.estimate.speed import BalanceGain, TimeEstimate
+from core.measure.estimate.speed import WORTH, BalanceGain, TimeEstimate, can_balance
 
 NO_BREAK: Final = "\N{NO-BREAK SPACE}"
 _VERDICTS: Final[dict[Verdict, tuple[str, str]]] = {
@@ -77,15 +78,26 @@ class RemedyText:
 
 @dataclass(frozen=True, slots=True)
 class BalanceText:
-    """Whether unlike devices should get samples by speed.
+    """A proposal to share samples out by speed.
 
     Attributes:
-        text: What was measured, or that it is being measured.
-        gain: By how much a step is faster; empty while it is not known, and then there is nothing to choose.
+        text: Why, and where its gain is from.
+        gain: By how much a step is faster; empty while that is not known.
+        can_measure: It is not known, and can be measured now.
     """
 
     text: str
     gain: str = ""
+    can_measure: bool = False
+
+
+class Timed(Enum):
+    """Whether steps were timed on each device of a draft."""
+
+    NO = auto()
+    NOW = auto()
+    WHILE_TRAINING = auto()  # another run trains, so none is timed
+    YES = auto()
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,17 +174,34 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
     )
 
 
-def balance_text(run: ResolvedRun, gain: BalanceGain | None, *, is_timing: bool) -> BalanceText | None:
-    """What load balancing would bring to a run, as far as it was measured; nothing is guessed from names."""
+def balance_text(
+    run: ResolvedRun, gain: BalanceGain | None, timed: Timed, earlier: float | None = None
+) -> BalanceText | None:
+    """Proposes load balancing where devices are unlike or were measured to be; None where it brings nothing.
+
+    Args:
+        run: The draft's.
+        gain: From steps that were timed; None where it is not worth it, or not known.
+        timed: Whether it is known.
+        earlier: How many times as fast it made earlier runs; None is not known.
+    """
+    names = [short_label(device) for device in run.devices]
+    if not can_balance(run) or (earlier is not None and earlier < 1 + WORTH):
+        return None
+    if earlier is not None:
+        return BalanceText("Earlier runs like this one trained with and without it.", f"{earlier:.2g} × the speed")
     if gain is not None:
-        names = [short_label(device) for device in run.devices]
         waits = f"Measured: in equal shares {names[gain.waiting]} waits {percent(gain.waits)} of each step."
         shares = " · ".join(f"{name} {count}" for name, count in zip(names, gain.shares, strict=True))
         return BalanceText(f"{waits} By speed: {shares} samples.", f"{gain.speedup:.2g} × the speed")
-    unlike = len({(device.name, device.memory_bytes) for device in run.devices if device.kind == "cuda"}) > 1
-    if unlike and is_timing and run.mode == Mode.DDP and run.config.balance != "measured":
-        return BalanceText("Timing steps on each of them, to see what sharing the work by speed would bring…")
-    return None
+    if timed is Timed.YES or len({(device.name, device.memory_bytes) for device in run.devices}) == 1:
+        return None
+    unlike = listed(list(dict.fromkeys(names)))
+    waits = f"{unlike} differ. In equal shares, the faster wait for the slowest at each step."
+    if timed is Timed.NO:
+        return BalanceText(f"{waits} How long was not measured yet.", can_measure=True)
+    later = "Timing steps on each of them…" if timed is Timed.NOW else "It can be measured once no run is training."
+    return BalanceText(f"{waits} {later}")
 
 
 def unknown_text(error: RankdeckError) -> MemoryText:

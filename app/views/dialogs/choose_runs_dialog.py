@@ -7,18 +7,17 @@ from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QListWidget, QListWidgetItem, QPushButton, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QListWidget, QListWidgetItem, QWidget
 
-from app.views.widgets.build import lay_column, muted_label, named, search_line
-from app.views.widgets.first_size import set_first_size
+from app.views.widgets.build import muted_label, named, search_line
+from app.views.widgets.dialog import Dialog, Role
 from core.compare.comparison import LEAST_RUNS, MOST_RUNS
 
 FOLDER: Final = Qt.ItemDataRole.UserRole
 LINE_GAP: Final = 2
 
 
-class ChooseRunsDialog(QDialog):
+class ChooseRunsDialog(Dialog):
     """Two to eight runs can be chosen.
 
     Args:
@@ -34,9 +33,7 @@ class ChooseRunsDialog(QDialog):
     def __init__(
         self, runs: Sequence[tuple[Path, str]], checked: Collection[Path] = (), parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Compare runs")
+        super().__init__("Compare runs", parent)
         self.filter = search_line("Filter by name", "Filter runs by name")
         self.filter.textChanged.connect(self._on_filter_changed)
         self.list = named(QListWidget(), "Runs to compare")
@@ -51,16 +48,10 @@ class ChooseRunsDialog(QDialog):
             self.list.addItem(item)
         self.list.itemChanged.connect(self._show_count)
         self.count = muted_label(wraps=False)
-        buttons = QDialogButtonBox()
-        self.go = QPushButton("&Compare")
-        buttons.addButton(self.go, QDialogButtonBox.ButtonRole.AcceptRole)  # first: Tab takes them in this order
-        buttons.addButton(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())
-        buttons.accepted.connect(self._on_accepted)
-        buttons.rejected.connect(self.reject)
-        lay_column(
-            self, self.filter, self.list, self.count, buttons, spacing=8, margins=(12, 12, 12, 12), grow=self.list
-        )
-        set_first_size(self, 460, 480)
+        self.go = self.add_button("&Compare", Role.AcceptRole)
+        self.add_standard(QDialogButtonBox.StandardButton.Cancel)
+        self.buttons.accepted.connect(self._on_accepted)
+        self.lay_out(self.filter, self.list, self.count, grow=self.list, size=(460, 480))
         self._show_count()
 
     def folders(self) -> list[Path]:

@@ -5,24 +5,53 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPushButton, QWidget
+from PySide6.QtCore import QEvent, Signal
+from PySide6.QtGui import QFontDatabase, QTextCursor, QTextFormat
+from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QTextEdit, QWidget
 
-from app.views.widgets.build import lay_column, muted_label, named
+from app.views.style.tones import tint
+from app.views.widgets.build import muted_label, named
+from app.views.widgets.dialog import Dialog, Role
 from app.views.widgets.field_row import ProblemLabel
-from app.views.widgets.first_size import set_first_size
-from app.views.widgets.numbered_editor import NumberedEditor
 from core.launch.deepspeed import check_text, own_text
 
 _LINE: Final = re.compile(r"\bline\s(\d+)", re.IGNORECASE)
-_HELP = (
+_HELP: Final = (
     "“auto” means that the run's settings decide: batch sizes, clipping, precision and offload. A value that you "
     "set here must agree with the run's settings. The configuration is saved with the run."
 )
 
 
-class DeepSpeedDialog(QDialog):
+class CodeEditor(QPlainTextEdit):
+    """Text in the fixed font, which can mark the line of an error; Tab leaves it."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.wrong_line: int | None = None
+        self.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
+        self.setTabChangesFocus(True)
+        self.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+
+    def mark_line(self, line: int | None) -> None:
+        """Marks a line, counted from 1, as wrong; None marks none."""
+        self.wrong_line = line
+        block = self.document().findBlockByNumber(-1 if line is None else line - 1)
+        marks = []
+        if block.isValid():
+            mark = QTextEdit.ExtraSelection()
+            mark.cursor = QTextCursor(block)
+            mark.format.setBackground(tint(self.palette(), "error"))
+            mark.format.setProperty(QTextFormat.Property.FullWidthSelection, True)
+            marks.append(mark)
+        self.setExtraSelections(marks)
+
+    def changeEvent(self, event: QEvent) -> None:
+        super().changeEvent(event)
+        if event.type() == QEvent.Type.PaletteChange:
+            self.mark_line(self.wrong_line)
+
+
+class DeepSpeedDialog(Dialog):
     """An editor for JSON that says at once what is wrong, and in which line.
 
     Args:
@@ -36,26 +65,18 @@ class DeepSpeedDialog(QDialog):
     chosen = Signal(str)
 
     def __init__(self, stage: int, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle(f"DeepSpeed settings, stage {stage}")
+        super().__init__(f"DeepSpeed settings, stage {stage}", parent)
         self._stage = stage
         self._own = own_text(stage).strip()
-        self.editor = named(NumberedEditor(text.strip() or self._own), "DeepSpeed configuration as JSON")
+        self.editor = named(CodeEditor(text.strip() or self._own), "DeepSpeed configuration as JSON")
         self.editor.textChanged.connect(self._check)
         self.problem = ProblemLabel()
-        buttons = QDialogButtonBox()
-        self.use = QPushButton("&Use these")
-        self.back = QPushButton("&Restore default")
-        buttons.addButton(self.back, QDialogButtonBox.ButtonRole.ResetRole)  # Tab takes them in this order
-        buttons.addButton(self.use, QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(QDialogButtonBox.StandardButton.Cancel).setIcon(QIcon())
-        buttons.accepted.connect(self._on_accepted)
-        buttons.rejected.connect(self.reject)
+        self.back = self.add_button("&Restore default", Role.ResetRole)
+        self.use = self.add_button("&Use these", Role.AcceptRole)
+        self.add_standard(QDialogButtonBox.StandardButton.Cancel)
+        self.buttons.accepted.connect(self._on_accepted)
         self.back.clicked.connect(lambda: self.editor.setPlainText(self._own))
-        parts = (muted_label(_HELP), self.editor, self.problem, buttons)
-        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.editor)
-        set_first_size(self, 560, 620)
+        self.lay_out(muted_label(_HELP), self.editor, self.problem, grow=self.editor, size=(560, 620))
         self._check()
 
     def _check(self) -> None:

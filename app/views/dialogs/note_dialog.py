@@ -2,55 +2,37 @@
 
 from __future__ import annotations
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtGui import QKeySequence, QShortcut
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QPlainTextEdit, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QPlainTextEdit, QWidget
 
-from app.views.widgets.build import bold_label, dialog_buttons, lay_column, named
-from app.views.widgets.notice_bar import NoticeBar
+from app.views.widgets.build import heading, named
+from app.views.widgets.dialog import Dialog
 from core.errors import UsageError
 from core.run_folder.notes import RunNotes
 
 
-class NoteDialog(QDialog):
-    """Edits one run's note; Ctrl+Enter saves.
-
-    Args:
-        title: The run's name.
-        notes: Of the run.
-
-    Signals:
-        note_saved: The new text.
-    """
+class NoteDialog(Dialog):
+    """Edits the note of the run called `title`; Ctrl+Enter saves."""
 
     note_saved = Signal(str)
 
     def __init__(self, title: str, notes: RunNotes, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Note")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__("Note", parent)
         self._notes = notes
-        self.notice = NoticeBar()
         self.text = named(QPlainTextEdit(notes.note), "Note")
         self.text.setPlaceholderText("What was tried, and what came of it")
         self.text.setTabChangesFocus(True)
-        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Save, QDialogButtonBox.StandardButton.Cancel)
+        self.add_standard(QDialogButtonBox.StandardButton.Save, QDialogButtonBox.StandardButton.Cancel)
         self.buttons.accepted.connect(self._on_accepted)
-        self.buttons.rejected.connect(self.reject)
         for key in ("Ctrl+Return", "Ctrl+Enter"):
             QShortcut(QKeySequence(key), self, self._on_accepted)
-        heading = bold_label(title)
-        heading.setTextFormat(Qt.TextFormat.PlainText)
-        heading.setWordWrap(True)
-        parts = (heading, self.notice, self.text, self.buttons)
-        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.text)
-        self.resize(460, 300)
+        self.lay_out(heading(title), self.notice, self.text, grow=self.text, size=(460, 300))
         self.text.setFocus()
 
     def _on_accepted(self) -> None:
-        text = self.text.toPlainText()
         try:
-            changed = self._notes.noted(text)
+            changed = self._notes.noted(self.text.toPlainText())
         except UsageError as error:
             self.notice.show_error(error)
             return

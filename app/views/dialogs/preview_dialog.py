@@ -8,7 +8,6 @@ from typing import Final
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QPalette
 from PySide6.QtWidgets import (
-    QDialog,
     QDialogButtonBox,
     QGridLayout,
     QLabel,
@@ -28,9 +27,9 @@ from app.state.preview_text import (
     visible,
 )
 from app.views.style.tones import blend, is_dark, muted, tone
-from app.views.widgets.build import dialog_buttons, lay_column, lay_row, muted_label, named
-from app.views.widgets.first_size import set_first_size
-from app.views.widgets.notice_bar import NoticeBar, Step
+from app.views.widgets.build import lay_row, muted_label, named
+from app.views.widgets.dialog import Dialog, Role
+from app.views.widgets.notice_bar import Step
 from app.views.widgets.steady import ComboBox
 from core.errors import RankdeckError
 from core.formatting import count
@@ -39,7 +38,7 @@ FIRST_PHASE: Final = "starting"
 SHOWN_IDS: Final = 24
 
 
-class PreviewDialog(QDialog):
+class PreviewDialog(Dialog):
     """Shows one look at a dataset. It looks at nothing itself.
 
     Args:
@@ -56,12 +55,9 @@ class PreviewDialog(QDialog):
     column_chosen = Signal(str)
 
     def __init__(self, dataset: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle(f"Preview of {dataset}")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__(f"Preview of {dataset}", parent)
         self._found: Found | None = None
         self._can_choose = True
-        self.notice = NoticeBar()
         self.doing = named(QLabel(), "Progress")
         self.bar = named(QProgressBar(minimum=0, maximum=0, textVisible=False), "Progress")
         self.cancel = QPushButton("&Cancel")
@@ -77,25 +73,21 @@ class PreviewDialog(QDialog):
         self.notes.setColumnStretch(1, 1)
         self.text = named(QTextBrowser(), "First samples and documents")
         self.text.setTabChangesFocus(True)
-        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
-        self.again = self.buttons.addButton("&Look again", QDialogButtonBox.ButtonRole.ActionRole)
-        self.all = self.buttons.addButton("Tokenise &all now", QDialogButtonBox.ButtonRole.ActionRole)
-        self.all.setToolTip(
-            "Tokenises the whole dataset, counts it exactly and caches the tokens, so that runs start immediately"
-        )
+        self.add_standard(QDialogButtonBox.StandardButton.Close)
+        tip = "Tokenises the whole dataset, counts it exactly and caches the tokens, so that runs start immediately"
+        self.again = self.add_button("&Look again", Role.ActionRole)
+        self.all = self.add_button("Tokenise &all now", Role.ActionRole, tip)
         self.again.clicked.connect(lambda: self.look_requested.emit(False))
         self.all.clicked.connect(lambda: self.look_requested.emit(True))
-        self.buttons.rejected.connect(self.reject)
         self._lay_out()
-        set_first_size(self, 760, 620)
         self.show_looking()
 
     def _lay_out(self) -> None:
         self._going = QWidget()
         lay_row(self._going, self.doing, self.bar, self.cancel, spacing=8, grow=self.bar)
         chosen = lay_row(None, self._column_label, self.column, None, spacing=8)
-        parts = (self.notice, self._going, self.notes, chosen, self.text, self.buttons)
-        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.text)
+        parts = (self.notice, self._going, self.notes, chosen, self.text)
+        self.lay_out(*parts, grow=self.text, size=(760, 620))
 
     def show_looking(self) -> None:
         """A look begins."""
@@ -181,7 +173,6 @@ class PreviewDialog(QDialog):
             self._show_text()
 
     def done(self, result: int) -> None:
-        """Closes; a look that is going on is ended."""
         self.cancel_requested.emit()
         super().done(result)
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLineEdit, QListWidget, QListWidgetItem, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLineEdit, QListWidget, QListWidgetItem, QWidget
 
-from app.views.widgets.build import bold_label, dialog_buttons, lay_column, muted_label, named
+from app.views.widgets.build import heading, muted_label, named
+from app.views.widgets.dialog import Dialog
 from app.views.widgets.empty_note import WithNote
-from app.views.widgets.notice_bar import NoticeBar
 from core.errors import UsageError
 from core.run_folder.notes import RunNotes
 
@@ -19,7 +19,7 @@ NONE_YET: Final = "No run has a tag yet."
 HELP: Final = "Find tagged runs in the filter with tag:night."
 
 
-class TagsDialog(QDialog):
+class TagsDialog(Dialog):
     """A list of tags to tick. With several runs, a half tick means that some of them have the tag.
 
     Args:
@@ -36,12 +36,9 @@ class TagsDialog(QDialog):
     def __init__(
         self, title: str, notes: Sequence[RunNotes], known: Sequence[str], parent: QWidget | None = None
     ) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Tags")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__("Tags", parent)
         self._notes = list(notes)
         self._before: dict[str, Qt.CheckState] = {}
-        self.notice = NoticeBar()
         self.line = named(QLineEdit(placeholderText=HINT), "New tag")
         self.list = named(QListWidget(), "Tags")
         for tag in sorted({*known, *(tag for one in notes for tag in one.tags)}):
@@ -49,17 +46,12 @@ class TagsDialog(QDialog):
             state = Qt.CheckState.Checked if count == len(notes) else Qt.CheckState.PartiallyChecked
             self._before[tag] = state if count else Qt.CheckState.Unchecked
             self._add(tag, self._before[tag])
-        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel)
+        self.add_standard(QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel)
         self.buttons.accepted.connect(self._on_accepted)
-        self.buttons.rejected.connect(self.reject)
-        heading = bold_label(title)
-        heading.setTextFormat(Qt.TextFormat.PlainText)
-        heading.setWordWrap(True)
         self._page = WithNote(self.list, NONE_YET)
         self._page.set_empty(not self.list.count())
-        parts = (heading, self.line, self.notice, self._page, muted_label(HELP), self.buttons)
-        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self._page)
-        self.resize(340, 380)
+        parts = (heading(title), self.line, self.notice, self._page, muted_label(HELP))
+        self.lay_out(*parts, grow=self._page, size=(340, 380))
         self.line.setFocus()
 
     def _add(self, tag: str, state: Qt.CheckState) -> QListWidgetItem:

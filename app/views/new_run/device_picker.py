@@ -36,31 +36,30 @@ Row = DeviceRow | CpuSlot
 
 
 class BalanceCard(Card):
-    """Proposes to share the work by speed where that was measured to pay; hidden elsewhere.
-
-    Signals:
-        balance_requested: It is to be set.
-    """
+    """Proposes to share the work out by speed; hidden where that brings nothing."""
 
     balance_requested = Signal()
+    measure_requested = Signal()
 
     def __init__(self) -> None:
         super().__init__(edge="accent")
         self.title, self.text, self.gain = bold_label("Unlike devices: balance by speed?"), muted_label(), bold_label()
+        self.measure = QPushButton("Measure &gain")
+        self.measure.setToolTip("Time steps on each device, to see what balancing would bring (nothing is trained)")
+        self.measure.clicked.connect(self.measure_requested)
         self.balance = PrimaryButton("&Balance")
         self.balance.setToolTip("Give each device samples in proportion to its measured speed")
         self.balance.clicked.connect(self.balance_requested)
-        foot = lay_row(None, self.gain, None, self.balance, spacing=8)
+        foot = lay_row(None, self.gain, None, self.measure, self.balance, spacing=8)
         lay_column(self, self.title, self.text, foot, spacing=4, margins=(12, 8, 12, 8))
         self.hide()
 
     def show_balance(self, text: BalanceText | None) -> None:
-        """Shows what was measured, or that it is being measured."""
         self.setVisible(text is not None)
         if text is not None:
             self.text.setText(text.text)
             self.gain.setText(text.gain)
-            self.balance.setVisible(bool(text.gain))
+            self.measure.setVisible(text.can_measure)
 
 
 class DevicePicker(QWidget):

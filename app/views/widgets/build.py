@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QFontDatabase, QIcon, QPalette
 from PySide6.QtWidgets import (
     QBoxLayout,
@@ -58,6 +59,14 @@ def bold_label(text: str = "", buddy: QWidget | None = None) -> QLabel:
     label.setFont(font)
     if buddy is not None:
         label.setBuddy(buddy)
+    return label
+
+
+def heading(text: str) -> QLabel:
+    """A bold line of a person's own text, such as a run's name, which wraps."""
+    label = bold_label(text)
+    label.setTextFormat(Qt.TextFormat.PlainText)
+    label.setWordWrap(True)
     return label
 
 

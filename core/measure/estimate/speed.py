@@ -245,10 +245,15 @@ class BalanceGain:
     waits: float
 
 
+def can_balance(run: ResolvedRun) -> bool:
+    """Whether load balancing can be turned on for a run, and is not yet."""
+    can = run.mode == Mode.DDP or (run.mode == Mode.ZERO and run.config.zero_stage == 1 and run.choice.engine == TORCH)
+    return can and run.world_size > 1 and run.config.balance != "measured"
+
+
 def balance_gain(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> BalanceGain | None:
     """What load balancing would bring; None where it cannot be used, is used, was not measured, or is not worth it."""
-    can = run.mode == Mode.DDP or (run.mode == Mode.ZERO and run.config.zero_stage == 1 and run.choice.engine == TORCH)
-    if not can or run.world_size < 2 or run.config.balance == "measured":
+    if not can_balance(run):
         return None
     steps = [found.steps.get(step_key(device, run)) for device in run.devices]
     known = [one for one in steps if one is not None]

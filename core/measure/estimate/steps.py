@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import psutil
 
+from core.config.run_config import BALANCES
 from core.errors import RankdeckError
 from core.launch.mode import check_gloo
 from core.launch.resolved import ResolvedRun
 from core.measure.estimate.figures import ModelFigures
 from core.measure.estimate.history import TIME, PastRun, known_error, read_time
-from core.measure.estimate.modes import mode_runs
+from core.measure.estimate.modes import mode_name, mode_runs
 from core.measure.estimate.probe import LIMIT_S, EstimateError, keep, kept_file, model_request, read_kept
 from core.measure.estimate.shape import StepKey, run_shape, step_key, steps_shape
 from core.measure.estimate.speed import StepFigures, TimeFigures
@@ -158,6 +159,18 @@ def past_runs(run: ResolvedRun, runs_dir: Path) -> dict[str, PastRun]:
         if entry is not None and entry.state is not None and not entry.state.is_live:
             found[name] = PastRun(time.step_s, time.samples_per_s, _power_w(entry))
     return found
+
+
+def past_balance_gain(run: ResolvedRun, runs_dir: Path) -> float | None:
+    """How many times as fast load balancing made earlier runs of this shape; None if none trained with, or without."""
+    speeds = []
+    for balance in BALANCES:
+        past = past_runs(replace(run, config=run.config.replace(balance=balance)), runs_dir).get(mode_name(run))
+        if past is None:
+            return None
+        speeds.append(past.samples_per_s)
+    equal, measured = speeds
+    return measured / equal
 
 
 def past_error(runs_dir: Path) -> float | None:

@@ -221,5 +221,5 @@ def test_resume_from_a_state_file(
     rankdeck.control.dialog.reject()
     qtbot.waitUntil(lambda: rankdeck.control.dialog is None, timeout=SOON_MS)
     rankdeck.window.runs.resume_requested.emit(three[2])
-    assert rankdeck.control.dialog is not None and "c" in rankdeck.control.dialog.run.currentText()
+    assert rankdeck.control.dialog is not None and "c" in rankdeck.control.dialog.form.run.currentText()
     rankdeck.control.dialog.reject()

@@ -38,8 +38,8 @@ def test_the_card_names_the_device_and_its_button_resumes_with_load_balancing(
     qtbot.waitUntil(lambda: rankdeck.control.dialog is not None, timeout=WAIT_MS)
     dialog = rankdeck.control.dialog
     assert dialog is not None and window.header.state.text() == "Stopped"
-    assert dialog.asked() == (str(run.run_dir), {"mode": "ddp", "balance": "measured"})
-    assert dialog.mode.currentText() == "DDP with load balancing"
+    assert dialog.form.asked() == (str(run.run_dir), {"mode": "ddp", "balance": "measured"})
+    assert dialog.form.mode.currentText() == "DDP with load balancing"
     qtbot.waitUntil(dialog.go.isEnabled, timeout=WAIT_MS)
     dialog.reject()
     qtbot.waitUntil(lambda: rankdeck.control.dialog is None)

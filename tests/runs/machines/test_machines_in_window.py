@@ -84,9 +84,9 @@ def test_a_machine_is_added_and_a_run_starts_there(
 
     rankdeck.control.resume_run(run_dir)
     dialog = rankdeck.control.dialog
-    assert dialog is not None and dialog.machine == "box"
+    assert dialog is not None and dialog.form.machine == "box"
     qtbot.waitUntil(lambda: "It continues on box, where it is." in dialog.message.text(), timeout=SOON_MS)
-    assert dialog.go.isEnabled() and dialog.trust.isHidden(), "the person has started this code"
+    assert dialog.go.isEnabled() and dialog.form.trust.isHidden(), "the person has started this code"
     dialog.reject()
 
     card.remove.click()

@@ -59,11 +59,11 @@ def planned(dialog: ResumeDialog, place: Path, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: dialog.notice.title == "The dataset's path is unknown", timeout=PLAN_MS)
     assert "Choose the dataset." in dialog.notice.text
     assert not dialog.go.isEnabled() and dialog.message.text() == "Nothing was changed."
-    typed(dialog.data, str(place / "text.txt"))
-    qtbot.waitUntil(lambda: dialog.go.isEnabled() or dialog.chunk_size.isVisible(), timeout=PLAN_MS)
-    if dialog.chunk_size.isVisible():
+    typed(dialog.form.data, str(place / "text.txt"))
+    qtbot.waitUntil(lambda: dialog.go.isEnabled() or dialog.form.chunk_size.isVisible(), timeout=PLAN_MS)
+    if dialog.form.chunk_size.isVisible():
         assert "25 chunks of 4000 samples" in dialog.notice.text and "the chunk size" in dialog.notice.text
-        typed(dialog.chunk_size, str(CHUNK))
+        typed(dialog.form.chunk_size, str(CHUNK))
     qtbot.waitUntil(lambda: dialog.go.isEnabled() and "samples are trained" in dialog.message.text(), timeout=PLAN_MS)
 
 
@@ -93,7 +93,7 @@ def test_what_will_happen_is_shown_before(
         f"Nothing in {path.parent} is changed.",
     ):
         assert part in words, words
-    assert dialog.chunk_size.isVisible() == (form is older_form)
+    assert dialog.form.chunk_size.isVisible() == (form is older_form)
     dialog.reject()
     assert tree(place) == before and not list(runs_dir.iterdir())
 
@@ -110,7 +110,7 @@ def test_it_goes_on_from_there(
     rankdeck = open_window()
     dialog = opened(rankdeck, path)
     planned(dialog, place, qtbot)
-    typed(dialog.steps, "14")
+    typed(dialog.form.steps, "14")
     qtbot.waitUntil(lambda: dialog.go.isEnabled() and "step 14" in dialog.message.text(), timeout=PLAN_MS)
     dialog.go.click()
     qtbot.waitUntil(lambda: rankdeck.window.header.state.text() == "Finished", timeout=TRAIN_MS)

@@ -34,11 +34,11 @@ def resume(rankdeck: Rankdeck, store: RunStore, where: str, mode: str, steps: in
     rankdeck.control.resume_run(store.dir)
     dialog = rankdeck.control.dialog
     assert dialog is not None
-    pick(dialog.where, where)
-    qtbot.waitUntil(lambda: dialog.devices.count() > 1, timeout=SOON_MS)  # the devices of that place
-    pick(dialog.mode, mode)
-    dialog.steps.setText(str(steps))
-    dialog.steps.textEdited.emit(str(steps))
+    pick(dialog.form.where, where)
+    qtbot.waitUntil(lambda: dialog.form.devices.count() > 1, timeout=SOON_MS)  # the devices of that place
+    pick(dialog.form.mode, mode)
+    dialog.form.steps.setText(str(steps))
+    dialog.form.steps.textEdited.emit(str(steps))
 
     def can_go() -> None:
         """With the plan of what was asked last: those before it may still be answered, and say that the run is done."""
@@ -89,7 +89,7 @@ def test_a_run_moves_in_any_mode(
 
         rankdeck.control.resume_run(store.dir)
         dialog = rankdeck.control.dialog
-        assert dialog is not None and dialog.machine == "box", "it stays there unless another place is chosen"
+        assert dialog is not None and dialog.form.machine == "box", "it stays there unless another place is chosen"
         dialog.reject()
     finally:
         server.close()

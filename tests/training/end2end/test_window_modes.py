@@ -69,8 +69,8 @@ def resume_in_the_sheets_mode(rankdeck: Rankdeck, qtbot: QtBot, words: str) -> i
     assert dialog is not None
     qtbot.waitUntil(dialog.go.isEnabled, timeout=10_000)
     assert words not in dialog.message.text()
-    dialog.mode.setCurrentIndex(1)
-    dialog.mode.activated.emit(1)
+    dialog.form.mode.setCurrentIndex(1)
+    dialog.form.mode.activated.emit(1)
     assert not dialog.go.isEnabled(), "first its new plan is shown"
     qtbot.waitUntil(lambda: dialog.go.isEnabled() and words in dialog.message.text(), timeout=10_000)
     dialog.go.click()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.memory_text import NO_BREAK, ON_EACH, TIMING, balance_text, memory_text, unknown_text
+from app.state.memory_text import NO_BREAK, ON_EACH, TIMING, Timed, balance_text, memory_text, unknown_text
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
@@ -132,13 +132,30 @@ def test_of_several_machines_it_is_this_computers_part() -> None:
     assert short.verdict == "Does not fit" and not any("devices" in one.changes for one in short.remedies)
 
 
+UNLIKE = tuple(Device(f"GPU-{n}", "cuda", n, name) for n, name in enumerate(("RTX 4090", "RTX 4060 Ti")))
+
+
 def test_balancing_is_proposed_with_what_was_measured() -> None:
-    cards = tuple(Device(f"GPU-{n}", "cuda", n, name) for n, name in enumerate(("RTX 4090", "RTX 4060 Ti")))
-    run = replace(RUN, devices=cards)
-    text = balance_text(run, BalanceGain(1.61, (11, 5), 0, 0.55), is_timing=False)
+    run = replace(RUN, devices=UNLIKE)
+    text = balance_text(run, BalanceGain(1.61, (11, 5), 0, 0.55), Timed.YES)
     assert text is not None and text.gain == "1.6 × the speed"
     said = text.text.replace(NO_BREAK, " ")
     assert said == "Measured: in equal shares GPU 0 waits 55 % of each step. By speed: GPU 0 11 · GPU 1 5 samples."
-    timing = balance_text(run, None, is_timing=True)
-    assert timing is not None and timing.gain == "" and "Timing steps" in timing.text
-    assert balance_text(run, None, is_timing=False) is None and balance_text(RUN, None, is_timing=True) is None
+    earlier = balance_text(run, None, Timed.NO, 1.42)
+    assert earlier is not None and earlier.gain == "1.4 × the speed" and "Earlier runs" in earlier.text
+
+
+def test_balancing_is_proposed_before_it_is_measured() -> None:
+    run = replace(RUN, devices=UNLIKE)
+    unmeasured = balance_text(run, None, Timed.NO)
+    assert unmeasured is not None and unmeasured.gain == "" and unmeasured.can_measure
+    assert unmeasured.text.startswith("GPU 0 and GPU 1 differ.")
+    for timed, said in ((Timed.NOW, "Timing steps"), (Timed.WHILE_TRAINING, "once no run is training")):
+        text = balance_text(run, None, timed)
+        assert text is not None and said in text.text and not text.gain and not text.can_measure
+    alike = replace(RUN, devices=(UNLIKE[0], replace(UNLIKE[0], uuid="GPU-1", index=1)))
+    assert balance_text(alike, None, Timed.NO) is None
+    assert balance_text(run, None, Timed.YES) is None, "it was measured not to be worth it"
+    assert balance_text(run, None, Timed.NO, 1.01) is None, "earlier runs were no faster with it"
+    balanced = replace(run, config=run.config.replace(balance="measured"))
+    assert balance_text(balanced, None, Timed.NO) is None

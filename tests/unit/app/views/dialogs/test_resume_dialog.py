@@ -63,7 +63,7 @@ def test_it_shows_the_plan_then_asks_for_it(place: Path, runs_dir: Path, qtbot: 
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.show()
-    assert dialog.run.count() == 1, "a live run cannot be resumed"
+    assert dialog.form.run.count() == 1, "a live run cannot be resumed"
     assert not dialog.go.isEnabled() and "Choose a run first" in dialog.go.toolTip()
     dialog.choose(str(store.dir))
     words = dialog.message.text()
@@ -84,19 +84,19 @@ def test_an_older_checkpoint_can_be_chosen(place: Path, runs_dir: Path, qtbot: Q
     dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:1"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
-    assert not dialog.checkpoint.isEnabled()
+    assert not dialog.form.checkpoint.isEnabled()
     dialog.choose(str(store.dir))
-    offered = [dialog.checkpoint.itemText(row) for row in range(dialog.checkpoint.count())]
+    offered = [dialog.form.checkpoint.itemText(row) for row in range(dialog.form.checkpoint.count())]
     assert offered == ["Checkpoint 3 · step 30", "Checkpoint 2 · step 20", "Checkpoint 1 · step 10"]
-    dialog.checkpoint.setCurrentIndex(2)
-    dialog.checkpoint.activated.emit(2)
+    dialog.form.checkpoint.setCurrentIndex(2)
+    dialog.form.checkpoint.activated.emit(2)
     qtbot.waitUntil(lambda: "their folders are renamed to 2.aside and 3.aside" in dialog.message.text())
-    assert dialog.checkpoint.currentData() == 1, "the answer keeps what was chosen"
+    assert dialog.form.checkpoint.currentData() == 1, "the answer keeps what was chosen"
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
     assert asked.args[0].goes_back and asked.args[0].checkpoint == 1
-    dialog.run.setEditText("another")
-    assert dialog.asked()[1] == {}
+    dialog.form.run.setEditText("another")
+    assert dialog.form.asked()[1] == {}
 
 
 def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
@@ -106,7 +106,7 @@ def test_a_change_voids_the_plan_and_asks_again(place: Path, runs_dir: Path, qtb
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
     assert dialog.go.isEnabled()
-    qtbot.keyClicks(dialog.steps, "250")
+    qtbot.keyClicks(dialog.form.steps, "250")
     assert not dialog.go.isEnabled()
     qtbot.waitUntil(dialog.go.isEnabled)
     assert "step 250" in dialog.message.text()
@@ -147,8 +147,8 @@ def test_the_mode_of_new_run_can_be_chosen_and_the_plan_follows(place: Path, run
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
-    assert dialog.mode.itemText(1) == "as in New run: ZeRO, stage 2" and "Devices: DDP on" in dialog.message.text()
-    pick(dialog.mode, 1)
+    assert dialog.form.mode.itemText(1) == "as in New run: ZeRO, stage 2" and "Devices: DDP on" in dialog.message.text()
+    pick(dialog.form.mode, 1)
     assert not dialog.go.isEnabled(), "the plan is void until it is asked for again"
     qtbot.waitUntil(dialog.go.isEnabled)
     for part in ("Devices: ZeRO on CPU 0, CPU 1; it was DDP", "ZeRO stage: 2; it was 1.", "ZeRO engine: torch"):
@@ -167,7 +167,7 @@ def test_how_and_how_often_ranks_meet_comes_from_new_run_too(place: Path, runs_d
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
-    pick(dialog.mode, 1)
+    pick(dialog.form.mode, 1)
     qtbot.waitUntil(dialog.go.isEnabled)
     with qtbot.waitSignal(dialog.resume_requested) as asked:
         dialog.go.click()
@@ -185,7 +185,7 @@ def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, 
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
-    devices = [dialog.devices.itemText(row) for row in range(dialog.devices.count())]
+    devices = [dialog.form.devices.itemText(row) for row in range(dialog.form.devices.count())]
     assert devices == [
         "CPU 0, CPU 1 (unchanged)",
         "selected in New run: 2 CPU devices",
@@ -193,13 +193,13 @@ def test_devices_and_mode_are_chosen_in_the_dialog(place: Path, runs_dir: Path, 
         "all 2 CPU devices",
         "CPU 0",
     ]
-    modes = [dialog.mode.itemText(row) for row in range(dialog.mode.count())]
+    modes = [dialog.form.mode.itemText(row) for row in range(dialog.form.mode.count())]
     assert modes[:4] == ["DDP (unchanged)", "as in New run: DDP", "automatic", "DDP"] and "ZeRO, stage 3" in modes
-    assert dialog.asked()[1] == {}
-    pick(dialog.mode, modes.index("ZeRO, stage 2"))
-    assert dialog.asked()[1] == {"mode": "zero", "zero_stage": "2"}
-    pick(dialog.devices, 4)
-    assert dialog.asked()[1] == {"devices": "cpu:0", "mode": "single"}
+    assert dialog.form.asked()[1] == {}
+    pick(dialog.form.mode, modes.index("ZeRO, stage 2"))
+    assert dialog.form.asked()[1] == {"mode": "zero", "zero_stage": "2"}
+    pick(dialog.form.devices, 4)
+    assert dialog.form.asked()[1] == {"devices": "cpu:0", "mode": "single"}
     qtbot.waitUntil(dialog.go.isEnabled)
     assert "Devices: CPU 0 alone; it was DDP on CPU 0, CPU 1." in dialog.message.text()
 
@@ -209,8 +209,8 @@ def test_one_ticked_device_trains_alone_whatever_mode_is_chosen(place: Path, run
     dialog = ResumeDialog(list_runs(runs_dir), mode_changes(Draft(mode="zero")), [TrainingPlace("", (), ["cpu:1"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
-    pick(dialog.mode, 1)
-    pick(dialog.devices, 1)
+    pick(dialog.form.mode, 1)
+    pick(dialog.form.devices, 1)
     dialog.choose(str(store.dir))
     assert "the copy of CPU 0" in dialog.message.text() and "is missing from these weights" in dialog.message.text(), (
         dialog.notice.text
@@ -232,16 +232,16 @@ def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, pla
     dialog.show()
     dialog.choose(str(theirs.dir))
     assert f"uses the recipe code in {recipe.resolve()}. It runs with your permissions." in dialog.message.text()
-    assert dialog.trust.isVisible() and not dialog.go.isEnabled()
-    dialog.trust.click()
+    assert dialog.form.trust.isVisible() and not dialog.go.isEnabled()
+    dialog.form.trust.click()
     qtbot.waitUntil(dialog.go.isEnabled)
     with qtbot.waitSignal(dialog.resume_requested) as agreed:
         dialog.go.click()
     assert agreed.args is not None and agreed.args[0].code_accepted
     dialog.choose(str(ours.dir))
-    assert not dialog.trust.isVisible() and not dialog.trust.isChecked() and dialog.go.isEnabled()
+    assert not dialog.form.trust.isVisible() and not dialog.form.trust.isChecked() and dialog.go.isEnabled()
     dialog.choose(str(theirs.dir))
-    assert dialog.trust.isVisible() and not dialog.go.isEnabled()
+    assert dialog.form.trust.isVisible() and not dialog.go.isEnabled()
 
 
 def test_a_finished_run_asks_for_a_larger_step_and_suggests_one(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
@@ -253,15 +253,16 @@ def test_a_finished_run_asks_for_a_larger_step_and_suggests_one(place: Path, run
     answered(dialog, runs_dir)
     dialog.show()
     dialog.choose(str(done.dir))
-    assert dialog.steps.text() == "40" and dialog.steps.selectedText() == "40" and dialog.focusWidget() is dialog.steps
-    assert dialog.steps_hint.text() == "The run finished at step 20. To train further, enter a larger number."
+    steps = dialog.form.steps
+    assert steps.text() == "40" and steps.selectedText() == "40" and dialog.focusWidget() is steps
+    assert dialog.form.steps_hint.text() == "The run finished at step 20. To train further, enter a larger number."
     assert dialog.go.isEnabled() and "Trains until step 40." in dialog.message.text()
     dialog.choose(str(stopped.dir))
-    assert dialog.steps.text() == "" and dialog.steps_hint.isHidden()
-    assert dialog.steps.placeholderText() == "100 (unchanged)"
-    dialog.steps.setText("77")
+    assert dialog.form.steps.text() == "" and dialog.form.steps_hint.isHidden()
+    assert dialog.form.steps.placeholderText() == "100 (unchanged)"
+    dialog.form.steps.setText("77")
     dialog.choose(str(done.dir))
-    assert dialog.steps.text() == "77", "what was typed stays"
+    assert dialog.form.steps.text() == "77", "what was typed stays"
 
 
 def test_how_the_learning_rate_continues_can_be_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
@@ -271,12 +272,12 @@ def test_how_the_learning_rate_continues_can_be_chosen(place: Path, runs_dir: Pa
     answered(dialog, runs_dir)
     dialog.choose(str(store.dir))
     assert "Learning rate: 0.0002 now, 0.0002 at step 21" in dialog.message.text()
-    pick(dialog.schedule, dialog.schedule.findData("replan"))
+    pick(dialog.form.schedule, dialog.form.schedule.findData("replan"))
     qtbot.waitUntil(lambda: "0.0002 now, 0.00197 at step 21" in dialog.message.text())
-    assert dialog.asked()[1] == {"steps": "200", "lr_schedule": "replan"}
+    assert dialog.form.asked()[1] == {"steps": "200", "lr_schedule": "replan"}
     other = make_run(place, runs_dir=runs_dir)
     dialog.choose(str(other.dir))
-    assert "lr_schedule" not in dialog.asked()[1], "it holds for the run that it was chosen for"
+    assert "lr_schedule" not in dialog.form.asked()[1], "it holds for the run that it was chosen for"
 
 
 def test_tab_goes_from_the_run_down_to_the_button(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
@@ -286,13 +287,20 @@ def test_tab_goes_from_the_run_down_to_the_button(place: Path, runs_dir: Path, q
     answered(dialog, runs_dir)
     dialog.show()
     dialog.choose(str(store.dir))
-    dialog.run.setFocus()
+    dialog.form.run.setFocus()
     passed = []
     for _ in range(9):
         passed.append(dialog.focusWidget())
         dialog.focusNextChild()
     cancel = dialog.buttons.button(dialog.buttons.StandardButton.Cancel)
-    fields = [dialog.run, dialog.checkpoint, dialog.steps, dialog.schedule, dialog.mode, dialog.devices]
+    fields = [
+        dialog.form.run,
+        dialog.form.checkpoint,
+        dialog.form.steps,
+        dialog.form.schedule,
+        dialog.form.mode,
+        dialog.form.devices,
+    ]
     assert passed == [*fields, dialog.message, dialog.go, cancel]
 
 
@@ -303,11 +311,11 @@ def test_the_dataset_is_asked_for_only_where_it_is_needed(place: Path, runs_dir:
     answered(dialog, runs_dir)
     dialog.show()
     dialog.choose(str(store.dir))
-    assert not dialog.data.isVisible()
+    assert not dialog.form.data.isVisible()
     (place / "text.txt").rename(place / "moved.txt")
     dialog.choose(str(store.dir))
-    assert dialog.data.isVisible()
-    dialog.data.setText(str(place / "moved.txt"))
+    assert dialog.form.data.isVisible()
+    dialog.form.data.setText(str(place / "moved.txt"))
     dialog._ask()
     assert dialog.go.isEnabled(), dialog.notice.text
 
@@ -350,12 +358,12 @@ def test_on_a_small_screen_the_form_scrolls_and_what_must_be_confirmed_stays(
     QApplication.processEvents()
     assert dialog.height() == 500 and not dialog.body.verticalScrollBar().maximum()
     dialog.show_error(DatasetError("The dataset is not there any more. " * 5, "Say where it is now. " * 5))
-    dialog._show_field(dialog.chunk_size, True)
-    dialog.trust.show()
+    dialog.form.show_field(dialog.form.chunk_size, True)
+    dialog.form.trust.show()
     qtbot.waitUntil(lambda: dialog.height() == room.height())
     QApplication.processEvents()
     assert dialog.body.verticalScrollBar().maximum() > 0 and dialog.height() == room.height()
-    for part in (dialog.trust, dialog.go):
+    for part in (dialog.form.trust, dialog.go):
         assert dialog.rect().contains(QRect(part.mapTo(dialog, QPoint(0, 0)), part.size()))
 
 
@@ -367,16 +375,16 @@ def test_other_machines_take_part_again_only_if_that_is_chosen(place: Path, runs
     answered(dialog, runs_dir)
     dialog.show()
     dialog.choose(str(other.dir))
-    assert not dialog.machines.isVisible()
+    assert not dialog.form.machines.isVisible()
     dialog.choose(str(store.dir))
-    assert dialog.machines.isVisible() and "nodes" not in dialog.asked()[1]
+    assert dialog.form.machines.isVisible() and "nodes" not in dialog.form.asked()[1]
     with qtbot.waitSignal(dialog.resume_requested) as alone:
         dialog.go.click()
     assert alone.args[0].config.nodes is None
-    pick(dialog.machines, 1)
+    pick(dialog.form.machines, 1)
     qtbot.waitUntil(dialog.go.isEnabled)
     assert dialog.message.text().startswith("Other machines take part.")
-    assert dialog.asked()[1]["nodes"] == "2" and dialog.asked()[1]["devices"] == "auto"
+    assert dialog.form.asked()[1]["nodes"] == "2" and dialog.form.asked()[1]["devices"] == "auto"
     with qtbot.waitSignal(dialog.resume_requested) as together:
         dialog.go.click()
     assert together.args[0].config.nodes == "2"
@@ -391,10 +399,10 @@ def test_machines_are_offered_although_their_devices_are_not_here(place: Path, r
     dialog.show()
     dialog.choose(str(store.dir))
     assert not dialog.go.isEnabled() and dialog.notice.isVisible()
-    assert dialog.machines.isVisible()
-    pick(dialog.machines, 1)
+    assert dialog.form.machines.isVisible()
+    pick(dialog.form.machines, 1)
     qtbot.waitUntil(dialog.go.isEnabled)
-    assert dialog.asked()[1]["nodes"] == "1:2", "the run's own least number, once it is known"
+    assert dialog.form.asked()[1]["nodes"] == "1:2", "the run's own least number, once it is known"
     with qtbot.waitSignal(dialog.resume_requested) as together:
         dialog.go.click()
     assert together.args[0].config.nodes == "1:2"
@@ -410,19 +418,19 @@ def test_it_offers_other_machines(place: Path, runs_dir: Path, qtbot: QtBot) -> 
     asked: list[tuple[object, ...]] = []
     dialog.plan_requested.connect(lambda *question: asked.append(question))
     dialog.choose(str(here.dir))
-    assert dialog.where.isVisible() and dialog.where.currentText() == "This computer"
+    assert dialog.form.where.isVisible() and dialog.form.where.currentText() == "This computer"
     dialog.choose(str(there.dir))
-    assert dialog.where.currentText() == "box" and asked[-1] == (str(there.dir), {}, "box"), "it stays where it is"
-    assert dialog.devices.count() == 1
-    dialog.set_place(TrainingPlace("box", gpus, ["GPU-2"]))
-    offered = [dialog.devices.itemText(row) for row in range(dialog.devices.count())]
+    assert dialog.form.where.currentText() == "box" and asked[-1] == (str(there.dir), {}, "box"), "it stays where it is"
+    assert dialog.form.devices.count() == 1
+    dialog.form.set_place(TrainingPlace("box", gpus, ["GPU-2"]))
+    offered = [dialog.form.devices.itemText(row) for row in range(dialog.form.devices.count())]
     assert "all 2 GPUs" in offered and any(text.startswith("selected in New run") for text in offered)
-    pick(dialog.devices, offered.index("all 2 GPUs"))
+    pick(dialog.form.devices, offered.index("all 2 GPUs"))
     qtbot.waitUntil(lambda: asked[-1][1] == {"devices": "GPU-1,GPU-2"})
-    pick(dialog.where, 2)
-    assert dialog.devices.count() == 1 and dialog.devices.currentData() is None, "its devices are others"
+    pick(dialog.form.where, 2)
+    assert dialog.form.devices.count() == 1 and dialog.form.devices.currentData() is None, "its devices are others"
     qtbot.waitUntil(lambda: asked[-1] == (str(there.dir), {}, "other"))
     alone = ResumeDialog(list_runs(runs_dir), DDP)
     qtbot.addWidget(alone)
     alone.show()
-    assert not alone.where.isVisible()
+    assert not alone.form.where.isVisible()

@@ -267,7 +267,9 @@ def test_one_click_shares_the_work_by_speed(panel: NewRunSheet) -> None:
     panel.show()
     assert panel.balance.isHidden()
     panel.balance.show_balance(BalanceText("Timing steps…"))
-    assert panel.balance.isVisible() and panel.balance.balance.isHidden(), "nothing to choose before it is measured"
+    assert panel.balance.balance.isVisible() and panel.balance.measure.isHidden()
+    panel.balance.show_balance(BalanceText("They differ.", can_measure=True))
+    assert panel.balance.balance.isVisible() and panel.balance.measure.isVisible()
     panel.balance.show_balance(BalanceText("Measured.", "1.6 × the speed"))
     panel.balance.balance.click()
     assert panel.draft().fields["balance"] == "measured"

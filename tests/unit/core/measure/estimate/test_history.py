@@ -23,7 +23,7 @@ from core.measure.estimate.history import (
 )
 from core.measure.estimate.shape import run_shape
 from core.measure.estimate.speed import PastRun
-from core.measure.estimate.steps import past_error, past_runs
+from core.measure.estimate.steps import past_balance_gain, past_error, past_runs
 from core.run_folder.store import RunStore
 from tests.helpers.resolved_run import resolved_run
 
@@ -146,6 +146,15 @@ def test_the_newest_finished_run_of_each_mode_is_taken(tmp_path: Path) -> None:
     assert past["ddp"] == PastRun(0.5, 32.0, 50.0)
     assert past_runs(replace(RUN, config=CONFIG.replace(mode=Mode.DDP, seq_len=5)), tmp_path) == {}
     assert past_runs(RUN, tmp_path / "none") == {}
+
+
+def test_runs_with_and_without_balancing_say_what_it_brings(tmp_path: Path) -> None:
+    balanced = replace(RUN, config=RUN.config.replace(balance="measured"))
+    kept(tmp_path, heard(RunTime(run_shape(RUN)), samples_per_s=10.0))
+    assert past_balance_gain(RUN, tmp_path) is None
+    kept(tmp_path, heard(RunTime(run_shape(balanced)), samples_per_s=15.0))
+    gain = past_balance_gain(RUN, tmp_path)
+    assert gain == pytest.approx(1.5) and past_balance_gain(balanced, tmp_path) == gain
 
 
 def test_history_has_memory_and_time_of_each_run(tmp_path: Path) -> None:
