@@ -31,7 +31,10 @@ class DraftSaving(QObject):
     def open(self) -> None:
         """Shows what was saved, and saves edits from then on."""
         sheet, saved = self._sheet, self._settings.values(CURRENT)
-        sheet.drafts.restore(self._settings.values(OTHERS))
+        others = self._settings.values(OTHERS)
+        for name, values in others.items():
+            if isinstance(values, dict):
+                sheet.drafts[name] = dataclasses.replace(Draft.from_dict(values), recipe=name)
         if saved:
             draft = Draft.from_dict(saved)
             sheet.open_draft(draft, keep_devices=not draft.devices)
@@ -43,7 +46,7 @@ class DraftSaving(QObject):
         sheet = self._sheet
         wished = dataclasses.replace(sheet.draft(), devices=tuple(sheet.devices.wished()))
         self._settings.set_values(CURRENT, dataclasses.asdict(wished))
-        self._settings.set_values(OTHERS, sheet.drafts.as_dict())
+        self._settings.set_values(OTHERS, {name: dataclasses.asdict(kept) for name, kept in sheet.drafts.items()})
 
     def close(self) -> None:
         """Saves for the last time."""

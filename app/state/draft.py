@@ -10,7 +10,7 @@ from typing import Any, Final
 from app.state.draft_fields import (
     MODE_FIELDS,
     OF_MODE,
-    OWN_PLACES,
+    ROWS,
     default_mode_texts,
     default_texts,
     fields_of_mode,
@@ -49,15 +49,6 @@ RUNS_DIR: Final = "runs_dir"
 _BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
 _STAND_IN: Final = Device("cpu:0", "cpu", 0, "CPU")
 """Checks the other settings while no device can be used."""
-_WITHOUT: Final = {
-    "steps": "set by epochs",
-    "epochs": "set by steps",
-    "checkpoint_every_steps": "only by time",
-    "model": "none",
-    "log_file": "none",
-    "sample_prompt": "first words of the held-out text",
-}
-"""Placeholders of fields that are empty by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +182,7 @@ def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
     ]
     chosen = [uuid for uuid in named if uuid in known]
     values: dict[str, FieldValue] = {spec.name: getattr(config, spec.name) for spec in FIELDS}
-    texts = {name: given_text(FIELD_BY_NAME[name], value) for name, value in values.items() if name not in OWN_PLACES}
+    texts = {name: given_text(FIELD_BY_NAME[name], value) for name, value in values.items() if name in ROWS}
     texts |= {name: "" if value is None else plain_text(value) for name, value in config.options.items()}
     return Draft(
         recipe=config.recipe,
@@ -428,7 +419,7 @@ def _placeholders(run: ResolvedRun | None, recipe: Recipe) -> dict[str, str]:
     config = None if run is None else run.config
     chosen = {} if config is None else {**config.as_dict(), **config.options}
     defaults = default_texts(recipe, chosen)
-    shown = {name: text or _WITHOUT.get(name, "") for name, text in defaults.items()}
+    shown = {spec.name: defaults[spec.name] or spec.empty for spec in form_fields(recipe)}
     if recipe.self_contained:
         shown["steps"] = "no limit"
     if run is not None and not recipe.self_contained:

@@ -1,8 +1,7 @@
-"""Fields of the New run sheet: which there are for a recipe, their defaults as text, and which have an effect."""
+"""Fields of the New run sheet: which there are for a recipe, under which headings, and which have an effect."""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Final
 
@@ -11,43 +10,53 @@ from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME, FIELDS
 from core.recipes.manifest import Recipe, recipe_defaults
 
-MODE_FIELDS: Final = (
-    "zero_stage",
-    "zero_engine",
-    "offload_optimizer",
-    "offload_parameters",
-    "deepspeed_config",
-    "sync_every",
-    "merge_policy",
-    "merge_every_chunks",
+WHAT: Final = "What"
+WHERE: Final = "Where"
+HOW: Final = "How"
+IN_SIGHT: Final = (WHAT, WHERE, HOW)
+_MODE: Final = "Mode"
+_OF_RECIPE: Final = ""
+# From the top down; those that are not in sight are under Advanced. Other headings of a recipe follow its own.
+_HEADINGS: Final = (
+    *(*IN_SIGHT, "Batch & steps", "Optimizer", _OF_RECIPE, "Data"),
+    *("Checkpoints & evaluation", "Early stopping", "Distribution", "System"),
 )
-"""Fields of `RunConfig` that stand under the mode they belong to."""
-OF_MODE: Final = {spec.name: spec.modes for spec in FIELDS if spec.modes and spec.name not in MODE_FIELDS}
-"""Rows of the form that mean something in these modes only."""
-OWN_PLACES: Final = ("recipe", "dataset_file", "mode", "nodes", "lr_schedule", *MODE_FIELDS)
-"""Fields of `RunConfig` that have a place of their own in the panel and are no row of the form."""
+# Settings that stand under the mode they belong to, and those that have a row of the form.
+MODE_FIELDS: Final = tuple(spec.name for spec in FIELDS if spec.group == _MODE)
+ROWS: Final = {spec.name: spec for spec in FIELDS if spec.group not in ("", _MODE)}
+# Rows that mean something in these modes only.
+OF_MODE: Final = {name: spec.modes for name, spec in ROWS.items() if spec.modes}
 
 
 def form_fields(recipe: Recipe) -> tuple[FieldSpec, ...]:
     """The rows of the form: the common settings of every run, then the recipe's own.
 
     Of a recipe that runs a program its own come first, and only those common ones that mean something to it. The model
-    stands among those used most where the recipe takes one, with a button to choose its folder; elsewhere it is left
-    out.
+    is left out where the recipe takes none.
     """
-    left_out = OWN_PLACES if recipe.uses_model else {*OWN_PLACES, "model"}
-    common = tuple(_model_field(spec) for spec in FIELDS if spec.name not in left_out)
+    common = tuple(spec for name, spec in ROWS.items() if recipe.uses_model or name != "model")
     if recipe.self_contained:
         return (*recipe.fields, *(spec for spec in common if not recipe.uses or spec.name in recipe.uses))
     return (*common, *recipe.fields)
 
 
-def _model_field(spec: FieldSpec) -> FieldSpec:
-    return dataclasses.replace(spec, type="path", picks="folder", common=True) if spec.name == "model" else spec
+def grouped_fields(recipe: Recipe) -> dict[str, list[FieldSpec]]:
+    """The rows by their heading, in the order shown; in each group the recipe's own last.
+
+    What a recipe marks as common is in sight. Its fields without a heading stand under the recipe's title.
+    """
+    own = {spec.name for spec in recipe.fields}
+    others = [spec.group for spec in recipe.fields if spec.group not in _HEADINGS]
+    order = [name for title in _HEADINGS for name in ((recipe.title, *others) if title == _OF_RECIPE else (title,))]
+    groups: dict[str, list[FieldSpec]] = {title: [] for title in order}
+    for spec in sorted(form_fields(recipe), key=lambda spec: spec.name in own):
+        is_common = spec.name in own and spec.common and spec.group not in IN_SIGHT
+        groups.setdefault(HOW if is_common else spec.group or recipe.title, []).append(spec)
+    return {title: specs for title, specs in groups.items() if specs}
 
 
 def default_texts(recipe: Recipe, texts: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What the form shows before anybody has typed: the recipe's defaults.
+    """What the form shows before anything was typed: the recipe's defaults.
 
     Args:
         recipe: The chosen recipe.
@@ -63,7 +72,6 @@ def default_texts(recipe: Recipe, texts: Mapping[str, str] | None = None) -> dic
 
 
 def default_mode_texts() -> dict[str, str]:
-    """What stands under the modes before anybody has chosen."""
     return {name: text_of(FIELD_BY_NAME[name], FIELD_BY_NAME[name].default) for name in MODE_FIELDS}
 
 
@@ -122,7 +130,7 @@ def text_of(spec: FieldSpec, value: FieldValue) -> str:
 
 
 def given_text(spec: FieldSpec, value: FieldValue) -> str:
-    """As `_text`; "none" where an empty field would have another value."""
+    """As `text_of`; "none" where an empty field would have another value."""
     return "none" if value is None and spec.default is not None and spec.optional else text_of(spec, value)
 
 

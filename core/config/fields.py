@@ -55,7 +55,8 @@ class FieldSpec:
         help: One or two plain sentences: what it does and when to change it.
         unit: Shown behind the value ("samples", "s", …).
         common: True puts it in the first, unfolded part of the form.
-        group: The heading that a recipe's field stands under; empty: the recipe's title.
+        group: The heading that it stands under in the form. Empty: the recipe's title for a field of a recipe; for a
+            setting, the form has another place, or none.
         optional: True when it may be left empty.
         picks: What the button beside a path offers: any name, also of a new file; a file that is there; a folder.
         patterns: Which files that button shows first, for example "*.py *.pyw".
@@ -65,6 +66,8 @@ class FieldSpec:
         instead: What happens where it has no effect, as a sentence. A form shows it beside the field.
         changes: What of a resumed run it may change: how it trains, its batch, or when it stops; empty: nothing.
         effect: What such a change does, as a sentence of the resume's plan.
+        empty: What it means to leave it empty, in a word or two for the form.
+        names: Values and what the form calls them, which offers these to choose from.
     """
 
     name: str
@@ -87,6 +90,8 @@ class FieldSpec:
     instead: str = ""
     changes: Literal["", "how", "batch", "stop"] = ""
     effect: str = ""
+    empty: str = ""
+    names: tuple[tuple[str, str], ...] = ()
 
     def matters(self, texts: Mapping[str, str]) -> bool:
         """Whether what the other field (`when`) holds leaves this one a meaning; without that field it does."""
@@ -208,7 +213,14 @@ def _shown(value: object) -> str:
 
 
 def setting(
-    default: Any, label: str, help: str, *, limits: tuple[float, float] | None = None, path: bool = False, **others: Any
+    default: Any,
+    label: str,
+    help: str,
+    *,
+    limits: tuple[float, float] | None = None,
+    path: bool = False,
+    group: str = "System",
+    **others: Any,
 ) -> Any:
     """Declares a dataclass field together with all that form, command line, files and docs need to know of it.
 
@@ -221,11 +233,12 @@ def setting(
         help: See `FieldSpec`.
         limits: Its minimum and maximum.
         path: The text is a path.
+        group: See `FieldSpec`.
         **others: More attributes of `FieldSpec`.
     """
     kind: FieldType = "path" if path else "choice" if "choices" in others else "str"
     minimum, maximum = limits or (None, None)
-    spec = FieldSpec("", label, kind, default, minimum, maximum, help=help, **others)
+    spec = FieldSpec("", label, kind, default, minimum, maximum, help=help, group=group, **others)
     if isinstance(default, Mapping):
         return dataclasses.field(default_factory=lambda: dict(default), metadata={"spec": spec})
     return dataclasses.field(default=default, metadata={"spec": spec})

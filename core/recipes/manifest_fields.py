@@ -28,8 +28,9 @@ _KINDS: Final = {
     "optional": bool,
     "patterns": str,
     "instead": str,
+    "empty": str,
 }
-_SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec) if f.name not in ("changes", "effect"))
+_SPEC_KEYS: Final = tuple(f.name for f in dataclasses.fields(FieldSpec) if f.name not in ("changes", "effect", "names"))
 CLASS: Final = "Options"
 _PYTHON_TYPES: Final[Mapping[FieldType, str]] = {
     "int": "int", "float": "float", "bool": "bool", "str": "str", "choice": "str", "path": "str",

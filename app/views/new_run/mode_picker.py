@@ -9,15 +9,16 @@ from typing import Final
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QButtonGroup, QLabel, QPushButton, QWidget
 
-from app.state.draft_fields import default_mode_texts, fields_of_mode
+from app.state.draft_fields import MODE_FIELDS, default_mode_texts, fields_of_mode
 from app.state.mode_options import ModeOptions
-from app.views.new_run.mode_fields import ModeFields
 from app.views.new_run.recipe_form import LABEL_WIDTH
 from app.views.new_run.sync_interval import SyncInterval
 from app.views.widgets.build import lay_column, lay_row, muted_label
-from app.views.widgets.field_row import MARGIN, ProblemLabel
+from app.views.widgets.field_row import MARGIN, FieldRow, ProblemLabel, field_grid
+from app.views.widgets.field_rows import FieldRows
 from app.views.widgets.segment import Segment, SegmentBar
 from core.config.mode import Mode
+from core.config.run_config import FIELD_BY_NAME
 from core.errors import RankdeckError
 
 _LABELS: Final = {Mode.DDP: "&DDP", Mode.INDEPENDENT: "&Independent", Mode.ZERO: "&ZeRO", Mode.FSDP: "&FSDP"}
@@ -38,18 +39,22 @@ _AVERAGE: Final = (
     "better one is exported."
 )
 _DEEPSPEED: Final = "View and edit the DeepSpeed configuration of this stage"
-_ENGINES: Final = {"deepspeed": "DeepSpeed", "torch": "PyTorch"}
-_WORDING: Final = {
-    "merge_policy": {"best": "keep the best", "average": "average all", "none": "keep every one"},
-    "zero_stage": {
-        "1": "1: optimizer state",
-        "2": "2: optimizer + gradients",
-        "3": "3: + weights",
-    },
-    "zero_engine": {"auto": "auto", **_ENGINES},
-}
-_ZERO_ROWS: Final = ("zero_stage", "zero_engine", "offload_optimizer", "offload_parameters")
-_MERGE_ROWS: Final = ("merge_policy", "merge_every_chunks")
+_ENGINES: Final = dict(FIELD_BY_NAME["zero_engine"].names)
+_EDITED_ELSEWHERE: Final = ("deepspeed_config", "sync_every")  # by a dialog and by a slider
+
+
+class ModeFields(FieldRows):
+    """Rows for the settings of a mode."""
+
+    def __init__(self, mode: Mode) -> None:
+        super().__init__()
+        grid, line = field_grid(self, LABEL_WIDTH), 0
+        for name in MODE_FIELDS:
+            spec = FIELD_BY_NAME[name]
+            if mode in spec.modes and name not in _EDITED_ELSEWHERE:
+                row = FieldRow(spec, self)
+                row.limit_label(LABEL_WIDTH)
+                line = self.add_row(row, grid, line)
 
 
 class ModePicker(QWidget):
@@ -69,7 +74,7 @@ class ModePicker(QWidget):
         self.radios = {mode: Segment(text) for mode, text in _LABELS.items()}
         self._meaning = muted_label()
         self.problem = ProblemLabel()
-        self.zero = ModeFields(_ZERO_ROWS, _WORDING, LABEL_WIDTH)
+        self.zero = ModeFields(Mode.ZERO)
         self.deepspeed = QPushButton("DeepSpeed settings…")
         self.deepspeed.clicked.connect(self.deepspeed_requested)
         self.install = QPushButton("Insta&ll DeepSpeed…")
@@ -78,8 +83,7 @@ class ModePicker(QWidget):
         self.deepspeed_problem = ProblemLabel()
         self.sync_interval = SyncInterval(LABEL_WIDTH)
         self.sync_problem = ProblemLabel()
-        self.merging = ModeFields(_MERGE_ROWS, _WORDING, LABEL_WIDTH)
-        self.merging.rows["merge_every_chunks"].set_placeholder("only at the end")
+        self.merging = ModeFields(Mode.INDEPENDENT)
         self.bar = SegmentBar(list(self.radios.values()))
         self._average_warning = QLabel(_AVERAGE, wordWrap=True)
         for mode, radio in self.radios.items():
@@ -164,7 +168,7 @@ class ModePicker(QWidget):
         self._meaning.setText(alone or recommended + meanings[shown])
         texts = self.texts()
         fields = () if alone or self._options.own_program else fields_of_mode(shown, texts)
-        self.zero.setVisible(not set(fields).isdisjoint(_ZERO_ROWS))
+        self.zero.setVisible(not self.zero.rows.keys().isdisjoint(fields))
         self.zero.show_only(fields)
         self._show_engines(texts)
         self.deepspeed.setVisible("deepspeed_config" in fields)

@@ -14,7 +14,6 @@ from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 from app.state.draft import RUNS_DIR, CheckedDraft, Draft
 from app.state.draft_fields import default_mode_texts, default_texts, plain_text, settings_without_meaning
 from app.state.nodes_text import NOT_A_SCRIPT, NOT_ELSEWHERE, NOT_ON_WINDOWS
-from app.state.recipe_drafts import RecipeDrafts
 from app.views.new_run.device_picker import BalanceCard, DevicePicker
 from app.views.new_run.machine_groups import MachineGroups
 from app.views.new_run.mode_picker import ModePicker
@@ -57,7 +56,7 @@ class NewRunSheet(QWidget):
         is_filled: False leaves the rows of the recipe's fields, half of the work, to `fill`.
 
     Attributes:
-        drafts: What was set for the other recipes.
+        drafts: What was set for recipes that were left for another, by their name.
         notice: Covers the lower end of the form while it says something, and moves nothing.
 
     Signals:
@@ -88,7 +87,7 @@ class NewRunSheet(QWidget):
         self._shown_recipe = ""
         self._remedies: RemediesFor = no_remedies
         self._copied = ""
-        self.drafts = RecipeDrafts()
+        self.drafts: dict[str, Draft] = {}
         self.header = SheetHeader()
         self.devices = DevicePicker()
         self.machines, self.balance = MachineGroups(), BalanceCard()
@@ -159,11 +158,15 @@ class NewRunSheet(QWidget):
         if now == before:
             return
         if now is None or now.name != kept.recipe:
-            self.drafts.keep(kept)
+            self._keep(kept)
         self._show_recipe()
         if now is not None and before is not None and now.name == before.name:
             self.form.set_texts({name: text for name, text in kept.fields.items() if name in self.form.rows})
         self._on_edited()
+
+    def _keep(self, draft: Draft) -> None:
+        if draft.recipe:
+            self.drafts[draft.recipe] = draft
 
     def _lay_out(self) -> None:
         content = QWidget()
@@ -263,14 +266,14 @@ class NewRunSheet(QWidget):
         """As `set_draft`, for the draft that was shown when the window was closed: nothing is kept of what is shown."""
         self._shown_recipe = ""
         if draft.recipe not in self._recipes:  # its folder may come back
-            self.drafts.keep(draft)
+            self._keep(draft)
         self.set_draft(draft, keep_devices)
         self._shown_recipe = str(self.recipe.currentData() or "")
 
     def set_draft(self, draft: Draft, keep_devices: bool = False) -> None:
         """Fills the panel; `keep_devices` leaves the ticks as they are."""
         if self._shown_recipe not in ("", draft.recipe):
-            self.drafts.keep(dataclasses.replace(self.draft(), recipe=self._shown_recipe))
+            self._keep(dataclasses.replace(self.draft(), recipe=self._shown_recipe))
         row = self.recipe.findData(draft.recipe)
         if row >= 0 and row != self.recipe.currentIndex():
             with QSignalBlocker(self.recipe):
@@ -440,13 +443,13 @@ class NewRunSheet(QWidget):
     def _on_recipe_changed(self, _row: int) -> None:
         """Shows what was last set for the recipe; for a new one its defaults, on the data and in the mode chosen."""
         left = dataclasses.replace(self.draft(), recipe=self._shown_recipe)
-        self.drafts.keep(left)
+        self._keep(left)
         self.notice.clear()
         self._show_recipe()
         recipe = self.chosen_recipe()
         if recipe is not None:
             fresh = dataclasses.replace(left, recipe=recipe.name, fields=default_texts(recipe), name="")
-            self.set_draft(self.drafts.kept(recipe.name) or fresh, keep_devices=True)
+            self.set_draft(self.drafts.get(recipe.name, fresh), keep_devices=True)
 
 
 def _usable(recipes: Sequence[Recipe]) -> dict[str, Recipe]:

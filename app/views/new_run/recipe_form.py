@@ -8,8 +8,7 @@ from typing import Final
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
-from app.state.draft_fields import default_texts
-from app.state.field_groups import HOW, IN_SIGHT, WHAT, WHERE, grouped_fields
+from app.state.draft_fields import HOW, IN_SIGHT, WHAT, WHERE, default_texts, grouped_fields
 from app.views.new_run.advanced import Advanced, Group
 from app.views.widgets.build import lay_column
 from app.views.widgets.field_row import FieldRow, field_grid

@@ -20,12 +20,12 @@ OWN: Final = "Rankdeck's own"
 class InterpreterRow(FieldRow):
     """A path, with the Pythons of this machine to choose from; any other may be typed."""
 
-    def __init__(self, spec: FieldSpec, parent: QWidget, wording: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spec: FieldSpec, parent: QWidget) -> None:
         self._known: dict[str, str] = {}
         self.note = muted_label()
         self.note.setParent(parent)
         self.note.hide()
-        super().__init__(spec, parent, wording)
+        super().__init__(spec, parent)
 
     def _make_editor(self, parent: QWidget) -> Editor:
         combo = ComboBox(parent)

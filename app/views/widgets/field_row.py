@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -80,16 +80,14 @@ class FieldRow(QObject):
     Args:
         spec: The field.
         parent: Where its widgets live.
-        wording: Values in their order and what each is called; the field is then chosen from these.
     """
 
     edited = Signal(str)
 
-    def __init__(self, spec: FieldSpec, parent: QWidget, wording: Mapping[str, str] | None = None) -> None:
+    def __init__(self, spec: FieldSpec, parent: QWidget) -> None:
         super().__init__(parent)
         self.spec = spec
         self.default = text_of(spec, spec.default)
-        self._wording = wording or {choice: choice for choice in spec.choices}
         self._applies, self._is_found = True, True
         self._reason = self._placeholder = ""
         self.label = QLabel(spec.label, parent)
@@ -110,15 +108,16 @@ class FieldRow(QObject):
         self.editor.setAccessibleName(spec.label + (f" in {spec.unit}" if spec.unit else ""))
         self.editor.setAccessibleDescription(spec.help)
         self.editor.setObjectName(f"field_{spec.name}")
+        self.set_placeholder(spec.empty)
 
     def _make_editor(self, parent: QWidget) -> Editor:
         if self.spec.type == "bool":
             box = QCheckBox(parent)
             box.toggled.connect(self._on_edited)
             return box
-        if self._wording:
+        if names := self.spec.names or tuple((choice, choice) for choice in self.spec.choices):
             combo = ComboBox(parent)
-            for value, name in self._wording.items():
+            for value, name in names:
                 combo.addItem(name, value)
             narrow(combo)
             combo.currentTextChanged.connect(self._on_edited)
@@ -128,7 +127,7 @@ class FieldRow(QObject):
         line = UnitEdit(self.spec.unit, parent)
         line.setMinimumWidth(48)
         line.textEdited.connect(self._on_edited)
-        if self.spec.type == "path":
+        if self.spec.type == "path" or self.spec.picks != "name":
             self._add_browse(parent)
         return line
 

@@ -258,7 +258,7 @@ def test_common_fields_come_first() -> None:
 def test_a_recipe_that_takes_a_model_has_it_among_the_common_fields() -> None:
     recipe = get_recipe("hf_causal_lm")
     (model,) = (spec for spec in form_fields(recipe) if spec.name == "model")
-    assert model.common and model.picks == "folder" and default_texts(recipe)["model"] == "llama"
+    assert (model.group, model.picks) == ("What", "folder") and default_texts(recipe)["model"] == "llama"
     assert not any(spec.name == "model" for spec in form_fields(RECIPE))  # MiniGPT has no use for one
     for typed, meant in (("", "llama"), ("models/mine", "models/mine")):
         draft = Draft(recipe.name, fields={**default_texts(recipe), "model": typed})

@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QScrollArea
 from pytestqt.qtbot import QtBot
 
 from app.state.draft import Draft, check_draft
-from app.state.field_groups import grouped_fields
+from app.state.draft_fields import grouped_fields
 from app.state.memory_text import BalanceText
 from app.state.mode_options import ModeOptions
 from app.views.new_run.new_run_sheet import NewRunSheet
