@@ -17,26 +17,26 @@ from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import Operation, OperationRunner, unexpected
-from app.controllers.beginning import Beginning
 from app.controllers.benching import Benching
 from app.controllers.comparing import Comparing
-from app.controllers.deferred_start import DeferredStart
+from app.controllers.deferred_start_controller import DeferredStartController
 from app.controllers.environment_control import EnvironmentControl
+from app.controllers.launch_controller import LaunchController
 from app.controllers.machine_check import MachineCheck
 from app.controllers.machines_control import MachinesControl
 from app.controllers.nodes_control import NodesControl
 from app.controllers.notifications import Notifications
-from app.controllers.organising import Organising
 from app.controllers.palette import Palette
 from app.controllers.preferences import Preferences
-from app.controllers.run_control import RunControl
+from app.controllers.run_controller import RunController
 from app.controllers.run_display import RunDisplay
-from app.controllers.run_files import RunFiles
-from app.controllers.run_operations import Launching
+from app.controllers.run_files_controller import RunFilesController
+from app.controllers.run_notes_controller import RunNotesController
 from app.controllers.run_removal import RunRemoval
 from app.controllers.shown_job import ShownJob
 from app.controllers.shown_run import Showing
 from app.controllers.updating import Updating
+from app.controllers.welcome_controller import WelcomeController
 from app.garbage import GarbageCollection
 from app.models.device_table import DeviceTable, monitor_for
 from app.models.ledger_data import LedgerData
@@ -53,9 +53,9 @@ from core import __version__
 from core.paths import default_runs_dir
 
 if TYPE_CHECKING:
-    from app.controllers.draft_checks import Drafting
-    from app.controllers.draft_saving import DraftSaving
-    from app.controllers.new_run import NewRunControl
+    from app.controllers.draft_checks_controller import DraftChecksController
+    from app.controllers.draft_saving_controller import DraftSavingController
+    from app.controllers.new_run_controller import NewRunController
     from app.controllers.sync_pricing import Pricing
     from app.run_data.run_follower import Connection
     from app.single_instance import SingleInstance
@@ -64,9 +64,9 @@ if TYPE_CHECKING:
 
 PLOTS: Final = ("app.views.plots.plots_panel",)
 NEW_RUN: Final = (
-    "app.controllers.draft_checks",
-    "app.controllers.draft_saving",
-    "app.controllers.new_run",
+    "app.controllers.draft_checks_controller",
+    "app.controllers.draft_saving_controller",
+    "app.controllers.new_run_controller",
     "app.controllers.sync_pricing",
     "app.views.new_run.new_run_sheet",
 )
@@ -86,8 +86,8 @@ class Rankdeck(QObject):
         self._make_models()
         self._make_operations()
         self.window = MainWindow(self.data, self.runs.model, self.log, self.recipes, settings)
-        self._new_run: NewRunControl | None = None
-        self._draft_saving: DraftSaving | None = None
+        self._new_run: NewRunController | None = None
+        self._draft_saving: DraftSavingController | None = None
         self.window.new_run_wanted.connect(lambda: self._import_then(NEW_RUN, self._make_sheet))
         self.window.new_run_made.connect(self._make_new_run)
         self.window.plots_wanted.connect(lambda: self._import_then(PLOTS, lambda: self.window.plots))
@@ -103,7 +103,7 @@ class Rankdeck(QObject):
         self.recipes = RecipeList(self)
 
     def _make_operations(self) -> None:
-        self.launching = Launching(self.runner, self.runs_dir, self)
+        self.launching = LaunchController(self.runner, self.runs_dir, self)
         self.showing = Showing(self.runner, self.data, self.ledger, self.log, self.settings, self)
         self.runs.listed.connect(self.showing.on_listed)
 
@@ -114,16 +114,16 @@ class Rankdeck(QObject):
             self.recipes, self.runner, self,
         )  # fmt: skip
         self.nodes = NodesControl(window, self.launching, showing, self.runner, self.runs_dir, self)
-        self.control = RunControl(
+        self.control = RunController(
             window, self.launching, lambda: self.drafting, lambda error: self.new_run.install_step(error), table,
             runs, showing, self.display, self.nodes, self.settings, self,
         )  # fmt: skip
-        self.beginning = Beginning(
+        self.beginning = WelcomeController(
             window, self.launching, self.table, self.runner, runs, self._offer_fix, self.runs_dir, self
         )
-        self.organising = Organising(window, runs, showing, self.display, self.runner, self)
+        self.organising = RunNotesController(window, runs, showing, self.display, self.runner, self)
         self.removal = RunRemoval(window, runs, showing, self.runner, self)
-        self.files = RunFiles(window, showing, self.runner, self)
+        self.files = RunFilesController(window, showing, self.runner, self)
         self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
         self.updating = Updating(window, self.settings, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self.updating, self.runner, self)
@@ -140,7 +140,7 @@ class Rankdeck(QObject):
         self.palette = Palette(window, runs.model, self.recipes, showing, self)
         self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
         self.preferences.flag_changed.connect(self.notifications.show_progress)
-        self.deferred = DeferredStart(window.plot_drawn, data, runs, showing, self)
+        self.deferred = DeferredStartController(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))
         self.deferred.due.connect(self.updating.open)
 
@@ -167,24 +167,24 @@ class Rankdeck(QObject):
 
     def _make_new_run(self) -> None:
         """With the sheet: its settings as they were left, and what carries out what is wanted there."""
-        from app.controllers.draft_saving import DraftSaving
-        from app.controllers.new_run import NewRunControl
+        from app.controllers.draft_saving_controller import DraftSavingController
+        from app.controllers.new_run_controller import NewRunController
 
-        self._new_run = NewRunControl(
+        self._new_run = NewRunController(
             self.window, self.drafting, self.pricing, self.runner, self.table, self.recipes, self.data, self
         )
-        self._draft_saving = DraftSaving(self.window.new_run, self.settings, self)
+        self._draft_saving = DraftSavingController(self.window.new_run, self.settings, self)
         self._draft_saving.open()
         self.drafting.checked.connect(self.control.show_actions)
         self.drafting.checked.connect(lambda *_: self.benching.update())
         self.control.show_actions()
 
     @functools.cached_property
-    def drafting(self) -> Drafting:
+    def drafting(self) -> DraftChecksController:
         """Checks of New run's draft; made with the sheet, as `pricing` is: the window opens without either."""
-        from app.controllers.draft_checks import Drafting
+        from app.controllers.draft_checks_controller import DraftChecksController
 
-        return Drafting(self.runner, self.runs_dir, self)
+        return DraftChecksController(self.runner, self.runs_dir, self)
 
     @functools.cached_property
     def pricing(self) -> Pricing:
@@ -194,7 +194,7 @@ class Rankdeck(QObject):
         return Pricing(self.runner, self.runs_dir, self)
 
     @property
-    def new_run(self) -> NewRunControl:
+    def new_run(self) -> NewRunController:
         """Control of New run: made with the sheet, when either is wanted first."""
         sheet = self.window.new_run
         assert self._new_run is not None, sheet

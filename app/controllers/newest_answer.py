@@ -1,4 +1,4 @@
-"""Answers that a process of its own gives while a draft is edited: for the newest draft, one at a time, each kept."""
+"""Newest answer: asks in the background about what is edited; only the answer to the newest question counts."""
 
 from __future__ import annotations
 
@@ -11,19 +11,23 @@ from app.controllers.background import Operation, OperationRunner
 from core.errors import RankdeckError
 
 T = TypeVar("T")
+# After the last key: even the quickest answer is a process of a few tenths of a second.
 ASK_AFTER_MS: Final = 300
-"""After the last key: even the quickest answer is a process of a few tenths of a second."""
-_KEPT: Final = 32
+KEPT: Final = 32
 
 
 class NewestAnswer(QObject, Generic[T]):
-    """Asks about what is in sight, after the last edit; going back to a value costs nothing.
+    """One question at a time, asked after the last edit and while its answer is in sight; going back costs nothing.
 
     Args:
         runner: Carries the questions out.
         on_answer: Gets the answer about the newest question, as soon as there is one.
         on_error: The answer that an error is.
+        parent: Qt owner.
         is_kept: Whether an answer counts; it is asked for again otherwise.
+        kept: How many answers are kept: one where they change by themselves.
+        after_ms: How long a question stays the newest before it is asked.
+        is_watched: Whether it is in sight from the beginning (`set_watched`).
     """
 
     def __init__(
@@ -32,16 +36,21 @@ class NewestAnswer(QObject, Generic[T]):
         on_answer: Callable[[T], None],
         on_error: Callable[[RankdeckError], T],
         parent: QObject | None = None,
+        *,
         is_kept: Callable[[T], bool] = lambda _answer: True,
+        kept: int = KEPT,
+        after_ms: int = ASK_AFTER_MS,
+        is_watched: bool = False,
     ) -> None:
         super().__init__(parent)
         self._runner, self._on_answer, self._on_error, self._is_kept = runner, on_answer, on_error, is_kept
+        self._kept = kept
         self._answers: dict[str, T] = {}
         self._key = self._asked = ""
         self._work: Callable[[], T] | None = None
-        self._later = QTimer(self, singleShot=True, interval=ASK_AFTER_MS)
+        self._later = QTimer(self, singleShot=True, interval=after_ms)
         self._later.timeout.connect(self._ask)
-        self.is_watched = False
+        self.is_watched = is_watched
 
     @property
     def is_asking(self) -> bool:
@@ -52,6 +61,10 @@ class NewestAnswer(QObject, Generic[T]):
     def answer(self) -> T | None:
         """About the newest question; None while it is not known."""
         return self._answers.get(self._key)
+
+    def is_newest(self, key: str) -> bool:
+        """Whether the answer to a question is still waited for; may be called from any thread."""
+        return self.is_watched and self._key == key
 
     def close(self) -> None:
         """Asks nothing any more."""
@@ -65,8 +78,13 @@ class NewestAnswer(QObject, Generic[T]):
             self._show()
 
     def forget(self) -> None:
-        """Asks again whatever was answered: packages were installed."""
+        """Drops all answers, as packages were installed."""
         self._answers.clear()
+
+    def ask_again(self) -> None:
+        """Drops all answers, and asks the newest question once more."""
+        self.forget()
+        self._show()
 
     def ask(self, key: str, work: Callable[[], T] | None) -> None:
         """Takes over the newest question.
@@ -76,10 +94,6 @@ class NewestAnswer(QObject, Generic[T]):
             work: Finds the answer, in a worker thread; None: there is nothing to ask.
         """
         self._key, self._work = key, work
-        self._show()
-
-    def ask_again(self) -> None:
-        """Asks the newest question once more, where its answer was forgotten."""
         self._show()
 
     def _show(self) -> None:
@@ -97,7 +111,7 @@ class NewestAnswer(QObject, Generic[T]):
 
         def answered(answer: T) -> None:
             self._asked = ""
-            while len(self._answers) >= _KEPT:
+            while len(self._answers) >= self._kept:
                 del self._answers[next(iter(self._answers))]
             if self._is_kept(answer):
                 self._answers[key] = answer

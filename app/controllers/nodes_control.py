@@ -13,7 +13,7 @@ from app.controllers.background import Operation, OperationRunner
 from core.errors import RankdeckError
 
 if TYPE_CHECKING:
-    from app.controllers.run_operations import Launching
+    from app.controllers.launch_controller import LaunchController
     from app.controllers.shown_run import Showing
     from app.views.new_run.new_run_sheet import NewRunSheet
     from app.views.nodes.nodes_page import NodesPage
@@ -52,7 +52,7 @@ class NodesControl(QObject):
     def __init__(
         self,
         window: MainWindow,
-        launching: Launching,
+        launching: LaunchController,
         showing: Showing,
         runner: OperationRunner,
         runs_dir: Path,

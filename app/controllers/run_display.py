@@ -24,7 +24,7 @@ from core.run_folder.notes import RunNotes as UserNotes
 from core.run_folder.store import RunEntry, RunStore
 
 if TYPE_CHECKING:
-    from app.controllers.run_operations import Launching
+    from app.controllers.launch_controller import LaunchController
     from app.controllers.shown_run import Showing
     from app.models.device_table import DeviceTable
     from app.models.ledger_data import LedgerData
@@ -63,7 +63,7 @@ class RunDisplay(QObject):
         table: DeviceTable,
         ledger: LedgerData,
         showing: Showing,
-        launching: Launching,
+        launching: LaunchController,
         recipes: RecipeList,
         runner: OperationRunner,
         parent: QObject | None = None,

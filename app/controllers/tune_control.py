@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from PySide6.QtCore import QObject
 
 from app.controllers.background import Operation, OperationRunner
-from app.controllers.draft_checks import Drafting
+from app.controllers.draft_checks_controller import DraftChecksController
 from app.controllers.measuring import Cancelled, Measuring, Tell
 from app.models.device_table import DeviceTable
 from app.state.draft import CheckedDraft
@@ -40,7 +40,7 @@ class TuneControl(QObject):
     def __init__(
         self,
         sheet: NewRunSheet,
-        drafting: Drafting,
+        drafting: DraftChecksController,
         table: DeviceTable,
         runner: OperationRunner,
         parent: QObject | None = None,

@@ -76,7 +76,7 @@ def rows(tmp_path: Path) -> Path:
 def open_preview(rankdeck: Rankdeck, qtbot: QtBot) -> PreviewDialog:
     qtbot.waitUntil(rankdeck.window.new_run.data.preview.isEnabled, timeout=SOON_MS)
     qtbot.mouseClick(rankdeck.window.new_run.data.preview, LEFT)
-    dialog = rankdeck.new_run.preview
+    dialog = rankdeck.new_run.previewing.dialog
     assert dialog is not None and dialog.isVisible()
     return dialog
 
@@ -125,7 +125,7 @@ def test_the_preview_shows_what_the_model_will_see(open_sheet: OpenWindow, rows:
         qtbot.mouseClick(step, LEFT)
     assert rankdeck.window.new_run.draft().fields["text_column"] == ""
     dialog.reject()
-    assert rankdeck.new_run.preview is None
+    assert rankdeck.new_run.previewing.dialog is None
 
 
 @pytest.mark.usefixtures("light")

@@ -21,8 +21,9 @@ def test_an_answer_that_does_not_count_is_asked_for_again(qtbot: QtBot) -> None:
         go_on.wait(10)
         return next(given)
 
-    asking.set_watched(True)
     asking.ask("a", work)
+    assert not asking.is_asking, "out of sight nothing is asked"
+    asking.set_watched(True)
     qtbot.waitUntil(lambda: asking.is_asking and not asking._later.isActive())
     asking.ask("b", work)
     go_on.set()

@@ -25,8 +25,8 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.bridge import Worker
-from app.controllers import deferred_start
-from app.controllers.deferred_start import SOON_MS
+from app.controllers import deferred_start_controller
+from app.controllers.deferred_start_controller import SOON_MS
 from app.main import Rankdeck
 from app.models.rank_log import LogChoice
 from app.settings import settings_in
@@ -57,7 +57,8 @@ def test_the_shown_run_is_drawn_before_new_run_looks_around(
     steps: int, qtbot: QtBot, tmp_path: Path, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     store = write_lines(runs_dir / "past", Shape(steps=steps)) if steps else make_run(runs_dir / "past")
-    monkeypatch.setattr(deferred_start, "LATEST_MS", 60_000)  # on a busy machine a picture takes longer than that limit
+    # On a busy machine a picture takes longer than that limit.
+    monkeypatch.setattr(deferred_start_controller, "LATEST_MS", 60_000)
     rankdeck = Rankdeck(settings_in(tmp_path / "settings.ini"), runs_dir)
     rankdeck.settings.set_text("last_run", str(store.dir))
     seen: list[tuple[bool, bool]] = []
@@ -79,8 +80,8 @@ def test_the_shown_run_is_drawn_before_new_run_looks_around(
 def test_new_run_is_shown_whole_where_it_is_wanted_before_it_is_made(
     qtbot: QtBot, tmp_path: Path, runs_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(deferred_start, "SOON_MS", 60_000)
-    monkeypatch.setattr(deferred_start, "LATEST_MS", 60_000)
+    monkeypatch.setattr(deferred_start_controller, "SOON_MS", 60_000)
+    monkeypatch.setattr(deferred_start_controller, "LATEST_MS", 60_000)
     settings = settings_in(tmp_path / "settings.ini")
     settings.set_values("draft", {"recipe": "actv1", "fields": {"steps": "77"}})
     rankdeck = Rankdeck(settings, runs_dir)

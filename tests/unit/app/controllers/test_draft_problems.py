@@ -1,15 +1,13 @@
-"""A recipe's own check while a draft is edited: all that it refuses, for the newest draft, and only in sight."""
+"""A recipe's own check of a draft: all that it refuses, not the first thing alone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from pytestqt.qtbot import QtBot
 
-from app.controllers.background import OperationRunner
-from app.controllers.recipe_check import RecipeCheck, find_problems
+from app.controllers.draft_problems import recipe_answer
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun, resolve_on
@@ -21,7 +19,6 @@ from core.recipes.manifest import Recipe, recipe_defaults
 pytestmark = pytest.mark.windows
 LINUX = Platform("linux", "2.13.0", None, 8)
 CPU = Device("cpu:0", "cpu", 0, "A processor")
-SOON_MS = 30_000
 MANIFEST = """
 format = "rankdeck-recipe"
 version = 1
@@ -65,37 +62,12 @@ def causes(problems: Mapping[str, RankdeckError]) -> dict[str, str]:
 
 
 def test_one_refusal_hides_no_other(picky: Recipe) -> None:
-    answer = find_problems(run_of(picky, width=3, depth=5), None)
+    answer = recipe_answer(run_of(picky, width=3, depth=5), None)
     assert causes(answer.problems) == {"width": "3 is odd.", "depth": "5 is odd."} and answer.notes == ()
-    assert find_problems(run_of(picky), None).notes == ("Fine.",)
+    assert recipe_answer(run_of(picky), None).notes == ("Fine.",)
 
 
 def test_a_refusal_of_a_default_ends_the_search() -> None:
     recipe = get_recipe("minigpt")
-    answer = find_problems(run_of(recipe, n_head=3), None)
+    answer = recipe_answer(run_of(recipe, n_head=3), None)
     assert causes(answer.problems) == {"n_embd": "Width must be divisible by heads (128 ÷ 3)."}
-
-
-@pytest.fixture
-def check(qtbot: QtBot) -> Iterator[RecipeCheck]:
-    del qtbot  # it makes the application
-    runner = OperationRunner()
-    made = RecipeCheck(runner)
-    yield made
-    made.close()
-    runner.close()
-
-
-def test_the_newest_draft_is_asked_about_once_it_is_in_sight(check: RecipeCheck, picky: Recipe, qtbot: QtBot) -> None:
-    found: list[dict[str, str]] = []
-    check.checked.connect(lambda problems, _notes: found.append(causes(problems)))
-    check.update(run_of(picky, width=3), None, "")
-    assert found == [{}] and not check.is_asking, "out of sight no process is started"
-    check.set_watched(True)
-    check.update(run_of(picky, depth=5), None, "")
-    qtbot.waitUntil(lambda: found[-1] == {"depth": "5 is odd."}, timeout=SOON_MS)
-    assert {"width": "3 is odd."} not in found, "only the newest"
-    check.update(run_of(picky), None, "")
-    qtbot.waitUntil(lambda: found[-1] == {}, timeout=SOON_MS)
-    check.update(run_of(picky, depth=5), None, "")
-    assert found[-1] == {"depth": "5 is odd."}, "the answer is kept"

@@ -27,7 +27,7 @@ HOST_ENDS_WITHIN_S: Final = 15.0
 BUSY_POLL_S: Final = 0.1
 
 
-class Launching(QObject):
+class LaunchController(QObject):
     """Does one thing at a time that changes runs, and says how it went.
 
     What it does is imported where it is done, in the background: the window opens without it.

@@ -37,7 +37,7 @@ def asked_place(parent: QWidget, run_dir: Path, kind: str) -> Path | None:
     return Path(chosen) if chosen else None
 
 
-class RunFiles(QObject):
+class RunFilesController(QObject):
     """Carries out the window's actions on the shown run's files; exports go to `exports` in its folder."""
 
     def __init__(

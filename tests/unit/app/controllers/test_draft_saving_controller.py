@@ -8,7 +8,7 @@ import pytest
 from PySide6.QtCore import QSettings
 from pytestqt.qtbot import QtBot
 
-from app.controllers.draft_saving import DraftSaving
+from app.controllers.draft_saving_controller import DraftSavingController
 from app.settings import Settings, settings_in
 from app.views.new_run.new_run_sheet import NewRunSheet
 from core.recipes.catalog import find_recipes
@@ -17,10 +17,10 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 
 
-def opened(settings: Settings, qtbot: QtBot) -> tuple[NewRunSheet, DraftSaving]:
+def opened(settings: Settings, qtbot: QtBot) -> tuple[NewRunSheet, DraftSavingController]:
     panel = NewRunSheet(find_recipes())
     qtbot.addWidget(panel)
-    saving = DraftSaving(panel, settings, panel)
+    saving = DraftSavingController(panel, settings, panel)
     saving.open()
     return panel, saving
 

@@ -1,18 +1,16 @@
-"""Control of New run: checks of its draft, devices, the price of synchronising, previews, missing packages."""
+"""Keeps New run current, and carries out what it asks for: checks, devices, the price of synchronising, packages."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 
-from app.controllers.background import Operation, OperationRunner
-from app.controllers.draft_checks import Drafting
+from app.controllers.background import OperationRunner
+from app.controllers.draft_checks_controller import DraftChecksController
 from app.controllers.install import Installing
-from app.controllers.preview import Previewing
-from app.controllers.script_lookup import Scripting
+from app.controllers.preview_controller import PreviewController
 from app.controllers.sync_pricing import Pricing
 from app.controllers.tune_control import TuneControl
 from app.models.device_table import DeviceTable
@@ -25,16 +23,14 @@ from app.views.widgets.notice_bar import Step
 from app.views.widgets.tab_order import chain_tabs
 from app.views.window.main_window import MainWindow
 from core.data.dataset import NO_DATASET
-from core.data.formats import TEXT_COLUMN
 from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError
-from core.errors import ConfigError, RankdeckError
+from core.errors import RankdeckError
 from core.machine.cuda_torch import cuda_torch_offer
 from core.machine.devices import DeviceSample
-from core.machine.packages import MissingPackageError, Offer, missing_packages, offer_for
+from core.machine.packages import MissingPackageError, Offer, offer_for
 
 if TYPE_CHECKING:
     from app.views.dialogs.install_dialog import InstallDialog
-    from app.views.dialogs.preview_dialog import PreviewDialog
 
 CUDA_CAUSE: Final = (
     "Rankdeck's Python has a build of PyTorch for the CPU only. A build for GPUs takes its place; the download is "
@@ -42,13 +38,13 @@ CUDA_CAUSE: Final = (
 )
 
 
-class NewRunControl(QObject):
-    """Keeps New run current, and carries out what it asks for."""
+class NewRunController(QObject):
+    """Connects the sheet with what knows about its draft."""
 
     def __init__(
         self,
         window: MainWindow,
-        drafting: Drafting,
+        drafting: DraftChecksController,
         pricing: Pricing,
         runner: OperationRunner,
         table: DeviceTable,
@@ -57,20 +53,15 @@ class NewRunControl(QObject):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._window = window
         self._sheet = window.new_run
         self._drafting = drafting
         self._pricing = pricing
-        self._runner = runner
         self._table = table
         self._data = data
-        self.scripting = Scripting(runner, self)
-        self.previewing = Previewing(self)
-        self.preview: PreviewDialog | None = None
+        self.previewing = PreviewController(self._sheet, drafting, table, self.install_step, self)
         self.installing = Installing(runner, self)
         self.install_dialog: InstallDialog | None = None
         self.tune_control = TuneControl(self._sheet, drafting, table, runner, self)
-        self._requires: tuple[str, ...] | None = None
         self._sheet.set_remedies(self.remedies)
         recipes.listed.connect(self._sheet.set_recipes)
         self._connect()
@@ -79,24 +70,21 @@ class NewRunControl(QObject):
         sheet, drafting, pricing = self._sheet, self._drafting, self._pricing
         self._table.devices_changed.connect(self._on_devices_changed)
         self._table.sampled.connect(sheet.devices.show_samples)
+        self._table.sampled.connect(self._on_sampled)
         sheet.draft_changed.connect(self.check_draft)
+        sheet.watched_changed.connect(drafting.set_watched)
+        sheet.charts_requested.connect(self._on_charts_requested)
+        sheet.mode.install_requested.connect(lambda: self.offer_fix("install_deepspeed"))
+        sheet.devices.cuda_requested.connect(lambda: self.offer_fix("install_cuda"))
+        sheet.summary.memory.remedy_requested.connect(sheet.change_settings)
+        sheet.balance.measure_requested.connect(drafting.memory.measure_again)
         drafting.checked.connect(self._on_checked)
         drafting.mode_options_changed.connect(sheet.mode.set_options)
         drafting.noted.connect(sheet.summary.show_notes)
+        drafting.interpreters_found.connect(sheet.show_interpreters)
         drafting.memory.counted.connect(sheet.summary.show_parameters)
         drafting.memory.estimated.connect(sheet.summary.show_memory)
         drafting.memory.estimated.connect(lambda text: sheet.balance.show_balance(text.balance))
-        sheet.balance.measure_requested.connect(drafting.memory.measure_again)
-        self._table.sampled.connect(self._on_sampled)
-        sheet.summary.memory.remedy_requested.connect(sheet.change_settings)
-        sheet.watched_changed.connect(drafting.set_watched)
-        self.scripting.judged.connect(functools.partial(drafting.set_problems, "script"))
-        self.scripting.interpreters_found.connect(sheet.show_interpreters)
-        sheet.charts_requested.connect(self._on_charts_requested)
-        sheet.data.preview_requested.connect(self._on_preview_requested)
-        self.previewing.failed.connect(self._on_preview_failed)
-        sheet.mode.install_requested.connect(self._on_deepspeed_requested)
-        sheet.devices.cuda_requested.connect(self._on_cuda_requested)
         self.installing.installed.connect(self.look_again)
         interval = sheet.mode.sync_interval
         interval.measure_requested.connect(pricing.measure)
@@ -106,13 +94,8 @@ class NewRunControl(QObject):
         self._data.changed.connect(self._on_data_changed)
         self._data.reset.connect(self._on_data_changed)
 
-    def _on_sampled(self, samples: Sequence[DeviceSample]) -> None:
-        self._drafting.memory.take_samples(samples, is_training=self._table.has_live_runs or self.tune_control.is_going)
-        self.tune_control.update()
-
     def close(self) -> None:
         """Ends what is going on."""
-        self.scripting.close()
         self.previewing.close()
         self.installing.close()
         self.tune_control.close()
@@ -121,18 +104,12 @@ class NewRunControl(QObject):
 
     def check_draft(self) -> None:
         """Checks what New run holds, as after an edit."""
-        sheet = self._sheet
-        draft, recipe, devices = sheet.draft(), sheet.chosen_recipe(), sheet.chosen_devices()
-        group = sheet.machines.chosen()
+        sheet, group = self._sheet, self._sheet.machines.chosen()
         sheet.notice.clear()
         machine, there = ("", None) if group is None else (group.machine.name, group.look)
-        looking = sheet.devices.is_looking
+        devices, looking = sheet.chosen_devices(), sheet.devices.is_looking
+        draft, recipe = sheet.draft(), sheet.chosen_recipe()
         self._drafting.update(draft, recipe, devices, looking=looking, machine=machine, there=there)
-        self.scripting.update(draft, recipe)
-        requires = recipe.requires if recipe is not None else ()
-        if requires != self._requires:
-            self._requires = requires
-            self._look_for_packages()
         self._pricing.update(devices, sheet.mode.sync_interval.every())
         self._pricing.show_run(self._data.series)
 
@@ -140,9 +117,11 @@ class NewRunControl(QObject):
         """Finds out about this machine, its Python's packages and the dataset again, after an installation."""
         self._table.look_again()
         self._drafting.look_again()
-        self._look_for_packages()
-        if self.preview is not None:
-            self._look(False)
+        self.previewing.look()
+
+    def _on_sampled(self, samples: Sequence[DeviceSample]) -> None:
+        self._drafting.memory.take_samples(samples, is_training=self._table.has_live_runs or self.tune_control.is_going)
+        self.tune_control.update()
 
     def _on_devices_changed(self) -> None:
         table = self._table
@@ -171,47 +150,6 @@ class NewRunControl(QObject):
         events = self._data.series.events
         self._sheet.choose_charts(names_in(events), unread_numbers(events))
 
-    # --- the preview of the data -------------------------------------------------------------------------
-
-    def _on_preview_requested(self) -> None:
-        if self.preview is not None:
-            self.preview.raise_()
-            return
-        from app.views.dialogs.preview_dialog import PreviewDialog  # here: the window opens without it
-
-        dialog = PreviewDialog(self._sheet.data.path(), self._sheet.window())
-        dialog.look_requested.connect(self._look)
-        dialog.cancel_requested.connect(self.previewing.cancel)
-        dialog.column_chosen.connect(lambda name: self._set_and_look(TEXT_COLUMN, name))
-        dialog.finished.connect(self._on_preview_closed)
-        self.previewing.progressed.connect(dialog.show_progress)
-        self.previewing.found.connect(dialog.show_found)
-        self.preview = dialog
-        dialog.open()
-        self._look(False)
-
-    def _look(self, read_all: bool) -> None:
-        latest, recipe, dialog = self._drafting.latest, self._sheet.chosen_recipe(), self.preview
-        if dialog is None or recipe is None:
-            return
-        if latest is None or latest.preview is None:
-            wrong = next(iter(latest.problems.values()), None) if latest is not None else None
-            dialog.show_error(
-                wrong or ConfigError("", "Some settings are missing or invalid.", "Fix the marked settings.")
-            )
-            return
-        dialog.set_can_choose(TEXT_COLUMN in self._sheet.form.rows)
-        dialog.show_looking()
-        self.previewing.look(latest.preview, recipe, self._table.devices, read_all=read_all)
-
-    def _set_and_look(self, field: str, text: str) -> None:
-        self._sheet.set_field(field, text)
-        self._look(False)
-
-    def _on_preview_failed(self, error: RankdeckError) -> None:
-        if self.preview is not None:
-            self.preview.show_error(error, self._step_after(error))
-
     def remedies(self, error: RankdeckError) -> list[Step]:
         """The buttons that do what the next step of a problem in the sheet says, where some can."""
         sheet, rows = self._sheet, self._sheet.form.rows
@@ -225,53 +163,20 @@ class NewRunControl(QObject):
             return [allow, Step("Choose a file…" if row is None else "Choose a folder…", choose)]
         return []
 
-    def _step_after(self, error: RankdeckError) -> Step | None:
-        """The button of the preview that does what an error's next step says, where one can."""
-        names = self._sheet.form.rows
-        if isinstance(error, MissingPackageError):
-            return self.install_step(error)
-        if isinstance(error, DownloadNeededError) and ALLOW_DOWNLOAD in names:
-            return Step("Allow the &download", lambda: self._set_and_look(ALLOW_DOWNLOAD, "true"))
-        if isinstance(error, ConfigError) and error.field == TEXT_COLUMN and TEXT_COLUMN in names:
-            return Step("&Guess the column", lambda: self._set_and_look(TEXT_COLUMN, ""))
-        return None
-
-    def _on_preview_closed(self, _result: int) -> None:
-        self.preview = None
-
     # --- packages ----------------------------------------------------------------------------------------
 
     def install_step(self, error: MissingPackageError) -> Step:
         """A button that offers what an error misses."""
-        return Step("Insta&ll…", lambda: self._offer(error.packages, error.cause))
+        return Step("Insta&ll…", lambda: self._open_install(offer_for(error.packages), error.cause))
 
     def offer_fix(self, fix: str) -> None:
-        """Offers what the check of this machine found missing: "install_cuda" or "install_deepspeed"."""
-        (self._on_cuda_requested if fix == "install_cuda" else self._on_deepspeed_requested)()
-
-    def _look_for_packages(self) -> None:
-        recipe, requires = self._sheet.chosen_recipe(), self._requires or ()
-        what = f"The recipe {recipe.title}" if recipe is not None else "The recipe"
-
-        def work() -> MissingPackageError | None:
-            missing = missing_packages(requires)
-            return MissingPackageError(missing, what) if missing else None
-
-        def looked(error: MissingPackageError | None) -> None:
-            self._drafting.set_problems("packages", {} if error is None else {"recipe": error})
-
-        self._runner.run(Operation(work, looked, self._sheet.notice.show_error, topic="packages"))
-
-    def _on_deepspeed_requested(self) -> None:
-        missing = MissingPackageError(("deepspeed",), "ZeRO by DeepSpeed")
-        self._offer(missing.packages, missing.cause)
-
-    def _on_cuda_requested(self) -> None:
-        gpus = [device for device in self._table.devices if device.kind == "cuda"]
-        self._open_install(cuda_torch_offer(self._table.driver, gpus), CUDA_CAUSE)
-
-    def _offer(self, packages: Sequence[str], cause: str) -> None:
-        self._open_install(offer_for(packages), cause)
+        """Offers what was found missing: "install_cuda" or "install_deepspeed"."""
+        if fix == "install_cuda":
+            gpus = [device for device in self._table.devices if device.kind == "cuda"]
+            self._open_install(cuda_torch_offer(self._table.driver, gpus), CUDA_CAUSE)
+        else:
+            missing = MissingPackageError(("deepspeed",), "ZeRO by DeepSpeed")
+            self._open_install(offer_for(missing.packages), missing.cause)
 
     def _open_install(self, offer: Offer, cause: str) -> None:
         if self.install_dialog is not None:
@@ -279,14 +184,13 @@ class NewRunControl(QObject):
             return
         from app.views.dialogs.install_dialog import InstallDialog  # here: the window opens without it
 
-        dialog = InstallDialog(cause, offer, self.preview or self._sheet.window())
+        self.install_dialog = dialog = InstallDialog(cause, offer, self.previewing.dialog or self._sheet.window())
         dialog.install_requested.connect(lambda: self.installing.install(offer))
         dialog.cancel_requested.connect(self.installing.cancel)
         dialog.finished.connect(self._on_install_closed)
         self.installing.printed.connect(dialog.append)
         self.installing.installed.connect(dialog.show_installed)
         self.installing.failed.connect(dialog.show_error)
-        self.install_dialog = dialog
         dialog.open()
 
     def _on_install_closed(self, _result: int) -> None:

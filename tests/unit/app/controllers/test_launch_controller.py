@@ -10,7 +10,7 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.controllers.background import OperationRunner
-from app.controllers.run_operations import Launching
+from app.controllers.launch_controller import LaunchController
 from core.config.run_config import RunConfig
 from core.errors import DatasetError, RunBusyError
 from core.launch.resolved import resolve_on
@@ -25,10 +25,10 @@ pytestmark = pytest.mark.windows
 
 
 @pytest.fixture
-def launching(qtbot: QtBot, runs_dir: Path) -> Iterator[Launching]:
+def launching(qtbot: QtBot, runs_dir: Path) -> Iterator[LaunchController]:
     assert qtbot is not None
     runner = OperationRunner()
-    made = Launching(runner, runs_dir)
+    made = LaunchController(runner, runs_dir)
     yield made
     runner.close()
     made.deleteLater()
@@ -42,7 +42,7 @@ def place(tmp_path: Path) -> Path:
 
 
 def test_a_run_that_has_just_stopped_can_be_resumed_at_once(
-    launching: Launching, place: Path, runs_dir: Path, qtbot: QtBot
+    launching: LaunchController, place: Path, runs_dir: Path, qtbot: QtBot
 ) -> None:
     store = make_run(place, runs_dir=runs_dir)
     lock = store.lock()  # the host has said "stopped" and is still on its way out
@@ -54,7 +54,7 @@ def test_a_run_that_has_just_stopped_can_be_resumed_at_once(
     assert isinstance(planned.args[0], ResumePlan) and planned.args[0].run_dir == store.dir
 
 
-def test_a_live_run_is_refused_at_once(launching: Launching, place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+def test_a_live_run_is_refused_at_once(launching: LaunchController, place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, "training", runs_dir=runs_dir)
     store.write_state(store.stored_state().replace(host=identity.own()))
     with qtbot.waitSignal(launching.plan_failed, timeout=3_000) as failed:
@@ -63,7 +63,7 @@ def test_a_live_run_is_refused_at_once(launching: Launching, place: Path, runs_d
 
 
 def test_a_start_that_is_refused_leaves_nothing_behind(
-    launching: Launching, place: Path, runs_dir: Path, qtbot: QtBot
+    launching: LaunchController, place: Path, runs_dir: Path, qtbot: QtBot
 ) -> None:
     config = RunConfig(dataset_file=str(place / "nowhere.txt"), steps=1)
     run = resolve_on(config, get_recipe("minigpt"), cpu_slots(1), Platform("linux", "2.13.0+cpu", None, 2))

@@ -18,7 +18,7 @@ LATEST_MS: Final = 5000
 """The longest wait, whatever the shown run does: on a slow or busy computer New run would be made before the charts."""
 
 
-class DeferredStart(QObject):
+class DeferredStartController(QObject):
     """Waits for the first plot of the shown run, or for the news that there is none.
 
     Signals:

@@ -18,7 +18,7 @@ CURRENT: Final = "draft"
 OTHERS: Final = "drafts"
 
 
-class DraftSaving(QObject):
+class DraftSavingController(QObject):
     """Writes the draft that is shown, and those of other recipes, soon after each edit."""
 
     def __init__(self, sheet: NewRunSheet, settings: Settings, parent: QObject | None = None) -> None:

@@ -13,10 +13,10 @@ from app.views.widgets.notice_bar import Step
 from core.errors import ConfigError, DatasetError, RankdeckError, sentences
 
 if TYPE_CHECKING:
-    from app.controllers.draft_checks import Drafting
+    from app.controllers.draft_checks_controller import DraftChecksController
+    from app.controllers.launch_controller import LaunchController
     from app.controllers.nodes_control import NodesControl
     from app.controllers.run_display import RunDisplay
-    from app.controllers.run_operations import Launching
     from app.controllers.shown_run import Showing
     from app.models.device_table import DeviceTable
     from app.models.run_list import RunList
@@ -34,7 +34,7 @@ STATE_FILES: Final = "state_files_folder"
 """The setting that remembers where the last state file was opened."""
 
 
-class RunControl(QObject):
+class RunController(QObject):
     """Carries out the window's actions on runs.
 
     `drafting` gives the checks of New run's draft, which are made with its sheet; `install_step` makes the button that
@@ -44,8 +44,8 @@ class RunControl(QObject):
     def __init__(
         self,
         window: MainWindow,
-        launching: Launching,
-        drafting: Callable[[], Drafting],
+        launching: LaunchController,
+        drafting: Callable[[], DraftChecksController],
         install_step: Callable[[MissingPackageError], Step],
         table: DeviceTable,
         runs: RunList,

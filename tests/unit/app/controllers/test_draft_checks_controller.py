@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.controllers import draft_checks
+from app.controllers import draft_problems
 from app.controllers.background import OperationRunner
-from app.controllers.draft_checks import Drafting
+from app.controllers.draft_checks_controller import DraftChecksController
 from app.state.draft import Draft
 from core.data import listing
 from core.data.dataset import is_whole_drive, list_dataset
@@ -21,31 +21,34 @@ pytestmark = pytest.mark.windows
 
 
 @pytest.fixture
-def drafting(qapp: object, tmp_path: Path) -> Iterator[Drafting]:
+def drafting(qapp: object, tmp_path: Path) -> Iterator[DraftChecksController]:
     runner = OperationRunner()
     assert qapp is not None
-    made = Drafting(runner, tmp_path / "runs")
+    made = DraftChecksController(runner, tmp_path / "runs")
     yield made
     made.close()
     runner.close()
 
 
-def type_path(drafting: Drafting, text: str) -> None:
+def type_path(drafting: DraftChecksController, text: str) -> None:
     drafting.update(Draft(recipe="minigpt", dataset=text), None, [])
 
 
-def test_a_whole_drive_is_not_walked(drafting: Drafting, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_drive_is_not_walked(
+    drafting: DraftChecksController, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+) -> None:
     walked: list[str] = []
     monkeypatch.setattr(listing.os, "walk", lambda root, **_: walked.append(str(root)) or iter(()))
     root = Path.cwd().anchor
     type_path(drafting, root)
-    qtbot.waitUntil(lambda: drafting._problem is not None)
-    assert drafting._problem is not None and drafting._problem.title == "The dataset is a whole drive"
+    qtbot.waitUntil(lambda: drafting._data.answer is not None)
+    problem = drafting._data.answer
+    assert isinstance(problem, DatasetError) and problem.title == "The dataset is a whole drive"
     assert walked == []
 
 
 def test_only_the_path_that_was_typed_last_is_read_on(
-    drafting: Drafting, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    drafting: DraftChecksController, qtbot: QtBot, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("a", "ab"):
         (tmp_path / name).mkdir()
@@ -58,12 +61,12 @@ def test_only_the_path_that_was_typed_last_is_read_on(
         go.wait(30)
         return list_dataset(path, rule, is_stopped)
 
-    monkeypatch.setattr(draft_checks, "list_dataset", slowly)
+    monkeypatch.setattr(draft_problems, "list_dataset", slowly)
     type_path(drafting, str(tmp_path / "a"))
     qtbot.waitUntil(began.is_set)
     type_path(drafting, str(tmp_path / "a b"))
     type_path(drafting, str(tmp_path / "ab"))
-    qtbot.waitUntil(lambda: not drafting._later.isActive())
+    qtbot.waitUntil(lambda: not drafting._data._later.isActive())
     assert looked == [str(tmp_path / "a")], "the others wait, whatever a slow drive does"
     go.set()
     qtbot.waitUntil(lambda: drafting.size is not None)

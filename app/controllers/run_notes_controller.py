@@ -21,7 +21,7 @@ from core.run_folder.store import RunEntry, RunStore
 Change = Callable[[RunNotes], RunNotes]
 
 
-class Organising(QObject):
+class RunNotesController(QObject):
     """Carries out what the runs list asks for, off the GUI thread."""
 
     def __init__(

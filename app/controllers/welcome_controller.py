@@ -14,7 +14,7 @@ from app.views.widgets.notice_bar import Step
 from app.views.widgets.open_outside import open_path
 
 if TYPE_CHECKING:
-    from app.controllers.run_operations import Launching
+    from app.controllers.launch_controller import LaunchController
     from app.models.device_table import DeviceTable
     from app.models.run_list import RunList
     from app.views.window.main_window import MainWindow
@@ -27,13 +27,13 @@ LANGUAGE_MODEL = "hf_causal_lm"
 UNCHANGED = "The present one stays as it is."
 
 
-class Beginning(QObject):
+class WelcomeController(QObject):
     """Carries out what the welcome page offers."""
 
     def __init__(
         self,
         window: MainWindow,
-        launching: Launching,
+        launching: LaunchController,
         table: DeviceTable,
         runner: OperationRunner,
         runs: RunList,
