@@ -108,8 +108,8 @@ def test_the_first_painting_needs_only_what_is_seen(tmp_path: Path) -> None:
     late = ("numpy", "pyqtgraph", "pynvml", "app.run_data", "app.views.plots", "app.views.new_run", "app.views.dialogs",
             "app.views.compare", "app.state.draft", "app.controllers.draft_checks_controller",
             "core.client", "core.checkpoints", "core.compare", "core.data", "core.export.export", "core.host",
-            "core.launch", "core.ledger", "core.measure.link", "core.measure.ranks", "core.protocol.messages", "core.recipes.catalog",
-            "core.resume")  # fmt: skip
+            "core.launch", "core.ledger", "core.measure.link", "core.measure.ranks", "core.protocol.messages",
+            "core.recipes.catalog", "core.resume")  # fmt: skip
     assert [name for name in loaded if name.startswith(tuple(f"{part}." for part in late)) or name in late] == []
 
 
