@@ -20,9 +20,8 @@ from PySide6.QtWidgets import (
 from app.state.bench_text import BenchNews, kind_titles
 from app.views.plots.bench_chart import BenchChartView
 from app.views.style.fonts import tabular
-from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named, page_title
-from app.views.widgets.buttons import PrimaryButton
+from app.views.widgets.buttons import OutlinedButton, PrimaryButton
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.notice_bar import NoticeBar

@@ -20,7 +20,7 @@ from PySide6.QtWidgets import (
 )
 
 from app.views.widgets.build import code_box, dialog_buttons, lay_column, muted_label, named
-from app.views.widgets.buttons import primary_button
+from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.first_size import set_first_size
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.ruled_splitter import RuledSplitter
@@ -72,7 +72,7 @@ class DiagnosticsDialog(QDialog):
         total = muted_label(f"{len(self._files)} files · {byte_size(size)} before compression", wraps=False)
         self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
         self.buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
-        self.save = primary_button("&Save…")
+        self.save = PrimaryButton("&Save…")
         self.buttons.addButton(self.save, QDialogButtonBox.ButtonRole.ActionRole)
         self.save.setDefault(True)
         self.save.clicked.connect(self._on_save_clicked)

@@ -31,7 +31,7 @@ from app.state.environment_text import (
     place_lines,
 )
 from app.views.widgets.build import Part, bold_label, lay_column, lay_row, muted_label, named, narrow
-from app.views.widgets.buttons import primary_button
+from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.steady import ComboBox
@@ -88,7 +88,7 @@ class EnvironmentDialog(QDialog):
         self.too_large = ToneLabel()
         self.bar = named(QProgressBar(minimum=0, maximum=_STEPS, textVisible=False), "Progress")
         self.status = muted_label()
-        self.start = primary_button("&Start")
+        self.start = PrimaryButton("&Start")
         self.start.clicked.connect(self._on_start_clicked)
         self.stop = QPushButton("&Close")
         self.stop.setAutoDefault(False)

@@ -10,7 +10,7 @@ from PySide6.QtGui import QIcon, QTextCursor, QTextOption
 from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QProgressBar, QPushButton, QWidget
 
 from app.views.widgets.build import code_box, lay_column, muted_label, named
-from app.views.widgets.buttons import primary_button
+from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.first_size import set_first_size
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
@@ -62,7 +62,7 @@ class InstallDialog(QDialog):
         self.bar = named(QProgressBar(minimum=0, maximum=0, textVisible=False), "Installing")
         self.bar.hide()
         buttons = QDialogButtonBox()
-        self.install = primary_button("&Install")
+        self.install = PrimaryButton("&Install")
         self.cancel = QPushButton("C&ancel")
         self.cancel.setIcon(QIcon())
         buttons.addButton(self.install, QDialogButtonBox.ButtonRole.ActionRole)

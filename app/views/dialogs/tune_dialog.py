@@ -23,7 +23,7 @@ from app.state.tune_text import COLUMNS, TrialLine
 from app.views.style.fonts import tabular
 from app.views.style.tones import tone
 from app.views.widgets.build import lay_column, muted_label, named
-from app.views.widgets.buttons import primary_button
+from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.first_size import set_first_size
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
@@ -62,7 +62,7 @@ class TuneDialog(QDialog):
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.sentence.hide()
         buttons = QDialogButtonBox()
-        self.use = primary_button("&Use these settings")
+        self.use = PrimaryButton("&Use these settings")
         self.stop = QPushButton("&Stop")
         self.stop.setIcon(QIcon())
         buttons.addButton(self.use, QDialogButtonBox.ButtonRole.ActionRole)

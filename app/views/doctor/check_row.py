@@ -9,9 +9,8 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from app.state.doctor_text import FIXES, LEVELS, spoken_text
 from app.views.style.icons import icon
-from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label
-from app.views.widgets.buttons import PrimaryButton
+from app.views.widgets.buttons import OutlinedButton, PrimaryButton
 from app.views.widgets.card import Card
 from core.doctor.finding import Finding, Problem
 

@@ -11,9 +11,8 @@ from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QScrollArea, QVBoxLa
 
 from app.state.doctor_text import CHECKING, GROUPS, SELF_TESTS_IDLE, worst
 from app.views.doctor.check_row import CheckRow, ProblemCard
-from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named, page_title
-from app.views.widgets.buttons import PrimaryButton
+from app.views.widgets.buttons import OutlinedButton, PrimaryButton
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.page import Page

@@ -8,7 +8,6 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QFormLayout, QLabel, QLineEdit, QSizePolicy, QVBoxLayout, QWidget
 
-from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import (
     bold_label,
     icon_button,
@@ -19,7 +18,7 @@ from app.views.widgets.build import (
     page_title,
     scrolled,
 )
-from app.views.widgets.buttons import PrimaryButton
+from app.views.widgets.buttons import OutlinedButton, PrimaryButton
 from app.views.widgets.card import Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.machine_widgets import keep_machine_widgets

@@ -9,8 +9,8 @@ from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtWidgets import QLabel, QWidget
 
 from app.state.nodes_text import ABOUT, NO_INTERFACE, head_text
-from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import label_grid, lay_column, lay_row, muted_label, named, narrow
+from app.views.widgets.buttons import OutlinedButton
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.steady import ComboBox, SpinBox
 from core.config.node_count import NodeCount

@@ -16,8 +16,8 @@ from app.views.new_run.tune_row import TuneRow
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.tones import rule, tone
-from app.views.widgets.action_buttons import PrimaryActionButton
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
+from app.views.widgets.buttons import PrimaryActionButton
 from app.views.widgets.elided_label import ElidedLabel
 from core.config.mode import Mode
 from core.formatting import count, parameters_text

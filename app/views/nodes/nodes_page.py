@@ -10,7 +10,6 @@ from PySide6.QtWidgets import QLabel, QSizePolicy, QVBoxLayout, QWidget
 
 from app.state.nodes_text import STATES, key_text, line_text, node_text, waiting_text, waiting_title
 from app.views.style.icons import icon
-from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import (
     bold_label,
     code_box,
@@ -22,6 +21,7 @@ from app.views.widgets.build import (
     page_title,
     scrolled,
 )
+from app.views.widgets.buttons import OutlinedButton
 from app.views.widgets.card import Badge, Card
 from app.views.widgets.notice_bar import NoticeBar
 from app.views.widgets.page import Page

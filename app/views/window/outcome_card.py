@@ -8,9 +8,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QPaintEvent, QPalette
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
-from app.views.widgets.action_buttons import OutlinedButton
 from app.views.widgets.build import lay_row
-from app.views.widgets.buttons import chip
+from app.views.widgets.buttons import OutlinedButton, chip
 from app.views.widgets.card import draw_card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.message import Message

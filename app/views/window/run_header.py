@@ -14,8 +14,8 @@ from app.state.run_summary import RunSummary, progress_text
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.palette import STATE_TONES
-from app.views.widgets.action_buttons import ActionButton, OutlinedButton, PrimaryActionButton
 from app.views.widgets.build import bold_label, lay_column, lay_row, named
+from app.views.widgets.buttons import ActionButton, OutlinedButton, PrimaryActionButton
 from app.views.widgets.card import Badge, Card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.gauges import ProgressMeter

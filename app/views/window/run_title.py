@@ -8,8 +8,8 @@ from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtGui import QKeyEvent, QMouseEvent
 from PySide6.QtWidgets import QLineEdit, QSizePolicy, QWidget
 
-from app.views.widgets.action_buttons import ActionButton
 from app.views.widgets.build import TITLE_SCALE, lay_row, named
+from app.views.widgets.buttons import ActionButton
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.window.actions import Actions
 from core.run_folder.notes import MAX_NAME

@@ -7,8 +7,8 @@ from typing import Final
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
 from app.views.style.icons import app_icon
-from app.views.widgets.action_buttons import ActionButton, PrimaryActionButton, SearchButton
 from app.views.widgets.build import bold_label, lay_row
+from app.views.widgets.buttons import ActionButton, PrimaryActionButton, SearchButton
 from app.views.window.actions import Actions
 
 HEIGHT: Final = 48

@@ -10,9 +10,8 @@ from PySide6.QtWidgets import QAbstractButton, QLabel, QScrollArea, QSizePolicy,
 
 from app.state.welcome_text import NOTHING_DOWNLOADED, UnusedGpus, demo_text
 from app.views.style.icons import icon
-from app.views.widgets.action_buttons import ActionButton, OutlinedButton
 from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label, named
-from app.views.widgets.buttons import PrimaryButton
+from app.views.widgets.buttons import ActionButton, OutlinedButton, PrimaryButton
 from app.views.widgets.card import Card
 
 WIDTH: Final = 760

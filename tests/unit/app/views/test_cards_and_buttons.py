@@ -10,14 +10,14 @@ from pytestqt.qtbot import QtBot
 
 from app.views.style.theme import Theme
 from app.views.style.tones import tone
-from app.views.widgets.buttons import chip, primary_button
+from app.views.widgets.buttons import PrimaryButton, chip
 from app.views.widgets.card import Badge, Card
 
 pytestmark = pytest.mark.windows
 
 
 def test_a_primary_button_stands_on_the_accent_and_can_be_pressed(qtbot: QtBot) -> None:
-    button = primary_button("&Start")
+    button = PrimaryButton("&Start")
     qtbot.addWidget(button)
     button.resize(button.sizeHint())
     button.show()
