@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from typing import Final
 
 WINDOW_OPTIONS = ("--window",)
+# Nearly all of what the window needs of `core` comes with these.
 BEFORE_QT: Final = ("core.run_folder.device_users", "core.recipes.main_metric")
-"""Nearly all of what the window needs of `core` comes with these."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -142,7 +142,6 @@ class Feed(QObject):
 
     @property
     def is_open(self) -> bool:
-        """Whether a worker fills it."""
         return self._worker is not None
 
     def close(self, *, wait: bool = True) -> None:

@@ -70,8 +70,8 @@ NEW_RUN: Final = (
     "app.controllers.sync_pricing",
     "app.views.new_run.new_run_sheet",
 )
+# Modules whose import takes longer than a person should wait for an answer of the window.
 COMPARE: Final = ("app.views.compare.compare_page", *PLOTS)
-"""Modules whose import takes longer than a person should wait for an answer of the window."""
 _log = logging.getLogger(__name__)
 
 
@@ -188,7 +188,6 @@ class Rankdeck(QObject):
 
     @functools.cached_property
     def pricing(self) -> Pricing:
-        """What synchronising costs."""
         from app.controllers.sync_pricing import Pricing
 
         return Pricing(self.runner, self.runs_dir, self)
@@ -247,7 +246,6 @@ class Rankdeck(QObject):
         self.show_named_run(arguments)
 
     def show_named_run(self, arguments: Sequence[str]) -> None:
-        """Shows the run that the arguments name, if any."""
         if (run_dir := run_to_show(arguments)) is not None:
             self.showing.show(run_dir)
 

@@ -11,8 +11,8 @@ from PySide6.QtCore import QByteArray, QSettings
 ORGANISATION: Final = "Rankdeck"
 NOTIFICATIONS: Final = "notifications"
 TASK_PROGRESS: Final = "task_progress"
+# Switches: news of runs outside the window, progress in the task bar, and an icon in the tray.
 TRAY_ICON: Final = "tray_icon"
-"""Switches: news of runs outside the window, progress in the task bar, and an icon in the tray."""
 
 
 def user_settings() -> Settings:
@@ -37,7 +37,6 @@ class Settings:
         return value if isinstance(value, QByteArray) else QByteArray()
 
     def set_layout(self, key: str, value: QByteArray) -> None:
-        """Remembers a widget's geometry or state."""
         self._store.setValue(key, value)
 
     def flag(self, name: str, default: bool) -> bool:
@@ -47,7 +46,6 @@ class Settings:
         return default if value is None else str(value).lower() in ("true", "1")
 
     def set_flag(self, name: str, value: bool) -> None:
-        """Remembers a switch."""
         self._store.setValue(f"flags/{name}", value)
 
     def values(self, name: str) -> dict[str, Any]:
@@ -62,7 +60,6 @@ class Settings:
         return value if isinstance(value, dict) else {}
 
     def set_values(self, name: str, value: dict[str, Any]) -> None:
-        """Remembers a group of plain values."""
         self._store.setValue(f"values/{name}", json.dumps(value))
 
     def text(self, name: str) -> str | None:
@@ -71,9 +68,7 @@ class Settings:
         return value if isinstance(value, str) else None
 
     def set_text(self, name: str, value: str) -> None:
-        """Remembers a text."""
         self._store.setValue(f"texts/{name}", value)
 
     def sync(self) -> None:
-        """Writes everything now."""
         self._store.sync()

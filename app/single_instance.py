@@ -30,8 +30,8 @@ from core.parsing import ParseError, parse_json
 from core.paths import data_folder
 from core.processes.lock import RunLock
 
+# So long a second start waits for one that may just be opening; then it opens a window of its own.
 HAND_OVER_LIMIT_S: Final = 30.0
-"""So long a second start waits for one that may just be opening; then it opens a window of its own."""
 ANSWER_MS: Final = 3000
 LARGEST_BYTES: Final = 64 * 1024
 MOST_ARGUMENTS: Final = 64

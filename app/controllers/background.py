@@ -99,7 +99,6 @@ class OperationRunner(QObject):
 
 
 def unexpected(error: BaseException) -> RankdeckError:
-    """Words for an error that nothing foresaw."""
     return RankdeckError(
         f"{type(error).__name__}: {error}.",
         "Try again. If it happens again, please report it with the text in the terminal.",

@@ -12,10 +12,10 @@ from app.models.run_data import RunData
 from app.models.run_list import RunList
 from core.run_folder.store import RunEntry
 
+# After the first plot: all plots are drawn once more when the run is read to its end.
 SOON_MS: Final = 200
-"""After the first plot: all plots are drawn once more when the run is read to its end."""
+# The longest wait, whatever the shown run does: on a slow or busy computer New run would be made before the charts.
 LATEST_MS: Final = 5000
-"""The longest wait, whatever the shown run does: on a slow or busy computer New run would be made before the charts."""
 
 
 class DeferredStartController(QObject):
@@ -42,11 +42,9 @@ class DeferredStartController(QObject):
         data.reset.connect(self._on_data_changed)
 
     def start(self) -> None:
-        """Begins to wait."""
         self._timer.start()
 
     def close(self) -> None:
-        """Stops waiting; `due` is not emitted any more."""
         self._timer.stop()
 
     def _hurry(self) -> None:

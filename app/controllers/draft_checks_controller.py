@@ -117,7 +117,6 @@ class DraftChecksController(QObject):
         self._runner.run(Operation(this_platform, self._on_platform, lambda error: failed({"recipe": error})))
 
     def close(self) -> None:
-        """Looks at nothing any more."""
         self._room_again.stop()
         for part in (
             self.memory, self.recipe_check, self._data, self._packages, self._script, self._room, self._interpreters,

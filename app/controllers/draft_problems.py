@@ -98,7 +98,6 @@ def script_options(draft: Draft, recipe: Recipe) -> dict[str, FieldValue]:
 
 
 def script_problems(options: Mapping[str, FieldValue]) -> Problems:
-    """What is wrong with a script's fields."""
     if not options.get("script") and not options.get("module"):
         next_step = "Choose a Python file with the button next to the field."
         return {"script": ConfigError("script", "No script is selected.", next_step)}

@@ -49,5 +49,4 @@ class DraftSavingController(QObject):
         self._settings.set_values(OTHERS, {name: dataclasses.asdict(kept) for name, kept in sheet.drafts.items()})
 
     def close(self) -> None:
-        """Saves for the last time."""
         self.save()

@@ -146,8 +146,6 @@ class LaunchController(QObject):
         self._runner.run(Operation(work, self.planned.emit, self.plan_failed.emit, topic="plan"))
 
     def resume(self, plan: ResumePlan | MovePlan) -> None:
-        """Does what the plan says."""
-
         def work() -> tuple[Path, tuple[str, ...]]:
             from core.machines.moving import MovePlan
 

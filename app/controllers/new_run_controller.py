@@ -95,7 +95,6 @@ class NewRunController(QObject):
         self._data.reset.connect(self._on_data_changed)
 
     def close(self) -> None:
-        """Ends what is going on."""
         self.previewing.close()
         self.installing.close()
         self.tune_control.close()
@@ -103,7 +102,6 @@ class NewRunController(QObject):
     # --- the draft ---------------------------------------------------------------------------------------
 
     def check_draft(self) -> None:
-        """Checks what New run holds, as after an edit."""
         sheet, group = self._sheet, self._sheet.machines.chosen()
         sheet.notice.clear()
         machine, there = ("", None) if group is None else (group.machine.name, group.look)
@@ -166,11 +164,9 @@ class NewRunController(QObject):
     # --- packages ----------------------------------------------------------------------------------------
 
     def install_step(self, error: MissingPackageError) -> Step:
-        """A button that offers what an error misses."""
         return Step("Insta&ll…", lambda: self._open_install(offer_for(error.packages), error.cause))
 
     def offer_fix(self, fix: str) -> None:
-        """Offers what was found missing: "install_cuda" or "install_deepspeed"."""
         if fix == "install_cuda":
             gpus = [device for device in self._table.devices if device.kind == "cuda"]
             self._open_install(cuda_torch_offer(self._table.driver, gpus), CUDA_CAUSE)

@@ -54,7 +54,6 @@ class NewestAnswer(QObject, Generic[T]):
 
     @property
     def is_asking(self) -> bool:
-        """A question is under way, or about to be."""
         return bool(self._asked) or self._later.isActive()
 
     @property
@@ -67,7 +66,6 @@ class NewestAnswer(QObject, Generic[T]):
         return self.is_watched and self._key == key
 
     def close(self) -> None:
-        """Asks nothing any more."""
         self._later.stop()
         self.is_watched = False
 
@@ -78,7 +76,6 @@ class NewestAnswer(QObject, Generic[T]):
             self._show()
 
     def forget(self) -> None:
-        """Drops all answers, as packages were installed."""
         self._answers.clear()
 
     def ask_again(self) -> None:

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from core.resume.plan import ResumePlan
     from core.run_folder.state import RunState
 
+# The setting that remembers where the last state file was opened.
 STATE_FILES: Final = "state_files_folder"
-"""The setting that remembers where the last state file was opened."""
 
 
 class RunController(QObject):
@@ -96,7 +96,6 @@ class RunController(QObject):
         self._display.status_shown.connect(self._on_status_shown)
 
     def show_actions(self, *_: object) -> None:
-        """Enables what can be done now."""
         run_dir = self._showing.run_dir
         sheet = self._window.new_run if self._window.has_new_run else None
         context = ActionContext(
@@ -175,7 +174,6 @@ class RunController(QObject):
         self._showing.show(run_dir)
 
     def _on_noted(self, notes: Sequence[str]) -> None:
-        """Says what was not in sight before the start."""
         new = [note for note in notes if note not in self._window.new_run.summary.noted]
         if new:
             self._window.notice.say("info", "Run started, with notes", sentences(*new))
@@ -283,7 +281,6 @@ class RunController(QObject):
             dialog.open_file.click()
 
     def resume_run(self, run_dir: Path) -> None:
-        """Opens the dialog with a run, whichever is shown."""
         dialog = self._open_dialog()
         if dialog is not None:
             dialog.choose(str(run_dir))
@@ -354,7 +351,6 @@ class RunController(QObject):
 
 
 def _place_of(group: MachineGroup) -> TrainingPlace:
-    """A machine of New run, for the Resume dialog."""
     from app.state.resume_choices import TrainingPlace
     from core.machine.devices import device_texts
 

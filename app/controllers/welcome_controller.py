@@ -63,7 +63,6 @@ class WelcomeController(QObject):
         window.new_run_made.connect(lambda: window.new_run.devices.selection_changed.connect(self._show_demo))
 
     def open(self) -> None:
-        """Finds out what there is; the page says so."""
         place = self._runs_dir
 
         def work() -> tuple[Platform, int | None, str, Path | None]:

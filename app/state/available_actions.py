@@ -68,7 +68,6 @@ class AvailableActions:
 
 
 def available_actions(context: ActionContext) -> AvailableActions:
-    """Decides what can be done in a context."""
     shown = context.shown
     live = shown is not None and shown.is_live
     stopping = live and (context.stop_asked or (shown is not None and shown.state == "stopping"))

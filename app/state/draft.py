@@ -44,11 +44,11 @@ from core.recipes.manifest import Recipe, recipe_defaults
 from core.run_folder.notes import RunNotes
 
 LOOKING: Final = "Looking for devices…"
+# The folder of runs, where what is wrong with it stands among the problems of fields.
 RUNS_DIR: Final = "runs_dir"
-"""The folder of runs, where what is wrong with it stands among the problems of fields."""
 _BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
+# Checks the other settings while no device can be used.
 _STAND_IN: Final = Device("cpu:0", "cpu", 0, "CPU")
-"""Checks the other settings while no device can be used."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,6 @@ class CheckedDraft:
 
     @property
     def machines(self) -> int:
-        """How many machines it asks for."""
         return 1 if self.nodes is None else self.nodes.count.most
 
     @property

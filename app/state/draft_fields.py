@@ -135,5 +135,4 @@ def given_text(spec: FieldSpec, value: FieldValue) -> str:
 
 
 def plain_text(value: FieldValue) -> str:
-    """A value whose field is not known."""
     return ("true" if value else "false") if isinstance(value, bool) else str(value)

@@ -13,7 +13,6 @@ Found = Mapping[str, Any]
 
 
 def fact_lines(found: Found) -> list[tuple[str, str]]:
-    """Counts, as label and value."""
     counts, epoch, tokenizer = found["counts"], found["epoch"], found["tokenizer"]
     about = "" if found["exact"] else "about "
     part = "" if found["exact"] else f" in the first {byte_size(found['looked_at_bytes'])}"
@@ -62,7 +61,6 @@ def document_title(number: int, document: Mapping[str, Any]) -> str:
 
 
 def sample_title(sample: Mapping[str, Any]) -> str:
-    """One sample's heading."""
     return f"Sample {sample['number']} ({_many(sample['length'], 'token')})"
 
 

@@ -24,15 +24,15 @@ from core.run_folder.store import RunEntry
 UNCHANGED: Final = "unchanged"
 THIS_COMPUTER: Final = "This computer"
 NEWEST: Final = "Newest checkpoint"
+# How the learning rate continues under another number of steps, as text and as `RunConfig.lr_schedule` has it.
 LR_CHOICES: Final = (
     ("continues from the current rate", None),
     ("decays again from the current rate", DECAY),
     ("warms up and decays again", RESTART),
     ("planned again over all steps", REPLAN),
 )
-"""How the learning rate continues under another number of steps, as text and as `RunConfig.lr_schedule` has it."""
+# What an alert about a slow device advises.
 BALANCED: Final[Mapping[str, str]] = {"mode": Mode.DDP, "balance": "measured"}
-"""What an alert about a slow device advises."""
 MODES: Final[Sequence[Mapping[str, str]]] = (
     {"mode": Mode.AUTO},
     {"mode": Mode.DDP},
@@ -59,7 +59,6 @@ class TrainingPlace:
 
     @property
     def title(self) -> str:
-        """What the dialog calls it."""
         return self.machine or THIS_COMPUTER
 
 
@@ -153,7 +152,6 @@ def unchanged_devices(plan: PlanSummary) -> str:
 
 
 def unchanged_mode(plan: PlanSummary) -> str:
-    """The mode that the run had: "DDP (unchanged)"."""
     name = mode_label(plan.mode_then, plan.mode_then)
     return f"{name} ({UNCHANGED})" if name else UNCHANGED
 

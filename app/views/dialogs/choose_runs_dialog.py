@@ -55,7 +55,6 @@ class ChooseRunsDialog(Dialog):
         self._show_count()
 
     def folders(self) -> list[Path]:
-        """The chosen ones."""
         items = (self.list.item(row) for row in range(self.list.count()))
         return [item.data(FOLDER) for item in items if item.checkState() == Qt.CheckState.Checked]
 

@@ -90,17 +90,14 @@ class PreviewDialog(Dialog):
         self.lay_out(*parts, grow=self.text, size=(760, 620))
 
     def show_looking(self) -> None:
-        """A look begins."""
         self.notice.clear()
         self.doing.setText(f"Looking: {FIRST_PHASE}")
         self._show_busy(True)
 
     def show_progress(self, phase: str) -> None:
-        """What is being done, and how far it is."""
         self.doing.setText(f"Looking: {phase}")
 
     def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
-        """Why there is nothing to show."""
         self._show_busy(False)
         self.notice.show_error(error, step)
 
@@ -109,7 +106,6 @@ class PreviewDialog(Dialog):
         self._can_choose = can
 
     def show_found(self, found: Found) -> None:
-        """What was seen."""
         self._found = found
         self._show_busy(False)
         self._show_facts(fact_lines(found))

@@ -170,7 +170,6 @@ class ResumeDialog(Dialog):
     # --- what is answered --------------------------------------------------------------------------------
 
     def show_plan(self, plan: ResumePlan | MovePlan) -> None:
-        """Shows what will happen; the Resume button does it."""
         self.notice.clear()
         asked_machines = self.form.machines.currentData()
         self.form.show_plan(plan, is_first=self._plan is None)
@@ -186,7 +185,6 @@ class ResumeDialog(Dialog):
             self.go.setToolTip(CONFIRM)
 
     def show_error(self, error: RankdeckError) -> None:
-        """Says why it cannot be resumed so."""
         about_data = isinstance(error, DatasetError) or "dataset" in f"{error.title} {error.cause}".lower()
         if about_data:
             self.form.show_field(self.form.data, True)
@@ -202,7 +200,6 @@ class ResumeDialog(Dialog):
             self.message.setPlainText(text)
 
     def show_busy(self) -> None:
-        """The run is being resumed; it was asked once."""
         self._set_plan(None)
         self.go.setToolTip("The run is being resumed.")
         self.message.setPlainText("Starting the run…")

@@ -184,7 +184,6 @@ class ResumeForm(QWidget):
         self._run_line.setCursorPosition(0)
 
     def asked(self) -> tuple[str, dict[str, Any]]:
-        """What to resume, and what is to be different."""
         changes: dict[str, Any] = dict(self.more)
         lines = {"steps": self.steps, "dataset_file": self.data, "dataset_chunk_size": self.chunk_size}
         changes |= {name: line.text().strip() for name, line in lines.items() if line.text().strip()}
@@ -249,7 +248,6 @@ class ResumeForm(QWidget):
         field.setVisible(shown)
 
     def _offer_devices(self, *_: object) -> None:
-        """Those of the place that is chosen."""
         unchanged = self.devices.itemText(0)
         _fill(self.devices, device_choices(self._places.get(self.machine, TrainingPlace())))
         if unchanged:

@@ -43,7 +43,6 @@ class GroupFold(QWidget):
         group.page.hide()
 
     def show_changed(self) -> int:
-        """Counts the fields that differ from their defaults."""
         count = sum(row.is_changed and row.applies for row in self.group.rows)
         rows = sum(row.applies for row in self.group.rows)
         self.changed.setText(f"{count} changed" if count else f"{rows} setting{'' if rows == 1 else 's'}")

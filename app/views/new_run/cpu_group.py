@@ -108,7 +108,6 @@ class CpuGroup(Card):
         self.setVisible(bool(devices))
 
     def show_sample(self, sample: DeviceSample) -> None:
-        """Shows the machine's load."""
         used, total, busy = sample.memory_used_bytes, sample.memory_total_bytes, sample.utilization_percent
         percent = UNKNOWN if busy is None else f"{busy:.0f}"
         self.load.setText(f"machine {percent} %  {memory_of(used, total)}")

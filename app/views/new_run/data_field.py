@@ -70,7 +70,6 @@ class DataField(QWidget):
         self.set_path(path)
 
     def path(self) -> str:
-        """What stands in the field."""
         return typed_dataset(self.line.text()) or ("" if self._is_asked else STDLIB)
 
     def set_path(self, path: str) -> None:
@@ -79,7 +78,6 @@ class DataField(QWidget):
         self.show_found(self.found.text())
 
     def show_found(self, text: str) -> None:
-        """Says under the field what the path holds."""
         self.found.setText(text)
         self.found.setVisible(bool(text) and bool(self.line.text()))
 
@@ -108,7 +106,6 @@ class DataField(QWidget):
         return str(path if path.is_absolute() else Path.home())
 
     def choose_file(self) -> None:
-        """Lets the person choose a file."""
         path, _ = QFileDialog.getOpenFileName(self.window(), "Choose a text file to train on", self._start_folder())
         self._take(path)
 

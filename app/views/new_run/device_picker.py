@@ -27,8 +27,8 @@ from core.machine.devices.names import device_label
 LOOKING: Final = "Looking for devices…"
 OWN_INTERPRETER: Final = "Only a script with its own Python interpreter can train on it."
 NO_CUDA: Final = "This PyTorch is built for the CPU only. Training on a GPU needs its CUDA build (AMD: ROCm)."
+# More GPUs than this are a line each.
 MOST_CARDS: Final = 3
-"""More GPUs than this are a line each."""
 CARD_HEIGHT: Final = 76
 NONE_FREE: Final = "No GPU is free. Select one all the same, or train on CPU devices."
 
@@ -201,7 +201,6 @@ class DevicePicker(QWidget):
     # --- what is ticked ----------------------------------------------------------------------------------
 
     def show_samples(self, samples: Sequence[DeviceSample]) -> None:
-        """Shows the newest figures of each device."""
         before = self.selected()
         for sample in samples:
             row = self._rows.get(sample.uuid)
@@ -228,7 +227,6 @@ class DevicePicker(QWidget):
             self._decide()
 
     def _decide(self) -> None:
-        """Chooses defaults by the first figures of each GPU."""
         self._defaults = default_devices(self._devices, self._judged, cuda_build=self._cuda_build)
         if self._chosen_without_gpu and self._usable():
             self._wanted, self._chosen_without_gpu = None, False
@@ -294,7 +292,6 @@ class DevicePicker(QWidget):
         return self._rows.get(uuid) or self.cpu.slots[uuid]
 
     def rows(self) -> list[Row]:
-        """GPUs in the order shown, then CPU devices."""
         places = {self._cards.indexOf(row): row for row in self._rows.values()}
         return [*(places[place] for place in sorted(places)), *self.cpu.slots.values()]
 

@@ -21,20 +21,20 @@ from core.machine.devices.gpu_counters import NOTABLE_SHARED_BYTES
 from core.machine.devices.names import device_label
 
 LOST: Final = "lost: the driver no longer lists it"
+# Samples for which a warning stays after its cause is gone: one that comes and goes would make the panel jump.
 WARNING_HELD: Final = 10
-"""Samples for which a warning stays after its cause is gone: one that comes and goes would make the panel jump."""
 FIGURE_SPACE: Final = "\u2007"
 BOX_GAP: Final = 8
+# How far the figures stand in from the check box.
 MARGIN: Final = 24
-"""How far the figures stand in from the check box."""
 EDGES: Final = (12, 8, 12, 8)
 WATTS: Final = "  999 W"
 WIDEST_FIGURES: Final = f"100 % busy  99 °C{WATTS}"
 WIDEST_MEMORY: Final = "99.9 / 999 GiB"
+# Qt's QWIDGETSIZE_MAX.
 UNLIMITED: Final = (1 << 24) - 1
-"""Qt's QWIDGETSIZE_MAX."""
+# Of a row that is a line.
 LINE_HEIGHT: Final = 28
-"""Of a row that is a line."""
 
 
 class NameBox(QCheckBox):
@@ -46,7 +46,6 @@ class NameBox(QCheckBox):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def set_name(self, name: str) -> None:
-        """What it says when there is room."""
         self._name = name
         self._elide()
 
@@ -180,7 +179,6 @@ class DeviceRow(Card):
         self._show()
 
     def show_sample(self, sample: DeviceSample) -> None:
-        """Shows the newest figures."""
         self._sample = sample
         worries = [reason for reason in sample.throttle_reasons if reason != POWER_CAP]
         self._quiet = 0 if worries else self._quiet + 1

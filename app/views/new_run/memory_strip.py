@@ -89,7 +89,6 @@ class MemoryStrip(Card):
         super().changeEvent(event)
 
     def show_memory(self, text: MemoryText) -> None:
-        """Shows an estimate, or why there is none."""
         self.set_edge("" if text.tone == "muted" else text.tone)
         self.verdict.say(text.verdict, text.tone)
         self.figure.set_full_text(text.figure)
@@ -193,7 +192,6 @@ class _ModeRow:
         self.labels = (self.name, self.need, self.verdict, self.time)
 
     def show_mode(self, line: ModeLine | None) -> None:
-        """Shows a mode, or nothing."""
         self.name.setText("" if line is None else line.name)
         self.need.setText("" if line is None else line.need)
         self.time.setText("" if line is None else line.time)

@@ -114,11 +114,9 @@ class ModePicker(QWidget):
         return self._options.recommended if self._chosen == Mode.AUTO else self._chosen
 
     def ranks(self) -> int:
-        """How many devices are ticked."""
         return self._options.ranks
 
     def texts(self) -> dict[str, str]:
-        """What is set about the modes, by field."""
         every = self.sync_interval.every()
         own = {"sync_every": "" if every is None else str(every), "deepspeed_config": self._deepspeed}
         return {**self.zero.texts(), **self.merging.texts(), **own}
@@ -152,7 +150,6 @@ class ModePicker(QWidget):
         self._show()
 
     def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
-        """Marks what is wrong, with the reason."""
         self.zero.show_problems(problems)
         self.merging.show_problems(problems)
         self.problem.set_problem(problems.get("mode"))

@@ -38,10 +38,10 @@ from core.machine.interpreters import Interpreter
 from core.recipes.manifest import Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 
+# Pixels of the form below which it leaves out what can be read elsewhere.
 LOW: Final = 420
-"""Pixels of the form below which it leaves out what can be read elsewhere."""
+# Beside *What*: headings, the chips above the GPUs; the CPU's line and the mode below them.
 ABOVE_GPUS, BELOW_GPUS = 100, 80
-"""Beside *What*: headings, the chips above the GPUs; the CPU's line and the mode below them."""
 MIN_WIDTH: Final = 360
 WIDTH: Final = 440
 
@@ -248,7 +248,6 @@ class NewRunSheet(QWidget):
             self.machines.clear()
 
     def draft(self) -> Draft:
-        """What the panel holds."""
         return Draft(
             recipe=str(self.recipe.currentData() or ""),
             dataset=self.data.path(),
@@ -297,7 +296,6 @@ class NewRunSheet(QWidget):
         self._show_changed()
 
     def reset(self) -> None:
-        """Puts everything but the devices to the recipe's defaults."""
         recipe = str(self.recipe.currentData() or "")
         self.set_draft(Draft(recipe=recipe, dataset=STDLIB), keep_devices=True)
 
@@ -325,7 +323,6 @@ class NewRunSheet(QWidget):
         self.show_problems(checked.problems)
 
     def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
-        """Marks the fields that are wrong, and no others."""
         self._problems = problems
         self.form.show_problems(problems, self._remedies)
         self.what.show_problems(problems, self._remedies)
@@ -343,7 +340,6 @@ class NewRunSheet(QWidget):
         return field in self.form.rows or field in _PLACES
 
     def _show_first_problem(self) -> None:
-        """Brings the topmost wrong setting into sight."""
         order = ["recipe", "dataset_file", "name", RUNS_DIR, "devices", "mode", *self.form.rows]
         wrong = [name for name in order if name in self._problems] or list(self._problems)
         if wrong:
@@ -394,7 +390,6 @@ class NewRunSheet(QWidget):
             chain_tabs(self)
 
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:
-        """The Pythons that are offered for a script."""
         self._interpreters = tuple(found)
         row = self.form.rows.get("python")
         if isinstance(row, InterpreterRow):
@@ -457,8 +452,8 @@ def _usable(recipes: Sequence[Recipe]) -> dict[str, Recipe]:
     return {recipe.name: recipe for recipe in reversed(recipes) if not recipe.problem}
 
 
+# Fields that are marked and are no rows of the form.
 _PLACES: Final = ("recipe", "dataset_file", "name", RUNS_DIR, "devices", "mode", "deepspeed_config", "sync_every")
-"""Fields that are marked and are no rows of the form."""
 
 
 def _heading(column: QVBoxLayout, title: str) -> None:

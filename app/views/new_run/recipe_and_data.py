@@ -69,7 +69,6 @@ class RecipeAndData(QWidget):
         return page
 
     def fill_recipes(self, recipes: Sequence[Recipe]) -> None:
-        """Offers these; those that cannot be used say why."""
         self.recipe.clear()
         for recipe in recipes:
             self.recipe.addItem(recipe.title + (" (cannot be used)" if recipe.problem else ""), recipe.name)

@@ -18,8 +18,8 @@ from core.config.fields import FieldSpec
 from core.errors import RankdeckError
 from core.recipes.manifest import Recipe
 
+# Room for the longest label of one line, so that editors of all sections stand in one column.
 LABEL_WIDTH: Final = 124
-"""Room for the longest label of one line, so that editors of all sections stand in one column."""
 
 
 class RecipeForm(FieldRows):
@@ -89,13 +89,11 @@ class RecipeForm(FieldRows):
         self._show_changed()
 
     def reset(self) -> None:
-        """Puts every field to its default."""
         if self._recipe is not None:
             self.set_texts(default_texts(self._recipe))
 
     @property
     def is_changed(self) -> bool:
-        """A field differs from its default."""
         return any(row.is_changed for row in self.rows.values())
 
     def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor = no_remedies) -> None:
@@ -104,12 +102,10 @@ class RecipeForm(FieldRows):
         self.advanced.reveal({name for name in problems if name in self.rows})
 
     def show_only(self, names: Collection[str]) -> None:
-        """Hides the rows that mean nothing just now."""
         super().show_only(names)
         self.advanced.show_found()
 
     def show_placeholders(self, texts: Mapping[str, str]) -> None:
-        """Shows, greyed, what empty fields will be."""
         for name, row in self.rows.items():
             row.set_placeholder(texts.get(name, ""))
 

@@ -50,7 +50,6 @@ class InterpreterRow(FieldRow):
         return row + 1
 
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:
-        """Offers these; what stands in the field stays."""
         combo, text = self.editor, self.line.text()
         assert isinstance(combo, ComboBox)
         with QSignalBlocker(combo):
@@ -126,9 +125,8 @@ class ChartsRow(FieldRow):
         return editor
 
     def set_placeholder(self, text: str) -> None:
-        """What an empty field will be, greyed."""
         super().set_placeholder(text or "as printed")
 
 
+# How fields of the recipe `script` are edited; the others are as in any form.
 SCRIPT_ROWS: Final[Mapping[str, type[FieldRow]]] = {"python": InterpreterRow, "charts": ChartsRow}
-"""How fields of the recipe `script` are edited; the others are as in any form."""

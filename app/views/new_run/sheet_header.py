@@ -39,5 +39,4 @@ class SheetHeader(QWidget):
         self.copied.set_full_text(f"Copy of {name}" if name else "")
 
     def show_changed(self, changed: bool) -> None:
-        """Offers Reset while something differs from the defaults."""
         self.reset.setVisible(changed)

@@ -153,7 +153,6 @@ class SummaryLines(QFrame):
 
     @property
     def noted(self) -> tuple[str, ...]:
-        """The notes that are in sight."""
         return self._full_notes
 
     def show_waiting(self, text: str) -> None:

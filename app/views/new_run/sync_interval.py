@@ -15,12 +15,12 @@ from app.views.widgets.field_row import MARGIN
 from app.views.widgets.steady import Slider
 from core.config.run_config import FIELD_BY_NAME
 
+# Steps between two synchronisations; to the right of the last stands "never".
 STOPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-"""Steps between two synchronisations; to the right of the last stands "never"."""
 _HINT: Final = "Press Measure to see what a sync interval costs on the selected devices. It takes five seconds."
 _MEASURE: Final = "Measure the link between the selected devices for five seconds (nothing is trained)"
+# Room that the price keeps, so that nothing below it moves when it changes.
 _LINES: Final = 4
-"""Room that the price keeps, so that nothing below it moves when it changes."""
 
 
 class IntervalSlider(Slider):
@@ -100,7 +100,6 @@ class SyncInterval(QWidget):
         self.price.setText(re.sub(r"(?<=\d) (?=MB|%)", "\N{NO-BREAK SPACE}", text) or _HINT)
 
     def show_measuring(self, running: bool) -> None:
-        """While the test runs the button waits."""
         self._measuring = running
         self._show_button()
 

@@ -19,8 +19,8 @@ HELP: Final = (
     "All must match; ! before one means that it must not."
 )
 READING: Final = "Reading the settings of all runs…"
+# To look for unknown names takes longer than to filter; a name is unknown while it is typed.
 CHECK_AFTER_MS: Final = 250
-"""To look for unknown names takes longer than to filter; a name is unknown while it is typed."""
 
 
 class FilterLine(QWidget):
@@ -53,11 +53,9 @@ class FilterLine(QWidget):
 
     @property
     def is_filtering(self) -> bool:
-        """Whether it leaves out any run."""
         return bool(self._terms)
 
     def show_settings_read(self) -> None:
-        """Every run's settings are there."""
         self._has_settings = True
         self._show_hint()
 

@@ -13,8 +13,8 @@ from app.views.widgets.card import draw_card
 from app.views.widgets.notice_bar import Step
 from core.errors import RankdeckError
 
+# A notice that something was done; an error stays.
 SHOWN_MS: Final = 20_000
-"""A notice that something was done; an error stays."""
 GAP: Final = 8
 _TONES: Final = {"error": "error", "warning": "warning", "info": "accent", "success": "success"}
 
@@ -57,16 +57,13 @@ class FootNotice(QFrame):
 
     @property
     def text(self) -> str:
-        """Cause and next step, as shown."""
         return self._text.text()
 
     @property
     def button(self) -> QPushButton:
-        """The button of the step."""
         return self._button
 
     def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
-        """Says what went wrong, why, and what to do."""
         self.say("error", error.title, f"{error.cause} {error.window_step}".strip(), step)
 
     def say(self, kind: str, title: str, text: str = "", step: Step | None = None) -> None:
@@ -90,7 +87,6 @@ class FootNotice(QFrame):
             self._timer.start()
 
     def clear(self) -> None:
-        """Takes the message away."""
         self._step = None
         self._timer.stop()
         self.hide()

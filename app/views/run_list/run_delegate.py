@@ -25,8 +25,8 @@ SIGNS: Final = {
     for word in ("starting", "training", "stopping", "stopped", "finished", "failed", "interrupted", "idle")
 }
 MARGIN: Final = 8
+# From the list's edge to the ground of a chosen row.
 INSET: Final = 4
-"""From the list's edge to the ground of a chosen row."""
 ICON: Final = 16
 BAR: Final = 3
 RADIUS: Final = 6
@@ -56,7 +56,6 @@ class RunDelegate(QStyledItemDelegate):
         return QSize(120, 2 * (MARGIN + INSET // 2) + option.fontMetrics.height() + LINE_GAP + second)
 
     def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
-        """Draws ground, sign, both lines and the curve."""
         row: RunRow = index.data(ROW)
         painter.save()
         painter.setRenderHint(QPainter.RenderHint.Antialiasing)

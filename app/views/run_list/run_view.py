@@ -53,7 +53,6 @@ class RunView(QListView):
         self.selectionModel().selectionChanged.connect(self._on_selection_changed)
 
     def chosen_rows(self) -> list[RunRow]:
-        """The chosen rows, from the top."""
         indexes = sorted(self.selectionModel().selectedIndexes(), key=lambda index: index.row())
         return [index.data(ROW) for index in indexes]
 
@@ -74,7 +73,6 @@ class RunView(QListView):
         self._is_model_changing = False
 
     def rename(self, path: Path) -> None:
-        """Opens the editor in a run's row."""
         number = self._model.row_number(path)
         if number is not None:
             self.edit(self._model.index(number))
@@ -82,7 +80,6 @@ class RunView(QListView):
     # --- mouse and keys ----------------------------------------------------------------------------------
 
     def mousePressEvent(self, event: QMouseEvent) -> None:
-        """Ticks a row where its box is."""
         self._is_ticking = self._tick(event)
         if not self._is_ticking:
             super().mousePressEvent(event)
@@ -122,7 +119,6 @@ class RunView(QListView):
         return super().event(event)
 
     def viewportEvent(self, event: QEvent) -> bool:
-        """The tooltip of a box says what ticks are for."""
         if isinstance(event, QHelpEvent) and event.type() == QEvent.Type.ToolTip:
             index = self.indexAt(event.pos())
             if index.isValid() and tick_area(self.visualRect(index)).contains(event.pos()):

@@ -159,7 +159,6 @@ class RunsPanel(QWidget):
         self.view.viewport().update()
 
     def focus_filter(self) -> None:
-        """Puts the keyboard into the filter, its text chosen."""
         if self.search.isVisible():
             self.filter.setFocus(Qt.FocusReason.ShortcutFocusReason)
             self.filter.selectAll()
@@ -252,7 +251,6 @@ class RunsPanel(QWidget):
         )
 
     def edit_tags(self, rows: Sequence[RunRow]) -> None:
-        """Opens the dialog for the tags of some runs."""
         from app.views.dialogs.tags_dialog import TagsDialog  # here, as other dialogs: the window opens without it
 
         title = rows[0].record.label if len(rows) == 1 else f"{len(rows)} runs"
@@ -262,7 +260,6 @@ class RunsPanel(QWidget):
         dialog.open()
 
     def edit_note(self, row: RunRow) -> None:
-        """Opens the dialog for a run's note."""
         from app.views.dialogs.note_dialog import NoteDialog
 
         dialog = NoteDialog(row.record.label, row.record.notes, self.window())

@@ -15,8 +15,8 @@ from PySide6.QtGui import QColor, QPainter, QPalette, QPen
 from app.views.style.tones import accent_text, blend, is_dark, tone
 
 RADIUS: Final = 4.0
+# Height of a progress bar and of a slider's groove.
 TRACK: Final = 4.0
-"""Height of a progress bar and of a slider's groove."""
 THUMB: Final = 16
 _BOX: Final = 17.0
 _TICK: Final = ((0.24, 0.52), (0.43, 0.70), (0.77, 0.33))
@@ -98,7 +98,6 @@ def check_box(painter: QPainter, rect: QRect, palette: QPalette, level: Level, *
 
 
 def radio_button(painter: QPainter, rect: QRect, palette: QPalette, level: Level, *, on: bool) -> None:
-    """A radio button."""
     area = _centred(rect)
     _mark_ground(painter, area, palette, level, on=on, radius=area.width() / 2)
     if on:
@@ -120,7 +119,6 @@ def chevron(painter: QPainter, rect: QRect, colour: QColor, *, up: bool = False)
 
 
 def focus_frame(painter: QPainter, rect: QRect, palette: QPalette, radius: float = RADIUS) -> None:
-    """Where the keyboard is."""
     painter.setPen(QPen(palette.color(QPalette.ColorRole.WindowText), 1.5))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawRoundedRect(QRectF(rect).adjusted(0.75, 0.75, -0.75, -0.75), radius, radius)
@@ -184,7 +182,6 @@ def _ground(painter: QPainter, area: QRectF, palette: QPalette, level: Level) ->
 
 
 def _bottom_line(painter: QPainter, area: QRectF, colour: QColor, width: float = 1.0) -> None:
-    """Along the bottom edge, between its round corners."""
     painter.setPen(QPen(colour, width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
     y = area.bottom() - (width - 1.0) / 2
     painter.drawLine(QPointF(area.left() + RADIUS / 2, y), QPointF(area.right() - RADIUS / 2, y))

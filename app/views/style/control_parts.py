@@ -45,10 +45,10 @@ from app.views.style.tones import accent_text, card_edge, muted, tone
 
 _S = QStyle.StateFlag
 
+# Of a bar whose progress is not known, the part that moves.
 _MOVING_SHARE: Final = 0.3
-"""Of a bar whose progress is not known, the part that moves."""
+# It takes so long from one end to the other.
 _PASS_S: Final = 1.8
-"""It takes so long from one end to the other."""
 
 
 def level_at(option: QStyleOption) -> Level:

@@ -22,18 +22,19 @@ from PySide6.QtWidgets import (
 from app.views.style.control_drawing import THUMB, TRACK
 
 Room: TypeAlias = tuple[int, int] | None
+# Of buttons, lists and lines to write in: they stand beside each other.
 HEIGHT: Final = 32
-"""Of buttons, lists and lines to write in: they stand beside each other."""
+# Of menu entries, headers of tables, tool buttons with text.
 ROW: Final = 28
-"""Of menu entries, headers of tables, tool buttons with text."""
+# From the edge of a list's line to its text, beyond what Fusion leaves.
 INDENT: Final = 6
-"""From the edge of a list's line to its text, beyond what Fusion leaves."""
+# From the edge of a line to write in to its text.
 FIELD_FRAME: Final = 6
-"""From the edge of a line to write in to its text."""
+# Room for the chevron of a button that opens a menu.
 MENU_SIGN: Final = 14
-"""Room for the chevron of a button that opens a menu."""
 SCROLL_BAR: Final = 12
 _M: Final = QStyle.PixelMetric
+# Measures that are not Fusion's.
 METRICS: Final = {
     _M.PM_IndicatorWidth: 18,
     _M.PM_IndicatorHeight: 18,
@@ -53,7 +54,6 @@ METRICS: Final = {
     _M.PM_HeaderMargin: 6,  # a column's title stands over the text of its cells
     _M.PM_FocusFrameHMargin: 5,  # the text of a row stands clear of the bar that says it is chosen
 }
-"""Measures that are not Fusion's."""
 
 
 def is_framed(option: QStyleOption) -> bool:

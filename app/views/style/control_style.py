@@ -118,7 +118,6 @@ class ControlStyle(QProxyStyle):
     def drawPrimitive(
         self, element: QStyle.PrimitiveElement, option: QStyleOption, painter: QPainter, widget: QWidget | None = None
     ) -> None:
-        """Draws one part of a control."""
         paint = self._primitives.get(element)
         if paint is None:
             super().drawPrimitive(element, option, painter, widget)
@@ -133,7 +132,6 @@ class ControlStyle(QProxyStyle):
     def drawControl(
         self, element: QStyle.ControlElement, option: QStyleOption, painter: QPainter, widget: QWidget | None = None
     ) -> None:
-        """Draws a control, or a part that has text."""
         if element is _C.CE_MenuItem and isinstance(option, QStyleOptionMenuItem):
             option = without_slab(painter, option)
         elif element is _C.CE_TabBarTabLabel or element is _C.CE_PushButtonLabel:
@@ -161,7 +159,6 @@ class ControlStyle(QProxyStyle):
         painter: QPainter,
         widget: QWidget | None = None,
     ) -> None:
-        """Draws a control that has several parts under the mouse."""
         if control is _X.CC_Slider and isinstance(option, QStyleOptionSlider) and has_no_ticks(option):
             _saved(painter, option, widget, self._paint_slider)
         elif control is _X.CC_ScrollBar and isinstance(option, QStyleOptionSlider):
@@ -189,7 +186,6 @@ class ControlStyle(QProxyStyle):
     def sizeFromContents(
         self, kind: QStyle.ContentsType, option: QStyleOption, size: QSize, widget: QWidget | None = None
     ) -> QSize:
-        """How large a control is around its text."""
         whole = super().sizeFromContents(kind, option, size, widget)  # type: ignore[arg-type]  # Qt takes None
         more = more_room(kind, option, widget)
         if more is None:
@@ -200,7 +196,6 @@ class ControlStyle(QProxyStyle):
     def pixelMetric(
         self, metric: QStyle.PixelMetric, option: QStyleOption | None = None, widget: QWidget | None = None
     ) -> int:
-        """A measure of the style."""
         if metric is QStyle.PixelMetric.PM_DefaultFrameWidth and isinstance(widget, QLineEdit):
             return FIELD_FRAME
         own = METRICS.get(metric)

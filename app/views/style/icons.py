@@ -45,7 +45,6 @@ class ThemedIconEngine(QIconEngine):
         return ThemedIconEngine(self._name, self._tone)
 
     def paint(self, painter: QPainter, rect: QRect, mode: QIcon.Mode, state: QIcon.State) -> None:
-        """Draws the sign into `rect` at the painter's real resolution."""
         ratio = painter.device().devicePixelRatioF()
         painter.drawPixmap(rect, self._drawn(rect.size() * ratio, mode, state))
 
@@ -63,7 +62,6 @@ class ThemedIconEngine(QIconEngine):
 
 
 def icon(name: str, tone_name: str | None = None) -> QIcon:
-    """The icon `resources/icons/<name>.svg`, coloured for the theme."""
     return QIcon(ThemedIconEngine(name, tone_name))
 
 
@@ -75,5 +73,4 @@ def paint_icon(painter: QPainter, name: str, at: QPoint, size: int, colour: QCol
 
 
 def app_icon() -> QIcon:
-    """The window's own icon."""
     return QIcon(str(ICON_DIR / "app.png"))

@@ -11,11 +11,12 @@ from PySide6.QtWidgets import QApplication
 from app.views.style.control_style import ControlStyle
 from app.views.style.tones import accent_text, blend, tone
 
+# Styles of the system that stay; they bring colours of their own.
 NATIVE_STYLES: Final = ("windows11", "macos")
-"""Styles of the system that stay; they bring colours of their own."""
+# The font of Windows 11, which Qt takes only for its own style there.
 _FAMILY: Final = "Segoe UI Variable Text"
-"""The font of Windows 11, which Qt takes only for its own style there."""
 _ROLES: Final = QPalette.ColorRole
+# Light and dark.
 _COLOURS: Final[dict[QPalette.ColorRole, tuple[str, str]]] = {
     _ROLES.Window: ("#f3f3f3", "#202020"),
     _ROLES.WindowText: ("#1b1b1b", "#f3f3f3"),
@@ -36,13 +37,12 @@ _COLOURS: Final[dict[QPalette.ColorRole, tuple[str, str]]] = {
     _ROLES.Link: ("#005fb8", "#60cdff"),
     _ROLES.LinkVisited: ("#005fb8", "#60cdff"),
 }
-"""Light and dark."""
 _DISABLED: Final = ("#8d8d8d", "#7d7d7d")
+# Opacity of the text's colour in the ground of a chosen row: quiet, with the accent's bar at its left.
 _SELECTED: Final = 0.06
-"""Opacity of the text's colour in the ground of a chosen row: quiet, with the accent's bar at its left."""
 
+# Themes to choose from, and what people call them.
 THEMES: Final = {"system": "&System", "light": "&Light", "dark": "&Dark"}
-"""Themes to choose from, and what people call them."""
 _SCHEMES: Final = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
 
 
@@ -66,7 +66,6 @@ class Theme(QObject):
 
     @property
     def chosen(self) -> str:
-        """The chosen one of `THEMES`."""
         return self._chosen
 
     def choose(self, name: str) -> None:
@@ -92,7 +91,6 @@ class Theme(QObject):
 
 
 def themed_palette(dark: bool) -> QPalette:
-    """The application's palette."""
     palette = QPalette()
     for role, colours in _COLOURS.items():
         palette.setColor(role, QColor(colours[dark]))

@@ -46,12 +46,10 @@ def muted(palette: QPalette) -> QColor:
 
 
 def accent_text(palette: QPalette) -> QColor:
-    """Text and signs on the accent's ground."""
     return tone(palette, "accent_text")
 
 
 def card_edge(palette: QPalette) -> QColor:
-    """The hairline around a card, a list, a menu."""
     return blend(palette.color(QPalette.ColorRole.WindowText), palette.color(QPalette.ColorRole.Base), 0.1)
 
 
@@ -78,7 +76,6 @@ def hover_ground(palette: QPalette) -> QColor:
 
 
 def blend(front: QColor, back: QColor, share: float) -> QColor:
-    """`share` of `front` over `back`."""
     rest = 1.0 - share
     return QColor(
         round(share * front.red() + rest * back.red()),

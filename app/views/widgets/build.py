@@ -26,10 +26,10 @@ from PySide6.QtWidgets import (
 from app.views.style.icons import icon
 from app.views.widgets.steady import ComboBox
 
+# Left, top, right and bottom in pixels; None: the style's.
 Margins: TypeAlias = tuple[int, int, int, int] | None
-"""Left, top, right and bottom in pixels; None: the style's."""
+# What a column or a row holds; None is a stretch.
 Part: TypeAlias = QWidget | QLayout | None
-"""What a column or a row holds; None is a stretch."""
 NO_MARGINS: Final[Margins] = (0, 0, 0, 0)
 TITLE_SCALE: Final = 1.35
 W = TypeVar("W", bound=QWidget)
@@ -45,14 +45,12 @@ def named(widget: W, name: str, tip: str = "") -> W:
 
 
 def muted_label(text: str = "", *, wraps: bool = True) -> QLabel:
-    """A label that steps back."""
     label = QLabel(text, wordWrap=wraps)
     label.setForegroundRole(QPalette.ColorRole.PlaceholderText)
     return label
 
 
 def bold_label(text: str = "", buddy: QWidget | None = None) -> QLabel:
-    """A heading; its mnemonic leads to `buddy`."""
     label = QLabel(text)
     font = label.font()
     font.setBold(True)
@@ -120,7 +118,6 @@ def narrow(combo: ComboBox, letters: int = 4) -> None:
 
 
 def scrolled(body: QWidget) -> QScrollArea:
-    """A frameless area in which `body` scrolls."""
     area = QScrollArea(widgetResizable=True)
     area.setWidget(body)
     area.setFrameShape(QFrame.Shape.NoFrame)
@@ -145,7 +142,6 @@ def lay_column(
 def lay_row(
     owner: QWidget | None, *parts: Part, spacing: int = 0, margins: Margins = NO_MARGINS, grow: Part = None
 ) -> QHBoxLayout:
-    """Lays parts out from left to right, as `lay_column`."""
     return _filled(QHBoxLayout() if owner is None else QHBoxLayout(owner), parts, spacing, margins, grow)
 
 

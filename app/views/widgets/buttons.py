@@ -126,7 +126,6 @@ class OutlinedButton(PaintedButton):
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
     def open_menu(self, menu: QMenu) -> None:
-        """Opens `menu` on a click."""
         self.setMenu(menu)
 
     def _paint_ground(self, painter: QPainter, box: QRectF) -> QColor:
@@ -208,7 +207,6 @@ class SearchButton(QToolButton):
 
 
 def chip(text: str, tip: str = "") -> Chip:
-    """A chip with its tooltip."""
     button = Chip(text)
     button.setToolTip(tip)
     return button

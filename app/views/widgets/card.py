@@ -74,13 +74,11 @@ class Badge(QLabel):
         self.setFont(font)
 
     def say(self, text: str, tone_name: str) -> None:
-        """Shows another word in its tone."""
         self._tone = tone_name
         self.setText(text)
         self.update()
 
     def sizeHint(self) -> QSize:
-        """The word with room for the pill's round ends."""
         return super().sizeHint() + QSize(2 * BADGE_MARGIN, 4)
 
     def minimumSizeHint(self) -> QSize:

@@ -27,11 +27,9 @@ class ChangedDot(QAbstractButton):
         self.hide()
 
     def show_default(self, text: str) -> None:
-        """Says what a click puts back."""
         self.setToolTip(f"Changed. Click to reset to the default: {text or 'none'}")
 
     def sizeHint(self) -> QSize:
-        """Its place in the row."""
         return QSize(WIDTH, 24)
 
     def paintEvent(self, _event: QPaintEvent) -> None:

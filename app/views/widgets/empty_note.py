@@ -22,12 +22,10 @@ class WithNote(QWidget):
         self._pages.addWidget(body)
 
     def set_empty(self, empty: bool, sentence: str | None = None) -> None:
-        """Chooses between the sentence and the body."""
         if sentence is not None:
             self.note.setText(sentence)
         self._pages.setCurrentWidget(self.note if empty else self._body)
 
     @property
     def is_empty(self) -> bool:
-        """True while the sentence is shown."""
         return self._pages.currentWidget() is self.note

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QWidget
 
 from app.views.widgets.cloaked import is_cloaked
 
+# Windows sends no event when a person comes back to the window's desktop: it is asked twice a second, while away.
 CLOAKED_MS: Final = 500
-"""Windows sends no event when a person comes back to the window's desktop: it is asked twice a second, while away."""
 
 
 class Exposure(QObject):
@@ -54,7 +54,6 @@ class Exposure(QObject):
         return self._widget.isVisible() and not window.isMinimized() and handle is not None and handle.isExposed()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follows the widget into its window, and the window's changes."""
         if event.type() == QEvent.Type.Show and watched is self._widget:
             self._follow(self._widget.window().windowHandle())
         if event.type() in (QEvent.Type.Expose, QEvent.Type.WindowStateChange, QEvent.Type.Show, QEvent.Type.Hide):

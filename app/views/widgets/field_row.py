@@ -33,8 +33,8 @@ from core.config.fields import FieldSpec
 from core.errors import ConfigError, RankdeckError, sentences
 
 _BOX_LINES: Final = 3
+# Left of labels; the dots of changed fields stand in it.
 MARGIN: Final = 16
-"""Left of labels; the dots of changed fields stand in it."""
 EDITOR_HEIGHT: Final = 28
 
 
@@ -42,7 +42,6 @@ class ProblemLabel(ToneLabel):
     """What is wrong, under the field it concerns."""
 
     def set_problem(self, error: RankdeckError | None) -> None:
-        """Shows an error's cause and next step, or nothing."""
         text = "" if error is None else f"✕ {sentences(_capital(_short(error)), error.window_step)}"
         self.say(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", text), "error")
 
@@ -200,7 +199,6 @@ class FieldRow(QObject):
 
     @property
     def is_changed(self) -> bool:
-        """The value differs from the default."""
         text = self.text()
         return is_given(self.spec, text, self.default) and not self._means_default(text)
 
@@ -211,7 +209,6 @@ class FieldRow(QObject):
 
     @property
     def applies(self) -> bool:
-        """It means something for what is set up."""
         return self._applies
 
     def _means_default(self, text: str) -> bool:
@@ -223,13 +220,11 @@ class FieldRow(QObject):
             return False
 
     def reset(self) -> None:
-        """Puts the default back."""
         self.set_text(self.default)
         self.edited.emit(self.spec.name)
         self.editor.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def set_visible(self, shown: bool) -> None:
-        """Shows or hides the whole row."""
         self._applies = shown
         self._show()
 
@@ -313,7 +308,6 @@ class FieldRow(QObject):
         self.edited.emit(self.spec.name)
 
     def choose(self) -> None:
-        """Lets the person choose a file or a folder."""
         spec, window, start = self.spec, self.editor.window(), self.text() or str(Path.home())
         if spec.picks == "folder":
             path = QFileDialog.getExistingDirectory(window, spec.label, start)

@@ -14,7 +14,6 @@ from core.errors import RankdeckError
 
 
 def no_remedies(_error: RankdeckError) -> Sequence[Step]:
-    """Offers nothing."""
     return ()
 
 
@@ -34,7 +33,6 @@ class FieldRows(QWidget):
         return row.place(grid, line)
 
     def texts(self) -> dict[str, str]:
-        """What was entered, by field."""
         return {name: row.text() for name, row in self.rows.items()}
 
     def set_texts(self, texts: Mapping[str, str]) -> None:
@@ -44,7 +42,6 @@ class FieldRows(QWidget):
                 row.set_text(texts[name])
 
     def show_only(self, names: Collection[str]) -> None:
-        """Hides the rows that mean nothing just now."""
         for name, row in self.rows.items():
             row.set_visible(name in names)
 
@@ -55,6 +52,5 @@ class FieldRows(QWidget):
             row.mark(error, () if error is None else remedies(error))
 
     def show_reasons(self, reasons: Mapping[str, str]) -> None:
-        """Disables what means nothing just now, and says why."""
         for name, row in self.rows.items():
             row.set_reason(reasons.get(name, ""))

@@ -7,8 +7,8 @@ from typing import Final
 from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QDialog, QWidget
 
+# A title bar, as high as the one of Windows 11.
 FRAME: Final = 32
-"""A title bar, as high as the one of Windows 11."""
 
 
 def set_first_size(dialog: QDialog, width: int, height: int) -> None:

@@ -26,7 +26,6 @@ class FloatingNotice(NoticeBar):
         ground.installEventFilter(self)
 
     def say(self, kind: str, title: str, text: str, step: Step | None = None) -> None:
-        """Shows a message over the ground."""
         self._end.stop()
         super().say(kind, title, text, step)
         self._place()
@@ -37,7 +36,6 @@ class FloatingNotice(NoticeBar):
         self._end.start()
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Follows the ground's size."""
         if watched is self._ground and event.type() == QEvent.Type.Resize and not self.isHidden():
             self._place()
         return super().eventFilter(watched, event)

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QSizePolicy, QStyle, QWidget
 
 from app.views.style.tones import rule, tone
 
+# As often as live figures are drawn.
 MOVE_EVERY_MS: Final = 50
-"""As often as live figures are drawn."""
 _ACROSS_MS: Final = 2000.0
 _PIECE: Final = 0.2
 
@@ -52,7 +52,6 @@ class Meter(QWidget):
             painter.drawRoundedRect(QRectF(self.width() * first, 0, self.width() * (last - first), self.height()), 2, 2)
 
     def _filled(self) -> tuple[float, float]:
-        """From where to where, as shares of the width."""
         return 0.0, min(1.0, max(0.0, self._share or 0.0))
 
 

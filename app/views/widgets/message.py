@@ -58,7 +58,6 @@ class Message(QFrame):
 
     @property
     def text(self) -> str:
-        """Cause and next step, as shown."""
         return self._text.text()
 
     def show_message(self, kind: str, title: str, text: str) -> None:
@@ -76,7 +75,6 @@ class Message(QFrame):
         self.show()
 
     def clear(self) -> None:
-        """Takes the message away."""
         self.hide()
 
     def fit_to(self, width: int) -> None:

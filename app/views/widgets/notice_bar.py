@@ -13,8 +13,8 @@ from app.views.style.tones import tint, tone
 from app.views.widgets.message import Message
 from core.errors import RankdeckError, sentences
 
+# Below this width a button beside the text would squeeze it.
 _NARROW: Final = 560
-"""Below this width a button beside the text would squeeze it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,6 @@ class NoticeBar(Message):
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
-        """Says what went wrong, why, and what to do."""
         self.say("error", error.title, sentences(error.cause, error.window_step), step)
 
     def say(self, kind: str, title: str, text: str, step: Step | None = None) -> None:
@@ -54,7 +53,6 @@ class NoticeBar(Message):
         self.show_message(kind, title, text)
 
     def clear(self) -> None:
-        """Takes the message away."""
         self._step = None
         super().clear()
 

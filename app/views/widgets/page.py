@@ -21,12 +21,10 @@ class Page(QWidget):
     close_requested = Signal()
 
     def keyPressEvent(self, event: QKeyEvent) -> None:
-        """Escape closes the page."""
         if event.key() == Qt.Key.Key_Escape:
             self.close_requested.emit()
         else:
             super().keyPressEvent(event)
 
     def minimumSizeHint(self) -> QSize:
-        """What is left beside the runs in the smallest window."""
         return QSize(LEAST_WIDTH, 200)

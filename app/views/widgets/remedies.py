@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QBoxLayout, QPushButton, QWidget
 from app.views.widgets.notice_bar import Step
 from core.errors import RankdeckError
 
+# What can be done about an error.
 RemediesFor: TypeAlias = Callable[[RankdeckError], Sequence[Step]]
-"""What can be done about an error."""
 _GAP: Final = 8
 
 

@@ -28,7 +28,6 @@ class Segment(QRadioButton):
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
     def sizeHint(self) -> QSize:
-        """The text with its margins."""
         text = self.fontMetrics().size(Qt.TextFlag.TextShowMnemonic, self.text())
         return QSize(text.width() + 2 * _SIDE, max(_HEIGHT, text.height() + 12))
 

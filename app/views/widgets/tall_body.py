@@ -40,7 +40,6 @@ class TallBody(QScrollArea):
         return self._body.sizeHint().boundedTo(QSize(self._body.sizeHint().width(), self._most()))
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Another height is needed."""
         if watched is self._body and event.type() == QEvent.Type.LayoutRequest:
             self.updateGeometry()
         return super().eventFilter(watched, event)

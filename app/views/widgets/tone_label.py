@@ -19,7 +19,6 @@ class ToneLabel(QLabel):
         self.hide()
 
     def say(self, text: str, tone_name: str) -> None:
-        """Shows a text, or nothing."""
         self._tone = tone_name
         self._colour()
         self.setText(text)

@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QLineEdit, QWidget
 from app.views.style.tones import muted
 
 _GAP: Final = 8
+# Below this width the unit gives way to the value.
 _LEAST: Final = 88
-"""Below this width the unit gives way to the value."""
 
 
 class UnitEdit(QLineEdit):
@@ -24,7 +24,6 @@ class UnitEdit(QLineEdit):
         self.set_unit(unit)
 
     def set_unit(self, unit: str) -> None:
-        """Shows another unit, or none."""
         if unit != self.unit:
             self.unit = unit
             width = self.fontMetrics().horizontalAdvance(unit)

@@ -7,8 +7,8 @@ from typing import Final
 
 from PySide6.QtGui import QGuiApplication
 
+# The same in `installer/windows/rankdeck.nsi`, which writes it into the Start menu's entry.
 APP_ID: Final = "Rankdeck.Rankdeck"
-"""The same in `installer/windows/rankdeck.nsi`, which writes it into the Start menu's entry."""
 DESKTOP_NAME: Final = "rankdeck"
 
 

@@ -19,12 +19,12 @@ from PySide6.QtWidgets import QWidget
 from app.views.style.tones import is_dark, rule
 from app.views.widgets.build import lay_column
 
+# From this width on the sheet stands beside the charts, not over them.
 WIDE: Final = 1240
-"""From this width on the sheet stands beside the charts, not over them."""
 SHEET_WIDTH: Final = 420
 LEAST_SHEET: Final = 340
+# Of what is under the sheet, so that it is seen to be a sheet.
 LEFT_VISIBLE: Final = 48
-"""Of what is under the sheet, so that it is seen to be a sheet."""
 GRIP: Final = 5
 SHADOW: Final = 16
 _DIM: Final = {False: QColor(0, 0, 0, 46), True: QColor(0, 0, 0, 120)}
@@ -159,16 +159,13 @@ class Desk(QWidget):
 
     @property
     def is_wide(self) -> bool:
-        """There is room for the sheet beside the pages."""
         return self.width() >= WIDE
 
     @property
     def is_open(self) -> bool:
-        """The sheet is shown."""
         return self._is_open
 
     def set_open(self, is_open: bool) -> None:
-        """Shows the sheet or puts it away."""
         self._is_open = is_open
         self._arrange()
 

@@ -54,13 +54,13 @@ if TYPE_CHECKING:
     from core.machine.devices import DeviceSample
     from core.recipes.heroes import Hero
 
+# 960 × 540, which is 1920 × 1080 at 200 %, has so much room beside a task bar and a title.
 MIN_SIZE: Final = (900, 450)
-"""960 × 540, which is 1920 × 1080 at 200 %, has so much room beside a task bar and a title."""
 START_SIZE: Final = (1320, 840)
+# What a window's frame takes at its sides and its bottom.
 EDGE: Final = 8
-"""What a window's frame takes at its sides and its bottom."""
+# After the last change of its place: a window that is killed is found again where it was.
 REMEMBER_MS: Final = 500
-"""After the last change of its place: a window that is killed is found again where it was."""
 PANES: Final = (264, 1056)
 
 
@@ -224,7 +224,6 @@ class MainWindow(QMainWindow):
             self.setGeometry(frame.adjusted(EDGE, FRAME, -EDGE, -EDGE))
 
     def remember(self) -> None:
-        """Writes sizes into the settings."""
         self._settings.set_values("window", {"sheet_width": self.desk.sheet_width})
         self._settings.set_layout("window/geometry", self.saveGeometry())
         if not self.runs.isHidden():
@@ -305,7 +304,6 @@ class MainWindow(QMainWindow):
 
     @property
     def new_run(self) -> NewRunSheet:
-        """The sheet of New run."""
         if self._new_run is None:
             actions, settings = self.actions_, self._settings
             sheet, self._unfilled = self._unfilled or self._make_sheet(), None
@@ -340,7 +338,6 @@ class MainWindow(QMainWindow):
         return () if found is None else found.heroes
 
     def apply_plot_settings(self, settings: Mapping[str, Any]) -> None:
-        """What `plot_settings` gave."""
         self._plot_settings = settings
         if self._plots is not None:
             self._plots.apply_settings(settings)
@@ -411,7 +408,6 @@ class MainWindow(QMainWindow):
         self.welcome.show_busy(is_busy)
 
     def show_figures(self, figures: Sequence[HeroFigure]) -> None:
-        """The heroes of the shown run."""
         self.header.show_figures(figures)
         if self._plots is not None:
             self._plots.read_values()
@@ -424,7 +420,6 @@ class MainWindow(QMainWindow):
         self.tabs.show_names(names)
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """How the shown run's devices share the work."""
         self.header.show_notes(notes)
         self.tabs.config.show_notes(notes)
 
@@ -493,7 +488,6 @@ class MainWindow(QMainWindow):
     # --- closing -----------------------------------------------------------------------------------------
 
     def close_now(self) -> None:
-        """Closes without asking."""
         self._may_close = True
         self.close()
 
