@@ -15,7 +15,7 @@ from shiboken6 import isValid
 from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.new_run.recipe_form import RecipeForm
-from app.views.window.main_window import START_SIZE
+from app.views.window.window_place import START_SIZE
 from core import client
 from core.run_folder.store import RunStore, list_runs
 

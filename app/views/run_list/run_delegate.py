@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QAbstractItemModel, QModelIndex, QPersistentModelIndex, QPoint, QRect, QRectF, QSize, Qt
-from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+)
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette, QPen, QPolygonF
 from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
 
 from app.models.run_list import CURVE, ROW
 from app.models.run_row import RunRow, detail_text, is_live, progress, reason, title_text, value_text
-from app.views.run_list.sparkline import paint_sparkline
 from app.views.style.fonts import tabular
 from app.views.style.icons import paint_icon
 from app.views.style.palette import state_colour
@@ -32,6 +42,7 @@ BAR: Final = 3
 RADIUS: Final = 6
 LINE_GAP: Final = 4
 SPARK_WIDTH: Final = 56
+SPARK_LINE: Final = 1.3
 LEAST_WIDTH_WITH_SPARK: Final = 200
 PIN: Final = 12
 Index = QModelIndex | QPersistentModelIndex
@@ -70,7 +81,7 @@ class RunDelegate(QStyledItemDelegate):
         second = QRect(text.left(), top, text.width(), box.bottom() - top + 1)
         if len(curve.points) > 1 and option.rect.width() >= LEAST_WIDTH_WITH_SPARK:
             spark = QRect(second.right() - SPARK_WIDTH + 1, second.top() + 1, SPARK_WIDTH, second.height() - 2)
-            paint_sparkline(painter, spark, curve.points, _curve_colour(row, option.palette))
+            _paint_sparkline(painter, spark, curve.points, _curve_colour(row, option.palette))
             second.setRight(spark.left() - MARGIN)
         _paint_second_line(painter, option, row, second)
         if is_live(row.entry):
@@ -210,6 +221,21 @@ def _paint_progress(painter: QPainter, palette: QPalette, row: RunRow, area: QRe
         colour = state_colour(row.entry.word, palette)
         painter.fillRect(area, rule(palette))
         painter.fillRect(QRect(area.left(), area.top(), round(area.width() * done), area.height()), colour)
+
+
+def _paint_sparkline(painter: QPainter, area: QRect, values: Sequence[float], colour: QColor) -> None:
+    """Draws at least two finite values from the left to the right edge, the lowest at the bottom."""
+    low, high = min(values), max(values)
+    # Halves, because the difference of two large finite numbers may not be one.
+    span = high / 2 - low / 2
+    line = QPolygonF()
+    for number, value in enumerate(values):
+        share = (value / 2 - low / 2) / span if span > 0 else 0.5
+        x = area.left() + (area.width() - 1) * number / (len(values) - 1)
+        line.append(QPointF(x, area.bottom() - (area.height() - 1) * share))
+    painter.setPen(QPen(colour, SPARK_LINE, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPolyline(line)
 
 
 def _curve_colour(row: RunRow, palette: QPalette) -> QColor:

@@ -14,17 +14,18 @@ from app.models.run_list import RunListModel
 from app.models.run_order import BEST, NEWEST, ORDERS
 from app.models.run_row import RunRow, totals_text
 from app.views.run_list.filter_line import FilterLine
-from app.views.run_list.foot_notice import FootNotice
 from app.views.run_list.run_menu import MAX_COMPARED, MIN_COMPARED, RunIntents, compared_runs, removal_refusal, run_menu
 from app.views.run_list.run_view import RunView
 from app.views.widgets.build import bold_label, icon_button, lay_column, lay_row, named
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.empty_note import WithNote
+from app.views.widgets.floating_notice import FloatingNotice
 from core.run_folder.run_filter import Term
 
 INVITATION: Final = "No runs yet."
 NONE_MATCHES: Final = "No run matches the filter.\n\nClear it to see all runs."
 MIN_WIDTH: Final = 160
+NOTICE_MS: Final = 20_000
 
 
 class RunsPanel(QWidget):
@@ -84,7 +85,7 @@ class RunsPanel(QWidget):
         self._head = self._make_head()
         self.foot = self._make_foot()
         lay_column(self, self._head, self.search, self.page, self.foot, grow=self.page)
-        self.notice = FootNotice(self, self.foot)
+        self.notice = FloatingNotice(self, self.foot, NOTICE_MS)
         self.setMinimumWidth(MIN_WIDTH)
         self._connect()
         self._on_rows_changed()

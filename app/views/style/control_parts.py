@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from PySide6.QtCore import QPoint, QRect, QRectF, Qt
-from PySide6.QtGui import QPainter, QPalette
+from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
+from PySide6.QtGui import QColor, QPainter, QPalette, QPen
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
     QAbstractSpinBox,
@@ -26,24 +26,13 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.views.style.control_drawing import (
-    RADIUS,
-    Level,
-    button,
-    check_box,
-    chevron,
-    field,
-    flat_button,
-    focus_frame,
-    radio_button,
-    text_colour,
-    track,
-    veil,
-)
+from app.views.style.control_drawing import RADIUS, Level, chevron, focus_frame, stroke, text_colour, track, veil
 from app.views.style.control_sizes import MENU_SIGN, is_framed, thin
-from app.views.style.tones import accent_text, card_edge, muted, tone
+from app.views.style.tones import accent_text, blend, card_edge, is_dark, muted, tone
 
 _S = QStyle.StateFlag
+_BOX: Final = 17.0
+_TICK: Final = ((0.24, 0.52), (0.43, 0.70), (0.77, 0.33))
 
 # Of a bar whose progress is not known, the part that moves.
 _MOVING_SHARE: Final = 0.3
@@ -75,38 +64,97 @@ def is_primary(option: QStyleOption) -> bool:
 
 
 def paint_nothing(_painter: QPainter, _option: QStyleOption, _widget: QWidget | None) -> None:
-    """Where Windows 11 draws nothing."""
+    pass  # where Windows 11 draws nothing
+
+
+def paint_button_ground(painter: QPainter, option: QStyleOption, level: Level) -> None:
+    """A button's ground, with a hairline that is darker at the bottom; the accent for the default one."""
+    area, palette = _inner(option.rect), option.palette
+    if is_primary(option) and level is not Level.OFF:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(_accent(palette, level))
+        painter.drawRoundedRect(area.adjusted(-0.5, -0.5, 0.5, 0.5), RADIUS, RADIUS)
+        return
+    white, black = level.value
+    if is_dark(palette):
+        painter.setBrush(veil(palette, white))
+    else:
+        painter.setBrush(blend(QColor(Qt.GlobalColor.black), palette.color(QPalette.ColorRole.Base), black))
+    painter.setPen(QPen(veil(palette, 0.10), 1))
+    painter.drawRoundedRect(area, RADIUS, RADIUS)
+    if not is_dark(palette) and level is not Level.OFF:
+        _bottom_line(painter, area, veil(palette, 0.16))
+
+
+def _paint_flat_button(painter: QPainter, option: QStyleOption) -> None:
+    """The ground of a button without a frame while the mouse is over it, or while it is switched on."""
+    on, pressed = bool(option.state & _S.State_On), bool(option.state & _S.State_Sunken)
+    if on or pressed or (option.state & _S.State_MouseOver and is_enabled(option)):
+        painter.setPen(QPen(veil(option.palette, 0.10), 1) if on else Qt.PenStyle.NoPen)
+        painter.setBrush(veil(option.palette, 0.05 if pressed else 0.09 if on else 0.07))
+        painter.drawRoundedRect(_inner(option.rect), RADIUS, RADIUS)
 
 
 def paint_push_button(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
     features = option.features if isinstance(option, QStyleOptionButton) else QStyleOptionButton.ButtonFeature.None_
-    on, pressed = bool(option.state & _S.State_On), bool(option.state & _S.State_Sunken)
     if features & QStyleOptionButton.ButtonFeature.Flat:
-        if on or pressed or (option.state & _S.State_MouseOver and is_enabled(option)):
-            flat_button(painter, option.rect, option.palette, pressed=pressed, on=on)
+        _paint_flat_button(painter, option)
     else:
-        level = Level.PRESSED if on and is_enabled(option) else level_at(option)
-        button(painter, option.rect, option.palette, level, primary=is_primary(option))
+        is_on = bool(option.state & _S.State_On) and is_enabled(option)
+        paint_button_ground(painter, option, Level.PRESSED if is_on else level_at(option))
     if has_keyboard(option):
         focus_frame(painter, option.rect, option.palette)
 
 
 def paint_tool_button(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
-    on, pressed = bool(option.state & _S.State_On), bool(option.state & _S.State_Sunken)
-    if option.state & _S.State_AutoRaise or on:
-        if on or pressed or (option.state & _S.State_MouseOver and is_enabled(option)):
-            flat_button(painter, option.rect, option.palette, pressed=pressed, on=on)
-        return
-    button(painter, option.rect, option.palette, level_at(option))
+    if option.state & (_S.State_AutoRaise | _S.State_On):
+        _paint_flat_button(painter, option)
+    else:
+        paint_button_ground(painter, option, level_at(option))
 
 
 def paint_check_box(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
+    """A check box with an outline of at least 3 to 1 against the window and a card."""
     on, partly = bool(option.state & _S.State_On), bool(option.state & _S.State_NoChange)
-    check_box(painter, option.rect, option.palette, level_at(option), on=on, partly=partly)
+    area, level = _centred(option.rect), level_at(option)
+    _mark_ground(painter, area, option.palette, level, on=on or partly, radius=RADIUS)
+    if not on and not partly:
+        return
+    painter.setPen(stroke(_mark_colour(option.palette, level), area.width() / 10))
+    if partly:
+        middle = area.center().y()
+        painter.drawLine(QPointF(area.left() + 4, middle), QPointF(area.right() - 4, middle))
+        return
+    points = [QPointF(area.left() + x * area.width(), area.top() + y * area.height()) for x, y in _TICK]
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPolyline(points)
 
 
 def paint_radio_button(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
-    radio_button(painter, option.rect, option.palette, level_at(option), on=bool(option.state & _S.State_On))
+    area, level, on = _centred(option.rect), level_at(option), bool(option.state & _S.State_On)
+    _mark_ground(painter, area, option.palette, level, on=on, radius=area.width() / 2)
+    if on:
+        dot = 4.5 if level is Level.HOVER else 4.0
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(_mark_colour(option.palette, level))
+        painter.drawEllipse(area.center(), dot, dot)
+
+
+def paint_field(painter: QPainter, option: QStyleOption) -> None:
+    """A line to write in: its bottom line is what makes it visible, and is the accent while it has the keyboard."""
+    area, palette, enabled = _inner(option.rect), option.palette, is_enabled(option)
+    focus, dark = bool(option.state & _S.State_HasFocus), is_dark(option.palette)
+    fill = veil(palette, Level.REST.value[0] if enabled else Level.OFF.value[0])
+    if not dark:
+        fill = QColor(Qt.GlobalColor.white)
+        fill.setAlphaF(1.0 if focus else 0.75 if enabled else 0.35)
+    painter.setPen(QPen(veil(palette, 0.09), 1))
+    painter.setBrush(fill)
+    painter.drawRoundedRect(area, RADIUS, RADIUS)
+    if focus:
+        _bottom_line(painter, area, tone(palette, "accent"), 2.0)
+    elif enabled:
+        _bottom_line(painter, area, veil(palette, 0.54))
 
 
 def paint_line_edit(painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
@@ -114,11 +162,6 @@ def paint_line_edit(painter: QPainter, option: QStyleOption, widget: QWidget | N
         paint_field(painter, option)
     elif widget is None or not isinstance(widget.parentWidget(), QComboBox | QAbstractSpinBox):
         painter.fillRect(option.rect, option.palette.brush(QPalette.ColorRole.Base))
-
-
-def paint_field(painter: QPainter, option: QStyleOption) -> None:
-    focus = bool(option.state & _S.State_HasFocus)
-    field(painter, option.rect, option.palette, enabled=is_enabled(option), focus=focus)
 
 
 def paint_frame(painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
@@ -261,3 +304,40 @@ def with_text_colour(option: QStyleOption) -> QStyleOption:
         palette.setColor(roles.ButtonText, accent_text(palette))
     option.palette = palette
     return option
+
+
+def _inner(rect: QRect) -> QRectF:
+    """`rect` for a pen of one pixel that is to stay within it."""
+    return QRectF(rect).adjusted(0.5, 0.5, -0.5, -0.5)
+
+
+def _centred(rect: QRect) -> QRectF:
+    area = QRectF(0, 0, _BOX, _BOX)
+    area.moveCenter(QRectF(rect).center())
+    return area
+
+
+def _bottom_line(painter: QPainter, area: QRectF, colour: QColor, width: float = 1.0) -> None:
+    painter.setPen(QPen(colour, width, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap))
+    y = area.bottom() - (width - 1.0) / 2
+    painter.drawLine(QPointF(area.left() + RADIUS / 2, y), QPointF(area.right() - RADIUS / 2, y))
+
+
+def _mark_ground(painter: QPainter, area: QRectF, palette: QPalette, level: Level, *, on: bool, radius: float) -> None:
+    if on:
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(veil(palette, 0.3) if level is Level.OFF else _accent(palette, level))
+        area = area.adjusted(-0.5, -0.5, 0.5, 0.5)
+    else:
+        painter.setPen(QPen(veil(palette, 0.25 if level is Level.OFF else 0.58), 1))
+        painter.setBrush(veil(palette, 0.08 if level is Level.PRESSED else 0.05 if level is Level.HOVER else 0.015))
+    painter.drawRoundedRect(area, radius, radius)
+
+
+def _mark_colour(palette: QPalette, level: Level) -> QColor:
+    return palette.color(QPalette.ColorRole.Base) if level is Level.OFF else accent_text(palette)
+
+
+def _accent(palette: QPalette, level: Level) -> QColor:
+    share = {Level.HOVER: 0.9, Level.PRESSED: 0.8}.get(level, 1.0)
+    return blend(tone(palette, "accent"), palette.color(QPalette.ColorRole.Base), share)

@@ -28,7 +28,6 @@ from PySide6.QtWidgets import (
 from app.views.style.control_drawing import (
     TRACK,
     Level,
-    button,
     chevron,
     focus_frame,
     scroll_thumb,
@@ -42,6 +41,7 @@ from app.views.style.control_parts import (
     level_at,
     paint_arrow_down,
     paint_arrow_up,
+    paint_button_ground,
     paint_check_box,
     paint_chosen_bar,
     paint_field,
@@ -206,7 +206,7 @@ class ControlStyle(QProxyStyle):
         if option.frame and option.editable:
             paint_field(painter, option)
         elif option.frame:
-            button(painter, option.rect, option.palette, level_at(option))
+            paint_button_ground(painter, option, level_at(option))
             if has_keyboard(option):
                 focus_frame(painter, option.rect, option.palette)
         arrow = self.subControlRect(_X.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxArrow, widget)

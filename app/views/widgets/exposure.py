@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from typing import Final
 
 from PySide6.QtCore import QEvent, QObject, QTimer, Signal
 from PySide6.QtGui import QWindow
 from PySide6.QtWidgets import QWidget
 
-from app.views.widgets.cloaked import is_cloaked
-
 # Windows sends no event when a person comes back to the window's desktop: it is asked twice a second, while away.
+DWMWA_CLOAKED: Final = 14
 CLOAKED_MS: Final = 500
 
 
@@ -74,3 +75,18 @@ class Exposure(QObject):
         if is_seen and not self._was_seen:
             self.uncovered.emit()
         self._was_seen = is_seen
+
+
+def is_cloaked(window: int) -> bool:
+    """Whether the desktop window manager of Windows leaves a window out of the picture; elsewhere none is.
+
+    Args:
+        window: Its handle (`QWidget.winId`).
+    """
+    if sys.platform != "win32":
+        return False
+    cloaked = ctypes.c_uint32(0)
+    size = ctypes.sizeof(cloaked)
+    attribute = ctypes.windll.dwmapi.DwmGetWindowAttribute
+    failed = attribute(ctypes.c_void_p(window), DWMWA_CLOAKED, ctypes.byref(cloaked), size)
+    return not failed and cloaked.value != 0

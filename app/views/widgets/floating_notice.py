@@ -16,27 +16,38 @@ BRIEF_MS: Final = 4000
 
 
 class FloatingNotice(NoticeBar):
-    """A notice bar at the lower edge of `ground`, in its middle."""
+    """A notice bar at the lower edge of `ground`, in its middle.
 
-    def __init__(self, ground: QWidget) -> None:
+    Args:
+        ground: The part that it lies over.
+        floor: A part of the ground above which it stays.
+        ends_after_ms: How long a notice stays that is no error; one that is read or about to be used stays longer.
+            None: until it is dismissed.
+    """
+
+    def __init__(self, ground: QWidget, floor: QWidget | None = None, ends_after_ms: int | None = None) -> None:
         super().__init__(ground)
-        self._ground = ground
-        self._end = QTimer(self, singleShot=True, interval=BRIEF_MS)
-        self._end.timeout.connect(self.clear)
-        ground.installEventFilter(self)
+        self._ground, self._floor, self._ends_after_ms = ground, floor, ends_after_ms
+        self._end = QTimer(self, singleShot=True)
+        self._end.timeout.connect(self._on_end)
+        for part in (ground, floor):
+            if part is not None:
+                part.installEventFilter(self)
 
-    def say(self, kind: str, title: str, text: str, step: Step | None = None) -> None:
+    def say(self, kind: str, title: str, text: str = "", step: Step | None = None) -> None:
         self._end.stop()
         super().say(kind, title, text, step)
         self._place()
+        if self._ends_after_ms is not None and kind != "error":
+            self._end.start(self._ends_after_ms)
 
     def say_briefly(self, title: str, text: str) -> None:
         """Confirms what a person has just done; goes away by itself."""
         self.say("success", title, text)
-        self._end.start()
+        self._end.start(BRIEF_MS)
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if watched is self._ground and event.type() == QEvent.Type.Resize and not self.isHidden():
+        if event.type() in (QEvent.Type.Resize, QEvent.Type.Move) and not self.isHidden():
             self._place()
         return super().eventFilter(watched, event)
 
@@ -50,8 +61,14 @@ class FloatingNotice(NoticeBar):
         super().showEvent(event)
         self._place()
 
+    def _on_end(self) -> None:
+        if self.underMouse() or self.isAncestorOf(self.window().focusWidget() or self.window()):
+            self._end.start()
+        else:
+            self.clear()
+
     def _place(self) -> None:
-        room = self._ground.rect()
+        room, bottom = self._ground.rect(), self._ground.height() if self._floor is None else self._floor.y()
         margin = MARGIN if room.width() > WIDTH else MARGIN // 2
         width = min(WIDTH, room.width() - 2 * margin)
         self.fit_to(width)
@@ -59,5 +76,6 @@ class FloatingNotice(NoticeBar):
             layout.activate()
         height = self.heightForWidth(width) if self.hasHeightForWidth() else self.sizeHint().height()
         height = max(height, self.minimumSizeHint().height())
-        self.setGeometry((room.width() - width) // 2, room.height() - height - margin, width, height)
+        height = min(height, max(0, bottom - 2 * margin))
+        self.setGeometry((room.width() - width) // 2, bottom - height - margin, width, height)
         self.raise_()

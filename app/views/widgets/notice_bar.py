@@ -35,21 +35,21 @@ class NoticeBar(Message):
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self._step: Step | None = None
-        self._button = QPushButton("Next step")
-        self._button.setObjectName("step")
-        super().__init__([self._button], _NARROW, parent)
-        self._button.clicked.connect(self._on_step_clicked)
+        self.button = QPushButton("Next step")
+        self.button.setObjectName("step")
+        super().__init__([self.button], _NARROW, parent)
+        self.button.clicked.connect(self._on_step_clicked)
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
 
     def show_error(self, error: RankdeckError, step: Step | None = None) -> None:
         self.say("error", error.title, sentences(error.cause, error.window_step), step)
 
-    def say(self, kind: str, title: str, text: str, step: Step | None = None) -> None:
+    def say(self, kind: str, title: str, text: str = "", step: Step | None = None) -> None:
         """Shows a message; `kind` is "error", "warning", "info" or "success"."""
         self._step = step
-        self._button.setVisible(step is not None)
+        self.button.setVisible(step is not None)
         if step is not None:
-            self._button.setText(step.label)
+            self.button.setText(step.label)
         self.show_message(kind, title, text)
 
     def clear(self) -> None:

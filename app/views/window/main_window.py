@@ -8,14 +8,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from PySide6.QtCore import QEvent, QSize, Qt, QTimer, Signal
+from PySide6.QtCore import Qt, QTimer, Signal
 from PySide6.QtGui import (
     QAction,
     QCloseEvent,
-    QGuiApplication,
-    QMoveEvent,
-    QRegion,
-    QResizeEvent,
 )
 from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 
@@ -25,17 +21,17 @@ from app.views.run_tabs.run_tabs import RunTabs
 from app.views.style.icons import app_icon, icon
 from app.views.widgets.build import lay_column
 from app.views.widgets.exposure import Exposure
-from app.views.widgets.first_size import FRAME, room_for
 from app.views.widgets.floating_notice import FloatingNotice
 from app.views.widgets.ruled_splitter import RuledSplitter
 from app.views.window.actions import Actions, explain
 from app.views.window.close_question import CloseQuestion
-from app.views.window.desk import SHEET_WIDTH, Desk
+from app.views.window.desk import Desk
 from app.views.window.outcome_card import OutcomeCard
 from app.views.window.run_header import RunHeader
 from app.views.window.run_page import RunPage
 from app.views.window.top_bar import TopBar
 from app.views.window.welcome import Welcome
+from app.views.window.window_place import WindowPlace
 from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import KINDS
 from core.machine.devices.names import RankNames
@@ -54,13 +50,6 @@ if TYPE_CHECKING:
     from core.machine.devices import DeviceSample
     from core.recipes.heroes import Hero
 
-# 960 × 540, which is 1920 × 1080 at 200 %, has so much room beside a task bar and a title.
-MIN_SIZE: Final = (900, 450)
-START_SIZE: Final = (1320, 840)
-# What a window's frame takes at its sides and its bottom.
-EDGE: Final = 8
-# After the last change of its place: a window that is killed is found again where it was.
-REMEMBER_MS: Final = 500
 PANES: Final = (264, 1056)
 
 
@@ -122,13 +111,12 @@ class MainWindow(QMainWindow):
         self.compare_page: QWidget | None = None
         self.doctor_page: QWidget | None = None
         self._exposure = Exposure(self)
-        self._remember_soon = QTimer(self, singleShot=True, interval=REMEMBER_MS)
         self._make_parts(log)
         self.setWindowTitle("Rankdeck")
         self.setWindowIcon(app_icon())
         self._lay_out()
         self._connect()
-        self._restore()
+        self.place.restore()
         self.show_run(None)
         self.pages.setFocus()  # not the search, whose ring would say that something is typed there
 
@@ -171,11 +159,7 @@ class MainWindow(QMainWindow):
         centre = QWidget()
         lay_column(centre, self.top_bar, self.desk, grow=self.desk)
         self.setCentralWidget(centre)
-        room, screen = room_for(self) - QSize(2 * EDGE, EDGE), self.screen().availableGeometry()
-        self.setMinimumSize(QSize(*MIN_SIZE).boundedTo(room))
-        self.resize(QSize(*START_SIZE).boundedTo(room))
-        # Windows would put it a little off the corner, and so partly off a small screen.
-        self.move(screen.center().x() - self.width() // 2, screen.top() + max(0, room.height() - self.height()) // 2)
+        self.place = WindowPlace(self, self._panes, self.desk, self._settings)
 
     def _connect(self) -> None:
         actions = self.actions_
@@ -199,53 +183,6 @@ class MainWindow(QMainWindow):
         self.outcome.dismissed.connect(self._on_outcome_dismissed)
         self.run_page.plots_place.painted.connect(self.plots_wanted)
         self._exposure.uncovered.connect(self.uncovered)
-        self._panes.splitterMoved.connect(self._note_place)
-        self._remember_soon.timeout.connect(self.remember)
-
-    def _restore(self) -> None:
-        if self.restoreGeometry(self._settings.layout("window/geometry")):
-            self._keep_on_screens()
-        self._panes.restoreState(self._settings.layout("splitters/runs"))
-        width = self._settings.values("window").get("sheet_width")
-        self.desk.sheet_width = width if isinstance(width, int) and width > 0 else SHEET_WIDTH
-
-    def _keep_on_screens(self) -> None:
-        """Moves a window back whose screen is gone or smaller now; Qt does it too, but for the frame."""
-        frame = self.geometry().adjusted(-EDGE, -FRAME, EDGE, EDGE)
-        outside = QRegion(frame)
-        for screen in QGuiApplication.screens():
-            outside -= QRegion(screen.availableGeometry())
-        if not outside.isEmpty() and not self.isMaximized() and not self.isFullScreen():
-            screen = QGuiApplication.screenAt(frame.center()) or QGuiApplication.primaryScreen()
-            area = screen.availableGeometry()
-            frame.setSize(frame.size().boundedTo(area.size()))
-            frame.moveLeft(min(max(frame.left(), area.left()), area.right() + 1 - frame.width()))
-            frame.moveTop(min(max(frame.top(), area.top()), area.bottom() + 1 - frame.height()))
-            self.setGeometry(frame.adjusted(EDGE, FRAME, -EDGE, -EDGE))
-
-    def remember(self) -> None:
-        self._settings.set_values("window", {"sheet_width": self.desk.sheet_width})
-        self._settings.set_layout("window/geometry", self.saveGeometry())
-        if not self.runs.isHidden():
-            self._settings.set_layout("splitters/runs", self._panes.saveState())
-
-    def _note_place(self) -> None:
-        if self.isVisible() and not self.isMinimized():
-            self._remember_soon.start()
-
-    def moveEvent(self, event: QMoveEvent) -> None:
-        super().moveEvent(event)
-        self._note_place()
-
-    def resizeEvent(self, event: QResizeEvent) -> None:
-        super().resizeEvent(event)
-        self._note_place()
-
-    def changeEvent(self, event: QEvent) -> None:
-        """Notes that the window was made as large as the screen, or was not any more."""
-        super().changeEvent(event)
-        if event.type() == QEvent.Type.WindowStateChange:
-            self._note_place()
 
     # --- pages -------------------------------------------------------------------------------------------
 
@@ -494,8 +431,7 @@ class MainWindow(QMainWindow):
     def closeEvent(self, event: QCloseEvent) -> None:
         """Asks once when a run is going; the run does not depend on the window."""
         if not self._live or self._may_close:
-            self._remember_soon.stop()
-            self.remember()
+            self.place.remember()
             self.closed.emit()
             event.accept()
             return

@@ -34,7 +34,7 @@ window.show()
 application.processEvents()
 if place:
     window.setGeometry(*map(int, place))
-    while window._remember_soon.isActive():
+    while window.place._soon.isActive():
         application.processEvents()
     application.processEvents()
 frame, screens = window.frameGeometry(), [screen.availableGeometry() for screen in application.screens()]
@@ -90,7 +90,7 @@ def test_its_place_is_kept_while_it_runs(open_window: OpenWindow, qtbot: QtBot, 
     window.resize(1010, 610)
     window._settings.sync()
     before = settings_in(tmp_path / "settings.ini").layout("window/geometry")
-    qtbot.waitUntil(lambda: not window._remember_soon.isActive())
+    qtbot.waitUntil(lambda: not window.place._soon.isActive())
     window._settings.sync()
     assert settings_in(tmp_path / "settings.ini").layout("window/geometry") == window.saveGeometry() != before
 

@@ -15,7 +15,8 @@ from pytestqt.qtbot import QtBot
 from app.main import Rankdeck
 from app.run_data.run_series import ChangeSet
 from app.views.window.desk import WIDE
-from app.views.window.main_window import MIN_SIZE, MainWindow
+from app.views.window.main_window import MainWindow
+from app.views.window.window_place import MIN_SIZE
 from core.run_folder.notes import read_notes
 from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow

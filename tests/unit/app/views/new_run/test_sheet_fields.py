@@ -15,7 +15,7 @@ from app.state.draft_fields import grouped_fields
 from app.state.memory_text import BalanceText
 from app.state.mode_options import ModeOptions
 from app.views.new_run.new_run_sheet import NewRunSheet
-from app.views.widgets.changed_dot import ChangedDot
+from app.views.widgets.field_row import ChangedDot
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.tab_order import chain_tabs
 from core.errors import ConfigError, RankdeckError
