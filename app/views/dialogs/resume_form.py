@@ -34,7 +34,7 @@ from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
 
 if TYPE_CHECKING:
-    from core.machines.planning import MovePlan
+    from core.machines.moving import MovePlan
 
 LABELS_PX: Final = 104
 LETTERS: Final = 36
