@@ -21,7 +21,7 @@ class FloatingNotice(NoticeBar):
     Args:
         ground: The part that it lies over.
         floor: A part of the ground above which it stays.
-        ends_after_ms: How long a notice stays that is no error; one that is read or about to be used stays longer.
+        ends_after_ms: How long a notice stays that is not an error; one that is read or about to be used stays longer.
             None: until it is dismissed.
     """
 
