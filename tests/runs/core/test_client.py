@@ -114,9 +114,11 @@ def test_a_run_that_is_not_going_cannot_be_stopped(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no command of several machines there")
 def test_a_stop_interrupts_no_process_of_a_reused_pid(tmp_path: Path) -> None:
     store = RunStore.create(tmp_path, RunConfig())
-    with subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"]) as process, store.lock():
+    waits = "import signal, time; signal.signal(signal.SIGINT, signal.SIG_DFL); print(1, flush=True); time.sleep(60)"
+    command = [sys.executable, "-c", waits]  # of a shell's background job SIGINT would be ignored
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as process, store.lock():
         named = identify(process.pid)
-        assert named is not None
+        assert named is not None and process.stdout is not None and process.stdout.readline()
         for started, ends in ((named.started - 100.0, False), (named.started, True)):
             state = store.stored_state().replace(host=ProcessId(process.pid, started), between_hosts=True)
             store.write_state(state)
