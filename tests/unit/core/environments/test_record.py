@@ -141,3 +141,19 @@ def test_all_belongs_to_remove_alone(asked: list[str], tmp_path: Path, capsys: p
     made(tmp_path / "a")
     assert main(["environment", *asked, "--all", "--folder", str(tmp_path)]) == 2
     assert "--all belongs to remove" in capsys.readouterr().err and (tmp_path / "a").is_dir()
+
+
+def test_what_a_program_still_holds_is_said_with_the_time_it_goes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made(tmp_path / "a")
+
+    def held(folder: Path, timeout_s: float) -> None:
+        raise PermissionError(13, f"held for {timeout_s} s", str(folder))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("core.environments.record.remove_folder", held)
+        assert main(["environment", "remove", "a", "--folder", str(tmp_path)]) == 0
+    said = capsys.readouterr()
+    assert "Removed" not in said.out and "a is no longer listed, but programs hold files of it" in said.err
+    assert "the next time" in said.err and len(list(tmp_path.iterdir())) == 1
