@@ -36,7 +36,7 @@ OTHERS: Final = {
     "core/cli/entry.py": "the log of a failure",
     "core/cli/nodes.py": "in a folder of its own; Linux",
     # New files, which no other program knows yet
-    "core/export/tables.py": "a new table",
+    "core/export/export.py": "a new table",
     "core/export/tensorboard.py": "new event files",
     "core/files/atomic.py": "in `retried`",
     "workers/state_files/safetensors_files.py": "new weights",
