@@ -40,8 +40,8 @@ class Environment:
         self._state_file = self.folder / "rankdeck-venv.json"
         self._constraints = root / "constraints.txt"
         self._nvidia = has_nvidia_driver(sys.platform)
+        # Descriptors that programs which write into the environment must hold: see `_lock`.
         self.inherited: tuple[int, ...] = ()
-        """Descriptors that programs which write into the environment must hold: see `_lock`."""
 
     @property
     def python(self) -> Path:

@@ -30,8 +30,8 @@ from installer.qt_libraries import apt_command, apt_install, is_debian, is_root
 if TYPE_CHECKING:
     from installer.environment import Environment
 
+# Extras with what single recipes need; about 100 MB. Where they cannot be had, all others train without.
 OF_RECIPES: Final = frozenset({"hf", "rl"})
-"""Extras with what single recipes need; about 100 MB. Where they cannot be had, all others train without."""
 _VENV_LIMIT_S: Final = 300.0
 _DEEPSPEED: Final = "deepspeed"
 _PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--progress-bar", "off", "--retries", "3")

@@ -36,12 +36,12 @@ RUNS_NAME: Final = "Läufe mit Raum"
 LEAK_LIMIT_S: Final = 3.0
 LIMIT_S: Final = 240.0  # of a test that says none: pyproject.toml's `timeout`
 TESTS: Final = Path(__file__).parent
+# What the tests in each of these folders are marked as.
 LEVELS: Final = {
     "unit": "needs no run and no PyTorch",
     "runs": "starts real processes: run hosts with fake ranks, scripts, windows",
     "training": "needs PyTorch, and mostly trains",
 }
-"""What the tests in each of these folders are marked as."""
 LEFT_OUT: Final = pytest.StashKey[int]()
 _numbers = itertools.count()
 

@@ -21,8 +21,8 @@ from tests import checkers, tiers
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 UNSTEADY: Final = Path(__file__).with_name("unsteady.toml")
+# Test files side by side, and no more than two above the cores: about half of them wait while others compute.
 MOST_WORKERS: Final = 4
-"""Test files side by side, and no more than two above the cores: about half of them wait while others compute."""
 SOME_FAILED: Final = 1  # pytest's exit code
 
 

@@ -13,6 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 LIMIT_S = 100.0
+# The window on an empty folder of runs: what is loaded when it is painted first.
 PAINTED = """
 import json, sys
 from pathlib import Path
@@ -38,7 +39,6 @@ rankdeck.open()
 app.exec()
 print(json.dumps(loaded))
 """
-"""The window on an empty folder of runs: what is loaded when it is painted first."""
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -21,8 +21,8 @@ from tests.benchmarks import run_all
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("tests/**/*.md")])
 BOOTSTRAP = "python installer/bootstrap.py "
+# A launcher, up to the command that it starts; tests/runs/launchers run them.
 LAUNCHED = re.compile(r"(torchrun|mpirun|srun) [^|;]*?(rankdeck|-m core) ")
-"""A launcher, up to the command that it starts; tests/runs/launchers run them."""
 
 
 def name_of(path: Path) -> str:

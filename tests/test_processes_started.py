@@ -12,6 +12,7 @@ CODE: Final = ("app", "core", "workers")  # the installer runs in a terminal, wh
 STARTERS: Final = frozenset(("Popen", "run", "call", "check_call", "check_output", "getoutput", "getstatusoutput"))
 OTHER_STARTERS: Final = frozenset(("system", "popen", "spawnl", "spawnv", "spawnve", "create_subprocess_exec"))
 WINDOW_FLAGS: Final = frozenset(("CREATE_NO_WINDOW", "DETACHED_PROCESS", "CREATE_NEW_CONSOLE"))
+# How many calls of each file need no flag.
 NOT_ON_WINDOWS: Final = {
     "core/processes/posix.py": 2,
     "core/processes/detached.py": 1,  # in the branch for POSIX
@@ -20,7 +21,6 @@ NOT_ON_WINDOWS: Final = {
     "core/machine/keep_awake.py": 2,  # systemd-inhibit
     "workers/script/store.py": 2,  # Linux alone hosts the store
 }
-"""How many calls of each file need no flag."""
 
 
 def calls_without_flag(tree: ast.AST) -> Iterator[ast.Call]:

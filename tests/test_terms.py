@@ -79,6 +79,7 @@ RETIRED = (
 )
 _OLD_NAME = "the old name, which is still read in files of early versions of 0.1"
 _LEDGER_KEY = "a key of the ledger's file, which keeps its name"
+# (file, word) to the reason why it stays there.
 ALLOWED: Final[Mapping[tuple[str, str], str]] = {
     ("CHANGELOG.md", "generations"): _OLD_NAME,
     ("core/ledger/state_file.py", "generation"): _OLD_NAME,
@@ -88,7 +89,6 @@ ALLOWED: Final[Mapping[tuple[str, str], str]] = {
     ("docs/files.md", "generations"): _OLD_NAME,
     ("docs/resume-and-ledger.md", "lanes"): _LEDGER_KEY,
 }
-"""(file, word) to the reason why it stays there."""
 RULES = [(rule, re.compile(rf"(?<![\w-])(?:{rule.pattern})(?!\w)", re.IGNORECASE)) for rule in RETIRED]
 PART_OF_A_NAME = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 

@@ -21,6 +21,7 @@ ACTING = {
     *("selectors", "signal", "socket", "socketserver", "subprocess", "threading", "winreg"),
     *("PySide6", "shiboken6", "torch", "deepspeed", "transformers"),
 }
+# Pure modules that are tested in a file of another name, or with torch; `.*`: all of a folder.
 ELSEWHERE = {
     "core.machine.devices.gpu_driver": "tests/unit/core/machine/devices/test_gpu_list.py",  # declares
     "core.machine.devices.own_gpu": "tests/runs/core/machine/devices/test_amd.py",  # asks a driver
@@ -38,7 +39,6 @@ ELSEWHERE = {
     "workers.training.horizon": "tests/training/end2end/test_cli_train.py",
     "workers.training.session": "tests/training/end2end/test_cli_train.py",
 }
-"""Pure modules that are tested in a file of another name, or with torch; `.*`: all of a folder."""
 
 
 class Modules:

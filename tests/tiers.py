@@ -19,6 +19,7 @@ TIERS: Final = {
     SECOND: "runs with `bootstrap.py test --all`",
 }
 
+# Folders and files below `tests`, by what they are about.
 SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
     "other machines over SSH": ("runs/machines",),
     "several machines": ("runs/app/test_nodes_in_window.py", "runs/core/cli/test_node_return.py"),
@@ -47,8 +48,8 @@ SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
     "resumes that training/workers/test_sharding.py shows too": ("windows/test_windows_sharded_resume.py",),
     "training of all kinds": ("training",),
 }
-"""Folders and files below `tests`, by what they are about."""
 
+# What of the training is in the first tier nevertheless.
 FIRST_IN_TRAINING: Final[dict[str, tuple[str, ...]]] = {
     "every mode learns, stops and resumes bit by bit": (
         "training/workers/test_sharding.py",
@@ -81,7 +82,6 @@ FIRST_IN_TRAINING: Final[dict[str, tuple[str, ...]]] = {
         "training/workers/measure/test_step_times.py",
     ),
 }
-"""What of the training is in the first tier nevertheless."""
 
 
 def mark(items: list[pytest.Item]) -> None:

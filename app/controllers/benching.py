@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from core.measure.bench.contenders import Kind
     from core.measure.bench.runner import Progress
 
+# Below the folder of runs.
 FOLDER: Final = "benchmarks"
-"""Below the folder of runs."""
 ELSEWHERE: Final = "New run has devices of another machine. Choose some of this computer to measure them."
 
 

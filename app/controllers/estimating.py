@@ -44,14 +44,14 @@ from core.recipes.check import check_by_recipe
 from core.recipes.parameter_count import ParameterCount, depends_on
 from core.recipes.parameter_formula import ModelSize, model_size
 
+# What is free changes by itself; adding up takes a few milliseconds of a worker thread.
 FREE_EVERY_MS: Final = 3000
-"""What is free changes by itself; adding up takes a few milliseconds of a worker thread."""
+# A probe takes a core for ten seconds: one starts when a draft has stayed the same for two seconds.
 REST_S: Final = 2.0
-"""A probe takes a core for ten seconds: one starts when a draft has stayed the same for two seconds."""
+# How soon a newer draft ends that rest.
 LOOK_S: Final = 0.1
-"""How soon a newer draft ends that rest."""
+# Parameter counts of drafts before, so that going back to one costs nothing.
 _KEPT: Final = 32
-"""Parameter counts of drafts before, so that going back to one costs nothing."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from core.launch.resolved import ResolvedRun
 
 PREPARING: Final = "Preparing the self-tests"
+# Groups of the window's settings that diagnostics hold.
 KEPT: Final = ("draft", "drafts", "plots", "window")
-"""Groups of the window's settings that diagnostics hold."""
 _log = logging.getLogger(__name__)
 
 

@@ -30,13 +30,13 @@ from app.views.window.main_window import MainWindow
 if TYPE_CHECKING:
     from app.views.window.command_palette import CommandPalette
 
+# Parts of the New run sheet that are no fields of its form.
 SHEET_PARTS: Final[Mapping[str, str]] = {
     "recipe": "Recipe",
     "dataset_file": "Data",
     "devices": "Devices",
     "mode": "Mode",
 }
-"""Parts of the New run sheet that are no fields of its form."""
 
 
 class Palette(QObject):

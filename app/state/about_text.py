@@ -11,6 +11,7 @@ from core.training_python import own_python
 
 GAP: Final = "&nbsp;" * 3
 LICENCE: Final = "https://www.apache.org/licenses/LICENSE-2.0"
+# What Rankdeck is built on: name, package, licence, home page.
 PARTS: Final = (
     ("PyTorch", "torch", "BSD-3-Clause", "https://pytorch.org"),
     ("Qt for Python", "PySide6-Essentials", "LGPL-3.0", "https://doc.qt.io/qtforpython-6"),
@@ -18,7 +19,6 @@ PARTS: Final = (
     ("NumPy", "numpy", "BSD-3-Clause", "https://numpy.org"),
     ("DeepSpeed", "deepspeed", "Apache-2.0", "https://www.deepspeed.ai"),
 )
-"""What Rankdeck is built on: name, package, licence, home page."""
 
 
 def about_html() -> str:

@@ -8,8 +8,8 @@ from typing import Final
 
 from core.doctor.finding import DEVICES, FOLDERS, MACHINE, MODES, SELF_TESTS, SOFTWARE, Finding, Fix, Level
 
+# In their order on the page: verdicts first, and what a person can start beside them.
 GROUPS: Final = (MODES, SELF_TESTS, DEVICES, SOFTWARE, MACHINE, FOLDERS)
-"""In their order on the page: verdicts first, and what a person can start beside them."""
 SELF_TESTS_IDLE: Final = (
     "Self-tests try what the checks below only look at: each device computes in fp32, bf16 and fp16, two processes "
     "exchange tensors over gloo, shared memory and NCCL, and the model of New run is measured. They take about half a "
@@ -17,6 +17,7 @@ SELF_TESTS_IDLE: Final = (
 )
 CHECKING: Final = "Checking this machine…"
 _WINDOWS: Final = "Open Windows settings"
+# What the button of each fix says.
 FIXES: Final[dict[Fix, str]] = {
     "install_cuda": "Install GPU build…",
     "install_deepspeed": "Install DeepSpeed…",
@@ -30,7 +31,6 @@ FIXES: Final[dict[Fix, str]] = {
     "open_firewall": _WINDOWS,
     "open_storage": _WINDOWS,
 }
-"""What the button of each fix says."""
 
 
 @dataclass(frozen=True, slots=True)

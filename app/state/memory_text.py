@@ -26,8 +26,8 @@ _VERDICTS: Final[dict[Verdict, tuple[str, str]]] = {
     "too_large": ("Does not fit", "error"),
     "unknown": ("Memory not known", "muted"),
 }
+# What each verdict is called, and its tone.
 WEIGHTS_FIT: Final = "Weights fit"
-"""What each verdict is called, and its tone."""
 _PARTS: Final = {
     "parameters": "Weights",
     "gradients": "Gradients",

@@ -7,8 +7,8 @@ import numpy as np
 from app.run_data.run_series import RunSeries
 from core.measure.link import Link, SyncCost, sync_cost
 
+# How many of the newest steps count.
 ROWS = 256
-"""How many of the newest steps count."""
 
 
 def price_text(link: Link | None, every: int | None, run: RunSeries) -> str:

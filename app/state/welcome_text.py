@@ -15,8 +15,8 @@ from core.machine.torch_builds import CUDA_13_DRIVER
 if TYPE_CHECKING:
     from core.machine.devices import Device, DeviceSample
 
+# Of the first CUDA 12, which each of PyTorch's CUDA 12 builds runs on.
 OLDEST_DRIVER = 525
-"""Of the first CUDA 12, which each of PyTorch's CUDA 12 builds runs on."""
 NOTHING_DOWNLOADED = "Nothing is downloaded until you ask for it."
 
 

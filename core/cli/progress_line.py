@@ -21,14 +21,14 @@ class RunProgress:
 
     def __init__(self) -> None:
         self.total_steps: int | None = None
+        # Progress towards a goal that ends the run.
         self.goal = ""
-        """Progress towards a goal that ends the run."""
         self.mode = ""
+        # What its recipe is judged by.
         self.metric: MainMetric = LOSS
-        """What its recipe is judged by."""
         self.epoch = 0
+        # 1 for recipes, which count epochs from 0; 0 for scripts, whose number is shown as printed.
         self.first_epoch = 1
-        """1 for recipes, which count epochs from 0; 0 for scripts, whose number is shown as printed."""
         self._last: dict[int, Mapping[str, Any]] = {}
         self._evaluated: dict[str, dict[object, float]] = {}
         self._times: deque[tuple[int, float]] = deque(maxlen=_RATE_WINDOW_STEPS)

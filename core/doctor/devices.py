@@ -26,8 +26,8 @@ BUILD: Final = Topic(
 )
 NO_CUDA: Final = "PyTorch cannot use your GPUs"
 GFX_OVERRIDE: Final = "HSA_OVERRIDE_GFX_VERSION"
+# Of a card's memory: with less free, other programs or the desktop leave little to train with.
 BUSY_SHARE: Final = 0.5
-"""Of a card's memory: with less free, other programs or the desktop leave little to train with."""
 
 
 def check_gpus(monitor: DeviceMonitor, platform: Platform) -> Finding:

@@ -23,17 +23,17 @@ from core.parsing import ParseError, parse_json
 from core.run_folder.record import RunRecord, notes_of
 from core.run_folder.store import RunStore, list_runs
 
+# Of the newest runs, files are taken.
 RUNS: Final = 5
-"""Of the newest runs, files are taken."""
+# Of each log.
 TAIL_BYTES: Final = 32 << 10
-"""Of each log."""
+# At each end of metrics.jsonl: there events are looked for.
 EVENTS_BYTES: Final = 1 << 20
-"""At each end of metrics.jsonl: there events are looked for."""
 MOST_LOGS: Final = 8
 MOST_EVENTS: Final = 200
 _WHOLE_BYTES: Final = 128 << 10
+# Lines of metrics.jsonl that are left out: there are millions, or they hold texts of the person's own.
 _STEP_EVENTS: Final = ("step", "device", "host", "sample", "ledger")
-"""Lines of metrics.jsonl that are left out: there are millions, or they hold texts of the person's own."""
 _PACKAGES: Final = (
     "torch", "numpy", "safetensors", "PySide6-Essentials", "pyqtgraph", "psutil", "nvidia-ml-py", "orjson", "PyYAML",
     "deepspeed", "transformers", "peft", "tokenizers", "datasets", "pyarrow", "torchvision", "gymnasium",

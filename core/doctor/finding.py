@@ -10,19 +10,19 @@ from core.errors import RankdeckError
 from core.formatting import listed
 
 Level = Literal["ok", "warn", "fail", "not_tried"]
+# What the window can do about a problem; empty: nothing.
 Fix = Literal[
     "", "install_cuda", "install_deepspeed", "copy_command", "create_runs_folder", "choose_runs_folder",
     "end_leftovers", "open_page_file", "open_long_paths", "open_sleep", "open_firewall", "open_storage",
 ]  # fmt: skip
-"""What the window can do about a problem; empty: nothing."""
 MODES: Final = "Modes"
 SOFTWARE: Final = "Software"
 DEVICES: Final = "Devices"
 MACHINE: Final = "This machine"
 FOLDERS: Final = "Folders"
 SELF_TESTS: Final = "Self-tests"
+# In the order in which they are shown.
 GROUPS: Final = (MODES, DEVICES, SOFTWARE, MACHINE, FOLDERS, SELF_TESTS)
-"""In the order in which they are shown."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ from core.errors import RankdeckError
 from core.files.atomic import explained
 from core.run_folder.store import RunStore, list_runs
 
+# Windows' own pages and applets: https://learn.microsoft.com/windows/apps/develop/launch/launch-settings-app
 _PAGES: Final[Mapping[Fix, str]] = {
     "open_page_file": "SystemPropertiesPerformance.exe",
     "open_long_paths": "ms-settings:developers",
@@ -20,7 +21,6 @@ _PAGES: Final[Mapping[Fix, str]] = {
     "open_firewall": "firewall.cpl",
     "open_storage": "ms-settings:storagesense",
 }
-"""Windows' own pages and applets: https://learn.microsoft.com/windows/apps/develop/launch/launch-settings-app"""
 
 
 class FixError(RankdeckError):

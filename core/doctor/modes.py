@@ -24,6 +24,7 @@ def _topic(name: str, label: str, meaning: str) -> Topic:
     return Topic(f"mode_{name}", label, MODES, meaning)
 
 
+# Each mode's settings; ZeRO by PyTorch's engine, so that DeepSpeed's line is about DeepSpeed.
 _SETTINGS: Final = (
     (_topic("single", "One device", "One rank, nothing to exchange."), {"mode": Mode.SINGLE}),
     (_topic("ddp", "DDP", "Each device holds the model; gradients are averaged at each step."), {"mode": Mode.DDP}),
@@ -49,7 +50,6 @@ _SETTINGS: Final = (
         {"mode": Mode.ZERO, "zero_stage": 2, "zero_engine": DEEPSPEED},
     ),
 )
-"""Each mode's settings; ZeRO by PyTorch's engine, so that DeepSpeed's line is about DeepSpeed."""
 WITHOUT_NCCL: Final = "GPUs exchange tensors through the machine's memory"
 GLOO_TEST: Final = "gloo"
 NCCL_TEST: Final = "nccl"

@@ -33,10 +33,10 @@ from core.processes import Child, ProcessTree
 from core.processes.ask import read_answer, wait_until_ended
 from core.training_python import training_python
 
+# For each test; one on an idle machine takes about five seconds, of which the import of PyTorch takes most.
 LIMIT_S: Final = 60.0
-"""For each test; one on an idle machine takes about five seconds, of which the import of PyTorch takes most."""
+# For the processes' output and the file by which they find each other.
 LEAST_BYTES: Final = 1 << 20
-"""For the processes' output and the file by which they find each other."""
 _PROGRAM: Final = ("-m", "workers.programs.self_test_main")
 GLOO: Final = Topic(
     "link_gloo",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+# For Windows: 0.16.5 is the newest with wheels, and they are for older Pythons.
 FIRST_PYTHON_WITHOUT: Final = (3, 13)
-"""For Windows: 0.16.5 is the newest with wheels, and they are for older Pythons."""
 
 
 def why_no_wheel(system: str, python: tuple[int, int]) -> str:

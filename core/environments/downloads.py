@@ -31,8 +31,8 @@ _FINAL_STATUS: Final = (400, 401, 403, 404, 407, 410)
 
 _NETWORK: Final = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
 
+# Takes how many more bytes are there.
 Report = Callable[[int], None]
-"""Takes how many more bytes are there."""
 
 
 class DownloadError(RankdeckError):

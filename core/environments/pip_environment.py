@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
+# A folder of wheels to set a checkout up from, without a network.
 ENV_WHEELS: Final = "RANKDECK_WHEELS"
-"""A folder of wheels to set a checkout up from, without a network."""
+# These have a new Python look for its own files, or for packages, in another one.
 PYTHON_VARIABLES: Final = frozenset({"PYTHONHOME", "PYTHONPATH", "PYTHONSTARTUP", "PYTHONUSERBASE", "VIRTUAL_ENV"})
-"""These have a new Python look for its own files, or for packages, in another one."""
 # These would send packages somewhere else than into the environment that pip was called for.
 _PIP_VARIABLES: Final = frozenset({"PIP_TARGET", "PIP_PREFIX", "PIP_USER", "PIP_ROOT", "PIP_REQUIRE_VIRTUALENV"})
 

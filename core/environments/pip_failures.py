@@ -9,8 +9,8 @@ from typing import Final
 
 from core.environments.machine_faults import CERTIFICATE_VARIABLES, certificate_fault
 
+# Pythons for which each tested version has a wheel, by the wheels' own names; `requires-python` says it too.
 SUPPORTED: Final = "3.11 to 3.14"
-"""Pythons for which each tested version has a wheel, by the wheels' own names; `requires-python` says it too."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,12 +22,12 @@ from core.processes.exit_codes import is_crash
 from core.processes.tree import ProcessTree
 from core.training_python import own_python
 
+# In an environment's folder: what its programs printed.
 LOG: Final = "environment.log"
-"""In an environment's folder: what its programs printed."""
 # Without a second try pip does not say why an index has not answered, only that it found nothing.
 _PIP_OPTIONS: Final = ("--disable-pip-version-check", "--no-input", "--no-color", "--retries", "3")
+# Before that, a dry run downloads each file: https://github.com/pypa/pip/pull/12186
 _PIP_THAT_ONLY_LOOKS: Final = (23, 3)
-"""Before that, a dry run downloads each file: https://github.com/pypa/pip/pull/12186"""
 _LIMIT_S: Final = 3600.0
 _VERSION_LIMIT_S: Final = 60.0
 _TAIL_BYTES: Final = 20_000

@@ -27,8 +27,8 @@ from core.paths import PACKAGE_FOLDER
 
 CONSTRAINTS: Final = PACKAGE_FOLDER / "constraints.txt"
 BUILDS: Final = ("auto", "cpu", "cu126", "cu130", ROCM_TAG)
+# The window's own, and what is an extra here: for Linux there is only its source.
 _LEFT_OUT: Final = ("pyside6-essentials", "pyqtgraph", "deepspeed")
-"""The window's own, and what is an extra here: for Linux there is only its source."""
 _NAME: Final = re.compile(r"[A-Za-z0-9][\w.-]*")
 
 

@@ -11,13 +11,13 @@ from core.config.distributed import DistributedConfig
 from core.config.launcher_variables import TITLES
 from core.errors import UsageError
 
+# Fields of the file that are settings of a run.
 _SETTINGS: Final = {
     "timeout_s": "collective_timeout_s",
     "find_unused_parameters": "find_unused_parameters",
     "broadcast_buffers": "broadcast_buffers",
     "gradient_as_bucket_view": "gradient_as_bucket_view",
 }
-"""Fields of the file that are settings of a run."""
 _OF_LAUNCHER: Final = ("world_size", "num_nodes", "devices_per_node", "launch_method")
 
 

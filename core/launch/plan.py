@@ -24,8 +24,8 @@ from core.machine.platform import Platform
 from core.processes.program_environment import program_environment
 from core.protocol.rank_context import LOOPBACK, RankContext
 
+# What ranks without a host measure: a bare process, a model's memory, times of steps, trials, the link.
 MeasureKind = Literal["bare", "figures", "times", "trial", "link"]
-"""What ranks without a host measure: a bare process, a model's memory, times of steps, trials, the link."""
 _MEASURE: Final = ("-m", "workers.programs.measure_main")
 
 

@@ -14,11 +14,11 @@ import psutil
 from core.machine.process_reading import UNREADABLE, descendants, program_name
 
 WATCH_S: Final = 1.0
+# Share of one core from which on a program counts.
 NOTABLE: Final = 0.1
-"""Share of one core from which on a program counts."""
 _FULL: Final = 0.9
+# A thread that wants to run for a smaller share of the time is not kept from anything.
 _IDLE: Final = 0.05
-"""A thread that wants to run for a smaller share of the time is not kept from anything."""
 _NS: Final = 1e9
 
 

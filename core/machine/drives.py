@@ -11,8 +11,8 @@ from typing import Final
 
 import psutil
 
+# Smaller ones are boot partitions, sticks and the like.
 SMALLEST: Final = 8 << 30
-"""Smaller ones are boot partitions, sticks and the like."""
 _WINDOWS: Final = os.name == "nt"
 _OWN_FILES: Final = ("/boot", "/snap", "/proc", "/sys", "/dev", "/run", "/var/lib", "/etc")
 

@@ -6,8 +6,8 @@ from typing import Final
 
 import psutil
 
+# What psutil raises for such a process: Wine's answer is a plain OSError, a pid may be no pid of this system.
 UNREADABLE: Final = (psutil.Error, OSError, ValueError, OverflowError)
-"""What psutil raises for such a process: Wine's answer is a plain OSError, a pid may be no pid of this system."""
 
 
 def descendants(root: int | psutil.Process) -> list[psutil.Process]:

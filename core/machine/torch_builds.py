@@ -23,13 +23,13 @@ from core.program_search import find_program
 
 PYTORCH_INDEX: Final = "https://download.pytorch.org/whl"
 ENV_TORCH_INDEX: Final = "RANKDECK_TORCH_INDEX"
+# torch 2.13's build for AMD GPUs, for Linux: https://github.com/pytorch/pytorch/releases/tag/v2.13.0
 ROCM_TAG: Final = "rocm7.2"
-"""torch 2.13's build for AMD GPUs, for Linux: https://github.com/pytorch/pytorch/releases/tag/v2.13.0"""
+# Less is the share of main memory that a processor's own graphics has, which ROCm is not for.
 ROCM_CARD_BYTES: Final = 4 << 30
-"""Less is the share of main memory that a processor's own graphics has, which ROCm is not for."""
 CUDA_13_DRIVER: Final = 580
+# Every CUDA 12 runs on the driver of the first: https://docs.nvidia.com/deploy/cuda-compatibility/
 CUDA_12_DRIVER: Final = {"win32": 528}
-"""Every CUDA 12 runs on the driver of the first: https://docs.nvidia.com/deploy/cuda-compatibility/"""
 _CUDA_12_DRIVER: Final = 525
 MAXWELL: Final = (5, 0)
 TURING: Final = (7, 5)

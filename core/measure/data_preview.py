@@ -34,10 +34,10 @@ class PreviewError(RankdeckError):
     title = "The dataset could not be shown"
 
 
+# Errors of the process that are the same here, with their exit codes.
 _CLASSES: Final[dict[str, type[RankdeckError]]] = {
     error.__name__: error for error in (ConfigError, DownloadNeededError, DatasetError, PreflightError, UsageError)
 }
-"""Errors of the process that are the same here, with their exit codes."""
 
 
 def preview_data(

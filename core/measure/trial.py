@@ -11,9 +11,9 @@ from core.config.sync import resolve_synchronisation
 from core.launch.resolved import ResolvedRun
 from core.records import Limits, RecordError, Text, read_record
 
+# Steps with at most two micro-batches made, the others counted; with all of them; memory beside all of them; sums of
+# tensors over the ranks.
 What = Literal["steps", "whole_steps", "memory", "sums"]
-"""Steps with at most two micro-batches made, the others counted; with all of them; memory beside all of them; sums of
-tensors over the ranks."""
 Outcome = Literal["measured", "too_large", "out_of_memory", "killed", "timed_out", "failed"]
 OUTCOMES: Final[dict[Outcome, str]] = {
     "measured": "measured",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Final
 
 _COMMAND: Final = "import sys\n\nfrom rankdeck.__main__ import main\n\nsys.exit(main())\n"
+# A version that does not open leads back to the one before; the only one says why it does not open.
 _WINDOW: Final = """\
 import os
 import sys
@@ -51,7 +52,6 @@ except Exception as error:  # there is no console to print it
     subprocess.Popen([str(python), "-I", str(own / "back.py"), "--ask", f"{type(error).__name__}: {error}"])
 sys.exit(code)
 """
-"""A version that does not open leads back to the one before; the only one says why it does not open."""
 _EPOCH: Final = (1980, 1, 1, 0, 0, 0)
 
 

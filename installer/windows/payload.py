@@ -15,8 +15,8 @@ from typing import Final
 from installer.windows.inputs import BuildError, sha256
 
 SITE_PACKAGES: Final = PurePosixPath("Lib/site-packages")
+# Top folders of the archives: python-build-standalone's, and NuGet's package.
 _ROOTS: Final = ("python", "tools")
-"""Top folders of the archives: python-build-standalone's, and NuGet's package."""
 _ID_DIGITS: Final = 10
 
 

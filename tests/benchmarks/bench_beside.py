@@ -26,8 +26,8 @@ from core.processes.program_environment import program_environment
 pytestmark = pytest.mark.benchmark
 SLICES: Final = 8
 SLICE_S: Final = 6.0
+# After a pause the window first reads what was written meanwhile; that belongs to no slice.
 SETTLE_S: Final = 2.0
-"""After a pause the window first reads what was written meanwhile; that belongs to no slice."""
 START_LIMIT_S: Final = 120.0
 SETTINGS: Final = "--devices cpu:0,cpu:1 --mode ddp --steps 1000000 --batch-size 8 --seq-len 64"
 MODEL: Final = "--set n_layer=2 --set n_head=2 --set n_embd=64"

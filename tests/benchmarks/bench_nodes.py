@@ -41,8 +41,8 @@ SIZES: Final = ((8, 8), (16, 16), (16, 64))
 LOW: Final = ("nice", "-n", "19")
 WINDOW_S: Final = 15.0
 LIMIT_S: Final = 500.0
+# Not 127.0.0.1, so that ranks answer the host's challenge as those of another machine do.
 ADDRESS: Final = "127.0.0.2"
-"""Not 127.0.0.1, so that ranks answer the host's challenge as those of another machine do."""
 # Chunks of 8 samples, 4 in a step: a claim every second step.
 BEHAVIOUR: Final[dict[str, Any]] = {"steps": 10**9, "samples": 1_000_000, "batch": 4, "step_s": 2.0}
 

@@ -48,8 +48,8 @@ CASES: Final[Mapping[str, tuple[str, ...]]] = {
         "--samples-per-block", "192", "--dataset-chunk-size", "96", "--set", "eval_episodes=2",
     ),
 }  # fmt: skip
+# Seconds a step, and samples a second of all devices.
 Speed = tuple[float, float]
-"""Seconds a step, and samples a second of all devices."""
 
 
 @dataclass(frozen=True)

@@ -39,6 +39,7 @@ pytestmark = [
 ROOT: Final = Path(__file__).resolve().parents[2]
 TREES: Final = [ROOT, *map(Path, filter(None, os.environ.get("RANKDECK_BENCH_TREES", "").split(os.pathsep)))]
 TURNS: Final = int(os.environ.get("RANKDECK_BENCH_TURNS", "7"))
+# Moments of a start, and how the host's log says them.
 PHASES: Final = {
     "host at work": "planning",
     "ranks started": "spawning",
@@ -46,7 +47,6 @@ PHASES: Final = {
     "data": r"(?:rank|CPU) \d+: preparing data",
     "ready": r"(?:rank|CPU) \d+: ready",
 }
-"""Moments of a start, and how the host's log says them."""
 BATCH: Final = 4
 LENGTH: Final = 16
 _PR_SET_CHILD_SUBREAPER: Final = 36

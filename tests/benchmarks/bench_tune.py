@@ -27,8 +27,8 @@ from tests.benchmarks.bench_speedup import CASES
 
 pytestmark = [pytest.mark.benchmark, pytest.mark.timeout(3600)]
 
+# With the micro-batch of `CASES` replaced by 2: eight micro-batches of each rank in a step.
 WANTED: Final = ("--devices", "cpux2", "--mode", "ddp", "--global-batch-size", "32")
-"""With the micro-batch of `CASES` replaced by 2: eight micro-batches of each rank in a step."""
 MICRO: Final = ("--batch-size", "2")
 PAIRS: Final = 2
 STEPS: Final = ("--steps", "12")

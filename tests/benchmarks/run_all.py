@@ -23,8 +23,8 @@ import psutil
 
 HERE: Final = Path(__file__).resolve().parent
 ROOT: Final = HERE.parents[1]
+# A benchmark whose contenders take turns lasts as long as it is asked to.
 LIMIT_S: Final = 3600.0
-"""A benchmark whose contenders take turns lasts as long as it is asked to."""
 
 
 @dataclass(frozen=True)

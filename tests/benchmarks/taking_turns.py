@@ -18,14 +18,14 @@ from typing import Final, TypeAlias
 import psutil
 
 SLICE_S: Final = 2.0
+# Steps of every rank before a program's first slice.
 WARM_STEPS: Final = 8
-"""Steps of every rank before a program's first slice."""
 _POLL_S: Final = 0.1
 _START_LIMIT_S: Final = 180.0
 _DRAWS: Final = 1000
 
+# By rank, when its steps ended; seconds since the epoch.
 Ends: TypeAlias = dict[int, list[float]]
-"""By rank, when its steps ended; seconds since the epoch."""
 
 
 @dataclass

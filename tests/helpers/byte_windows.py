@@ -12,8 +12,8 @@ from torch import Tensor
 
 from rankdeck.recipe import Indices, PreparedData, Run
 
+# The last samples are for evaluations.
 HELD_OUT: Final = 40
-"""The last samples are for evaluations."""
 
 
 def byte_windows(run: Run) -> Callable[[Indices], Tensor]:

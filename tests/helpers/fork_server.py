@@ -39,8 +39,8 @@ def main(module: str, address: str, owner: int) -> None:
 
 
 def _serve(listener: socket.socket, owner: int) -> None:
+    # By the descriptor that is readable once the child has ended: its process id, and its client.
     children: dict[int, tuple[int, Connection]] = {}
-    """By the descriptor that is readable once the child has ended: its process id, and its client."""
     while True:
         ready, _, _ = select.select([listener, owner, *children], [], [])
         if owner in ready:

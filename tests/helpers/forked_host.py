@@ -30,8 +30,8 @@ from tests.helpers import forking
 
 END_LIMIT_S: Final = 10.0
 FAKE_RECIPE: Final = str(Path(__file__).parent / "recipes" / "fake")
+# Recipes whose ranks import no torch; a script is a process of its own.
 WITHOUT_TORCH: Final = (FAKE_RECIPE, "script")
-"""Recipes whose ranks import no torch; a script is a process of its own."""
 _PR_SET_CHILD_SUBREAPER: Final = 36
 _REQUEST_BYTES: Final = 200_000
 _POLL_S: Final = 0.02

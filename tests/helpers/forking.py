@@ -15,8 +15,8 @@ from typing import Final, Protocol
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 PLAIN: Final = "tests.helpers.imported_before_plain_forks"
+# What a process has imported before it is forked: without PyTorch, and with it.
 TORCH: Final = "tests.helpers.imported_before_forks"
-"""What a process has imported before it is forked: without PyTorch, and with it."""
 _ENV_SERVERS: Final = "RANKDECK_TESTS_FORK_SERVERS"
 _START_LIMIT_S: Final = 120.0
 _KILL_LIMIT_S: Final = 10.0

@@ -27,10 +27,10 @@ from tests.helpers import forked_host
 from tests.helpers.fake_behaviour import BEHAVIOUR_FILE, as_table
 from tests.helpers.forked_host import FAKE_RECIPE
 
+# A bound for a hang; ranks that are not forked take ten seconds to start on a busy machine.
 LIMIT_S: Final = 120.0 if forked_host.can_fork() else 180.0
-"""A bound for a hang; ranks that are not forked take ten seconds to start on a busy machine."""
+# In which a rank that does not hang has started.
 SHORT_START_S: Final = 2.0 if forked_host.can_fork() else 15.0
-"""In which a rank that does not hang has started."""
 
 
 class FakeRun:

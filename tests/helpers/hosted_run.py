@@ -23,8 +23,8 @@ from tests.helpers import forked_host
 from tests.helpers.forking import ROOT, Spawned, StartedProcess
 from tests.helpers.wine import PATIENCE
 
+# How long a run may take. Windows forks nothing, so there each process of each attempt imports PyTorch again.
 HOST_S: Final = 300.0 if sys.platform == "win32" else 90.0
-"""How long a run may take. Windows forks nothing, so there each process of each attempt imports PyTorch again."""
 TINY = {"n_layer": 1, "n_head": 2, "n_embd": 16, "sample_tokens": 0, "warmup_steps": 2}
 
 

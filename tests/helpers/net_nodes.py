@@ -22,6 +22,7 @@ from tests.helpers.launched import Job
 ADDRESSES: Final = ("10.77.0.1", "10.77.0.2", "10.77.0.3")
 STRANGER: Final = "10.78.0.9"
 PORT: Final = 29_400
+# Why there can be no two machines here; empty: there can.
 NO_NODES: Final = (
     "network namespaces are Linux's"
     if sys.platform != "linux"
@@ -31,7 +32,6 @@ NO_NODES: Final = (
     if shutil.which("ip") is None
     else ""
 )
-"""Why there can be no two machines here; empty: there can."""
 _LISTENS: Final = "0A"
 _CONNECT: Final = """
 import select, socket, sys, time

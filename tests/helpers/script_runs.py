@@ -13,8 +13,8 @@ import pytest
 
 from tests.helpers.host_fixture import LIMIT_S, FakeRun, quick_starts
 
+# For scripts without torch: no store is hosted that none of them would connect to; its process imports torch.
 NO_STORE = {"TORCHELASTIC_USE_AGENT_STORE": "False"}
-"""For scripts without torch: no store is hosted that none of them would connect to; its process imports torch."""
 
 
 class ScriptRun(FakeRun):

@@ -21,6 +21,7 @@ NyapzaK0PnK1+XDQG0+mUk2/366hRANCAAQD2HCZ4Va7txC4NVWBjyM9JiwCvyWJ
 bFcoJSJ+otliWHLXGRqYb2qX1WhM8X4dt9YK4nSzgc4TG95YjjDQFwcN
 -----END PRIVATE KEY-----
 """
+# Valid in 2016: so a certificate looks to a clock that is ahead.
 EXPIRED: Final = """\
 -----BEGIN CERTIFICATE-----
 MIIBWjCCAQCgAwIBAgIBATAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAkxMjcuMC4w
@@ -33,7 +34,7 @@ mWXlwyzNuF5RvaO/3rTu3FmjCl58vzjVKenAAiEAlXizo5GIpCmzoPxhBhDTLAHU
 yUdgFM/IZWO5AW95mRU=
 -----END CERTIFICATE-----
 """
-"""Valid in 2016: so a certificate looks to a clock that is ahead."""
+# Valid from 2090 on: so it looks to a clock that is behind.
 NOT_YET: Final = """\
 -----BEGIN CERTIFICATE-----
 MIIBXTCCAQSgAwIBAgIBAjAKBggqhkjOPQQDAjAUMRIwEAYDVQQDDAkxMjcuMC4w
@@ -46,7 +47,6 @@ gJZcTSxS58qKKTD1HB2Dn5FjDawxYVXO4CM3edW27AIgN077pxfgUAU42dg2F6Wv
 0qZprNJ4nhRLfrAkh0KzpOg=
 -----END CERTIFICATE-----
 """
-"""Valid from 2090 on: so it looks to a clock that is behind."""
 
 
 class _Quiet(HTTPServer):

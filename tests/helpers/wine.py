@@ -19,8 +19,8 @@ def _is_wine() -> bool:
 UNDER_WINE: Final = _is_wine()
 
 
+# Tests that train wait so many times as long: importing PyTorch takes minutes there beside other programs.
 PATIENCE: Final = 5.0 if UNDER_WINE else 1.0
-"""Tests that train wait so many times as long: importing PyTorch takes minutes there beside other programs."""
 
 
 def not_under_wine(cause: str) -> pytest.MarkDecorator:

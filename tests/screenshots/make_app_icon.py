@@ -16,11 +16,11 @@ from tests.screenshots.make_screenshots import few_colours
 
 ICONS = Path(__file__).resolve().parents[2] / "resources" / "icons"
 WELCOME = ICONS.parents[1] / "installer" / "windows" / "welcome.bmp"
+# Twice NSIS's own, for screens at 200 %.
 WELCOME_SIZE = (328, 628)
-"""Twice NSIS's own, for screens at 200 %."""
 GROUND, AXIS = QColor("#12324a"), QColor("#2f5671")
+# Colours of the icon's two curves, and where each begins.
 CURVES = ((QColor("#e69f00"), 236), (QColor("#56b4e9"), 300))
-"""Colours of the icon's two curves, and where each begins."""
 SIZES = (16, 20, 24, 32, 40, 48, 64, 128, 256)
 
 

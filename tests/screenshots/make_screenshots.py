@@ -43,8 +43,8 @@ FOLDER = Path(__file__).resolve().parents[2] / "resources" / "screenshots"
 STEPS = 220
 PICTURE_AT = 120
 LIMIT_S = 180.0
+# A start that fails is tried once more before the run falls back.
 SAME_MODE_ATTEMPTS = frozenset((1, 2))
-"""A start that fails is tried once more before the run falls back."""
 
 
 class Studio:

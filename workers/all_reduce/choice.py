@@ -26,9 +26,9 @@ from workers.all_reduce.shared_all_reduce import SharedAllReduce, arena_bytes, r
 from workers.all_reduce.shared_arena import ArenaError, SharedArena, join_arena
 from workers.all_reduce.timing_test import Speeds, run_timing_test
 
+# `auto`: the fastest that changes no bit. `shared`: shared memory even where gloo is as fast. `plain`: what the process
+# group does by itself, gloo or NCCL. `fp16`, `bf16`, `powersgd`: fewer bytes, other gradients.
 WANTED: Final = ("auto", "shared", "plain", *COMPRESSIONS)
-"""`auto`: the fastest that changes no bit. `shared`: shared memory even where gloo is as fast. `plain`: what the
-process group does by itself, gloo or NCCL. `fp16`, `bf16`, `powersgd`: fewer bytes, other gradients."""
 
 TIMING_TEST_TIMEOUT_S: Final = 20.0
 _WIRES: Final = {"fp16": torch.float16, "bf16": torch.bfloat16}

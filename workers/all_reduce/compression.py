@@ -21,8 +21,8 @@ from torch.nn.parallel import DistributedDataParallel
 
 COMPRESSIONS: Final = ("fp16", "bf16", "powersgd")
 MATRIX_RANK: Final = 4
+# Steps with whole gradients first: the approximation starts from what it has seen.
 WHOLE_STEPS: Final = 10
-"""Steps with whole gradients first: the approximation starts from what it has seen."""
 Memory: TypeAlias = tuple[dict[str, Tensor], dict[str, Any]]
 
 

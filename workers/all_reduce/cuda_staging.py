@@ -12,8 +12,8 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+# One copy: long enough for the bus, short enough for copies and sums to overlap.
 STAGE_BYTES: Final = 2 << 20
-"""One copy: long enough for the bus, short enough for copies and sums to overlap."""
 Stream: Final[Any] = torch.cuda.Stream  # torch's own are not typed
 Event: Final[Any] = torch.cuda.Event
 

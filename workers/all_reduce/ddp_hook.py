@@ -22,8 +22,8 @@ from workers.all_reduce.cuda_staging import CudaStaging, Event
 JOIN_S = 10.0
 
 
+# Sums a CPU tensor in place over all ranks: the tensor, a factor for each rank's part, which of a step's tensors.
 Reduce = Callable[[Tensor, float, int], None]
-"""Sums a CPU tensor in place over all ranks: the tensor, a factor for each rank's part, which of a step's tensors."""
 
 
 @dataclass(slots=True)

@@ -22,10 +22,10 @@ from workers.all_reduce.peer_watch import PeerWatch, Word
 from workers.all_reduce.shared_all_reduce import SharedAllReduce, library, operand, split_factor
 from workers.all_reduce.shared_arena import ADDRESS_BYTES, LINE_COUNTERS, ShareError, attach, refusal, share
 
+# Of each rank's bucket at once: those of two to four ranks stay in 1 MiB of second-level cache.
 CHUNK_BYTES: Final = 128 << 10
-"""Of each rank's bucket at once: those of two to four ranks stay in 1 MiB of second-level cache."""
+# A shared bucket costs one open file for each rank, and many systems allow 1,024.
 MOST_FILES: Final = 400
-"""A shared bucket costs one open file for each rank, and many systems allow 1,024."""
 _ALIGNMENT: Final = 64
 
 _NEW, _KNOWN, _FIRST_SHARED = 0, 1, 2

@@ -37,13 +37,13 @@ from torch import Tensor
 from workers.all_reduce.peer_watch import PeerWatch, Word
 from workers.all_reduce.shared_arena import HEADER_BYTES, LINE_COUNTERS, MAX_RANKS, SharedArena
 
+# Best of 64 KiB to 1 MiB with 1 MiB of second-level cache: slots of both sides and the slice itself fit.
 SLICE_BYTES: Final = 256 << 10
-"""Best of 64 KiB to 1 MiB with 1 MiB of second-level cache: slots of both sides and the slice itself fit."""
 _SHARD_ALIGNMENT: Final = 64
 _SUMMED: Final = (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int64, torch.int32)
 
+# Of each rank: 2 MiB, so models of any size pass through 4 MiB (two ranks) to 16 MiB (eight).
 SLOTS: Final = 8
-"""Of each rank: 2 MiB, so models of any size pass through 4 MiB (two ranks) to 16 MiB (eight)."""
 
 
 def refusal(ranks: int) -> str | None:

@@ -115,8 +115,8 @@ def _open(address: str) -> torch.UntypedStorage:
 
 
 HEADER_BYTES: Final = 4096
+# 64-bit counters of one rank in the header: 128 bytes, so two ranks never write to one cache line.
 LINE_COUNTERS: Final = 16
-"""64-bit counters of one rank in the header: 128 bytes, so two ranks never write to one cache line."""
 MAX_RANKS: Final = 8
 
 _NONCE_PLACE: Final = MAX_RANKS * LINE_COUNTERS

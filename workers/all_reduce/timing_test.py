@@ -18,15 +18,15 @@ from torch import Tensor
 from core.errors import RankdeckError
 
 FIRST_BYTES: Final = 1 << 20
+# DDP's buckets are not larger, so nothing larger is ever sent at once.
 LARGEST_BYTES: Final = 25 << 20
-"""DDP's buckets are not larger, so nothing larger is ever sent at once."""
 BUDGET_S: Final = 0.2
 MOST_ROUNDS: Final = 5
+# The first touches new memory, and with the second tensors are shared where they lie.
 WARM_UP_ROUNDS: Final = 2
-"""The first touches new memory, and with the second tensors are shared where they lie."""
 
+# Replaces a tensor by its sum over the ranks.
 Sum = Callable[[Tensor], None]
-"""Replaces a tensor by its sum over the ranks."""
 
 
 @dataclass(frozen=True, slots=True)

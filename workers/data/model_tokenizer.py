@@ -49,17 +49,17 @@ def snapshot_folder(repo: str, revision: str = "") -> Path | None:
 
 
 TOKENIZER: Final = "tokenizer.json"
+# What belongs to a model besides its architecture and weights.
 TOKENIZER_FILES: Final = (
     TOKENIZER, "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.json", "merges.txt",
     "tokenizer.model", "spiece.model", "chat_template.jinja", "generation_config.json",
 )  # fmt: skip
-"""What belongs to a model besides its architecture and weights."""
 _CONVERTIBLE: Final = ("tokenizer.model", "vocab.json", "spiece.model")
 _ENDS: Final = ("<|endoftext|>", "</s>", "<|end_of_text|>", "<eos>", "<|im_end|>", "<|eot_id|>")
 _HUB: Final = "hf://"
 _HUB_NAME: Final = re.compile(r"(?P<repo>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")
+# The Hub moved gpt2 there and forwards the bare name: a cache may hold it under either.
 _OWNER_OF_BARE_NAMES: Final = "openai-community"
-"""The Hub moved gpt2 there and forwards the bare name: a cache may hold it under either."""
 
 
 class TokenizerError(ConfigError):

@@ -28,8 +28,8 @@ from workers.host_link.stacks import own_stacks
 
 HOST_GONE_EXIT_CODE: Final = 70
 _PR_SET_PDEATHSIG: Final = 1
+# For the host to answer: a thousand ranks may come at once, on a machine that they keep busy.
 _HOST_LIMIT_S: Final = 30.0
-"""For the host to answer: a thousand ranks may come at once, on a machine that they keep busy."""
 _GRACE_S: Final = 1.5
 
 

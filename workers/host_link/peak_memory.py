@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     import torch
 
 EVENT: Final = "memory"
+# Steps from one look to the next; one look takes less than 0.1 ms.
 LOOK_EVERY: Final = 100
-"""Steps from one look to the next; one look takes less than 0.1 ms."""
 _GROWN: Final = 1.01
 
 

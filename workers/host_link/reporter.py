@@ -23,8 +23,8 @@ from core.protocol.messages import Bye, Message, RankFailed
 
 MAX_PENDING_LINES: Final = 20_000
 _INTERVAL_S: Final = 0.025
+# Where steps are slow there is seldom anything to send, and each look takes a core away from the training.
 _LONGEST_INTERVAL_S: Final = 0.2
-"""Where steps are slow there is seldom anything to send, and each look takes a core away from the training."""
 _BATCH_LINES: Final = 1_000
 _MAX_TEXT: Final = 100_000
 

@@ -17,8 +17,8 @@ from core.protocol.messages import Stacks, Waits
 
 MAX_TEXT: Final = 60_000
 MAX_FRAMES: Final = 60
+# What calls, or waits for, something on behalf of the frame outside of it.
 _PASSES_ON: Final = ("/threading.py", "/queue.py", "/contextlib.py", "/torch/_ops.py", "/torch/utils/_contextlib.py")
-"""What calls, or waits for, something on behalf of the frame outside of it."""
 _COLLECTIVE: Final = (
     "/torch/distributed/",
     "/torch/nn/parallel/",
@@ -26,11 +26,11 @@ _COLLECTIVE: Final = (
     "/workers/all_reduce/",
     "/workers/strategies/",
 )
+# The backward pass. In it gradients are computed, and all-reduced by C++.
 _ENGINE: Final = "/torch/autograd/graph.py"
-"""The backward pass. In it gradients are computed, and all-reduced by C++."""
 
+# File, line and function of a frame.
 Place = tuple[str, int, str]
-"""File, line and function of a frame."""
 
 
 def own_stacks() -> Stacks:

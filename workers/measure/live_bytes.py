@@ -10,8 +10,8 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+# Bytes at no sample, and bytes for each sample of the micro-batch.
 Line = tuple[int, int]
-"""Bytes at no sample, and bytes for each sample of the micro-batch."""
 # Micro-batches for which the highest line is kept.
 _TRIED: Final = [1 << power for power in range(17)]
 

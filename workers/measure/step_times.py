@@ -35,8 +35,8 @@ _MOST_UNSETTLED: Final = 400
 # Steps may take this many times as long as there is time for, where they tell more by that.
 _PATIENCE: Final = 1.5
 
+# Waits until all ranks have called it; the highest of their values, on all of them.
 Highest = Callable[[float], float]
-"""Waits until all ranks have called it; the highest of their values, on all of them."""
 
 
 @dataclass(frozen=True, slots=True)

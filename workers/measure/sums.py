@@ -21,8 +21,8 @@ MOST_ROUNDS: Final = 40
 _WARM_UP: Final = 3
 _BURST: Final = 5
 
+# Seconds of sums, by size in bytes and transport.
 Times = dict[tuple[int, str], list[float]]
-"""Seconds of sums, by size in bytes and transport."""
 
 
 def time_transports(place: RankPlace, model_bytes: int, seconds: float) -> list[dict[str, Any]]:

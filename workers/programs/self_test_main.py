@@ -18,12 +18,12 @@ from core.errors import RankdeckError
 from core.protocol.rank_context import RankContext
 
 CPU_SIZE: Final = 512
+# Rows and columns of the matrices that are timed.
 GPU_SIZE: Final = 4096
-"""Rows and columns of the matrices that are timed."""
+# Of the matrices that are checked: sums of 256 numbers -1, 0 and 1 are exact in bf16 and fp16.
 EXACT_SIZE: Final = 256
-"""Of the matrices that are checked: sums of 256 numbers -1, 0 and 1 are exact in bf16 and fp16."""
+# Numbers in the tensors, fp32: 16 MiB, as `workers.programs.measure_main` measures.
 LINK_ELEMENTS: Final = 4 << 20
-"""Numbers in the tensors, fp32: 16 MiB, as `workers.programs.measure_main` measures."""
 SECONDS: Final = 1.0
 JOIN_LIMIT_S: Final = 30.0
 Found = dict[str, Any]

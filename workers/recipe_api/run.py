@@ -70,8 +70,8 @@ __all__ = [
     "tokenizer_in", "write_tokens",
 ]  # fmt: skip
 
+# Under this name `info` says where the tokens lie.
 _TOKEN_CACHE: Final = "token_cache"
-"""Under this name `info` says where the tokens lie."""
 
 _SAY_EVERY_S: Final = 0.3
 _SAY_AGAIN_S: Final = 10.0

@@ -17,8 +17,8 @@ import psutil
 from core.protocol.messages import Phase
 
 _WINDOW_S: Final = 5.0
+# Of one core. Little, because a crowded machine grants little; a hung script's idle threads use far less.
 _BUSY_SHARE: Final = 0.05
-"""Of one core. Little, because a crowded machine grants little; a hung script's idle threads use far less."""
 
 
 class LifeSigns:

@@ -66,12 +66,12 @@ _GPU_HINT: Final = (
 )
 _NEEDS_GPU: Final = "The script needs a GPU but ran on a CPU device. Choose a GPU, or change the script."
 _SEE_LOG: Final = "See its log for the full output."
+# Command-line options that do what a hint says.
 _OPTIONS: Final = {
     _STORE_HINT: "--env TORCHELASTIC_USE_AGENT_STORE=False",
     _PLAIN_HINT: "rankdeck run --no-torchrun",
     _GPU_HINT: "rankdeck run --devices cpu:1 --no-torchrun",
 }
-"""Command-line options that do what a hint says."""
 
 
 def describe_failure(returncode: int, log: str, script: UserScript, *, on_cpu: bool, world_size: int) -> RankFailed:

@@ -40,8 +40,8 @@ from core.protocol.messages import (
     StagedFile,
 )
 
+# A commit that not every rank joins is given up, so that the program continues.
 COMMIT_LIMIT_S: Final = 45.0
-"""A commit that not every rank joins is given up, so that the program continues."""
 BUSY_PAUSE_S: Final = 0.05
 CHUNKS_IN_A_DATASET: Final = 100
 

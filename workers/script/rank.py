@@ -41,8 +41,8 @@ from workers.script.store import HostedStore, can_host
 
 POLL_S: Final = 0.025
 BUSY_POLL_S: Final = 0.005
+# A step whose lines have stopped coming for this long is charted as it is.
 QUIET_S: Final = 0.3
-"""A step whose lines have stopped coming for this long is charted as it is."""
 _READ_BYTES: Final = 1 << 20
 _TAIL_BYTES: Final = 1 << 16
 _FAILED: Final = 1

@@ -24,8 +24,8 @@ _PROGRAM: Final = Path(__file__).with_name("store_process.py")
 _FIND_TORCH: Final = "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s else '')"
 _FIND_LIMIT_S: Final = 30.0
 _END_LIMIT_S: Final = 5.0
+# What a project writes that meets at an address of its own: rank 0 must host the store there, as without an agent.
 _OWN_ADDRESS: Final = re.compile(r"tcp://|TCPStore\(|MASTER_(?:ADDR|PORT)['\"]\]\s*=[^=]")
-"""What a project writes that meets at an address of its own: rank 0 must host the store there, as without an agent."""
 _IMPORT: Final = re.compile(r"^[ \t]*(?:from|import)[ \t]+([A-Za-z_]\w*)", re.MULTILINE)
 _MOST_FILES: Final = 200
 _VARIABLES: Final = ("MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE")

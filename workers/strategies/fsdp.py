@@ -35,9 +35,9 @@ from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import MayStep, Replica, always
 from workers.strategies.waits import ShardWait
 
+# A block with less than this part (1 in N) of the model's weights travels with the rest: it is not worth a message of
+# its own.
 _SMALLEST_BLOCK: Final = 1000
-"""A block with less than this part (1 in N) of the model's weights travels with the rest: it is not worth a message
-of its own."""
 
 
 class NotShardableError(RankdeckError):

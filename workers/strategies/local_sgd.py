@@ -28,8 +28,8 @@ from workers.strategies.replica import Replica
 from workers.strategies.single import IndependentStrategy
 
 OUTER_FILE: Final = "outer.safetensors"
+# How long the fastest rank waits for the slowest. A rank that dies is noticed at once, by its closed connection.
 ROUND_LIMIT_S: Final = 7 * 86_400.0
-"""How long the fastest rank waits for the slowest. A rank that dies is noticed at once, by its closed connection."""
 _LOOK_UP: Final = datetime.timedelta(seconds=0.05)
 
 

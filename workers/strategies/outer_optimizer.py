@@ -21,8 +21,8 @@ from torch import Tensor, nn
 from core.config.sync import AVERAGE, Synchronisation
 from core.fault_points import reach
 
+# Elements that go through one all-reduce, unless a single tensor has more: 16 MiB in fp32.
 BUCKET_ELEMENTS: Final = 4 << 20
-"""Elements that go through one all-reduce, unless a single tensor has more: 16 MiB in fp32."""
 K = TypeVar("K")
 
 BASE: Final = "base."

@@ -22,8 +22,8 @@ from workers.optim.precision import Precision
 from workers.state_files.saved_state import SavedState
 from workers.state_files.slices import StatePart, TensorSlice
 
+# Whether a gradient of this norm may move the weights.
 MayStep = Callable[[Tensor], bool]
-"""Whether a gradient of this norm may move the weights."""
 
 
 def always(norm: Tensor) -> bool:

@@ -17,10 +17,10 @@ from workers.host_link.reporter import Reporter
 from workers.training.checkpoint import Part, write_part
 
 BUSY: Final = -1
+# This rank has diverged, and the part that it wrote last stands for it.
 KEPT: Final = -2
-"""This rank has diverged, and the part that it wrote last stands for it."""
+# A run that dies young has a checkpoint all the same, and a disk that takes none is found out early.
 FIRST_AFTER_S: Final = 60.0
-"""A run that dies young has a checkpoint all the same, and a disk that takes none is found out early."""
 _ASK_AGAIN_S: Final = 0.05
 
 

@@ -18,8 +18,8 @@ from workers.training.session import Session
 from workers.training.task import LossAndMetrics, Task
 from workers.training.training_mode import evaluating
 
+# Samples that an evaluation measures at most, where neither person nor recipe says how many.
 MOST_SAMPLES: Final = 1_000
-"""Samples that an evaluation measures at most, where neither person nor recipe says how many."""
 
 
 @dataclass(frozen=True, slots=True)

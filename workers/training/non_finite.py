@@ -54,10 +54,10 @@ class LateNumber:
         return float(self._value)
 
 
+# Runs of samples that an alert's text names; its fields hold all of them.
 _NAMED: Final = 8
-"""Runs of samples that an alert's text names; its fields hold all of them."""
+# Runs of skipped samples that a message to the host takes, of which it gets one with each checkpoint.
 _MOST_RANGES: Final = 40_000
-"""Runs of skipped samples that a message to the host takes, of which it gets one with each checkpoint."""
 
 
 class NonFiniteGuard:

@@ -17,8 +17,8 @@ from workers.training.horizon import Horizon
 from workers.training.setup import TrainingSetup
 from workers.training.validation import Validation
 
+# A prime: the seeds of different ranks and steps do not meet.
 _SEED_STEP: Final = 1_000_003
-"""A prime: the seeds of different ranks and steps do not meet."""
 
 
 def fresh_seed(seed: int, rank: int, step: int) -> int:

@@ -15,8 +15,8 @@ from workers.training.batches import StepBatch
 from workers.training.setup import TrainingSetup
 
 _LOOK_EVERY: Final = 10
+# Steps in which memory grows most: the first makes the optimizer's state, the next comes on top of it.
 _SETTLING: Final = 3
-"""Steps in which memory grows most: the first makes the optimizer's state, the next comes on top of it."""
 _ALERT_AFTER: Final = 25
 _HOPELESS_AFTER: Final = 50
 

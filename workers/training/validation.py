@@ -15,10 +15,10 @@ from workers.training.evaluation import Evaluation
 from workers.training.setup import TrainingSetup
 from workers.training.training_mode import evaluating
 
+# Samples that have taken less than this in all are always taken: it is the share's meaning that they cost little.
 FREE_S: Final = 2.0
-"""Samples that have taken less than this in all are always taken: it is the share's meaning that they cost little."""
+# A sample may take so long at least before it is cut, or a model that is slow to write would never show a text.
 LONGEST_S: Final = 10.0
-"""A sample may take so long at least before it is cut, or a model that is slow to write would never show a text."""
 NOT_FINITE: Final = "(No text: the weights are not finite.)"
 
 

@@ -32,8 +32,8 @@ from core.measure.bench.charts import BenchChart
 from core.measure.bench.contenders import ABOUT, Kind
 
 ROW_HEIGHT: Final = 24
+# In sight without scrolling; the chart has the rest.
 MOST_ROWS: Final = 7
-"""In sight without scrolling; the chart has the rest."""
 _STEPS: Final = 1000
 _CELL_MARGINS: Final = 16
 

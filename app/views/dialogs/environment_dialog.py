@@ -44,8 +44,8 @@ WIDTH: Final = 600
 CHOICE_PAUSE_MS: Final = 400
 _STEPS: Final = 1000
 _BOX_INDENT: Final = 24
+# Letters that fit beside a check box.
 _SHORT_NOTE: Final = 48
-"""Letters that fit beside a check box."""
 _LEFT: Final = "Stopped. What has arrived is kept; continue whenever you like."
 
 

@@ -20,8 +20,8 @@ from core.machine.packages import Offer
 MAX_LINES: Final = 5000
 COMMAND_LINES: Final = 3
 WIDTH: Final = 640
+# With the output of the command.
 GOING_HEIGHT: Final = 560
-"""With the output of the command."""
 
 
 class InstallDialog(QDialog):

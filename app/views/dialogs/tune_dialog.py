@@ -31,8 +31,8 @@ from core.errors import RankdeckError
 ROW_HEIGHT: Final = 24
 _STEPS: Final = 1000
 _LAST: Final = len(COLUMNS) - 1
+# Columns of words; the others are numbers.
 _TEXT: Final = (2, 3, 4, _LAST)
-"""Columns of words; the others are numbers."""
 
 
 class TuneDialog(QDialog):

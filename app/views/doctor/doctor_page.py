@@ -19,10 +19,10 @@ from app.views.widgets.page import Page
 from app.views.widgets.tab_order import chain_tabs
 from core.doctor.finding import MODES, SELF_TESTS, Finding, Problem, find_problems, problems_text
 
+# Room for the scroll bar and its gap, so that all cards have the same right edge.
 BESIDE_BAR: Final = 20
-"""Room for the scroll bar and its gap, so that all cards have the same right edge."""
+# Lines longer than this are hard to read.
 MOST_WIDTH: Final = 1080
-"""Lines longer than this are hard to read."""
 
 
 class DoctorPage(Page):

@@ -18,6 +18,7 @@ assert sys.platform == "win32"  # tells mypy what the rest is for
 
 CLSID_TASKBAR_LIST: Final = UUID("56fdf344-fd6d-11d0-958a-006097c9a090")
 IID_TASKBAR_LIST_3: Final = UUID("ea1afb91-9e28-4b86-90e9-9e9f8a5eefaf")
+# TBPF_NOPROGRESS, TBPF_INDETERMINATE, TBPF_NORMAL, TBPF_ERROR, TBPF_PAUSED.
 FLAGS: Final = {
     TaskState.NONE: 0x0,
     TaskState.BUSY: 0x1,
@@ -25,14 +26,13 @@ FLAGS: Final = {
     TaskState.ERROR: 0x4,
     TaskState.PAUSED: 0x8,
 }
-"""TBPF_NOPROGRESS, TBPF_INDETERMINATE, TBPF_NORMAL, TBPF_ERROR, TBPF_PAUSED."""
 _WHOLE: Final = 100
 _IN_PROCESS: Final = 0x1  # CLSCTX_INPROC_SERVER
 _RELEASE: Final = 2
 _INIT: Final = 3
 _SET_VALUE: Final = 9
+# Places in the interface's table of functions.
 _SET_STATE: Final = 10
-"""Places in the interface's table of functions."""
 _log = logging.getLogger(__name__)
 
 

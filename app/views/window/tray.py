@@ -14,17 +14,17 @@ if TYPE_CHECKING:
     from app.state.run_news import RunNews
 
 SHOWN_MS: Final = 15_000
+# Of the icon, for 100 to 300 %.
 SIZES: Final = (16, 24, 32, 48)
-"""Of the icon, for 100 to 300 %."""
+# The size of the mark on the icon.
 _DOT: Final = 0.46
-"""The size of the mark on the icon."""
+# Seen on light and dark task bars alike; the mark's white ring parts it from the icon.
 _COLOURS: Final = {
     TaskState.NORMAL: QColor("#35c49a"),
     TaskState.BUSY: QColor("#35c49a"),
     TaskState.PAUSED: QColor("#e9ab2f"),
     TaskState.ERROR: QColor("#e0452c"),
 }
-"""Seen on light and dark task bars alike; the mark's white ring parts it from the icon."""
 _ICONS: Final = {
     "success": QSystemTrayIcon.MessageIcon.Information,
     "warning": QSystemTrayIcon.MessageIcon.Warning,

@@ -28,17 +28,18 @@ from core.machine.devices.visible_amd import visible_amd_gpus
 PROCESSES_EVERY_S: Final = 2.0
 MOST_PROCESSES: Final = 64
 _LIBRARY: Final = "libamd_smi.so"
+# ROCm's name for every card whose driver gives it no number of its own.
 _NO_UUID: Final = "gpu-xx"
-"""ROCm's name for every card whose driver gives it no number of its own."""
 _NOT_PRESENT: Final = 31
 _NOT_LOADED: Final = 34
 _NOT_STARTED: Final = 32
+# `amdsmi_status_t` of errors after which nothing can train on the card.
 _GONE: Final = {
     _NOT_PRESENT: "GPU is no longer present",
     _NOT_STARTED: "the AMD driver was stopped",
     _NOT_LOADED: "the AMD driver was stopped",
 }
-"""`amdsmi_status_t` of errors after which nothing can train on the card."""
+# Keys of `amdsmi_get_violation_status`, which has answers for Instinct MI300 and newer, worst first.
 _VIOLATIONS: Final = (
     ("active_prochot_thrm", "too hot: the hardware lowers the clock"),
     ("active_vr_thrm", "its voltage regulators are hot: the driver lowers the clock"),
@@ -46,9 +47,8 @@ _VIOLATIONS: Final = (
     ("active_socket_thrm", "hot: the driver lowers the clock"),
     ("active_ppt_pwr", POWER_CAP),
 )
-"""Keys of `amdsmi_get_violation_status`, which has answers for Instinct MI300 and newer, worst first."""
+# `amdsmi` makes one truth value of the bits in `indep_throttle_status`, which older and Radeon cards have.
 UNNAMED_LIMIT: Final = "the driver lowers the clock (heat, current or power; this card does not say which)"
-"""`amdsmi` makes one truth value of the bits in `indep_throttle_status`, which older and Radeon cards have."""
 
 
 class LibraryMissingError(Exception):

@@ -18,8 +18,8 @@ from core.machine.devices.process_trees import ProcessTrees
 from core.machine.platform import physical_cores
 
 MAX_SLOTS: Final = 8
+# Offered even on one core: two ranks show whether a set-up works, if slowly.
 MIN_SLOTS: Final = 2
-"""Offered even on one core: two ranks show whether a set-up works, if slowly."""
 
 
 def cpu_slots(count: int | None = None) -> list[Device]:

@@ -8,18 +8,18 @@ from typing import Final
 from core.formatting import memory_size
 from core.machine.devices.device import Device, DeviceSample
 
+# So that a first run on a machine without a GPU shows several ranks.
 DEFAULT_CPU_DEVICES: Final = 2
-"""So that a first run on a machine without a GPU shows several ranks."""
+# A process that holds more than this trains or serves a model; a desktop's programs hold less.
 LARGE_PROCESS_BYTES: Final = 2**30
-"""A process that holds more than this trains or serves a model; a desktop's programs hold less."""
 UNNAMED_USE_BYTES: Final = 2 * 2**30
+# A card that is fuller than both is in use, also where no process can be seen: inside a container the driver lists
+# none, and Windows' WDDM does not say what each holds. A desktop with a browser takes 1 to 2 GiB.
 UNNAMED_USE_SHARE: Final = 1 / 8
-"""A card that is fuller than both is in use, also where no process can be seen: inside a container the driver lists
-none, and Windows' WDDM does not say what each holds. A desktop with a browser takes 1 to 2 GiB."""
 BUSY_PERCENT: Final = 50.0
+# Half, and a little: of a card of 48 GB the driver counts 49,140 MiB, of one of 24 GB 24,564. In DDP every rank waits
+# for the slowest and holds the same model, so a much smaller card holds the others up.
 LEAST_SHARE_OF_BEST: Final = 0.48
-"""Half, and a little: of a card of 48 GB the driver counts 49,140 MiB, of one of 24 GB 24,564. In DDP every rank waits
-for the slowest and holds the same model, so a much smaller card holds the others up."""
 
 # torch's builds for CUDA 13 lack cards before Turing, those before CUDA 12.8 lack Blackwell:
 # https://github.com/pytorch/pytorch/blob/main/RELEASE.md

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 DeviceKind = Literal["cuda", "cpu"]
+# For windows, videos and a browser's tabs that are opened while a run trains: without it the card is full then, and
+# under Windows the run's memory moves to the machine's, tens of times slower.
 SCREEN_RESERVE_BYTES: Final = 512 << 20
-"""For windows, videos and a browser's tabs that are opened while a run trains: without it the card is full then, and
-under Windows the run's memory moves to the machine's, tens of times slower."""
+# Among the warnings of a sample. Normal for a busy card: a note, not a warning.
 POWER_CAP: Final = "power cap: the card draws all it may"
-"""Among the warnings of a sample. Normal for a busy card: a note, not a warning."""
 
 
 @dataclass(frozen=True, slots=True)

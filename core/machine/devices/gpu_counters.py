@@ -19,18 +19,18 @@ DEDICATED: Final = r"\GPU Process Memory(*)\Dedicated Usage"
 SHARED: Final = r"\GPU Process Memory(*)\Shared Usage"
 ENGINES: Final = r"\GPU Engine(*)\Utilization Percentage"
 COUNTERS: Final = (DEDICATED, SHARED, ENGINES)
+# By counter and instance.
 Readings = Mapping[str, Mapping[str, float]]
-"""By counter and instance."""
 
 _INSTANCE: Final = re.compile(
     r"pid_(?P<pid>\d+)_luid_(?P<luid>0x[0-9a-f]+_0x[0-9a-f]+)_phys_\d+"
     r"(?:_eng_\d+_engtype_(?P<engine>.*?))?(?:#\d+)?",
     re.IGNORECASE,
 )
+# Pinned buffers for all-reduce and data loading lie in shared memory too; they take less.
 NOTABLE_SHARED_BYTES: Final = 512 << 20
-"""Pinned buffers for all-reduce and data loading lie in shared memory too; they take less."""
+# A card that is emptier has no reason to spill: what is shared there was asked for.
 _FULL: Final = 0.85
-"""A card that is emptier has no reason to spill: what is shared there was asked for."""
 
 
 class GpuCounters(Protocol):

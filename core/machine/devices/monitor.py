@@ -20,10 +20,10 @@ from core.machine.process_reading import descendants
 FIRST_LOOK_LIMIT_S: Final = 5.0
 SAMPLE_LIMIT_S: Final = 1.0
 HANG_S: Final = 3.0
+# How often it is looked which processes a rank has started.
 MEMBERS_EVERY_S: Final = 5.0
-"""How often it is looked which processes a rank has started."""
+# A driver that is slow every time is given longer, up to this multiple of `hang_s`.
 PATIENCE: Final = 4.0
-"""A driver that is slow every time is given longer, up to this multiple of `hang_s`."""
 
 
 class _Gpu:

@@ -26,10 +26,10 @@ _GONE: Final = {
     "NVMLError_Uninitialized": "the NVIDIA driver was stopped",
     "NVMLError_DriverNotLoaded": "the NVIDIA driver was stopped",
 }
+# NVML says "not available" as 2**64 - 1.
 _PLAUSIBLE_BYTES: Final = 1 << 50
-"""NVML says "not available" as 2**64 - 1."""
+# Who uses a card changes slowly, and each look names processes of other users.
 PROCESSES_EVERY_S: Final = 2.0
-"""Who uses a card changes slowly, and each look names processes of other users."""
 MOST_PROCESSES: Final = 64
 _SLOWDOWN: Final = 0x0008
 # nvml.h, nvmlClocksEventReasons. "idle" and a clock that a user set are not a problem, so they are not in it.

@@ -14,8 +14,8 @@ from typing import Final
 
 from core.machine.devices.gpu_counters import COUNTERS, ENGINES, GpuCounters, ProcessUse, Readings, parse_use
 
+# All cards' readers ask about the same time: one reading is enough.
 KEPT_S: Final = 1.0
-"""All cards' readers ask about the same time: one reading is enough."""
 
 if sys.platform == "win32":
     import ctypes

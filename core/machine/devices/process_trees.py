@@ -11,8 +11,8 @@ import psutil
 
 from core.machine.process_reading import UNREADABLE, descendants
 
+# A scan for new members asks about every process of the machine, so it may take 1 / `_SCAN_SHARE` of the time.
 _SCAN_SHARE: Final = 50.0
-"""A scan for new members asks about every process of the machine, so it may take 1 / `_SCAN_SHARE` of the time."""
 _SCAN_EVERY_S: Final = 0.5
 
 

@@ -15,8 +15,8 @@ from core.machine.devices.device import Device
 VARIABLE: Final = "CUDA_VISIBLE_DEVICES"
 ORDER: Final = "CUDA_DEVICE_ORDER"
 BY_BUS: Final = "PCI_BUS_ID"
+# A GPU counts as faster if its cores × clock are this multiple of another's: CUDA's own measure is not published.
 _CLEARLY: Final = 1.5
-"""A GPU counts as faster if its cores × clock are this multiple of another's: CUDA's own measure is not published."""
 _ORDINAL: Final = re.compile(r"[+-]?\d+")
 
 UNCLEAR_STEP: Final = f"Set {ORDER}={BY_BUS} to count as nvidia-smi does, or name GPUs by UUID in {VARIABLE}."

@@ -12,8 +12,8 @@ from core.measure.bench.table import percent, size_text, transport_title
 from core.records import Limits, Text
 
 Number = Annotated[float, Limits(-1e18, 1e18)]
+# Of a curve over steps: more than a picture can show apart.
 MOST_POINTS: Final = 400
-"""Of a curve over steps: more than a picture can show apart."""
 
 
 @dataclass(frozen=True, slots=True)

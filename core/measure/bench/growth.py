@@ -16,11 +16,11 @@ from typing import Final, Literal
 
 from core.formatting import byte_size
 
+# In the half that counts.
 LEAST_VALUES: Final = 10
-"""In the half that counts."""
 _AHEAD: Final = 10_000
+# Student's t, 95 % of both sides, by degrees of freedom from 1 on.
 _T: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
-"""Student's t, 95 % of both sides, by degrees of freedom from 1 on."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,8 +12,8 @@ from core.measure.bench.contenders import TARGETS, Contender, Kind
 from core.measure.bench.growth import find_growth
 from core.measure.trial import OUTCOMES, TrialResult, samples_per_s, step_seconds
 
+# By column's key; None: not known.
 Row: TypeAlias = Mapping[str, Any]
-"""By column's key; None: not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from typing import Final
 from core.config.mode import Mode
 from core.measure.estimate.figures import USUAL_CONTEXT, Baselines, ModelFigures
 
+# `reduce_bucket_size` and the prefetch bucket in resources/deepspeed_zero*.json, in fp32.
 DEEPSPEED_BUCKET_BYTES: Final = 25_000_000 * 4
-"""`reduce_bucket_size` and the prefetch bucket in resources/deepspeed_zero*.json, in fp32."""
+# `stage3_max_live_parameters` there.
 DEEPSPEED_LIVE_BYTES: Final = 100_000_000 * 4
-"""`stage3_max_live_parameters` there."""
 # What a rank takes beyond the steps that the probe makes: threads that send and write, and gaps that grow over hundreds
 # of steps. Seven runs of two recipes had 6 to 23 MiB more than their probes (docs/estimate.md).
 RUN_BYTES: Final = 12 << 20

@@ -19,10 +19,10 @@ from core.measure.estimate.figures import Baselines, ModelFigures
 from core.measure.estimate.free import Free, Verdict, verdict_on
 from core.measure.estimate.memory import Layout, RankMemory, checkpoint_bytes, host_memory, rank_memory
 
+# A checkpoint by the clock comes after a minute for the first time (`workers.training.commits`).
 FIRST_SAVE_S: Final = 60.0
-"""A checkpoint by the clock comes after a minute for the first time (`workers.training.commits`)."""
+# So much longer may steps take beside other programs.
 _BUSY: Final = 4.0
-"""So much longer may steps take beside other programs."""
 _MODES: Final = (
     ("single", Mode.SINGLE, 0),
     ("ddp", Mode.DDP, 0),

@@ -16,8 +16,8 @@ from core.recipes.manifest import Recipe
 _VERSION: Final = 1
 _FIGURES_VERSION: Final = 5
 
+# A device's model, its processor threads, and how many devices make their steps at the same time (`step_key`).
 StepKey = tuple[str, int, int]
-"""A device's model, its processor threads, and how many devices make their steps at the same time (`step_key`)."""
 
 
 def step_key(device: Device, run: ResolvedRun) -> StepKey:

@@ -22,11 +22,11 @@ from core.records import Limits, Whole
 
 Gain = Literal["faster", "same", "slower", "unknown"]
 
+# A speed-up of less than this, up or down, is none, however well it is known.
 WORTH: Final = 0.05
-"""A speed-up of less than this, up or down, is none, however well it is known."""
+# Error of a prediction where no run has shown it yet. Speed-ups in docs/estimate.md are off by 13 %, but nothing else
+# ran there.
 USUAL_ERROR: Final = 0.2
-"""Error of a prediction where no run has shown it yet. Speed-ups in docs/estimate.md are off by 13 %, but nothing else
-ran there."""
 NO_STEP: Final = "No step was timed on this device, so the time is not known."
 NO_LINK: Final = "The link between the devices was not measured, so the time is not known."
 NO_RATE: Final = "PowerSGD's compression is not measured, so the time is not known."

@@ -16,8 +16,8 @@ from core.measure.estimate.figures import ModelFigures
 from core.measure.estimate.memory import Layout
 from core.measure.link import Link
 
+# DDP's buckets; other engines' are of the same order.
 BUCKET_BYTES: Final = 25 << 20
-"""DDP's buckets; other engines' are of the same order."""
 
 
 @dataclass(frozen=True, slots=True)

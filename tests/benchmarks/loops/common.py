@@ -18,8 +18,8 @@ from torch import Tensor
 
 from workers.recipes.minigpt.model import MiniGPT, Shape
 
+# Layers, heads, width.
 SHAPE = (4, 4, 256)
-"""Layers, heads, width."""
 LEARNING_RATE = 1e-3
 BETAS = (0.9, 0.95)
 CLIP_NORM = 1.0

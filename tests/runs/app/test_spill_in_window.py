@@ -17,6 +17,7 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 WAIT_MS = 60_000
+# As `core.host.watches.spill_watch` reports it; no card of a test machine spills.
 ALERT = {
     "event": "alert",
     "ts": 0.0,
@@ -31,7 +32,6 @@ ALERT = {
     "micro_batch": 1,
     "grad_accum_steps": 2,
 }
-"""As `core.host.watches.spill_watch` reports it; no card of a test machine spills."""
 
 
 def alerted(make_run: MakeRun, runs_dir: Path, **config: Any) -> FakeRun:

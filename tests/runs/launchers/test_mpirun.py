@@ -14,11 +14,11 @@ from tests.helpers.host_fixture import FAILED, FINISHED, STOPPED, MakeRun
 from tests.helpers.launched import MPI_VARIABLES, Job, has, meetings, train
 
 pytestmark = [pytest.mark.timeout(300)]
+# Debian's name beside MPICH, whose own is mpirun too.
 MPIRUN = "mpirun.openmpi" if has("mpirun.openmpi") else "mpirun"
-"""Debian's name beside MPICH, whose own is mpirun too."""
 needs_mpirun = pytest.mark.skipif(not has("ompi_info"), reason="needs Open MPI's mpirun")
+# Debian's name beside Open MPI; its Hydra is the process manager of Intel's mpiexec too.
 MPICH = "mpiexec.mpich"
-"""Debian's name beside Open MPI; its Hydra is the process manager of Intel's mpiexec too."""
 needs_mpich = pytest.mark.skipif(not has(MPICH), reason="needs MPICH's mpiexec")
 Start = Callable[..., Job]
 

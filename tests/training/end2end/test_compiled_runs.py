@@ -23,8 +23,8 @@ pytestmark = [
 
 SMALL = "--seq-len 16 --batch-size 4 --eval-every 3 --steps 7 --precision fp32 --set sample_tokens=3 --set dropout=0"
 MODEL = "--set n_layer=1 --set n_head=2 --set n_embd=32"
+# Bytes of text, 41 samples: of the sixth step's batch, the epoch's last, one rank has a sample and the other none.
 SHORT = 700
-"""Bytes of text, 41 samples: of the sixth step's batch, the epoch's last, one rank has a sample and the other none."""
 
 
 @pytest.mark.usefixtures("quick_hosts")

@@ -29,6 +29,7 @@ from tests.test_docs import LAUNCHED, fenced_lines
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400), pytest.mark.usefixtures("quick_hosts")]
 GUIDES: Final = sorted((ROOT / "docs" / "guides").glob("*.md"))
+# Commands that are not run, as regular expressions of their beginning, with the reason.
 ONLY_CHECKED: Final = {
     r"srun ": "needs a Slurm cluster: tests/runs/launchers/test_documented_commands.py",
     r".*cuda:": "needs GPUs",
@@ -41,7 +42,6 @@ ONLY_CHECKED: Final = {
     r"rankdeck bench (?!memory)": "times several ranks: tests/training/core/measure/bench; one kind runs here",
     r"torchrun .*runs/torchrun": "the command of another guide, with a folder",
 }
-"""Commands that are not run, as regular expressions of their beginning, with the reason."""
 SMALL: Final = shlex.split(
     "--seq-len 16 --eval-every 1000 --set n_layer=1 --set n_head=1 --set n_embd=8 --set sample_tokens=0 --val-samples 8"
 )

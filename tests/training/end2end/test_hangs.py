@@ -19,8 +19,8 @@ from tests.helpers.wine import not_under_wine
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
 
 RECIPE = str(Path(__file__).parents[2] / "helpers" / "recipes" / "hanging")
+# On a crowded machine a rank may be late once more: so the first alert and the first restart are looked at.
 LIMIT_S = 4.0
-"""On a crowded machine a rank may be late once more: so the first alert and the first restart are looked at."""
 
 
 def make_hanging(folder: Path, mode: str, how: str = "forward", **settings: Any) -> RunStore:

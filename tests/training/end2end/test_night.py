@@ -30,8 +30,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 MIB = 1 << 20
 SAMPLES = 8_000
 POISONED = 133
+# Samples of a step, on both ranks together.
 BATCH = 8
-"""Samples of a step, on both ranks together."""
 SHORT_FROM = 13
 STANDSTILL_S = 90.0
 RESERVE_MIB = 16

@@ -22,8 +22,8 @@ pytestmark = [
     pytest.mark.timeout(400),
     pytest.mark.skipif(bool(NO_NODES), reason=NO_NODES),
 ]
+# A bound: on a busy machine importing torch takes 20 s, and all ranks do it four times.
 FOUR_STARTS_S = 300.0
-"""A bound: on a busy machine importing torch takes 20 s, and all ranks do it four times."""
 SMALL = shlex.split(
     "--mode fsdp --seq-len 16 --batch-size 4 --global-batch-size 8 --dataset-chunk-size 32 --samples-per-block 640 "
     "--eval-every 1000 --lr 5e-3 --epochs 1 --checkpoint-every-steps 25 --set n_layer=1 --set n_head=2 --set n_embd=16 "

@@ -33,8 +33,8 @@ strategies = pytest.importorskip("hypothesis.strategies", reason="property tests
 DATASET = {"path": "text.txt", "size_bytes": 1, "sha256": "0", "files": 1}
 EPOCHS = 2
 BLOCK = 17
+# Epoch and index in the dataset.
 Sample = tuple[int, int]
-"""Epoch and index in the dataset."""
 
 
 @dataclass

@@ -15,6 +15,7 @@ from core.recipes.parameter_count import ParameterCount, read_count
 from core.recipes.scaffold import new_recipe
 
 LIMIT_S = 120.0
+# What the probe does first.
 PROGRAM = """
 from core.config.config_file import without_version
 from core.config.layers import config_from_mapping
@@ -27,7 +28,6 @@ def count(asked, folder):
 
 answer(count)
 """
-"""What the probe does first."""
 
 
 def count(recipe: Recipe, options: dict[str, Any] | None = None, **changes: Any) -> ParameterCount | None:

@@ -9,21 +9,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+# What people call a column of text, the likeliest first.
 NAMES: Final = (
     "text", "content", "document", "body", "article", "story", "passage", "markdown", "code", "completion",
     "response", "output", "answer", "message", "review", "comment", "sentence", "prompt", "instruction", "question",
     "abstract", "description", "summary", "value", "title",
 )  # fmt: skip
-"""What people call a column of text, the likeliest first."""
+# The column of rows that are a bare text, without a name.
 VALUE: Final = "value"
-"""The column of rows that are a bare text, without a name."""
+# Under these names short texts are taken for texts too.
 SURE_NAMES: Final = frozenset(
     (
         "text", "content", "body", "document", "article", "story", "passage", "markdown", "code", "message", "review",
         "comment", "sentence", "abstract",
     )
 )  # fmt: skip
-"""Under these names short texts are taken for texts too."""
 _NOT_TEXT: Final = re.compile(
     r"(.*[ _-])?(ids?|uuid|guid|url|uri|urls|link|links|href|e?mail|address|addr|street|city|country|location|place|"
     r"company|phone|number|date|time|"
@@ -32,6 +32,7 @@ _NOT_TEXT: Final = re.compile(
     r"score|rating|status|type|kind|level|logger|role|model)",
     re.IGNORECASE,
 )
+# Addresses, e-mail, numbers, ids, paths and dates.
 _OPAQUE: Final = re.compile(
     r"[\w+.-]+://\S+|www\.\S+|[^\s@]+@[^\s@]+\.\w+|[-+]?[\d.,  ]+(e[-+]?\d+)?\s*[%€$£]?|[!-~]*\d[!-~]*|"
     r"[A-Za-z]:\\.*|(/[\w.-]+)+/?|"
@@ -40,9 +41,8 @@ _OPAQUE: Final = re.compile(
     r"\d{1,2} [A-Za-z]{3,9}\.? \d{4}|[A-Za-z]{3,9}\.? \d{1,2}, \d{4}",
     re.IGNORECASE,
 )
-"""Addresses, e-mail, numbers, ids, paths and dates."""
+# What other programs write where there is no text.
 _NO_VALUE: Final = frozenset(("nan", "none", "null", "<na>", "#n/a"))
-"""What other programs write where there is no text."""
 _LONGEST_NO_VALUE: Final = 20
 _WIDE: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _NAME_WEIGHT: Final = 4.0

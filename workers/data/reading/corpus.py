@@ -25,8 +25,8 @@ from workers.data.reading.row_counts import Bad, RowCounts
 from workers.data.reading.shapes import TEXTS, Choice, Shape, choose_column, find_shape, likely_columns
 
 MAX_BAD_ROWS: Final = "max_bad_rows"
+# The options that recipes on text have in common.
 OPTIONS: Final = (TEXT_COLUMN, MAX_BAD_ROWS, ALLOW_DOWNLOAD)
-"""The options that recipes on text have in common."""
 _SAMPLED_ROWS: Final = 200
 _SAMPLED_FILES: Final = 200
 _LISTED: Final = 8

@@ -16,8 +16,8 @@ from workers.data.reading.row_counts import Bad
 
 MAX_ROW_BYTES: Final = 64 << 20
 _DELIMITERS: Final = (",", "\t", ";", "|")
+# Stands for no delimiter: a table of one column.
 _NONE: Final = "\x1f"
-"""Stands for no delimiter: a table of one column."""
 _DELIMITER_NAMES: Final = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
 _SEPARATOR_LINE: Final = re.compile(r'"?sep=(.)"?\s*$', re.IGNORECASE)
 _SAMPLED: Final = 200
@@ -26,8 +26,8 @@ _MOST_ABOVE: Final = 12
 _SURE_ROWS: Final = 3
 _NAME: Final = re.compile(r"\s*[^\W\d][\w .-]{0,39}")
 _LEARNED_ROWS: Final = 50
+# Lines of a record after which it is looked at for the first time: three rows in a cell are no accident.
 _LOOK_AFTER: Final = 4
-"""Lines of a record after which it is looked at for the first time: three rows in a cell are no accident."""
 _NUMBER: Final = re.compile(r"[-+]?\d[\d., ]*(e[-+]?\d+)?\s*%?", re.IGNORECASE)
 _USUAL_NAMES: Final = frozenset(
     (*NAMES, "id", "label", "name", "url", "date", "index", "category", "tweet", "sentiment")

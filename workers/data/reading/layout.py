@@ -15,13 +15,13 @@ from workers.data.reading.delimited import Dialect, column_names, find_dialect, 
 from workers.data.reading.json_layout import JsonLayout, find_json_layout
 from workers.data.reading.packed import is_damage, open_packed
 
+# As text column: the files' text as it stands, names, brackets and all.
 WHOLE: Final = "*"
-"""As text column: the files' text as it stands, names, brackets and all."""
 _HEAD_BYTES: Final = 1 << 20
 JSON: Final = "JSON without rows"
 BOM: Final = b"\xef\xbb\xbf"
+# Of how rows are read: another one gives other tokens for the same file.
 _VERSION: Final = 2
-"""Of how rows are read: another one gives other tokens for the same file."""
 _USUAL_DELIMITERS: Final = {"csv": ",", "tsv": "\t"}
 _SURE_ROWS: Final = 5
 _JSON_ROWS: Final = re.compile(r'\s*(\[\s*)?\{\s*"')

@@ -24,12 +24,12 @@ from workers.data.reading.row_counts import Bad, RowCounts
 from workers.data.reading.rows import Row, json_file_rows, jsonl_rows, table_rows
 
 PIECE_BYTES: Final = 1 << 22
+# A piece extends to its last line's end, but not further than this.
 MAX_LINE_BYTES: Final = 1 << 20
-"""A piece extends to its last line's end, but not further than this."""
 _READ_BYTES: Final = 1 << 18
 
+# Called now and then with the bytes that have been read of a file, packed as it is.
 OnRead = Callable[[int], None]
-"""Called now and then with the bytes that have been read of a file, packed as it is."""
 
 
 @dataclass(frozen=True, slots=True)

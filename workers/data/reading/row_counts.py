@@ -11,6 +11,7 @@ from typing import Any, Final
 from core.errors import ConfigError, DatasetError
 
 MAX_EXAMPLES: Final = 5
+# Kinds of bad rows, and what users read.
 BAD_ROW_TEXTS: Final[Mapping[str, str]] = {
     "invalid_utf8": "not UTF-8",
     "broken": "broken",
@@ -22,7 +23,6 @@ BAD_ROW_TEXTS: Final[Mapping[str, str]] = {
     "cut_off": "cut off: the file ends in the middle",
     "kept": "not UTF-8 and kept as they are",
 }
-"""Kinds of bad rows, and what users read."""
 
 
 @dataclass(frozen=True, slots=True)

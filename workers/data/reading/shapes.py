@@ -51,8 +51,8 @@ _SHORT_LENGTH: Final = 3.0
 _ROLES: Final = frozenset(
     map(hash, ("user", "assistant", "system", "human", "gpt", "bot", "prompter", "model", "tool", "ai", "agent"))
 )
+# How much less likely a value within an object is the text.
 _NESTED: Final = 2.0
-"""How much less likely a value within an object is the text."""
 _JOIN: Final = "Write each pair as one text in a column named text, or choose one column to train on it alone."
 _AS_ONE: Final = (
     "Write each of them as one text in a column named text. To train on the files as they stand, with all names and "
@@ -240,11 +240,11 @@ def _lists(table: _Table) -> Shape | None:
     return None
 
 
+# The surest first. A column `text` beside a conversation is the conversation as text.
 _RECOGNISED: Final[tuple[Callable[[_Table], Shape | None], ...]] = (
     _preferences, _messages, _nested_questions, _questions, _whole_text, _conversations, _instructions, _pairs,
     _token_ids, _lists,
 )  # fmt: skip
-"""The surest first. A column `text` beside a conversation is the conversation as text."""
 
 
 def choose_column(columns: Columns, wanted: str, where: str) -> Choice:

@@ -29,8 +29,8 @@ from workers.data.reading.pieces import Piece
 from workers.data.reading.row_counts import RowCounts
 from workers.data.tokens.tokenizer_spec import Encoder, Ids, token_type
 
+# Holds the mark until the files are whole; then what they are.
 INDEX: Final = "index.json"
-"""Holds the mark until the files are whole; then what they are."""
 TOKENS: Final = "tokens.bin"
 ENDS: Final = "ends.bin"
 ENDS_TYPE: Final = np.dtype("<u8")
@@ -38,8 +38,8 @@ _BATCH_PIECES: Final = 512
 _MARK_EVERY_S: Final = 10.0
 _SAY_EVERY_S: Final = 0.25
 
+# Is told what is being done ("tokenising 43 %"), every few seconds while it lasts; may raise to end it.
 Progress = Callable[[str], None]
-"""Is told what is being done ("tokenising 43 %"), every few seconds while it lasts; may raise to end it."""
 
 
 def write_tokens(corpus: Corpus, encoder: Encoder, folder: Path, progress: Progress) -> tuple[int, int, RowCounts]:

@@ -24,8 +24,8 @@ Ids = npt.NDArray[Any]
 _PART_CHARS: Final = 1 << 14
 _BATCH_BYTES: Final = 1 << 22
 _MAX_THREADS: Final = 8
+# What it takes to encode that many bytes as one text.
 _THREAD_MEMORY: Final = 600 << 20
-"""What it takes to encode that many bytes as one text."""
 _CUT: Final = re.compile(r"(?<=\S)\n(?=\S)")
 
 

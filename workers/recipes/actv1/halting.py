@@ -14,13 +14,12 @@ from torch.nn import functional as F
 
 from rankdeck.recipe import LossAndMetrics
 
+# What each segment of a batch came to; shapes begin with (segments, batch, time).
+# `losses`: cross-entropy in nats. `right`: whether the likeliest token was the one. `q`: logits of the values of
+# halting and of going on, in a last dimension of 2. `thinking`: whether the token had not halted before this segment.
+# After each segment in which a token thinks follows another one, up to M_max: what going on would have been worth is
+# read off it.
 Segments = dict[str, Tensor]
-"""What each segment of a batch came to; shapes begin with (segments, batch, time).
-
-`losses`: cross-entropy in nats. `right`: whether the likeliest token was the one. `q`: logits of the values of halting
-and of going on, in a last dimension of 2. `thinking`: whether the token had not halted before this segment. After each
-segment in which a token thinks follows another one, up to M_max: what going on would have been worth is read off it.
-"""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,10 +29,10 @@ from rankdeck.recipe import (
 from rankdeck.recipe import make_tokenizer as make_own_tokenizer
 from workers.recipes.actv1.options import Options
 
+# Below the run's data folder: the named model's tokenizer.
 KEPT: Final = "tokenizer"
-"""Below the run's data folder: the named model's tokenizer."""
+# The vocabulary if each byte is a token.
 BYTES: Final = 256
-"""The vocabulary if each byte is a token."""
 
 
 def make_tokenizer(data: TextSource, folder: Path) -> TokenizerSpec:

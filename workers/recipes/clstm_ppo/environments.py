@@ -173,8 +173,8 @@ def _hidden(text: str, entries: int, name: str) -> set[int]:
     return found
 
 
+# CartPole-v1 without its velocities: what is observed once does not say which way the pole falls.
 MASKED: Final = "masked-cartpole"
-"""CartPole-v1 without its velocities: what is observed once does not say which way the pole falls."""
 TRADING: Final = "trading"
 OWN: Final = (MASKED, TRADING)
 _CARTPOLE: Final = "CartPole-v1"

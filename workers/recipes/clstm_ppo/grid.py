@@ -23,8 +23,8 @@ from rankdeck.recipe import ConfigError
 CHUNK: Final = "dataset_chunk_size"
 BLOCK: Final = "samples_per_block"
 
+# Keeps the numbers drawn for orders apart from those drawn for episodes.
 _ORDER: Final = 2
-"""Keeps the numbers drawn for orders apart from those drawn for episodes."""
 
 Indices = NDArray[np.int64]
 

@@ -15,8 +15,8 @@ from workers.recipes.clstm_ppo.environments import World
 from workers.recipes.clstm_ppo.policy import CascadedLstm
 from workers.recipes.clstm_ppo.ppo import Floats, log_likelihood, with_time_limits
 
+# Maximum steps of an evaluation episode.
 LONGEST: Final = 10_000
-"""Maximum steps of an evaluation episode."""
 
 _ROUND, _EVALUATION = 0, 1
 _TOGETHER_EVERY: Final = 32

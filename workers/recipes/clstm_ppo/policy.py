@@ -14,12 +14,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+# Where each step of each row comes from, (rows, time); where each step went, (batch · time,); which row continues from
+# what was carried, (batch,). See `parts_of`.
 Parts = tuple[Tensor, Tensor, Tensor]
-"""Where each step of each row comes from, (rows, time); where each step went, (batch · time,); which row continues
-from what was carried, (batch,). See `parts_of`."""
 
+# Features, actor, critic; each carries two vectors.
 LSTMS: Final = 3
-"""Features, actor, critic; each carries two vectors."""
 
 
 class CascadedLstm(nn.Module):

@@ -18,15 +18,15 @@ from workers.recipes.clstm_ppo.playing import Played, Player, Stage
 from workers.recipes.clstm_ppo.policy import parts_of
 from workers.recipes.clstm_ppo.ppo import Floats, advantages
 
+# A round ends when the policy has moved this many times the target (as in OpenAI's Spinning Up).
 _STOP_AT: Final = 1.5
-"""A round ends when the policy has moved this many times the target (as in OpenAI's Spinning Up)."""
 
+# Episodes of three ranks come in thirds.
 _ROUNDING: Final = 1e-6
-"""Episodes of three ranks come in thirds."""
 
 
+# One environment's round, cut into sequences: tensors with sequences and time in front.
 Column = Mapping[str, Tensor]
-"""One environment's round, cut into sequences: tensors with sequences and time in front."""
 
 
 class EpisodeGoal:

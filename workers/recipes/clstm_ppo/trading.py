@@ -63,8 +63,8 @@ def load_market(folder: Path, info: Mapping[str, Any]) -> Market:
     return Market(np.load(folder / _PRICES), training, held_out)
 
 
+# An episode of fewer steps teaches nothing.
 MIN_STEPS: Final = 16
-"""An episode of fewer steps teaches nothing."""
 
 _PERCENT: Final = 100.0
 _RUIN: Final = 1e-6

@@ -28,11 +28,11 @@ from workers.recipes.clstm_ppo.ppo import losses
 from workers.recipes.clstm_ppo.rounds import EpisodeGoal, Rounds
 from workers.recipes.clstm_ppo.trading import load_market, open_files, save_market
 
+# Under this name a batch says which evaluation episodes to play.
 EPISODES: Final = "episodes"
-"""Under this name a batch says which evaluation episodes to play."""
 SHOWN: Final = 8
+# LSTMs up to this width compute faster on one processor thread than on several that wait for each other.
 SMALL: Final = 256
-"""LSTMs up to this width compute faster on one processor thread than on several that wait for each other."""
 
 
 def main(run: Run) -> None:

@@ -20,8 +20,8 @@ from workers.recipes.hf_causal_lm.check import check_targets, lora_targets
 from workers.recipes.hf_causal_lm.folder import CONFIG
 from workers.recipes.hf_causal_lm.options import Options
 
+# LLaMA's inner width is two thirds of four times the width, rounded up to a multiple of this.
 _SWIGLU: Final = 32
-"""LLaMA's inner width is two thirds of four times the width, rounded up to a multiple of this."""
 
 
 def be_quiet(allow_download: bool) -> None:

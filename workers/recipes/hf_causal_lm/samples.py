@@ -20,8 +20,8 @@ from torch.nn import functional as F
 from rankdeck.recipe import Indices, evaluating
 
 IGNORED: Final = -100
+# Documents that `keeps_documents_apart` passes to the model at once.
 TRIED_TOKENS: Final = 7
-"""Documents that `keeps_documents_apart` passes to the model at once."""
 Ids = npt.NDArray[Any]
 
 

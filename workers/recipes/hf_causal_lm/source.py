@@ -91,8 +91,8 @@ def _explained(source: Source) -> Iterator[None]:
         ) from error
 
 
+# Architectures that can be made from nothing but their sizes.
 SCRATCH: Final = ("gpt2", "llama", "qwen3")
-"""Architectures that can be made from nothing but their sizes."""
 HUB: Final = "hf://"
 _HUB_NAME: Final = re.compile(r"(?P<repo>[\w.-]+/[\w.-]+)(?:@(?P<revision>[\w./-]+))?")
 _HUB_NAME_ALONE: Final = re.compile(r"(?P<repo>[\w.-]+(?:/[\w.-]+)?)(?:@(?P<revision>[\w./-]+))?")

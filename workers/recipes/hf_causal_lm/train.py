@@ -53,8 +53,8 @@ from workers.recipes.hf_causal_lm.samples import TRIED_TOKENS, Packing, keeps_do
 from workers.recipes.hf_causal_lm.source import ask_size, find_source, local_folder
 from workers.recipes.hf_causal_lm.tokens import make_tokens, tokens_in
 
+# In the run's data folder: the model's `config.json` and tokenizer, for the ranks and for export.
 KEPT: Final = "model"
-"""In the run's data folder: the model's `config.json` and tokenizer, for the ranks and for export."""
 _DATA_DEPENDS_ON: Final = (
     "tokenizer_file", "vocab_size", "val_fraction", "n_layer", "n_head", "n_kv_head", "n_embd", "dropout",
 )  # fmt: skip

@@ -27,8 +27,8 @@ from rankdeck.recipe import (
 from workers.recipes.minigpt.model import MiniGPT, Shape
 from workers.recipes.minigpt.options import Options
 
+# The vocabulary if each byte is a token.
 BYTES: Final = 256
-"""The vocabulary if each byte is a token."""
 
 
 def main(run: Run) -> None:

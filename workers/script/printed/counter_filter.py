@@ -13,8 +13,8 @@ from typing import Final
 from workers.script.printed.names import Names
 from workers.script.printed.readings import LEADING, PLACE, Counter, Reading
 
+# Readings that wait for the proof of a counter, at most.
 MOST_HELD: Final = 50
-"""Readings that wait for the proof of a counter, at most."""
 
 
 class CounterFilter:

@@ -49,13 +49,13 @@ _LEVEL: Final = r"(?:DEBUG|INFO|WARN(?:ING)?|ERROR|CRITICAL|TRACE|debug|info|war
 _NOISE: Final = re.compile(rf"{_STAMP}|\[(?:rank|gpu|cuda|default)?[ _:]?\d+\]\s*:|\w+://\S+|\b{_FILE}", re.IGNORECASE)
 _SEPARATOR: Final = r"[\s\-–|:,>\[\]()]*"
 _MODULE: Final = r"(?!(?:train|test|valid?|eval|dev)\w*\b)[A-Za-z_][\w.]*(?::[\w.<>]+)*(?::\d+)?"
+# A logger's words: dates, a level, a file or module, in the orders that are usual.
 _BEFORE: Final = re.compile(
     rf"^{_SEPARATOR}(?:[IWEF]\d{{4}} {_CLOCK} +\d+ {_FILE}\]"  # glog
     rf"|(?:\[[\w-]+\]{_SEPARATOR})??(?:(?:{_STAMP}|{_FILE}){_SEPARATOR})*"
     rf"(?:{_MODULE}\s+[-|]\s+)?{_LEVEL}(?:{_SEPARATOR}(?:{_STAMP}|{_FILE}))*"
     rf"(?:(?:\s+[-|]\s+|:(?=\S)|\]\s+){_MODULE}(?=\s+(?:-|\||>>)\s|:\S))?)"
 )
-"""A logger's words: dates, a level, a file or module, in the orders that are usual."""
 
 
 def without_stamps(text: str) -> str:
@@ -146,13 +146,13 @@ def _number(value: object, key: str, names: Names) -> float | None:
     return names.number(text, names.chart(key)[0]) if NUMBER_OR_NAN.fullmatch(text) else None
 
 
+# Pairs are looked for in a line's beginning only; dicts may be as long as the line.
 MAX_PAIRS_CHARS: Final = 4_000
-"""Pairs are looked for in a line's beginning only; dicts may be as long as the line."""
 
+# Weights & Biases tells a run's last values again when it ends.
 _NOT_OURS: Final = re.compile(r"wandb: ")
-"""Weights & Biases tells a run's last values again when it ends."""
+# ``Loss 6.5 (6.7)``: a batch's, and the mean so far.
 _RUNNING_MEAN: Final = re.compile(r"\d\s?\(\s*-?\d+\.\d")
-"""``Loss 6.5 (6.7)``: a batch's, and the mean so far."""
 _TRAINING_LINE: Final = re.compile(r"^\W*(?:train|training|epoch|step|iter|iteration)\b", re.IGNORECASE)
 _TRAINING_NUMBER: Final = re.compile(
     r"\btrain(?:ing)?[ _/.-](?:\w+[ _/.-])?(?:loss|acc|accuracy|perplexity|ppl)\b", re.I
@@ -164,16 +164,16 @@ _BAR: Final = re.compile(
     r"\[(?P<inside>(?:\d+:)?\d+:\d+\s*<[^\]]*)\]?"
 )
 _ENDLESS_BAR: Final = re.compile(r"(?<![\w.])(?P<number>\d+)it \[(?P<inside>(?:\d+:)?\d+:\d+,[^\]]*)\]")
+# Lightning's, drawn by Rich: ``Epoch 1/2 ━━━━ 14/16 0:00:01 • 0:00:00 15.40it/s train_loss: 0.5``.
 _RICH_BAR: Final = re.compile(
     r"(?<![\w./])(?P<number>\d+)/(?P<total>\d+)\s+\d+:\d\d:\d\d\s+(?:•\s+)?(?:\d+:\d\d:\d\d|-:--:--)"
     r"(?:\s+(?P<inside>\d+\.\d+(?:it/s|s/it)))?"
 )
-"""Lightning's, drawn by Rich: ``Epoch 1/2 ━━━━ 14/16 0:00:01 • 0:00:00 15.40it/s train_loss: 0.5``."""
+# ``14/16 ━━━━ 0s 18ms/step - loss: 2.1``; without a bar where only epochs are printed.
 _KERAS_BAR: Final = re.compile(
     r"^\s*(?P<number>\d+)/(?P<total>\d+|Unknown)\s(?:[━ ]+|\[[=>.]+\]|-)\s?(?:-\s)?(?:ETA:\s)?(?:\d+:)*\d+s?\s(?:-\s)?"
     r"(?P<inside>\d+(?:ms|us|s)/(?:step|epoch|sample))"
 )
-"""``14/16 ━━━━ 0s 18ms/step - loss: 2.1``; without a bar where only epochs are printed."""
 _NOT_TRAINING: Final = re.compile(
     r"(?:examples|tokens|files|rows|shards?|tables?|B|\wB|\wiB|chunks|tasks?)/s"
     r"|(?:download|loading|map|filter|tokeniz|generating|fetching|writing|saving|preprocess|materializing|resolving"

@@ -48,12 +48,12 @@ _NOT_METRICS: Final = frozenset((
     "grad_accum_steps", "line", "files", "size", "python", "torch", "runtime", "eval_runtime",
     "eval_samples_per_second", "eval_steps_per_second", "train_runtime", "eval_model_preparation_time",
 ))  # fmt: skip
+# A name that is mapped to it counts the steps.
 STEP: Final = "step"
-"""A name that is mapped to it counts the steps."""
+# What each line of metrics.jsonl has of its own: no printed number may replace it.
 RESERVED: Final = frozenset(("ts", "event", "rank", "attempt", "step", "nonfinite"))
-"""What each line of metrics.jsonl has of its own: no printed number may replace it."""
+# They mean what they are taken for in a line about training; a script that logs such a name itself means its own.
 _VAGUE: Final = frozenset(("time", "data", "norm", "dt", "wps", "tps"))
-"""They mean what they are taken for in a line about training; a script that logs such a name itself means its own."""
 _UNITS_IN_NAMES: Final = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "sec": 1.0, "seconds": 1.0, "min": 60.0}
 _PASSES: Final = ("batch", "step", "it", "iter", "iteration")
 _LOSS: Final = re.compile(
@@ -64,8 +64,8 @@ _EVALUATED: Final = re.compile(r"_(?:val|valid|validation|eval|test|dev)$")
 _EVALUATION: Final = re.compile(r"(?:val|valid|validation|eval|evaluation|test|dev)(?:_|$)")
 
 
+# Common charts whose numbers are large: a comma in them stands between thousands.
 _COUNTS: Final = frozenset(("tokens_per_s", "samples_per_s", "tokens_seen", "loss_scale"))
-"""Common charts whose numbers are large: a comma in them stands between thousands."""
 _GROUPED: Final = re.compile(r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?!\d)")
 MOST_SEEN: Final = 500
 

@@ -22,6 +22,7 @@ from workers.script.printed.readings import (
     Reading,
 )
 
+# The others are batches.
 _KINDS: Final[Mapping[str, int]] = {
     name: kind
     for kind, names in {
@@ -32,7 +33,6 @@ _KINDS: Final[Mapping[str, int]] = {
     }.items()
     for name in names.split()
 }
-"""The others are batches."""
 _COUNTER: Final = re.compile(
     r"(?<![\w./-])(?P<name>global[ _-]?step|num_updates|(?:eval )?num_timesteps|optimizer[ _-]step|"
     r"train(?:ing)?[ _-]step|gstep|steps?|iterations?|iters?|itr|it|updates?|(?:mini)?batch(?:es|_idx)?|epochs?)"
@@ -41,8 +41,8 @@ _COUNTER: Final = re.compile(
     r"(?:\s*(?:/|of)\s*(?P<total>\d[\d,]*))?\s*[\])]?",
     re.IGNORECASE,
 )
+# What stands behind this comma are no thousands.
 _DECIMALS: Final = re.compile(r"^0+,\d|^\d+,(?!\d{3}(?:,|$))\d+$")
-"""What stands behind this comma are no thousands."""
 _NOT_COUNTED: Final = re.compile(
     r"(?:total|max|num|number of|warm-?up|every|per|each|best|optimization|save|saved|eval|log|logging|remaining|for|in"
     r"|until|after|last)[\s_-]*$",
@@ -64,8 +64,8 @@ _AT_STEP: Final = re.compile(
 _BARE_PLACE: Final = re.compile(
     r"(?<![\w.])(?P<number>\d[\d,]*)\s*/\s*(?P<total>\d[\d,]*)(?=\s*(?:\[[=>. ]|[|\[]|\s[a-z_]+[=:]|$))"
 )
+# ``10 | loss 3.5``: a number without a name at the beginning of a line.
 _LEADING: Final = re.compile(r"(?P<number>\d+)\s*[|,]\s*(?=[A-Za-z])")
-"""``10 | loss 3.5``: a number without a name at the beginning of a line."""
 
 
 def take_counters(text: str, reading: Reading, in_bar: bool) -> str:

@@ -13,15 +13,15 @@ from workers.script.printed.names import Names
 # Counters from the surest to the weakest; what a line has of the surest kind is its step.
 GLOBAL, STEP, ITERATION, BATCH, BAR, PLACE, LEADING = range(7)
 
+# A greater number counts nothing, and no JSON reader keeps it.
 MOST_STEPS: Final = 1 << 53
-"""A greater number counts nothing, and no JSON reader keeps it."""
 NUMBER: Final = (
     r"[-+]?[1-9]\d{0,2}(?:,\d{3})+(?!\d)(?:\.\d*)?(?:[eE][-+]?\d+)?"
     r"|[-+]?\d+,\d+(?![\d.]|,\d)(?:[eE][-+]?\d+)?"  # a decimal comma: `Names.number`
     r"|[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?|[-+]?\.\d+(?:[eE][-+]?\d+)?"
 )
+# Only in ASCII: without regard to case `ı` is an `i`, which `float` does not read.
 NAN: Final = r"[-+]?(?a:nan|inf(?:inity)?)"
-"""Only in ASCII: without regard to case `ı` is an `i`, which `float` does not read."""
 NUMBER_OR_NAN: Final = re.compile(f"{NUMBER}|{NAN}", re.IGNORECASE)
 WRAPPED_NUMBER: Final = re.compile(
     r"(?:tensor|array|(?:np|numpy|torch|jnp)\.\w+)\(\s*\[?\s*([-+]?(?:[\d.]+(?:[eE][-+]?\d+)?|nan|inf))\s*\]?[^()]*\)"

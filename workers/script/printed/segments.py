@@ -14,8 +14,8 @@ from typing import Final
 _ROW: Final = re.compile(r"^[|│]\s*(?P<name>[A-Za-z][^|│]*?)\s*[|│]\s*(?P<value>[^|│]*?)\s*[|│]$")
 _NUMBER: Final = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?|[-+]?(?:nan|inf)")
 _STEPS: Final = ("total_timesteps", "total_env_steps", "totalenvinteracts", "timesteps", "num_timesteps")
+# Their rows' names say enough.
 _PLAIN_SECTIONS: Final = ("rollout/", "time/")
-"""Their rows' names say enough."""
 _OTHER_COUNTERS: Final = ("time", "time_elapsed", "iterations", "n_updates", "episodes")
 MOST_ROWS: Final = 500
 
@@ -55,8 +55,8 @@ class Tables:
             self._rows["global_step" if key.rpartition("/")[2] in _STEPS else f"{self._section}{name}"] = float(value)
 
 
+# What a piece may hold beyond that is passed over up to the next newline: no metric is so long.
 MAX_SEGMENT_BYTES: Final = 1 << 16
-"""What a piece may hold beyond that is passed over up to the next newline: no metric is so long."""
 
 _ENDS: Final = re.compile(rb"[\r\n]+")
 _CONTROL: Final = re.compile(

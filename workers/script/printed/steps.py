@@ -17,8 +17,8 @@ from workers.script.printed.names import Names
 from workers.script.printed.readings import BAR, ITERATION, STEP, Bar, Counter, Reading
 from workers.script.printed.segments import Segments, Tables
 
+# Lines with numbers in which there may be nothing to chart: libraries print their settings first.
 PATIENCE: Final = 50
-"""Lines with numbers in which there may be nothing to chart: libraries print their settings first."""
 MOST_NAMES: Final = 40
 _NAMED: Final = 6
 _EXAMPLE_CHARS: Final = 60
@@ -69,8 +69,8 @@ def _seen(numbers: Mapping[str, list[float]]) -> str:
     return f"Names seen: {', '.join(shown)}{more}." if shown else ""
 
 
+# The kind of counter used where lines name none: weaker than all others.
 _COUNTED: Final = 99
-"""The kind of counter used where lines name none: weaker than all others."""
 
 
 @dataclass(slots=True)

@@ -20,12 +20,12 @@ from typing import Final
 
 import torch
 
+# Shares change only if a step is predicted to become 5 % faster (docs/decisions/0016).
 WORTH: Final = 1.05
-"""Shares change only if a step is predicted to become 5 % faster (docs/decisions/0016)."""
+# A change that made a step 10 % longer is taken back; less may be the machine as a whole, a little slower.
 _WORSE: Final = 1.1
-"""A change that made a step 10 % longer is taken back; less may be the machine as a whole, a little slower."""
+# Decisions left out after that.
 _REST: Final = 4
-"""Decisions left out after that."""
 _FIRST_AFTER: Final = 16
 _EVERY: Final = 64
 _KEPT: Final = 64

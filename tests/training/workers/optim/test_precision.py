@@ -29,8 +29,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.timeout(240)]
 MODES = ("ddp", "zero1", "fsdp")
 STEPS, OVERFLOW = 6, 3
 SCALE = 256.0
+# Steps without overflow after which the scale doubles: few, so that this is seen too.
 GROWTH = 2
-"""Steps without overflow after which the scale doubles: few, so that this is seen too."""
 
 
 class Spiky(nn.Module):

@@ -22,10 +22,10 @@ from workers.training.trainer import Trainer
 
 SAMPLES: Final = 4096
 _IN_MODEL: Final = "in the model"
+# What makes a GPU's rank wait for all that it has queued.
 _WAITS: Final = ("aten::_local_scalar_dense", "aten::nonzero")
-"""What makes a GPU's rank wait for all that it has queued."""
+# Operations on many tensors at once, a few kernels on a GPU; on a CPU they are made one by one.
 _OF_ALL: Final = ("aten::_foreach", "aten::_fused")
-"""Operations on many tensors at once, a few kernels on a GPU; on a CPU they are made one by one."""
 
 
 class _Host(NoHost):
@@ -137,5 +137,5 @@ _NAMES: Final = """
     new_empty_strided resize_ set_ result_type is_nonzero item _local_scalar_dense to _to_copy contiguous resolve_conj
     resolve_neg lift_fresh is_pinned
 """
+# Operations that compute nothing themselves.
 _FREE: Final = frozenset(f"aten::{name}" for name in _NAMES.split())
-"""Operations that compute nothing themselves."""

@@ -20,8 +20,8 @@ from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import Shape, write_columns
 
 pytestmark = pytest.mark.windows
+# Rows: of ranks, not of evaluations.
 LONG = 4000
-"""Rows: of ranks, not of evaluations."""
 
 
 @pytest.fixture

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from core.ledger.ledger import Ledger
 from core.protocol.messages import ChunkDone, Grant, Position
 
+# Epoch, chunk index, place in the chunk's shuffled order.
 Sample = tuple[int, int, int]
-"""Epoch, chunk index, place in the chunk's shuffled order."""
 
 
 @dataclass

@@ -13,8 +13,8 @@ import pytest
 from core.machine.competition import Competition, find_competition
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="a process is tied to a core")
+# Beside other tests a program may have less than a tenth of its core for some seconds.
 LIMIT_S = 60.0
-"""Beside other tests a program may have less than a tenth of its core for some seconds."""
 TIED = "import os\nos.sched_setaffinity(0, {%d})\nprint(flush=True)\n%s"
 
 

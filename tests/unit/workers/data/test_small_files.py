@@ -11,8 +11,8 @@ import pytest
 pytestmark = pytest.mark.windows
 
 FILES = 400
+# One read of 4 MiB each would keep 1.6 GB on Windows.
 MOST_GROWTH = 100 << 20
-"""One read of 4 MiB each would keep 1.6 GB on Windows."""
 PROGRAM = """
 import sys
 from pathlib import Path

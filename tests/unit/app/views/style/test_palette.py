@@ -15,14 +15,14 @@ from tests.unit.app.views.test_small_parts import contrast
 
 Colour = npt.NDArray[np.float64]
 
+# What becomes of linear red, green and blue: Machado, Oliveira and Fernandes 2009, severity 1.
 SIGHT = {
     "all three cones": ((1.0, 0.0, 0.0), (0.0, 1.0, 0.0), (0.0, 0.0, 1.0)),
     "deuteranopia": ((0.367322, 0.860646, -0.227968), (0.280085, 0.672501, 0.047413), (-0.01182, 0.04294, 0.968881)),
     "protanopia": ((0.152286, 1.052583, -0.204868), (0.114503, 0.786281, 0.099216), (-0.003882, -0.048116, 1.051998)),
 }
-"""What becomes of linear red, green and blue: Machado, Oliveira and Fernandes 2009, severity 1."""
+# Distances in Oklab, times 100; about 2 can just be seen side by side.
 LEAST = {"all three cones": 15.0, "deuteranopia": 9.5, "protanopia": 8.5}
-"""Distances in Oklab, times 100; about 2 can just be seen side by side."""
 
 
 def oklab(colour: QColor, sight: str) -> Colour:

@@ -52,8 +52,8 @@ def memory(*ranks: Sequence[int]) -> TrialResult:
 
 
 KILLED = TrialResult("killed", cause="The process of rank 1 killed (SIGKILL).")
+# Two devices are nearly as fast for each of them; the second turn was slow for both.
 WEAK = {0: steps(0.10, 0.20, 0.10), 1: steps(0.11, 0.21, 0.12)}
-"""Two devices are nearly as fast for each of them; the second turn was slow for both."""
 MB = 1 << 20
 SUMS = sums(
     [SumTimes("gloo", MB, True, [0.002, 0.001]), SumTimes("shared", 4096, False, [1e-4, 1e-4])],

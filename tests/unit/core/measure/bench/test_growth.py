@@ -9,8 +9,8 @@ import pytest
 from core.measure.bench.growth import find_growth
 
 MB = 1 << 20
+# MiniGPT on one CPU device: the allocator takes two more pieces, then nothing.
 RECORDED = [340 * MB] * 10 + [341 * MB] * 11 + [342 * MB] * 7 + [342 * MB + 4096] * 40
-"""MiniGPT on one CPU device: the allocator takes two more pieces, then nothing."""
 
 
 def grown(bytes_per_step: float, noise: float = 0.0, steps: int = 400) -> list[float]:

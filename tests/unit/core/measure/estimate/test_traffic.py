@@ -10,8 +10,8 @@ from core.measure.estimate.traffic import Traffic, step_traffic
 from core.measure.link import Link
 from tests.unit.core.measure.estimate.made import FIGURES, MB
 
+# A tensor of 100 MB is summed in 0.2 s, through shared memory in 0.02 s.
 LINK = Link(mb_per_s=500.0, latency_s=0.001, ranks=2, backend="gloo", shared_mb_per_s=5000.0)
-"""A tensor of 100 MB is summed in 0.2 s, through shared memory in 0.02 s."""
 
 
 def layout(mode: Mode, stage: int = 0, **changes: object) -> Layout:

@@ -25,8 +25,8 @@ def run(mode: Mode = Mode.DDP, **changes: object) -> ResolvedRun:
     return resolve_on(config, get_recipe("minigpt"), DEVICES, Platform("linux", "2.13.0", None, 8))
 
 
+# Share of each rank: 16 samples, in micro-batches of 2.
 RUN = run()
-"""Share of each rank: 16 samples, in micro-batches of 2."""
 
 
 def result(choice: Choice, speed: float = 100.0, exchange: str = "shared") -> Result:
