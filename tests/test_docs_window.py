@@ -16,6 +16,7 @@ NOT_OURS: Final = {
     "Outliers in process modeling and identification": "the title of a paper",
     "Robust Locally Weighted Regression": "the title of a paper",
     "Settings → Optional features → OpenSSH Client": "a page of Windows",
+    "Unicode Text": "a format of Excel",
 }
 COMPOSED: Final = {
     "DDP with load balancing": "by app.state.resume_choices",

@@ -143,7 +143,8 @@ def recipe_answer(run: ResolvedRun, dataset: DatasetIdentity | None) -> RecipeAn
         if dataset is not None:
             samples = estimate_samples(dataset, config.seq_len, config.held_out)
             notes = (*run_notes(run, samples if samples_known(run, dataset) else None), *notes)
-            notes = (*dataset.notes, *check_text_column(dataset, config, LIMIT_S), *notes)
+            text, row_notes = check_text_column(dataset, config, LIMIT_S)
+            notes = (*dataset.notes, *([text] if text else []), *row_notes, *notes)
     except ConfigError as error:
         problems.setdefault(error.field, error)
     except RankdeckError as error:

@@ -50,7 +50,7 @@ def _start(frame: Mapping[str, Any]) -> dict[str, Any]:
     request = TrainRequest(config, get_recipe(config.recipe), run_dir, runs_dir, count)
     checked = check_request(request, runs_dir)
     if frame.get("dry_run"):
-        return {"notes": list(checked.notes)}
+        return {"notes": [note for note in (checked.data, *checked.notes) if note]}
     store: RunStore = start_run(checked.run.config, runs_dir, run_dir)
     return {
         "run_dir": str(store.dir),

@@ -152,7 +152,7 @@ def _start(
             checked = check_request(request, runs_dir, available)
         except DatasetError as error:
             raise _named_elsewhere(error, request.config.dataset_file, arguments) from None
-        for note in (*checked.notes, _fit_note(checked.run)):
+        for note in (checked.data, *checked.notes, _fit_note(checked.run)):
             if note:
                 terminal.warn(note)
         config = checked.run.config

@@ -56,12 +56,14 @@ class Checked:
     Attributes:
         samples: Samples to train on, counted as if each byte were a token.
         notes: What the person should know though it stops nothing.
+        data: What plain text comes to: "Data: plain text, 1 document, 19,002 tokens."; empty for other data.
     """
 
     run: ResolvedRun
     dataset: DatasetIdentity
     samples: int
     notes: tuple[str, ...] = ()
+    data: str = ""
 
     @property
     def steps_per_epoch(self) -> int | None:
@@ -111,7 +113,8 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None, named: 
     run = replace(run, config=config)
     samples = estimate_samples(dataset, config.seq_len, config.held_out)
     samples = config.samples_per_block if recipe.own_samples else samples
-    asked_notes = (*check_text_column(dataset, config), *recipe_notes)
+    data, row_notes = check_text_column(dataset, config)
+    asked_notes = (*row_notes, *recipe_notes)
     own_notes = _notes(run, samples)
     if not recipe.own_samples:
         own_notes = (*own_notes, *_dataset_notes(dataset))
@@ -123,7 +126,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None, named: 
     batch_notes = () if remembered is None else (remembered.note,)
     power_notes = battery_notes(read_battery())
     notes = (*run.device_notes, *batch_notes, *engine_notes, *own_notes, *asked_notes, *power_notes)
-    return Checked(run, dataset, samples, notes)
+    return Checked(run, dataset, samples, notes, data)
 
 
 def check_engine(run: ResolvedRun) -> tuple[str, ...]:

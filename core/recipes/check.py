@@ -71,7 +71,9 @@ def check_by_recipe(
     return config.replace(**{name: it for name, it in fitted if name in at_default}), notes
 
 
-def check_text_column(dataset: DatasetIdentity, config: RunConfig, limit_s: float = LIMIT_S) -> tuple[str, ...]:
+def check_text_column(
+    dataset: DatasetIdentity, config: RunConfig, limit_s: float = LIMIT_S
+) -> tuple[str, tuple[str, ...]]:
     """Looks at how a dataset is read, and at the column that is the text. Blocks; may be called from any thread.
 
     Args:
@@ -80,20 +82,21 @@ def check_text_column(dataset: DatasetIdentity, config: RunConfig, limit_s: floa
         limit_s: After that the program is ended, and the ranks will find out.
 
     Returns:
-        How it is read, and what a person should know though it stops nothing.
+        What plain text comes to, empty for anything else; and how rows are read, with what a person should know though
+        it stops nothing.
 
     Raises:
         ConfigError: The column is in no row, none looks like text, or the rows are of another shape than recipes train.
     """
     if TEXT_COLUMN not in config.options or dataset.kind in ("stdlib", "none"):
-        return ()
+        return "", ()
     if not _is_worth_a_look(dataset, config.data_files):
-        return (_plain_text_note(dataset, config),)
+        return _plain_text(dataset, config), ()
     asked = {"config": {"dataset_file": dataset.path, "data_files": config.data_files, "options": dict(config.options)}}
     answer = ask_program(("-m", "workers.programs.column_main"), asked, config.env, limit_s)
     unchecked = "The dataset's columns could not be looked at beforehand"
     notes = _notes(answer, "Reading the dataset", unchecked, TEXT_COLUMN)
-    return tuple(note for note in notes if note not in dataset.notes)
+    return "", tuple(note for note in notes if note not in dataset.notes)
 
 
 def _is_worth_a_look(dataset: DatasetIdentity, rule: str) -> bool:
@@ -106,7 +109,7 @@ def _is_worth_a_look(dataset: DatasetIdentity, rule: str) -> bool:
         return True
 
 
-def _plain_text_note(dataset: DatasetIdentity, config: RunConfig) -> str:
+def _plain_text(dataset: DatasetIdentity, config: RunConfig) -> str:
     """As `workers.programs.column_main` says it of files that had to be opened."""
     documents = f"{dataset.files:,} document{'' if dataset.files == 1 else 's'}"
     in_bytes = config.options.get("tokenizer") == "byte"

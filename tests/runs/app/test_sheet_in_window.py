@@ -64,7 +64,7 @@ def test_all_that_is_wrong_is_marked_at_once_before_start(open_sheet: OpenWindow
     binary = tmp_path / "model.bin.txt"
     binary.write_bytes(b"\x7fELF\0\0\0")
     set_data(window, binary)
-    qtbot.waitUntil(lambda: "not text" in data.problem.text(), timeout=SOON_MS)
+    qtbot.waitUntil(lambda: "is a binary file" in data.problem.text(), timeout=SOON_MS)
     set_data(window, Path(__file__))
     for name, text in (("n_head", "4"), ("lr", "1e-3"), ("global_batch_size", "16")):
         type_into(rankdeck, name, text, qtbot)

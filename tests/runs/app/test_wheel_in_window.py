@@ -86,7 +86,7 @@ def open_everything(rankdeck: Rankdeck, qtbot: QtBot) -> None:
     actions.new_run.setChecked(True)
     for action in (
         actions.compare, actions.doctor, actions.bench, actions.machines, actions.settings,
-        actions.resume, actions.environment, actions.about, actions.help, actions.palette,
+        actions.resume, actions.environment, actions.about, actions.palette,
     ):  # fmt: skip
         if action.isEnabled():
             action.trigger()

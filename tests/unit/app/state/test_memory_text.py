@@ -28,15 +28,15 @@ MUCH = Free(ram=100_000 * MB, disk=50_000 * MB)
 def test_a_run_that_fits_says_so_in_one_figure() -> None:
     text = memory_text(overview(RUN, FIGURES, BASELINES, MUCH))
     assert (text.verdict, text.tone, text.remedies) == ("Fits", "success", ())
-    assert (text.figure, text.detail) == ("1.6 GiB of 93 GiB", "CPU 0 and CPU 1 share this computer's memory.")
+    assert (text.figure, text.detail) == ("1.7 GiB of 93 GiB", "CPU 0 and CPU 1 share this computer's memory.")
     assert [line.name for line in text.modes] == [
         "One device", "DDP", "ZeRO 1", "ZeRO 2", "ZeRO 3", "FSDP", "Parallel-independent",
     ]  # fmt: skip
     (chosen,) = (line for line in text.modes if line.is_chosen)
-    assert (chosen.name, chosen.need, chosen.verdict) == ("DDP", "0.82 GiB", "Fits")
+    assert (chosen.name, chosen.need, chosen.verdict) == ("DDP", "0.83 GiB", "Fits")
     assert "Weights: 95 MiB\nGradients: 95 MiB" in chosen.parts
     assert text.totals == (
-        "Memory of this computer: 1.6 GiB of 93 GiB free",
+        "Memory of this computer: 1.7 GiB of 93 GiB free",
         "Checkpoints: 1.2 GB (4 × 300 MB) of 50 GB free",
     )
 
@@ -44,11 +44,11 @@ def test_a_run_that_fits_says_so_in_one_figure() -> None:
 def test_what_does_not_fit_comes_with_remedies() -> None:
     need = estimate_run(RUN, FIGURES, BASELINES, Free()).host_bytes
     text = memory_text(overview(RUN, FIGURES, BASELINES, Free(ram=need - MB)))
-    assert (text.verdict, text.tone, text.figure) == ("Does not fit", "error", "needs 2 × 0.82 GiB, 1.6 GiB free")
+    assert (text.verdict, text.tone, text.figure) == ("Does not fit", "error", "needs 2 × 0.83 GiB, 1.7 GiB free")
     assert text.is_too_large
     smaller, narrow, *_ = text.remedies
     assert smaller.label == "Micro-batch 4 × 2"
-    assert smaller.tip == "Micro-batch 4, accumulation 2 (the global batch stays): 0.71 GiB on a device"
+    assert smaller.tip == "Micro-batch 4, accumulation 2 (the global batch stays): 0.72 GiB on a device"
     assert smaller.changes == {"batch_size": 4, "grad_accum_steps": 2}
     assert narrow.tip == "Precision bf16: measured once it is chosen"
 
@@ -96,7 +96,7 @@ def test_a_mode_that_cannot_be_used_says_why() -> None:
 def test_windows_promises_memory_too() -> None:
     run = replace(RUN, platform=replace(RUN.platform, name="windows"))
     text = memory_text(overview(run, FIGURES, BASELINES, replace(MUCH, commit=200_000 * MB)))
-    assert text.totals[1] == "With the page file: 1.6 GiB of 186 GiB free"
+    assert text.totals[1] == "With the page file: 1.7 GiB of 186 GiB free"
 
 
 def test_an_error_is_a_note() -> None:

@@ -109,7 +109,7 @@ def test_a_notice_says_title_cause_step_and_does_the_step(qtbot: QtBot) -> None:
     bar.show_error(UsageError("It is empty.", "Choose another."), Step("&Choose…", lambda: done.append("chosen")))
     assert bar.title == UsageError.title and bar.text == "It is empty. Choose another."
     assert bar.accessibleName() == f"error: {UsageError.title}"
-    bar._button.click()
+    bar.button.click()
     assert done == ["chosen"]
     bar.close_button.click()
     assert bar.isHidden()
@@ -125,7 +125,7 @@ def test_a_notice_has_its_button_below_the_text_where_it_would_squeeze_it(qtbot:
         bar.setGeometry(0, 0, width, bar.heightForWidth(width))
         QApplication.processEvents()
         bar.setGeometry(0, 0, width, bar.heightForWidth(width))
-        assert (bar._button.y() >= bar._text.geometry().bottom()) is is_below
+        assert (bar.button.y() >= bar._text.geometry().bottom()) is is_below
         assert bar._text.width() >= 250 and bar._text.height() >= bar._text.heightForWidth(bar._text.width())
 
 

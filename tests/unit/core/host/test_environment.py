@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from core.config import RunConfig
-from core.host import environment
 from core.host.environment import describe_environment
 from core.launch.plan import RankCommand
+from core.machine import packages
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from tests.helpers.resolved_run import resolved_run
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.windows
 
 def test_versions_devices_and_commands_can_be_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"torch": "2.13.0", "numpy": None}
-    monkeypatch.setattr(environment, "installed_version", versions.get)
+    monkeypatch.setattr(packages, "installed_version", versions.get)
     card = Device("GPU-1", "cuda", 0, "A card", 24 << 30)
     slot = Device("cpu:0", "cpu", 0, "A processor")
     command = RankCommand(0, ("python", "-m", "x"), {"SECRET": "1"}, (), Path(), Path(), card)

@@ -50,7 +50,8 @@ def make(tmp_path: Path, program: str) -> tuple[RunConfig, Recipe]:
 
 
 def text_column(config: RunConfig, **limit: float) -> tuple[str, ...]:
-    return check_text_column(identify(config.dataset_file), config, **limit)
+    text, notes = check_text_column(identify(config.dataset_file), config, **limit)
+    return (text, *notes) if text else notes
 
 
 def test_a_setting_is_refused_in_the_recipes_words(tmp_path: Path) -> None:
