@@ -194,7 +194,9 @@ def balance_text(
         waits = f"Measured: in equal shares {names[gain.waiting]} waits {percent(gain.waits)} of each step."
         shares = " · ".join(f"{name} {count}" for name, count in zip(names, gain.shares, strict=True))
         return BalanceText(f"{waits} By speed: {shares} samples.", f"{gain.speedup:.2g} × the speed")
-    if timed is Timed.YES or len({(device.name, device.memory_bytes) for device in run.devices}) == 1:
+    # CPU devices are slots of one processor, though each has a name of its own.
+    cards = {(device.name, device.memory_bytes) if device.kind == "cuda" else device.kind for device in run.devices}
+    if timed is Timed.YES or len(cards) == 1:
         return None
     unlike = listed(list(dict.fromkeys(names)))
     waits = f"{unlike} differ. In equal shares, the faster wait for the slowest at each step."

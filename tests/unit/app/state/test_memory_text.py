@@ -155,6 +155,8 @@ def test_balancing_is_proposed_before_it_is_measured() -> None:
         assert text is not None and said in text.text and not text.gain and not text.can_measure
     alike = replace(RUN, devices=(UNLIKE[0], replace(UNLIKE[0], uuid="GPU-1", index=1)))
     assert balance_text(alike, None, Timed.NO) is None
+    slots = tuple(Device(f"cpu:{n}", "cpu", n, f"CPU {n}") for n in range(2))
+    assert balance_text(replace(RUN, devices=slots), None, Timed.NO) is None, "slots of one processor"
     assert balance_text(run, None, Timed.YES) is None, "it was measured not to be worth it"
     assert balance_text(run, None, Timed.NO, 1.01) is None, "earlier runs were no faster with it"
     balanced = replace(run, config=run.config.replace(balance="measured"))
