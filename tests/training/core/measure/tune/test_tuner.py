@@ -143,7 +143,7 @@ def test_every_mode_is_tuned_and_goes_on_after_a_shortage(mode: Mode, ranks: int
 
 @pytest.mark.windows
 def test_what_the_estimate_says_is_too_large_is_never_tried() -> None:
-    tight = Room(FIGURES, Baselines({"single": MB}), Free(ram=16 * MB))
+    tight = Room(FIGURES, Baselines({"single": MB}), Free(ram=44 * MB))
     found = tune(made(what="kill"), tight, seconds=200, pace=QUICK)  # would be killed, if it were tried
     assert outcomes(found)[8] == "too_large"
     assert "more than 80 % of the" in next(result.cause for result in found.results if result.outcome == "too_large")
