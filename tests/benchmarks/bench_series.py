@@ -12,10 +12,11 @@ from statistics import median
 import numpy as np
 import pytest
 
-from app.run_data.curves import reduce_range, smooth
+from app.run_data.curves import reduce_range
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
+from app.run_data.smoothing import smoothed
 from tests.helpers.synthetic_run import Shape, metrics_lines
 
 pytestmark = pytest.mark.benchmark
@@ -67,6 +68,6 @@ def test_a_curve_costs_pixels_not_rows(rows: int) -> None:
         low = rows * 0.1 * n / 50
         began = time.perf_counter()
         curve, first = reduce_range(series, "loss", "step", low, low + rows * 0.7, 1600)
-        smooth(series, "loss", "step", curve, first, 200.0)
+        smoothed(series, "loss", curve, first, 200.0)
         took.append(time.perf_counter() - began)
     print(f"\n{rows:,} rows to 1,600 bins and smoothed: median {median(took) * 1e3:.2f} ms")
