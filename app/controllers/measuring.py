@@ -16,7 +16,7 @@ Cancelled = Callable[[], bool]
 
 
 class Measuring(QObject):
-    """One measurement at a time; it must not hold up what else is to be done.
+    """One measurement at a time; it must not hold up other work.
 
     Signals:
         progressed: What the work tells.

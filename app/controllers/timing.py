@@ -73,7 +73,7 @@ class Timing(QObject):
         """Takes over a draft whose memory is known.
 
         Args:
-            run: None: there is none yet, and nothing is to be measured.
+            run: None: there is none yet, and nothing to measure.
             figures: Of its model.
             is_training: A run trains now. Timed steps would hold it up, and it would make them slower: they wait.
         """

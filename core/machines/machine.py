@@ -65,7 +65,7 @@ class MachineError(RankdeckError):
         self, cause: str, next_step: str, *, title: str | None = None, code: int = 1, option: str = ""
     ) -> None:
         super().__init__(cause, next_step, title=title, option=option)
-        self.exit_code = code  # type: ignore[misc]
+        self.exit_code = code  # type: ignore[misc]  # the class's is for errors that begin here
 
 
 class NotSetUpError(MachineError):

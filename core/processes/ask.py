@@ -66,33 +66,6 @@ def ask_program(
         return read_answer(child)
 
 
-def ask_programs(
-    program: Sequence[str],
-    requests: Sequence[Mapping[str, Any]],
-    envs: Sequence[Mapping[str, str]],
-    limit_s: float | None,
-    waiting: Callable[[Path], None] = lambda _: None,
-) -> list[Answer]:
-    """As `ask_program`, several processes at the same time, which may meet in the folder above their own.
-
-    They run until all have ended, one has failed, or the time is over.
-
-    Args:
-        program: As there.
-        requests: One for each process.
-        envs: Each one's variables.
-        limit_s: As there.
-        waiting: As there; the folder is the one above the processes' own.
-    """
-    with _folder() as folder, ProcessTree() as tree:
-        children = [
-            _spawn(tree, program, request, env, folder / str(number))
-            for number, (request, env) in enumerate(zip(requests, envs, strict=True))
-        ]
-        wait_until_ended(children, limit_s, lambda: waiting(folder))
-        return [read_answer(child) for child in children]
-
-
 @contextmanager
 def _folder() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as name:

@@ -73,7 +73,7 @@ def make_device_menu(
     Args:
         card: What is saved as a picture; owns the menu.
         options: Which quantities are drawn.
-        draw: Called with a quantity that is to be drawn, or not.
+        draw: Called with a quantity and whether to draw it.
         strips: The plots, by their devices' names.
     """
     menu, clipboard = QMenu(card), QGuiApplication.clipboard()

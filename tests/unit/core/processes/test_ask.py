@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from core.processes.ask import Answer, ask_program, ask_programs
+from core.processes.ask import Answer, ask_program
 from tests.helpers.children import children_with
 
 pytestmark = pytest.mark.windows
@@ -54,28 +54,3 @@ def test_one_that_takes_too_long_or_is_not_wanted_any_more_is_ended(tmp_path: Pa
     with pytest.raises(KeyboardInterrupt):
         ask_program((str(tmp_path / "Programm mit Raum.py"),), {}, {}, None, cancel)
     assert not children_with("Raum.py")
-
-
-def test_several_are_asked_at_the_same_time_and_meet_in_a_folder(tmp_path: Path) -> None:
-    program = tmp_path / "meets.py"
-    program.write_text(
-        READ + "import pathlib, time\n"
-        "here = pathlib.Path(sys.argv[-1]).parent\n"
-        "(here.parent / asked['name']).touch()\n"
-        "while not (here.parent / asked['other']).exists(): time.sleep(0.01)\n"
-        "print(json.dumps(asked))\n",
-        encoding="utf-8",
-    )
-    requests = [{"name": "a", "other": "b"}, {"name": "b", "other": "a"}]
-    answers = ask_programs((str(program),), requests, [{}, {}], 30.0)
-    assert [answer.values for answer in answers] == requests
-    assert [answer.code for answer in answers] == [0, 0]
-
-
-def test_one_that_fails_ends_those_that_wait_for_it(tmp_path: Path) -> None:
-    program = tmp_path / "waits in vain.py"
-    program.write_text(READ + "import time\nif asked['fails']: sys.exit('broken')\ntime.sleep(60)\n", encoding="utf-8")
-    waits, fails = ask_programs((str(program),), [{"fails": False}, {"fails": True}], [{}, {}], 30.0)
-    assert (waits.in_time, waits.code) == (False, None)
-    assert (fails.code, fails.last_line) == (1, "broken")
-    assert not children_with("in vain")
