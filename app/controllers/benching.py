@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -166,10 +166,8 @@ def _measure(
     from core.measure.bench.contenders import find_contenders
     from core.measure.bench.folder import BenchFolder, busy_share, describe
     from core.measure.bench.runner import run_bench
-    from core.recipes.check import check_by_recipe
 
-    config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-    run = replace(run, config=config)
+    run, _ = run.fitted()
     counts = sorted({contender.devices for contender in find_contenders(kind, run)})
     environment = describe(kind, run, counts, busy_share())
     name = folder_name(kind, run.recipe.name, time.strftime("%Y-%m-%d-%H%M%S"))

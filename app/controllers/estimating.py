@@ -40,7 +40,6 @@ from core.measure.estimate.shape import step_key
 from core.measure.estimate.speed import balance_gain, can_balance
 from core.measure.estimate.steps import past_balance_gain
 from core.measure.ranks import CancelledError
-from core.recipes.check import check_by_recipe
 from core.recipes.parameter_count import ParameterCount, depends_on
 from core.recipes.parameter_formula import ModelSize, model_size
 
@@ -221,8 +220,7 @@ class Estimating(QObject):
         def counted(count: ParameterCount) -> None:
             self._count_found.emit(count_key, count)
 
-        config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-        run, is_counted = replace(run, config=config), count_key in self._counts
+        (run, _), is_counted = run.fitted(), count_key in self._counts
         if known_figures(run) is None and not is_counted:  # the process begins at once, and rests itself
             figures = find_figures(run, cancelled=cancelled, counted=counted, rest_s=REST_S)
         else:
@@ -230,7 +228,7 @@ class Estimating(QObject):
                 _rest(cancelled)
             figures = find_figures(run, cancelled=cancelled)
         counted(ParameterCount(figures.parameters, figures.trainable))
-        return Measured(config, figures, find_baselines(run, cancelled=cancelled))
+        return Measured(run.config, figures, find_baselines(run, cancelled=cancelled))
 
     def _on_count_found(self, key: str, count: ParameterCount) -> None:
         while len(self._counts) >= _KEPT:

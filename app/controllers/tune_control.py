@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,7 +22,6 @@ from core.measure.tune.remembered import FILE, earlier_tuning, remember
 from core.measure.tune.search import fastest
 from core.measure.tune.tuned import Tuned
 from core.measure.tune.tuner import SECONDS, Progress, find_room, tune
-from core.recipes.check import check_by_recipe
 
 if TYPE_CHECKING:
     from app.views.dialogs.tune_dialog import TuneDialog
@@ -142,8 +140,7 @@ class TuneControl(QObject):
 
 def _tuned(run: ResolvedRun, runs_dir: Path, seconds: float, tell: Tell, cancelled: Cancelled) -> Tuned:
     """Tunes, in a worker thread, and keeps what was found."""
-    config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-    fitted = replace(run, config=config)
+    fitted, _ = run.fitted()
     try:
         room = find_room(fitted, runs_dir, on_progress=tell, cancelled=cancelled)
     except CancelledError:

@@ -32,7 +32,7 @@ def bench(arguments: argparse.Namespace, terminal: Terminal) -> int:
     turns, seconds = _numbers(arguments)
     refuse_beside_a_run(chosen_runs_dir(arguments), "Measure")
     counts = parse_counts(arguments.counts) if arguments.counts is not None else ()
-    run = checked_run(arguments, lambda found: find_contenders(kind, found, counts))
+    run = checked_run(arguments, terminal, lambda found: find_contenders(kind, found, counts))
     devices = sorted({contender.devices for contender in find_contenders(kind, run, counts)})
     environment = describe(kind, run, devices, busy_share())
     folder = None if arguments.out is None else BenchFolder.make(Path(arguments.out).expanduser(), environment)

@@ -1,4 +1,4 @@
-"""Resolves `--world-size`, `--num-gpus` and `--cuda-ids` to devices of this machine."""
+"""A request resolved on this machine; `--world-size`, `--num-gpus` and `--cuda-ids` as its devices."""
 
 from __future__ import annotations
 
@@ -13,12 +13,32 @@ from core.config.run_config import RunConfig
 from core.errors import ConfigError, PreflightError
 from core.launch.command_line import TrainRequest
 from core.launch.mode import recipe_platform, usable_devices
+from core.launch.resolved import ResolvedRun, resolve
 from core.machine.devices import Device
+from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import resolve_devices
 from core.machine.devices.visible import VARIABLE
-from core.machine.platform import Platform
+from core.machine.platform import Platform, this_platform
 
 DDP_SPAWN: Final = "AIOS_DDP_SPAWN"
+
+
+def resolve_request(
+    request: TrainRequest, available: Sequence[Device] | None = None
+) -> tuple[ResolvedRun, tuple[str, ...]]:
+    """What is trained on this machine, and notes on how the flags were interpreted. `available`: see `plan_resume`.
+
+    Raises:
+        ConfigError, PreflightError: As `resolve`, `with_devices` and `with_ddp_spawn`.
+    """
+    platform = this_platform()
+    with DeviceMonitor() as monitor:
+        available = monitor.devices() if available is None else available
+        cpus = monitor.cpu_slots()
+    config, notes = with_devices(request, available, cpus, platform)
+    request, more = with_ddp_spawn(replace(request, config=config), available, os.environ)
+    run = resolve(request.config, request.recipe, available, platform, named=request.named)
+    return run, (*notes, *more)
 
 
 def with_devices(

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from core.cli.device_request import with_devices
+from core.cli.device_request import resolve_request
 from core.cli.follow import INTERRUPTED_TWICE
 from core.cli.interrupts import Interrupts, counted_interrupts
 from core.cli.runs import chosen_runs_dir
@@ -23,8 +23,7 @@ from core.doctor.self_tests import judge_modes, list_here, run_self_test
 from core.errors import PreflightError, RankdeckError, UsageError
 from core.formatting import byte_size
 from core.launch.command_line import request_from_arguments
-from core.launch.resolved import ResolvedRun, resolve
-from core.machine.devices.monitor import DeviceMonitor
+from core.launch.resolved import ResolvedRun
 from core.machine.platform import Platform, this_platform
 
 _LABELS: Final[Mapping[Level, str]] = {"ok": "OK", "warn": "WARN", "fail": "FAIL", "not_tried": "–"}
@@ -117,7 +116,7 @@ def _run_self_tests(
 ) -> list[Finding]:
     """Each test's findings; an interrupt ends the one that runs, and the others are not tried."""
     found: list[Finding] = []
-    run, problem = _chosen_run(arguments, platform)
+    run, problem = _chosen_run(arguments)
     for test in list_here(run, platform):
         if not arguments.json:
             terminal.progress(test.name)
@@ -130,14 +129,10 @@ def _run_self_tests(
     return found
 
 
-def _chosen_run(arguments: argparse.Namespace, platform: Platform) -> tuple[ResolvedRun | None, Finding | None]:
+def _chosen_run(arguments: argparse.Namespace) -> tuple[ResolvedRun | None, Finding | None]:
     """What the flags would train, or why nothing: MiniGPT with its defaults where there are none."""
     try:
-        request = request_from_arguments(arguments)
-        with DeviceMonitor() as monitor:
-            available = monitor.devices()
-            config, _ = with_devices(request, available, monitor.cpu_slots(), platform)
-        return resolve(config, request.recipe, available, platform), None
+        return resolve_request(request_from_arguments(arguments))[0], None
     except UsageError:
         raise
     except RankdeckError as error:

@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
 from time import time as now
 
-from core.cli.device_request import with_devices
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
+from core.cli.trial_run import checked_run
 from core.errors import ConfigError
 from core.formatting import UNKNOWN, byte_size, memory_size, number, parameters_text, rate, short_duration
-from core.launch.command_line import request_from_arguments
 from core.launch.micro_batch_memory import FILE, remembered_batch
-from core.launch.resolved import resolve
+from core.launch.resolved import ResolvedRun
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import device_label
-from core.machine.platform import this_platform
 from core.measure.estimate.free import free_now
 from core.measure.estimate.history import history
 from core.measure.estimate.overview import Overview, hours_text, overview
@@ -26,7 +23,6 @@ from core.measure.estimate.steps import find_time
 from core.measure.tune.choice import changes_flags
 from core.measure.tune.remembered import FILE as TUNED_FILE
 from core.measure.tune.remembered import earlier_tuning
-from core.recipes.check import check_by_recipe
 
 VERDICTS = {"fits": "fits", "tight": "tight", "too_large": "does not fit", "unknown": UNKNOWN}
 GAINS = {"faster": "faster", "same": "no gain", "slower": "slower", "unknown": UNKNOWN}
@@ -39,19 +35,10 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     prices = _prices(arguments)
     if arguments.history:
         return _history(arguments, terminal)
-    request = request_from_arguments(arguments)
-    if request.recipe.self_contained:
-        raise ConfigError(
-            "recipe", f"{request.recipe.title} has a model that only it knows.", "Choose a recipe with a train.py."
-        )
-    platform = this_platform()
+    run = checked_run(arguments, terminal, _check_measurable)
     with DeviceMonitor() as monitor:
-        available = monitor.devices()
-        config, _ = with_devices(request, available, monitor.cpu_slots(), platform)
-        run = resolve(config, request.recipe, available, platform)
+        monitor.devices()
         free = free_now(monitor.sample(), chosen_runs_dir(arguments))
-    checked, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-    run = replace(run, config=checked)
     terminal.progress("Measuring the model")
     figures = find_figures(run)
     terminal.progress("Measuring bare processes (once for each PyTorch)")
@@ -69,6 +56,14 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
         if tuned is not None:
             terminal.say(" ".join([tuned.text(now()), *changes_flags(tuned.changes)]))
     return 0
+
+
+def _check_measurable(run: ResolvedRun) -> None:
+    """Refuses a program of the person's own."""
+    if run.recipe.self_contained:
+        raise ConfigError(
+            "recipe", f"{run.recipe.title} has a model that only it knows.", "Choose a recipe with a train.py."
+        )
 
 
 def _prices(arguments: argparse.Namespace) -> Prices:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from core.cli.device_request import with_ddp_spawn, with_devices
+from core.cli.device_request import resolve_request, with_devices
 from core.cli.follow import Follower, StopLadder, exit_code, report_ending
 from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
@@ -31,7 +31,7 @@ from core.launch.mode import usable_devices
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.request import NodesRequest
 from core.launch.preflight import Checked, check
-from core.launch.resolved import ResolvedRun, resolve
+from core.launch.resolved import ResolvedRun
 from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.resolve import device_texts as texts_of
@@ -186,15 +186,9 @@ def _named_elsewhere(error: DatasetError, dataset: str, arguments: argparse.Name
 
 def check_request(request: TrainRequest, runs_dir: Path, available: Sequence[Device] | None = None) -> Checked:
     """Checks a request against this machine; changes nothing. `available`: see `plan_resume`."""
-    platform = this_platform()
-    with DeviceMonitor() as monitor:
-        available = monitor.devices() if available is None else available
-        cpus = monitor.cpu_slots()
-    config, notes = with_devices(request, available, cpus, platform)
-    request, more = with_ddp_spawn(replace(request, config=config), available, os.environ)
-    run = resolve(request.config, request.recipe, available, platform)
-    checked = check(run, runs_dir, request.run_dir, request.named)
-    return replace(checked, notes=(*notes, *more, *checked.notes))
+    run, notes = resolve_request(request, available)
+    checked = check(run, runs_dir, request.run_dir)
+    return replace(checked, notes=(*notes, *checked.notes))
 
 
 def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:

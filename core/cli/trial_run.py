@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
-from core.cli.device_request import with_devices
+from core.cli.device_request import resolve_request
+from core.cli.terminal import Terminal
 from core.errors import PreflightError
 from core.launch.command_line import request_from_arguments
-from core.launch.resolved import ResolvedRun, resolve
-from core.machine.devices.monitor import DeviceMonitor
-from core.machine.platform import this_platform
-from core.recipes.check import check_by_recipe
+from core.launch.resolved import ResolvedRun
 from core.run_folder.store import list_runs
 
 
@@ -35,22 +32,22 @@ def refuse_beside_a_run(runs_dir: Path, do: str) -> None:
         )
 
 
-def checked_run(arguments: argparse.Namespace, check: Callable[[ResolvedRun], object]) -> ResolvedRun:
-    """What the flags describe, decided on this machine.
+def checked_run(
+    arguments: argparse.Namespace, terminal: Terminal, check: Callable[[ResolvedRun], object]
+) -> ResolvedRun:
+    """What the flags describe, decided on this machine; says what a person should know about it.
 
     Args:
         arguments: Those of `rankdeck train`.
+        terminal: Where the notes go.
         check: Refuses runs of which no trials can be made, before the recipe is asked.
 
     Raises:
         RankdeckError: What `check` raises, and what a start of this run would.
     """
-    request, platform = request_from_arguments(arguments), this_platform()
-    with DeviceMonitor() as monitor:
-        available = monitor.devices()
-        cpus = monitor.cpu_slots()
-    config, _ = with_devices(request, available, cpus, platform)
-    run = resolve(config, request.recipe, available, platform)
+    run, notes = resolve_request(request_from_arguments(arguments))
     check(run)
-    checked, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-    return replace(run, config=checked)
+    run, recipe_notes = run.fitted()
+    for note in (*notes, *run.device_notes, *recipe_notes):
+        terminal.warn(note)
+    return run

@@ -38,7 +38,7 @@ def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise UsageError(f"--seconds is {seconds:g}.", f"Give {_LEAST_S:g} or more.")
     runs_dir = chosen_runs_dir(arguments)
     refuse_beside_a_run(runs_dir, "Tune")
-    run = checked_run(arguments, check_tunable)
+    run = checked_run(arguments, terminal, check_tunable)
 
     def on_progress(progress: Progress) -> None:
         terminal.progress(f"{progress.doing} ({100 * progress.share:.0f} % of the time)")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
@@ -16,7 +15,6 @@ from core.measure.estimate.free import free_now
 from core.measure.estimate.overview import Overview, overview
 from core.measure.estimate.probe import find_baselines, find_figures
 from core.measure.ranks import CancelledError
-from core.recipes.check import check_by_recipe
 
 FIT: Final = Topic(
     "fit", "The chosen model fits", SELF_TESTS, "A run that needs more memory than is free stops, or slows the machine."
@@ -29,8 +27,7 @@ def check_fit(run: ResolvedRun, runs_dir: Path, cancelled: Callable[[], bool]) -
     if run.recipe.self_contained:
         return FIT.not_tried(f"{what}: a script's model is known only to itself")
     try:
-        config, _ = check_by_recipe(run.config, run.recipe, global_batch=run.batch.global_)
-        fitted = replace(run, config=config)
+        fitted, notes = run.fitted()
         figures, baselines = find_figures(fitted, cancelled=cancelled), find_baselines(fitted, cancelled=cancelled)
     except CancelledError:
         return FIT.not_tried("the self-test was cancelled")
@@ -39,7 +36,7 @@ def check_fit(run: ResolvedRun, runs_dir: Path, cancelled: Callable[[], bool]) -
     with DeviceMonitor() as monitor:
         monitor.devices()
         free = free_now(monitor.sample(), runs_dir)
-    return fit_finding(what, overview(fitted, figures, baselines, free))
+    return fit_finding(" ".join([*notes, what]), overview(fitted, figures, baselines, free))
 
 
 def fit_finding(what: str, made: Overview) -> Finding:

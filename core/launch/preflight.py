@@ -8,8 +8,7 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -34,7 +33,7 @@ from core.launch.stop_rules import stop_rules
 from core.machine.packages import check_packages
 from core.machine.platform import Platform
 from core.machine.power import battery_notes, read_battery
-from core.recipes.check import check_by_recipe, check_text_column
+from core.recipes.check import check_text_column
 from core.recipes.manifest import BUILT_IN
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.recipes.user_script import read_script
@@ -74,14 +73,13 @@ class Checked:
         return self.run.steps_per_epoch(self.samples) if samples_known(self.run, self.dataset) else None
 
 
-def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None, named: Collection[str] = ()) -> Checked:
+def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Checked:
     """Checks a new run as a whole; changes nothing on disk.
 
     Args:
         run: What would be trained.
         runs_dir: Where a new folder would be made.
         run_dir: The run's own folder, when one was named.
-        named: Settings that a flag or a file names, which a recipe leaves as they are.
 
     Raises:
         UsageError: Config, devices, dataset or folder cannot be used.
@@ -108,9 +106,9 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None, named: 
     check_folder(run_dir or runs_dir, needed_bytes=needed_bytes(config, known, dataset.size_bytes))
     if config.log_file is not None:
         _check_log_file(Path(config.log_file))
-    config, recipe_notes = check_by_recipe(config, recipe, global_batch=run.batch.global_, named=named)
+    run, recipe_notes = run.fitted()
+    config = run.config
     check_size(dataset, config.seq_len)  # now that the recipe has fitted it to its model
-    run = replace(run, config=config)
     samples = estimate_samples(dataset, config.seq_len, config.held_out)
     samples = config.samples_per_block if recipe.own_samples else samples
     data, row_notes = check_text_column(dataset, config)

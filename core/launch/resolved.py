@@ -1,9 +1,9 @@
-"""`ResolvedRun`: a run's config with everything decided on this machine, and the one place that decides it. Pure."""
+"""`ResolvedRun`: a run's config with everything decided on this machine, and the one place that decides it."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from core.config.batch import Batch, resolve_batch
@@ -15,6 +15,7 @@ from core.errors import ConfigError
 from core.launch.mode import DEEPSPEED, TORCH, ModeChoice, choose_devices, choose_mode, recipe_platform
 from core.machine.devices.device import Device
 from core.machine.platform import Platform
+from core.recipes.check import check_by_recipe
 from core.recipes.manifest import Recipe, apply_recipe, check_mode
 
 _SHARDING: Final = ("zero_stage", "offload_optimizer", "offload_parameters")
@@ -31,6 +32,7 @@ class ResolvedRun:
         backend: ``nccl``, ``gloo``, or empty where no tensors are exchanged.
         batch: The batch arithmetic; it means nothing to a program with batches of its own.
         device_notes: What a person should know about how the devices were understood.
+        named: Settings that a flag or a file names, which a recipe leaves as they are.
     """
 
     config: RunConfig
@@ -41,6 +43,7 @@ class ResolvedRun:
     backend: str
     batch: Batch
     device_notes: tuple[str, ...] = ()
+    named: frozenset[str] = frozenset()
 
     @property
     def mode(self) -> Mode:
@@ -117,6 +120,11 @@ class ResolvedRun:
             else ""
         )
 
+    def fitted(self) -> tuple[ResolvedRun, tuple[str, ...]]:
+        """The run as its recipe fits it to the settings named, and notes; blocks and raises as `check_by_recipe`."""
+        config, notes = check_by_recipe(self.config, self.recipe, global_batch=self.batch.global_, named=self.named)
+        return replace(self, config=config), notes
+
     def steps_per_epoch(self, samples: int) -> int:
         """Optimizer steps in one pass over `samples` samples (of one rank, in independent mode), at least 1."""
         return max(1, -(-(samples // self.replica_groups) // self.batch.global_))
@@ -129,6 +137,7 @@ def resolve(
     platform: Platform,
     *,
     keep_global_batch: bool = False,
+    named: frozenset[str] = frozenset(),
 ) -> ResolvedRun:
     """Decides how a config is trained on a machine.
 
@@ -139,6 +148,7 @@ def resolve(
         platform: This machine.
         keep_global_batch: The batch settings fitted other ranks, for a run that resumes: the global batch stays, since
             the learning rate was chosen for it, and accumulation or the micro-batch gives way.
+        named: Settings that a flag or a file names, which a recipe leaves as they are.
 
     Raises:
         ConfigError: Devices, mode, recipe, batch or options are not possible.
@@ -146,7 +156,9 @@ def resolve(
     """
     applied, platform = apply_recipe(config, recipe), recipe_platform(recipe, platform)
     devices, notes = choose_devices(applied.devices, applied.mode, available, platform)
-    return _resolved(_with_mode(applied, config.mode, devices), recipe, devices, platform, notes, keep_global_batch)
+    applied = _with_mode(applied, config.mode, devices)
+    run = _resolved(applied, recipe, devices, platform, keep_global_batch)
+    return replace(run, device_notes=notes, named=named)
 
 
 def resolve_on(config: RunConfig, recipe: Recipe, devices: Sequence[Device], platform: Platform) -> ResolvedRun:
@@ -179,7 +191,6 @@ def _resolved(
     recipe: Recipe,
     devices: Sequence[Device],
     platform: Platform,
-    notes: tuple[str, ...] = (),
     keep_global_batch: bool = False,
 ) -> ResolvedRun:
     choice = choose_mode(config, devices, platform)
@@ -193,7 +204,7 @@ def _resolved(
     elif config.grad_accum_steps not in (None, batch.accumulation):
         config = config.replace(grad_accum_steps=None)
     backend = "" if recipe.self_contained else choice.backend
-    return ResolvedRun(config, recipe, platform, tuple(devices), choice, backend, batch, notes)
+    return ResolvedRun(config, recipe, platform, tuple(devices), choice, backend, batch)
 
 
 def _check_bf16(devices: Sequence[Device]) -> None:

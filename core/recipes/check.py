@@ -11,7 +11,7 @@ How the dataset is read is asked of `workers.programs.column_main` in the same w
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from core.config import RunConfig
@@ -35,7 +35,7 @@ def check_by_recipe(
     *,
     global_batch: int | None = None,
     resumes: bool = False,
-    named: Collection[str] = (),
+    named: frozenset[str] = frozenset(),
 ) -> tuple[RunConfig, tuple[str, ...]]:
     """Asks the recipe whether it can train with these settings. Blocks; may be called from any thread.
 
@@ -58,9 +58,8 @@ def check_by_recipe(
     if not recipe.check:
         return config, ()
     defaults = recipe_defaults(recipe, (), {**config.as_dict(), **config.options})
-    own = [(name, defaults[name]) for name in (*recipe.defaults, "seq_len") if name in defaults]
-    own = [] if resumes else [(name, value) for name, value in own if name not in named]
-    at_default = [name for name, value in own if getattr(config, name) == value]
+    own = [] if resumes else sorted({*recipe.defaults, "seq_len"} & defaults.keys() - named)
+    at_default = [name for name in own if getattr(config, name) == defaults[name]]
     function = ("-m", "workers.programs.check_main", str(recipe.folder))
     program = function if recipe.checks_in_function else (str(recipe.folder / recipe.check),)
     asked = {"config": parse_json(to_json(config)), "resumes": resumes, "global_batch": global_batch}

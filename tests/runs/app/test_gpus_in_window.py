@@ -310,7 +310,7 @@ def endings(
 ) -> dict[str, subprocess.CompletedProcess[str]]:
     """How each story that is to be tested ended, by scenario; three at a time, as they mostly wait for their GPUs."""
     wanted = [item.callspec.id for item in request.session.items if item.path == Path(__file__)]
-    # Made here, not in the threads: the first call of `mktemp` makes pytest's own folder, and two at once undo each other.
+    # Made here, not in the threads: `mktemp`'s first call makes pytest's own folder, and two at once undo each other.
     stories = tmp_path_factory.mktemp("stories")
 
     def tell(story: str, scenario: str) -> subprocess.CompletedProcess[str]:

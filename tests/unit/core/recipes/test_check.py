@@ -77,7 +77,9 @@ def test_a_recipe_fits_what_was_left_at_its_defaults(tmp_path: Path) -> None:
     fitted, _ = check_by_recipe(config, recipe)
     assert (fitted.seq_len, fitted.lr) == (96, config.lr)
     assert check_by_recipe(config.replace(seq_len=32), recipe)[0].seq_len == 32, "it was chosen"
-    assert check_by_recipe(config, recipe, named={"seq_len"})[0] == config, "it was chosen, if as the default"
+    assert check_by_recipe(config, recipe, named=frozenset({"seq_len"}))[0] == config, (
+        "it was chosen, if as the default"
+    )
     assert check_by_recipe(config, recipe, resumes=True)[0] == config
 
 
