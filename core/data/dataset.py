@@ -21,6 +21,7 @@ from core.data.hub import HUB, HubName, cached_text_bytes, check_package
 from core.data.listing import AUTO, MISSING, Listing, list_folder, relative
 from core.errors import DatasetError, sentences
 from core.files.atomic import explain
+from core.files.lfs_pointer import check_lfs_pointer
 from core.held_files import open_binary
 from core.machine.packages import MissingPackageError
 from core.paths import typed_path
@@ -205,9 +206,9 @@ def look_at_beginnings(text: str, listing: Listing) -> DatasetIdentity:
             total += size
             text_bytes += _text_bytes(path, size, file_format)
             held_out_bytes += _text_bytes(path, size, file_format) if number >= len(files) - listing.validation else 0
-            if number < _LOOKED_AT and file_format.is_readable_text:
+            if number < _LOOKED_AT:
                 with open_binary(path) as file:
-                    check_text(str(path), file.read(_BEGINNING_BYTES), is_beginning=True)
+                    _check_block(path, file_format, file.read(_BEGINNING_BYTES), is_beginning=True)
     except OSError as error:
         raise _unreadable(path, error) from None
     if files and total == 0:
@@ -341,14 +342,18 @@ def _read_facts(path: Path, file_format: FileFormat) -> _FileFacts:
     utf8 = is_beginning = True
     with open_binary(path) as file:
         while block := file.read(_READ_BYTES):
-            if not file_format.is_readable_text:
-                digest.update(block)
-                continue
-            check_text(str(path), block, is_beginning=is_beginning)
+            _check_block(path, file_format, block, is_beginning=is_beginning)
             digest.update(block)
             is_beginning = False
-            utf8 = utf8 and _decodes(decoder, block)
+            utf8 = utf8 and (not file_format.is_readable_text or _decodes(decoder, block))
     return _FileFacts(digest.hexdigest(), utf8 and _decodes(decoder, b"", final=True))
+
+
+def _check_block(path: Path, file_format: FileFormat, block: bytes, *, is_beginning: bool) -> None:
+    if file_format.is_readable_text:
+        check_text(str(path), block, is_beginning=is_beginning)
+    elif is_beginning:
+        check_lfs_pointer(path, block)
 
 
 def _empty(kind: Kind, root: Path) -> DatasetError:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final, Literal
 
 from core.errors import DatasetError
+from core.files.lfs_pointer import check_lfs_pointer
 from core.held_files import open_binary
 
 Form = Literal["text", "jsonl", "json", "csv", "tsv", "parquet", "arrow"]
@@ -66,8 +67,6 @@ _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
     (rb"SQLite format 3", "an SQLite database", "Export a table as CSV."),
     (rb"%PDF-", "a PDF document", "Export its text."),
     (rb"\{\\rtf", "a document in RTF", "Save it as plain text, UTF-8."),
-    (rb"version https://git-lfs\.github\.com/spec/", "a pointer of Git LFS in place of the data",
-     "Get the data: git lfs pull."),
     (rb"\xff\xfe|\xfe\xff|[ -~\r\n\t]\0.\0", "UTF-16",
      "Save it as UTF-8 (in Notepad: Save as, Encoding)."),
 )  # fmt: skip
@@ -152,6 +151,8 @@ def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
     Raises:
         DatasetError: Says what it is instead, as far as that is known.
     """
+    if is_beginning:
+        check_lfs_pointer(name, data)
     what, next_step = "a binary file (it holds NUL bytes)", "Choose a text file."
     known = (entry for entry in _FOREIGN if is_beginning and re.match(entry[0], data, re.DOTALL))
     if (found := next(known, None)) is not None:

@@ -8,9 +8,13 @@ from typing import Any
 
 from core.config import RunConfig
 from core.errors import ConfigError, DatasetError
+from core.files.lfs_pointer import check_lfs_pointer
 from core.machine.packages import MissingPackageError, check_packages
 
-__all__ = ["Checked", "ConfigError", "DatasetError", "MissingPackageError", "Request", "check_heads", "check_packages"]
+__all__ = [
+    "Checked", "ConfigError", "DatasetError", "MissingPackageError", "Request", "check_heads", "check_lfs_pointer",
+    "check_packages",
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

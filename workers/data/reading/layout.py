@@ -10,6 +10,7 @@ from typing import Final
 
 from core.data.formats import BEGINNING_BYTES, FileFormat, Form, Packing, check_text, find_markup
 from core.errors import DatasetError
+from core.files.lfs_pointer import check_lfs_pointer
 from workers.data.reading.columns import NAMES
 from workers.data.reading.delimited import Dialect, column_names, find_dialect, header_line, sampled_rows
 from workers.data.reading.json_layout import JsonLayout, find_json_layout
@@ -81,6 +82,8 @@ def find_layout(path: Path, file_format: FileFormat, wanted: str = "") -> Layout
         OSError: It cannot be read.
     """
     form, packing = file_format.form, file_format.packing
+    if not file_format.is_readable_text:
+        check_lfs_pointer(path)
     if form in ("parquet", "arrow"):
         return Layout(form)
     may_hold_rows = wanted != WHOLE and (file_format.has_rows or file_format.is_open)

@@ -8,7 +8,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from rankdeck.recipe import Checked, ConfigError, Request, check_heads, check_packages, has_tokenizer, read_options
+from rankdeck.recipe import (
+    Checked,
+    ConfigError,
+    Request,
+    check_heads,
+    check_lfs_pointer,
+    check_packages,
+    has_tokenizer,
+    read_options,
+)
 from workers.recipes.hf_causal_lm.folder import (
     ModelFolder,
     check_tokenizer_fits,
@@ -143,6 +152,7 @@ def tokenizer_path(text: str) -> Path:
         raise ConfigError(
             "tokenizer_file", f"There is no tokenizer in {path}.", "Name a tokenizer.json, or a folder that holds one."
         )
+    check_lfs_pointer(path, field="tokenizer_file")
     largest_token(path)
     return path
 

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from safetensors import SafetensorError, safe_open
 
-from rankdeck.recipe import ConfigError
+from rankdeck.recipe import ConfigError, check_lfs_pointer
 
 CONFIG: Final = "config.json"
 INDEX: Final = "model.safetensors.index.json"
@@ -75,6 +75,8 @@ def open_folder(folder: Path) -> ModelFolder:
     Raises:
         ConfigError: It holds no model that can be trained here; says why.
     """
+    for path in (path for pattern in ("*.json", "*.safetensors") for path in folder.glob(pattern)):
+        check_lfs_pointer(path, field="model")
     config = _read_config(folder)
     _check_architecture(folder, config)
     return ModelFolder(folder, config, dict(_shapes(_weight_files(folder))))

@@ -174,3 +174,13 @@ def test_empty_and_binary_files_are_seen_by_their_beginnings(tmp_path: Path) -> 
         look_at_beginnings(str(nothing), list_dataset(str(nothing)))
     with pytest.raises(DatasetError, match="not text"):
         look_at_beginnings(str(tmp_path), list_dataset(str(tmp_path)))
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.arrow", "a.jsonl.gz", "a.txt"])
+def test_a_git_lfs_pointer_is_refused_by_name(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n")
+    for look in (identify, lambda text: look_at_beginnings(text, list_dataset(text))):
+        with pytest.raises(DatasetError, match=r"is a Git LFS pointer") as caught:
+            look(str(path))
+        assert str(path) in caught.value.cause and "git lfs pull" in caught.value.next_step

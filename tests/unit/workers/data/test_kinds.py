@@ -237,13 +237,13 @@ def office_document() -> bytes:
     return file.getvalue()
 
 
+POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n"
 BINARY: dict[str, bytes] = {
     "book.xlsx": office_document(), "renamed.csv": office_document(), "data.zip": b"PK\x03\x04" + b"a" * 40 + b"\0",
     "notepad.txt": "Some words.\r\n".encode("utf-16"), "bare.csv": "id,text\r\n".encode("utf-16-le"),
     "big.jsonl": '{"text": "Words"}\n'.encode("utf-16-be"), "packed.jsonl": gzip.compress(lines(TEXT_ROWS)),
     "rows.csv.bz2": b"BZh91AY&SY", "rows.csv.xz": b"\xfd7zXZ\0", "texts.tar": b"a.txt".ljust(257, b"\0") + b"ustar",
     "words.db": b"SQLite format 3\0", "paper.pdf": b"%PDF-1.7\nBT (Words) Tj ET\n", "letter.rtf": b"{\\rtf1 Words.}",
-    "pointer.jsonl": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n",
     "nul.txt": b"Words.\0More words.\n", "table.txt": b"PAR1\x15\0",
 }  # fmt: skip
 
@@ -298,6 +298,8 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("only_header.csv", b"id,text\n", "The dataset is empty"),
     ("empty.csv", b"", "The dataset is empty"),
     *((name, data, "The dataset is not text") for name, data in BINARY.items()),
+    *((f"pointer.{ending}", POINTER, "The file is a Git LFS pointer")
+      for ending in ("parquet", "arrow", "jsonl", "jsonl.gz", "csv.zst", "json", "csv", "txt", "md", "")),
     ("solutions.jsonl", lines(named(prompt=QUESTIONS, canonical_solution=TEXTS)),
      "The rows are prompts with completions"),
     ("telegram.json", whole({"name": "Ann", "messages": [{"id": 1, "from": "Ann", "text": t} for t in TEXTS]}),

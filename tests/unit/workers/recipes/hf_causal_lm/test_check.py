@@ -48,6 +48,11 @@ def truncate(folder: Path) -> None:
     path.write_bytes(path.read_bytes()[:-1])
 
 
+def point_to(name: str) -> Callable[[Path], object]:
+    text = "version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12\n"
+    return lambda folder: (folder / name).write_text(text, encoding="utf-8")
+
+
 def without(name: str) -> Callable[[Path], object]:
     return lambda folder: (folder / name).unlink()
 
@@ -83,6 +88,8 @@ CASES = {
         "cannot be read as a tokenizer",
     ),
     "tokenizer file not there": Case(lambda _: None, {"tokenizer_file": "/nowhere/t.json"}, "tokenizer_file", "t.json"),
+    "weights of Git LFS": Case(point_to("model.safetensors"), {}, "model", r"model\.safetensors is a Git LFS pointer"),
+    "tokenizer of Git LFS": Case(point_to("tokenizer.json"), {}, "model", r"tokenizer\.json is a Git LFS pointer"),
     "too long": Case(field="seq_len", words="65 exceeds the model's maximum", seq_len=65),
 }  # fmt: skip
 
