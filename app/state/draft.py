@@ -312,7 +312,7 @@ class _Attempt:
             run = dataclasses.replace(run, config=run.config.replace(global_batch_size=asked.global_batch_size))
         if not recipe.self_contained:
             check_engine(run)
-            if run.mode == Mode.INDEPENDENT:
+            if run.mode.is_apart:
                 resolve_synchronisation(run.config)
         return run
 

@@ -156,7 +156,7 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
     remedies = tuple(map(_remedy, made.remedies))
     times = made.times or (None,) * len(made.modes)
     modes = tuple(
-        _mode_line(mode, mode.name == chosen.name, measured, time, made.prices)
+        _mode_line(mode, mode.variant == chosen.variant, measured, time, made.prices)
         for mode, time in zip(made.modes, times, strict=True)
     )
     own = made.time
@@ -259,7 +259,7 @@ def _remedy(remedy: Remedy) -> RemedyText:
 def _mode_line(
     mode: ModeEstimate, is_chosen: bool, measured: bool, time: TimeEstimate | None, prices: Prices
 ) -> ModeLine:
-    name = mode.label[:1].upper() + mode.label[1:]
+    name = mode.variant.title
     if mode.reason:
         return ModeLine(name, "", UNKNOWN, "muted", mode.reason, is_chosen)
     largest = max(mode.devices, key=lambda need: need.memory.total)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from core.config.mode import Mode
+from core.config.mode import RESOLVED_MODES, Mode
 from core.launch.mode import DEEPSPEED, TORCH
 
 NO_DEEPSPEED = "DeepSpeed is not installed in this Python. PyTorch's engine works without it."
@@ -28,7 +28,7 @@ class ModeOptions:
 
     recommended: Mode = Mode.DDP
     ranks: int = 0
-    supported: Collection[str] = (Mode.SINGLE, Mode.DDP, Mode.INDEPENDENT, Mode.ZERO, Mode.FSDP)
+    supported: Collection[str] = RESOLVED_MODES
     on_cpu: bool = False
     deepspeed: bool = True
     own_program: bool = False
@@ -45,7 +45,7 @@ class ModeOptions:
         found: dict[str, str] = {}
         if self.on_cpu:
             found |= {"offload_optimizer": _ON_CPU, "offload_parameters": _ON_CPU}
-        elif mode == Mode.ZERO and self.engine(texts) == TORCH and texts.get("zero_stage", "1") == "1":
+        elif len(Mode.read(mode).variants) > 1 and self.engine(texts) == TORCH and texts.get("zero_stage", "1") == "1":
             found["offload_optimizer"] = _STAGE_1
         if not self.deepspeed:
             found["deepspeed_config"] = NO_DEEPSPEED

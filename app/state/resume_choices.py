@@ -33,14 +33,6 @@ LR_CHOICES: Final = (
 )
 # What an alert about a slow device advises.
 BALANCED: Final[Mapping[str, str]] = {"mode": Mode.DDP, "balance": "measured"}
-MODES: Final[Sequence[Mapping[str, str]]] = (
-    {"mode": Mode.AUTO},
-    {"mode": Mode.DDP},
-    BALANCED,
-    {"mode": Mode.INDEPENDENT},
-    *({"mode": Mode.ZERO, "zero_stage": stage} for stage in ("1", "2", "3")),
-    {"mode": Mode.FSDP},
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,8 +128,11 @@ def mode_choices(mode: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str] 
     """Modes, as text and as changes of a run; None leaves it as it is."""
     yield UNCHANGED, None
     yield f"as in New run: {_mode_text(mode)}", dict(mode)
-    for changes in MODES:
-        yield _mode_text(changes), dict(changes)
+    for variant in (one for other in Mode if other is not Mode.SINGLE for one in other.variants):
+        changes = {name: str(value) for name, value in variant.settings.items()}
+        yield _mode_text(changes), changes
+        if variant.mode is Mode.DDP:
+            yield _mode_text(BALANCED), dict(BALANCED)
 
 
 def unchanged_steps(plan: PlanSummary) -> str:
@@ -171,10 +166,10 @@ def _device_text(text: str, labels: Mapping[str, str]) -> str:
 
 
 def _mode_text(mode: Mapping[str, str]) -> str:
-    name = mode.get("mode", Mode.AUTO)
-    if name == Mode.ZERO:
-        return f"ZeRO, stage {mode.get('zero_stage', '1')}"
-    if name == Mode.INDEPENDENT and mode.get("sync_every"):
-        return f"parallel-independent, synchronised every {mode['sync_every']} steps"
+    name = Mode.read(mode.get("mode", Mode.AUTO))
+    if len(name.variants) > 1:
+        return f"{name.label}, stage {mode.get('zero_stage', '1')}"
+    if name.is_apart and mode.get("sync_every"):
+        return f"{name.label}, synchronised every {mode['sync_every']} steps"
     balanced = " with load balancing" if mode.get("balance") == "measured" and name == Mode.DDP else ""
-    return f"{mode_label(name, 'automatic')}{balanced}"
+    return f"{name.label}{balanced}"

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.config.mode import Mode
 from core.errors import RankdeckError
 from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
@@ -83,7 +82,7 @@ def trial_lines(results: tuple[Result, ...], best: Result | None) -> tuple[Trial
 
 def about_text(run: ResolvedRun) -> str:
     """What tuning does with a run."""
-    each = " of each device" if run.mode == Mode.INDEPENDENT else ""
+    each = " of each device" if run.mode.is_apart else ""
     devices = "one device" if run.world_size == 1 else f"{run.world_size} devices"
     share = run.batch.micro * run.batch.accumulation
     return (

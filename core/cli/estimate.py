@@ -116,13 +116,13 @@ def _show(terminal: Terminal, made: Overview) -> None:
     rows = []
     for mode in made.modes:
         if mode.reason:
-            rows.append((mode.name, *[UNKNOWN] * (len(_COLUMNS) + 1), mode.reason))
+            rows.append((mode.variant.name, *[UNKNOWN] * (len(_COLUMNS) + 1), mode.reason))
         for need in mode.devices:
             memory = need.memory.as_dict() | ({} if figures.is_measured else {"activations": None})
             sizes = [memory_size(value) for value in (*memory.values(), need.free_bytes)]
-            rows.append((mode.name, device_label(need.device), *sizes, VERDICTS[need.verdict]))
+            rows.append((mode.variant.name, device_label(need.device), *sizes, VERDICTS[need.verdict]))
     terminal.table(("MODE", "DEVICE", *_COLUMNS, "VERDICT"), rows)
-    terminal.say(f"{chosen.name}: {chosen.sentence()}")
+    terminal.say(f"{chosen.variant.name}: {chosen.sentence()}")
     terminal.say(f"Machine's memory: {memory_size(chosen.host_bytes)} of {memory_size(free.ram)} free")
     if chosen.commit_bytes is not None:
         terminal.say(f"Commit charge: {memory_size(chosen.commit_bytes)} of {memory_size(free.commit)} free")
@@ -143,7 +143,7 @@ def _show_time(terminal: Terminal, made: Overview) -> None:
         speed = rate(time.samples_per_s, "samples/s") if time.tokens_per_s is None else rate(time.tokens_per_s, "tok/s")
         rows.append(
             (
-                mode.name,
+                mode.variant.name,
                 _seconds(time.step_s),
                 speed,
                 UNKNOWN if time.speedup is None else f"{number(time.speedup)} ×",

@@ -5,30 +5,103 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Any, Final, Self
+
+
+@dataclass(frozen=True, slots=True)
+class ModeTraits:
+    """What distinguishes a mode: all that estimates, the doctor, New run and Resume know of it.
+
+    Attributes:
+        value: Its name in files and behind ``--mode``.
+        label: Its name inside a sentence.
+        summaries: What it does, for the doctor: a sentence for each of `stages`.
+        button: Its button in New run; empty: it has none.
+        meaning: What it does, below that button.
+        program_meaning: The same of a recipe that runs a program of its own; empty: `meaning`.
+        is_connected: Ranks exchange tensors at every step.
+        is_apart: Each rank trains a model of its own.
+        stages: What it can shard, as stages of ZeRO; 0 is nothing.
+        by_deepspeed: DeepSpeed can shard instead of PyTorch.
+    """
+
+    value: str
+    label: str
+    summaries: tuple[str, ...] = ("",)
+    button: str = ""
+    meaning: str = ""
+    program_meaning: str = ""
+    is_connected: bool = False
+    is_apart: bool = False
+    stages: tuple[int, ...] = (0,)
+    by_deepspeed: bool = False
 
 
 class Mode(StrEnum):
-    """How devices share the work. The value stands in files and behind ``--mode``.
+    """How devices share the work, by its name in files and behind ``--mode``.
 
     `AUTO` can only be requested: `core.launch` turns it into one of the others.
     """
 
-    AUTO = "auto"
-    SINGLE = "single"
-    DDP = "ddp"
-    INDEPENDENT = "independent"
-    ZERO = "zero"
-    FSDP = "fsdp"
+    traits: ModeTraits
+
+    AUTO = ModeTraits("auto", "automatic")
+    SINGLE = ModeTraits("single", "one device", ("One rank, nothing to exchange.",))
+    DDP = ModeTraits(
+        "ddp",
+        "DDP",
+        ("Each device holds the model; gradients are averaged at each step.",),
+        button="&DDP",
+        meaning="Each device trains on a share of every batch; gradients are averaged at every step. One model, "
+        "faster.",
+        program_meaning="The program runs once on each device, as torchrun starts it: all processes share one process "
+        "group.",
+        is_connected=True,
+    )
+    INDEPENDENT = ModeTraits(
+        "independent",
+        "parallel-independent",
+        ("Each device trains a model of its own; merged at the end.",),
+        button="&Independent",
+        meaning="Each device trains its own model on its own data, without waiting for the others. The sync "
+        "interval sets how often they are averaged.",
+        program_meaning="The program runs once on each device as an independent, single-process run.",
+        is_apart=True,
+    )
+    ZERO = ModeTraits(
+        "zero",
+        "ZeRO",
+        (
+            "As DDP; the optimizer's state is shared out.",
+            "Optimizer state and gradients are shared out.",
+            "Weights are shared out too: for models too large for one device.",
+        ),
+        button="&ZeRO",
+        meaning="Like DDP, but each device stores only its share of the state that the stage names: larger models fit.",
+        is_connected=True,
+        stages=(1, 2, 3),
+        by_deepspeed=True,
+    )
+    FSDP = ModeTraits(
+        "fsdp",
+        "FSDP",
+        ("PyTorch's own way to share out weights.",),
+        button="&FSDP",
+        meaning="PyTorch's fully sharded data parallel: each device stores only its share of weights, gradients and "
+        "optimizer state, so the largest models fit.",
+        is_connected=True,
+        stages=(3,),
+    )
+
+    def __new__(cls, traits: ModeTraits) -> Self:
+        mode = str.__new__(cls, traits.value)
+        mode._value_, mode.traits = traits.value, traits
+        return mode
 
     @classmethod
     def read(cls, name: str) -> Mode:
         """The mode that a file names; `AUTO` for a name that no mode has."""
         return next((mode for mode in cls if mode == name), cls.AUTO)
-
-    @property
-    def traits(self) -> ModeTraits:
-        return _TRAITS[self]
 
     @property
     def label(self) -> str:
@@ -50,6 +123,15 @@ class Mode(StrEnum):
         """Each rank trains a model of its own, on chunks of its own."""
         return self.traits.is_apart
 
+    @property
+    def variants(self) -> tuple[ModeVariant, ...]:
+        """The mode with each stage that can be asked for."""
+        stages = self.traits.stages if len(self.traits.stages) > 1 else (0,)
+        return tuple(ModeVariant(self, *one) for one in zip(stages, self.traits.summaries, strict=True))
+
+    def variant(self, zero_stage: int) -> ModeVariant:
+        return next(one for one in self.variants if one.stage in (0, zero_stage))
+
     def stage(self, zero_stage: int) -> int:
         """What is sharded in a run with this setting: 0 nothing, 1 the optimizer's state, 2 also gradients, 3 all."""
         stages = self.traits.stages
@@ -70,36 +152,49 @@ class Mode(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class ModeTraits:
-    """What distinguishes a mode.
+class ModeVariant:
+    """A mode, and of ZeRO a stage: a line of estimates, of the doctor and of Resume.
 
     Attributes:
-        label: Its name inside a sentence.
-        is_connected: Ranks exchange tensors at every step.
-        is_apart: Each rank trains a model of its own.
-        stages: What it can shard, as stages of ZeRO; 0 is nothing.
+        stage: The `zero_stage` to ask for; 0 in a mode that takes none.
+        summary: What it does.
     """
 
-    label: str
-    is_connected: bool = False
-    is_apart: bool = False
-    stages: tuple[int, ...] = (0,)
+    mode: Mode
+    stage: int
+    summary: str
+
+    @property
+    def name(self) -> str:
+        """As in files: "ddp", "zero1"."""
+        return f"{self.mode}{self.stage or ''}"
+
+    @property
+    def label(self) -> str:
+        """What people call it: "DDP", "ZeRO 2"."""
+        return f"{self.mode.label} {self.stage}" if self.stage else self.mode.label
+
+    @property
+    def title(self) -> str:
+        """The label as the first words of a line: "One device"."""
+        return self.label[0].upper() + self.label[1:]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What asks for it, by the names of `RunConfig`."""
+        return {"mode": self.mode, **({"zero_stage": self.stage} if self.stage else {})}
 
 
-_TRAITS: Final = {
-    Mode.AUTO: ModeTraits("automatic"),
-    Mode.SINGLE: ModeTraits("one device"),
-    Mode.DDP: ModeTraits("DDP", is_connected=True),
-    Mode.INDEPENDENT: ModeTraits("parallel-independent", is_apart=True),
-    Mode.ZERO: ModeTraits("ZeRO", is_connected=True, stages=(1, 2, 3)),
-    Mode.FSDP: ModeTraits("FSDP", is_connected=True, stages=(3,)),
-}
 # The modes a run can train in, once it is decided.
 RESOLVED_MODES: Final = tuple(mode for mode in Mode if mode is not Mode.AUTO)
 SHARDED: Final = tuple(mode for mode in Mode if mode.is_sharded)
 APART: Final = tuple(mode for mode in Mode if mode.is_apart)
 # Modes that can send whole gradients, in DDP's buckets.
 IN_BUCKETS: Final = tuple(mode for mode in Mode if mode.is_connected and min(mode.traits.stages) < 2)
+# Lines of estimates and of the doctor: what trains one model first.
+VARIANTS: Final = tuple(
+    variant for mode in sorted(RESOLVED_MODES, key=lambda mode: mode.is_apart) for variant in mode.variants
+)
 
 
 def mode_choices(names: Iterable[str]) -> str:

@@ -349,7 +349,7 @@ class RunConfig:
     def __post_init__(self) -> None:
         for name, spec in FIELD_BY_NAME.items():
             object.__setattr__(self, name, spec.check(getattr(self, name)))
-        object.__setattr__(self, "mode", Mode(self.mode))
+        object.__setattr__(self, "mode", Mode.read(self.mode))
         if self.stop_at is not None:
             read_stop_target(self.stop_at)
         if self.nodes is not None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from core.config import RunConfig
-from core.config.mode import Mode
+from core.config.mode import VARIANTS, Mode
 from core.doctor.devices import NO_CUDA
 from core.doctor.finding import MODES, Finding, Topic
 from core.errors import PreflightError, RankdeckError
@@ -19,34 +19,14 @@ from core.machine.devices.names import device_label
 from core.machine.packages import MissingPackageError
 from core.machine.platform import Platform
 
-
-def _topic(name: str, label: str, meaning: str) -> Topic:
-    return Topic(f"mode_{name}", label, MODES, meaning)
-
-
-# Each mode's settings; ZeRO by PyTorch's engine, so that DeepSpeed's line is about DeepSpeed.
+# Each mode's line and settings; ZeRO by PyTorch's engine, so that DeepSpeed's line is about DeepSpeed.
 _SETTINGS: Final = (
-    (_topic("single", "One device", "One rank, nothing to exchange."), {"mode": Mode.SINGLE}),
-    (_topic("ddp", "DDP", "Each device holds the model; gradients are averaged at each step."), {"mode": Mode.DDP}),
-    (
-        _topic("zero1", "ZeRO 1", "As DDP; the optimizer's state is shared out."),
-        {"mode": Mode.ZERO, "zero_stage": 1, "zero_engine": TORCH},
+    *(
+        (Topic(f"mode_{one.name}", one.title, MODES, one.summary), {**one.settings, "zero_engine": TORCH})
+        for one in VARIANTS
     ),
     (
-        _topic("zero2", "ZeRO 2", "Optimizer state and gradients are shared out."),
-        {"mode": Mode.ZERO, "zero_stage": 2, "zero_engine": TORCH},
-    ),
-    (
-        _topic("zero3", "ZeRO 3", "Weights are shared out too: for models too large for one device."),
-        {"mode": Mode.ZERO, "zero_stage": 3, "zero_engine": TORCH},
-    ),
-    (_topic("fsdp", "FSDP", "PyTorch's own way to share out weights."), {"mode": Mode.FSDP}),
-    (
-        _topic("independent", "Parallel-independent", "Each device trains a model of its own; merged at the end."),
-        {"mode": Mode.INDEPENDENT},
-    ),
-    (
-        _topic("deepspeed", "ZeRO with DeepSpeed", "DeepSpeed shares out the state instead of PyTorch."),
+        Topic("mode_deepspeed", "ZeRO with DeepSpeed", MODES, "DeepSpeed shares out the state instead of PyTorch."),
         {"mode": Mode.ZERO, "zero_stage": 2, "zero_engine": DEEPSPEED},
     ),
 )

@@ -183,7 +183,7 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
     connected = mode.is_connected or (mode.is_apart and config.sync_every is not None)
     backend = _backend(config.backend, devices, platform) if connected else ""
     note = ""
-    if mode == Mode.ZERO:
+    if mode.traits.by_deepspeed:
         chosen = config.zero_engine == engine
         note = _engine_note(config.zero_stage, engine, platform.deepspeed_version, chosen=chosen)
     return ModeChoice(mode, engine, (*notes, *engine_notes), backend, note)
@@ -294,13 +294,14 @@ def _engine(
     """
     if not mode.is_sharded:
         return "", ()
-    if mode == Mode.FSDP and config.zero_engine == DEEPSPEED:
+    by_deepspeed = mode.traits.by_deepspeed
+    if config.zero_engine == DEEPSPEED and not by_deepspeed:
         raise ConfigError(
             "zero_engine",
-            "Mode fsdp is PyTorch's own way of sharding, and the engine DeepSpeed was asked for.",
+            f"Mode {mode} is PyTorch's own way of sharding, and the engine DeepSpeed was asked for.",
             "Choose mode zero with stage 3 for DeepSpeed, or leave the engine to auto.",
         )
-    if mode == Mode.ZERO and config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
+    if config.zero_engine == DEEPSPEED and platform.deepspeed_version is None:
         instead = "choose the engine torch, which needs nothing more."
         raise MissingPackageError(("deepspeed",), "The engine DeepSpeed", instead)
     stage = mode.stage(config.zero_stage)
@@ -311,7 +312,7 @@ def _engine(
             "Choose stage 3, or leave the weights on the device.",
         )
     possible = config.precision != "fp16" or devices[0].kind == "cuda" or config.zero_engine == DEEPSPEED
-    if mode == Mode.ZERO and config.zero_engine != TORCH and platform.deepspeed_version is not None and possible:
+    if by_deepspeed and config.zero_engine != TORCH and platform.deepspeed_version is not None and possible:
         return DEEPSPEED, ()
     if config.offload_optimizer and stage == 1:
         raise ConfigError(
@@ -346,7 +347,8 @@ def pytorch_engine_note(stage: int, why: str) -> str:
 
 
 def _nothing_to_share(mode: Mode, stage: int, device: Device) -> ConfigError:
-    what = "Mode fsdp shares" if mode == Mode.FSDP else f"ZeRO stage {stage} shares"
+    variant = mode.variant(stage)
+    what = f"{mode.label} stage {stage} shares" if variant.stage else f"Mode {mode} shares"
     return ConfigError(
         "devices",
         f"{what} a model's state among devices, but only one was chosen ({device_label(device)}).",

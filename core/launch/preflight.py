@@ -140,7 +140,7 @@ def check_engine(run: ResolvedRun) -> tuple[str, ...]:
         return ()
     if config.deepspeed_config is None:
         return ()
-    if choice.mode == Mode.ZERO:
+    if choice.mode.traits.by_deepspeed:
         if config.zero_engine != TORCH:
             effective_config(config, batch)
         return ("The DeepSpeed settings are not used: PyTorch's own engine shards.",)

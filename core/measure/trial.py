@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
-from core.config.mode import Mode
 from core.config.sync import resolve_synchronisation
 from core.launch.resolved import ResolvedRun
 from core.records import Limits, RecordError, Text, read_record
@@ -158,7 +157,7 @@ def samples_per_s(run: ResolvedRun, steps_s: Sequence[float], round_s: float | N
         round_s: Seconds of a round that synchronises independent ranks.
     """
     times = _with_rounds(run, steps_s, round_s)
-    if run.mode == Mode.INDEPENDENT and round_s is None:
+    if run.mode.is_apart and round_s is None:
         return sum(run.batch.global_ / time_s for time_s in times)
     return run.replica_groups * run.batch.global_ / max(times)
 
@@ -166,10 +165,10 @@ def samples_per_s(run: ResolvedRun, steps_s: Sequence[float], round_s: float | N
 def step_seconds(run: ResolvedRun, steps_s: Sequence[float], round_s: float | None = None) -> float:
     """Seconds of a step: the slowest rank's, where ranks wait for each other; else the mean."""
     times = _with_rounds(run, steps_s, round_s)
-    return sum(times) / len(times) if run.mode == Mode.INDEPENDENT and round_s is None else max(times)
+    return sum(times) / len(times) if run.mode.is_apart and round_s is None else max(times)
 
 
 def _with_rounds(run: ResolvedRun, steps_s: Sequence[float], round_s: float | None) -> list[float]:
-    rule = resolve_synchronisation(run.config) if run.mode == Mode.INDEPENDENT and round_s is not None else None
+    rule = resolve_synchronisation(run.config) if run.mode.is_apart and round_s is not None else None
     each_s = 0.0 if rule is None or round_s is None else round_s / rule.every
     return [step_s + each_s for step_s in steps_s]

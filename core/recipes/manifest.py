@@ -313,7 +313,7 @@ def _flag(table: Mapping[str, Any], key: str) -> bool:
 def _modes(value: object) -> tuple[Mode, ...]:
     if not isinstance(value, list) or not value or any(mode not in RESOLVED_MODES for mode in value):
         raise ManifestError(f"modes is {value!r}; it must be a list out of {', '.join(RESOLVED_MODES)}.")
-    return tuple(Mode(mode) for mode in value)
+    return tuple(Mode.read(mode) for mode in value)
 
 
 def _uses(value: object) -> tuple[str, ...]:

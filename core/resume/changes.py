@@ -144,7 +144,7 @@ def check_optimizer(checkpoint: Checkpoint, config: RunConfig, mode: Mode) -> No
 
 def _wanted_optimizer(config: RunConfig, mode: Mode) -> str | None:
     option = config.options.get("optimizer")
-    if mode == Mode.ZERO and config.deepspeed_config is not None:
+    if mode.traits.by_deepspeed and config.deepspeed_config is not None:
         try:
             named = parse_json(config.deepspeed_config)["optimizer"]["type"]
         except (ValueError, KeyError, TypeError):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from typing import Final
+
 from core.config import RunConfig
 from core.config.batch import Batch
 from core.config.mode import Mode
@@ -16,28 +19,12 @@ from workers.strategies.single import IndependentStrategy, SingleStrategy
 __all__ = ["RankPlace", "Replica", "SingleStrategy", "Strategy", "make_strategy"]
 
 
-def make_strategy(mode: str, place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
-    """The strategy for a mode, as `core.launch.mode` resolved it; in mode zero `config.zero_engine` is resolved too.
-
-    Raises:
-        ConfigError: There is no such mode.
-    """
-    if mode == Mode.ZERO:
-        return _zero(place, config, batch)
-    if mode == Mode.INDEPENDENT and (rule := resolve_synchronisation(config)) is not None:
-        return LocalSgdStrategy(place, rule)
-    if mode == Mode.DDP:
-        return DdpStrategy(place, config)
-    if mode in (Mode.SINGLE, Mode.INDEPENDENT):
-        return SingleStrategy(place) if mode == Mode.SINGLE else IndependentStrategy(place)
-    if mode == Mode.FSDP:
-        from workers.strategies.fsdp import FsdpStrategy  # its imports take a second
-
-        return FsdpStrategy(place, config.replace(zero_stage=3))
-    raise ConfigError("mode", f"Mode {str(mode)!r} is not supported.", "Choose ddp or independent.")
+def _independent(place: RankPlace, config: RunConfig, _batch: Batch) -> Strategy:
+    rule = resolve_synchronisation(config)
+    return IndependentStrategy(place) if rule is None else LocalSgdStrategy(place, rule)
 
 
-def _zero(place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
+def _sharded(place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
     """Stage 1 spreads the optimizer's state; 2 and 3 also gradients, and weights where they are not in use."""
     if config.zero_engine == "deepspeed":
         from workers.strategies.deepspeed.zero import DeepSpeedStrategy
@@ -47,6 +34,26 @@ def _zero(place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
         from workers.strategies.zero import ZeroStrategy  # brings FSDP along
 
         return ZeroStrategy(place, config)
-    from workers.strategies.fsdp import FsdpStrategy
+    from workers.strategies.fsdp import FsdpStrategy  # its imports take a second
 
     return FsdpStrategy(place, config)
+
+
+_STRATEGIES: Final[Mapping[Mode, Callable[[RankPlace, RunConfig, Batch], Strategy]]] = {
+    Mode.SINGLE: lambda place, _config, _batch: SingleStrategy(place),
+    Mode.DDP: lambda place, config, _batch: DdpStrategy(place, config),
+    Mode.INDEPENDENT: _independent,
+    Mode.ZERO: _sharded,
+    Mode.FSDP: lambda place, config, batch: _sharded(place, config.replace(zero_stage=3), batch),
+}
+
+
+def make_strategy(mode: str, place: RankPlace, config: RunConfig, batch: Batch) -> Strategy:
+    """The strategy for a mode, as `core.launch.mode` resolved it; in mode zero `config.zero_engine` is resolved too.
+
+    Raises:
+        ConfigError: There is no such mode.
+    """
+    if (make := _STRATEGIES.get(Mode.read(mode))) is None:
+        raise ConfigError("mode", f"Mode {str(mode)!r} is not supported.", "Choose ddp or independent.")
+    return make(place, config, batch)

@@ -21,19 +21,6 @@ from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME
 from core.errors import RankdeckError
 
-_LABELS: Final = {Mode.DDP: "&DDP", Mode.INDEPENDENT: "&Independent", Mode.ZERO: "&ZeRO", Mode.FSDP: "&FSDP"}
-_MEANINGS: Final = {
-    Mode.DDP: "Each device trains on a share of every batch; gradients are averaged at every step. One model, faster.",
-    Mode.INDEPENDENT: "Each device trains its own model on its own data, without waiting for the others. The sync "
-    "interval sets how often they are averaged.",
-    Mode.ZERO: "Like DDP, but each device stores only its share of the state that the stage names: larger models fit.",
-    Mode.FSDP: "PyTorch's fully sharded data parallel: each device stores only its share of weights, gradients and "
-    "optimizer state, so the largest models fit.",
-}
-_PROGRAM_MEANINGS: Final = {
-    Mode.DDP: "The program runs once on each device, as torchrun starts it: all processes share one process group.",
-    Mode.INDEPENDENT: "The program runs once on each device as an independent, single-process run.",
-}
 _AVERAGE: Final = (
     "⚠ The average of independently trained models is usually worse than the best of them. Both are evaluated, and the "
     "better one is exported."
@@ -44,14 +31,14 @@ _EDITED_ELSEWHERE: Final = ("deepspeed_config", "sync_every")  # by a dialog and
 
 
 class ModeFields(FieldRows):
-    """Rows for the settings of a mode."""
+    """Rows for the settings of modes in which each rank trains its own model (`apart`), or of all other modes."""
 
-    def __init__(self, mode: Mode) -> None:
+    def __init__(self, *, apart: bool) -> None:
         super().__init__()
         grid, line = field_grid(self, LABEL_WIDTH), 0
         for name in MODE_FIELDS:
             spec = FIELD_BY_NAME[name]
-            if mode in spec.modes and name not in _EDITED_ELSEWHERE:
+            if all(mode.is_apart for mode in spec.modes) == apart and name not in _EDITED_ELSEWHERE:
                 row = FieldRow(spec, self)
                 row.limit_label(LABEL_WIDTH)
                 line = self.add_row(row, grid, line)
@@ -71,10 +58,10 @@ class ModePicker(QWidget):
         self._options = ModeOptions()
         self._deepspeed = ""
         self._group = QButtonGroup(self)
-        self.radios = {mode: Segment(text) for mode, text in _LABELS.items()}
+        self.radios = {mode: Segment(mode.traits.button) for mode in Mode if mode.traits.button}
         self._meaning = muted_label()
         self.problem = ProblemLabel()
-        self.zero = ModeFields(Mode.ZERO)
+        self.zero = ModeFields(apart=False)
         self.deepspeed = QPushButton("DeepSpeed settings…")
         self.deepspeed.clicked.connect(self.deepspeed_requested)
         self.install = QPushButton("Insta&ll DeepSpeed…")
@@ -83,13 +70,13 @@ class ModePicker(QWidget):
         self.deepspeed_problem = ProblemLabel()
         self.sync_interval = SyncInterval(LABEL_WIDTH)
         self.sync_problem = ProblemLabel()
-        self.merging = ModeFields(Mode.INDEPENDENT)
+        self.merging = ModeFields(apart=True)
         self.bar = SegmentBar(list(self.radios.values()))
         self._average_warning = QLabel(_AVERAGE, wordWrap=True)
         for mode, radio in self.radios.items():
             self._group.addButton(radio)
             radio.setObjectName(f"mode_{mode}")
-            radio.setAccessibleDescription(_MEANINGS[mode])
+            radio.setAccessibleDescription(mode.traits.meaning)
             radio.clicked.connect(lambda _on, mode=mode: self._on_picked(mode))
         for edited in (self.zero.edited, self.sync_interval.edited, self.merging.edited):
             edited.connect(self._on_changed)
@@ -146,7 +133,7 @@ class ModePicker(QWidget):
             can = mode in options.supported
             radio.setEnabled(can)
             recommended = " Recommended for the selected devices." if mode == options.recommended else ""
-            radio.setToolTip(_MEANINGS[mode] + recommended if can else "This recipe doesn't support this mode.")
+            radio.setToolTip(mode.traits.meaning + recommended if can else "This recipe doesn't support this mode.")
         self._show()
 
     def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
@@ -160,9 +147,9 @@ class ModePicker(QWidget):
         shown, ranks = self.shown_mode(), self._options.ranks
         self.radios[shown].setChecked(True)
         alone = "The mode matters only with two or more devices." if ranks == 1 else ""
-        meanings = {**_MEANINGS, **_PROGRAM_MEANINGS} if self._options.own_program else _MEANINGS
+        of_program = shown.traits.program_meaning if self._options.own_program else ""
         recommended = "Recommended. " if shown == self._options.recommended else ""
-        self._meaning.setText(alone or recommended + meanings[shown])
+        self._meaning.setText(alone or recommended + (of_program or shown.traits.meaning))
         texts = self.texts()
         fields = () if alone or self._options.own_program else fields_of_mode(shown, texts)
         self.zero.setVisible(not self.zero.rows.keys().isdisjoint(fields))

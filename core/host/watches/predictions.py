@@ -77,7 +77,7 @@ def _predicted_memory(run: ResolvedRun) -> RunMemory:
     if figures is None or baselines is None or not figures.is_measured:
         return RunMemory()
     made = estimate_run(run, figures, baselines, Free())
-    return RunMemory(made.name, made.largest_peak)
+    return RunMemory(made.variant.name, made.largest_peak)
 
 
 def _predicted_time(run: ResolvedRun, runs_dir: Path) -> RunTime:

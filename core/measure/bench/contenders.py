@@ -143,7 +143,7 @@ def _check(kind: Kind, run: ResolvedRun) -> None:
             "Choose a recipe.",
             title=title,
         )
-    if kind == Kind.STRONG and run.mode == Mode.INDEPENDENT:
+    if kind == Kind.STRONG and run.mode.is_apart:
         raise ConfigError(
             "mode",
             "Independent devices have no common global batch, which strong scaling shares out among devices.",
@@ -161,7 +161,7 @@ def _contenders_on(kind: Kind, run: ResolvedRun, count: int, most: int) -> list[
         config = config.replace(mode=Mode.DDP, sync_every=None, gradient_exchange="auto")
     micro, accumulation = run.batch.micro, run.batch.accumulation
     share = micro * accumulation
-    if kind in (Kind.STRONG, Kind.ACCUMULATION) and run.mode != Mode.INDEPENDENT:
+    if kind in (Kind.STRONG, Kind.ACCUMULATION) and not run.mode.is_apart:
         share = _share(run.batch.global_, count)
         micro = next(size for size in range(min(micro, share), 0, -1) if share % size == 0)
     if kind == Kind.ACCUMULATION:

@@ -52,11 +52,11 @@ class Layout:
     @property
     def engine(self) -> str:
         """By the name of its baseline."""
-        if self.mode in (Mode.SINGLE, Mode.INDEPENDENT):
+        if not self.mode.is_connected:
             return "ddp" if self.outer_copies else "single"
         if self.by_deepspeed:
             return "deepspeed"
-        return "ddp" if self.mode == Mode.DDP else "zero1" if self.stage == 1 else "fsdp"
+        return ("ddp", "zero1", "fsdp", "fsdp")[self.stage]
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class _Kept:
 def rank_memory(figures: ModelFigures, baselines: Baselines, layout: Layout, rank: int = 0) -> RankMemory:
     """The memory of a rank: on a CPU device all of its process, on a GPU what lies there."""
     kept = _kept(figures, layout, rank)
-    keeps_gradients = layout.mode not in (Mode.SINGLE, Mode.INDEPENDENT)
+    keeps_gradients = layout.mode.is_connected
     adds = keeps_gradients or layout.accumulation > 1
     passes = figures.pass_bytes(layout.micro_batch, adds=adds)
     activations = passes if adds else max(0, passes - kept.gradients)
@@ -179,9 +179,9 @@ def checkpoint_bytes(figures: ModelFigures, layout: Layout) -> int:
 def _kept(figures: ModelFigures, layout: Layout, rank: int) -> _Kept:
     if layout.by_deepspeed:
         return _deepspeed(figures, layout)
-    if layout.mode.is_sharded and layout.stage > 1:
+    if layout.stage > 1:
         return _fsdp(figures, layout)
-    if layout.mode.is_sharded or layout.mode == Mode.DDP:
+    if layout.mode.is_connected:
         return _ddp(figures, layout, rank)
     return _alone(figures, layout)
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from core.config.batch import Batch
-from core.config.mode import Mode
+from core.config.mode import VARIANTS, Mode, ModeVariant
 from core.config.run_config import RunConfig
 from core.config.sync import DILOCO, resolve_synchronisation
 from core.errors import RankdeckError
@@ -23,15 +23,6 @@ from core.measure.estimate.memory import Layout, RankMemory, checkpoint_bytes, h
 FIRST_SAVE_S: Final = 60.0
 # So much longer may steps take beside other programs.
 _BUSY: Final = 4.0
-_MODES: Final = (
-    ("single", Mode.SINGLE, 0),
-    ("ddp", Mode.DDP, 0),
-    ("zero1", Mode.ZERO, 1),
-    ("zero2", Mode.ZERO, 2),
-    ("zero3", Mode.ZERO, 3),
-    ("fsdp", Mode.FSDP, 0),
-    ("independent", Mode.INDEPENDENT, 0),
-)
 _SHARED_RANKS: Final = range(2, 9)
 
 
@@ -56,7 +47,6 @@ class ModeEstimate:
     """What a run needs in one mode.
 
     Attributes:
-        name: "single", "ddp", "zero1", "zero2", "zero3", "fsdp", "independent".
         reason: Why it cannot be used; empty where it can, and only then the rest means something.
         engine: Who shards: "deepspeed", "torch" or "".
         batch: Its batch arithmetic.
@@ -68,9 +58,7 @@ class ModeEstimate:
         verdict: The worst of the devices', of RAM and of commit charge.
     """
 
-    name: str
-    mode: Mode
-    stage: int
+    variant: ModeVariant
     reason: str = ""
     engine: str = ""
     batch: Batch | None = None
@@ -81,11 +69,6 @@ class ModeEstimate:
     disk_bytes: int = 0
     short_of: str = ""
     verdict: Verdict = "unknown"
-
-    @property
-    def label(self) -> str:
-        """What people call it: "DDP", "ZeRO 2"."""
-        return f"{self.mode.label} {self.stage}" if self.mode == Mode.ZERO else self.mode.label
 
     @property
     def largest(self) -> int:
@@ -162,7 +145,7 @@ def estimate_modes(
 ) -> tuple[ModeEstimate, ...]:
     """A run in every mode that there is."""
     return tuple(
-        ModeEstimate(other.name, other.mode, other.stage, reason=other.reason)
+        ModeEstimate(other.variant, reason=other.reason)
         if other.run is None
         else estimate_run(other.run, figures, baselines, free)
         for other in mode_runs(run)
@@ -174,26 +157,23 @@ class ModeRun:
     """The same run in a mode.
 
     Attributes:
-        name: As in `ModeEstimate`.
         run: None where it cannot be used.
         reason: Why it cannot be used.
     """
 
-    name: str
-    mode: Mode
-    stage: int
+    variant: ModeVariant
     run: ResolvedRun | None
     reason: str = ""
 
 
 def mode_runs(run: ResolvedRun) -> tuple[ModeRun, ...]:
     """A run in every mode: alone on its first device, else on all of them."""
-    return tuple(_in_mode(run, *names) for names in _MODES)
+    return tuple(_in_mode(run, variant) for variant in VARIANTS)
 
 
 def mode_name(run: ResolvedRun) -> str:
     """The name of the mode that a run was resolved to."""
-    return next(name for name, mode, stage in _MODES if mode == run.mode and stage in (0, run.config.zero_stage))
+    return run.mode.variant(run.config.zero_stage).name
 
 
 def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> ModeEstimate:
@@ -223,9 +203,7 @@ def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
         of_machine["memory and page file"] = verdict_on(host + extra, free.commit, complete=figures.is_measured)
     short_of = max(of_machine, key=lambda name: _severity(of_machine[name]))
     return ModeEstimate(
-        mode_name(run),
-        run.mode,
-        layout.stage,
+        run.mode.variant(run.config.zero_stage),
         engine=run.choice.engine,
         batch=run.batch,
         devices=needs,
@@ -243,13 +221,12 @@ def run_layout(run: ResolvedRun, figures: ModelFigures) -> Layout:
     config, mode, ranks = run.config, run.mode, run.world_size
     on_cpu = run.devices[0].kind == "cpu"
     by_deepspeed = run.choice.engine == DEEPSPEED
-    stage = 3 if mode == Mode.FSDP else config.zero_stage if mode == Mode.ZERO else 0
-    in_buckets = mode == Mode.DDP or (mode == Mode.ZERO and stage == 1 and not by_deepspeed)
+    in_buckets = mode.reduces_gradients(config.zero_stage, by_torch=not by_deepspeed)
     plain = not on_cpu or config.gradient_exchange not in ("auto", "shared") or run.platform.name == "macos"
-    rule = resolve_synchronisation(config) if mode == Mode.INDEPENDENT and ranks > 1 else None
+    rule = resolve_synchronisation(config) if mode.is_apart and ranks > 1 else None
     return Layout(
         mode,
-        stage,
+        mode.stage(config.zero_stage),
         by_deepspeed,
         ranks,
         run.batch.micro,
@@ -258,7 +235,7 @@ def run_layout(run: ResolvedRun, figures: ModelFigures) -> Layout:
         on_cpu=on_cpu,
         shared_memory=in_buckets and not plain and ranks in _SHARED_RANKS,
         saves_beside=_saves_beside(config, run.batch, figures.seconds_per_sample),
-        merges=mode == Mode.INDEPENDENT and ranks > 1 and rule is None,
+        merges=mode.is_apart and ranks > 1 and rule is None,
         outer_copies=0 if rule is None else 3 if rule.method == DILOCO else 1,
     )
 
@@ -276,26 +253,24 @@ def _saves_beside(config: RunConfig, batch: Batch, sample_s: float | None) -> bo
     return _BUSY * seconds > min(every_s, FIRST_SAVE_S)
 
 
-def _in_mode(run: ResolvedRun, name: str, mode: Mode, stage: int) -> ModeRun:
-    devices = run.devices[:1] if mode == Mode.SINGLE else run.devices
-    changed = _for_mode(run.config, mode, stage)
+def _in_mode(run: ResolvedRun, variant: ModeVariant) -> ModeRun:
+    devices = run.devices[:1] if variant.mode == Mode.SINGLE else run.devices
+    changed = _for_mode(run.config, variant)
     try:
         other = resolve_on(changed, run.recipe, devices, run.platform)
     except RankdeckError as error:
-        return ModeRun(name, mode, stage, None, error.cause)
-    if other.mode != mode:
-        return ModeRun(name, mode, stage, None, "It needs at least two devices.")
-    return ModeRun(name, mode, stage, other)
+        return ModeRun(variant, None, error.cause)
+    if other.mode != variant.mode:
+        return ModeRun(variant, None, "It needs at least two devices.")
+    return ModeRun(variant, other)
 
 
-def _for_mode(config: RunConfig, mode: Mode, stage: int) -> RunConfig:
+def _for_mode(config: RunConfig, variant: ModeVariant) -> RunConfig:
     """The same run in another mode; settings that belong to one mode alone are left out in the others."""
-    changes: dict[str, Any] = {"mode": mode}
-    if stage:
-        changes["zero_stage"] = stage
-    if mode != Mode.INDEPENDENT:
+    changes, mode = variant.settings, variant.mode
+    if not mode.is_apart:
         changes |= {"sync_every": None, "merge_every_chunks": None, "work_stealing": False}
-    if mode == Mode.FSDP and config.zero_engine == DEEPSPEED:
+    if config.zero_engine == DEEPSPEED and not mode.traits.by_deepspeed:
         changes["zero_engine"] = "auto"
     return config.replace(**changes)
 

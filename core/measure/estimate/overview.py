@@ -71,7 +71,7 @@ class Overview:
         return {
             "recipe": self.run.recipe.name,
             "devices": [device.uuid for device in self.run.devices],
-            "mode": self.chosen.name,
+            "mode": self.chosen.variant.name,
             "parameters": self.figures.parameters,
             "trainable": self.figures.trainable,
             "is_measured": self.figures.is_measured,
@@ -147,10 +147,10 @@ def fit_note(run: ResolvedRun, free: Free) -> str:
 
 def _mode_values(made: ModeEstimate, time: TimeEstimate | None) -> dict[str, Any]:
     if made.reason:
-        return {"mode": made.name, "reason": made.reason}
+        return {"mode": made.variant.name, "reason": made.reason}
     return {
         "time": None if time is None else _time_values(time),
-        "mode": made.name,
+        "mode": made.variant.name,
         "engine": made.engine,
         "batch": None if made.batch is None else dataclasses.asdict(made.batch),
         "verdict": made.verdict,
@@ -190,7 +190,7 @@ def advice(run: ResolvedRun, modes: Sequence[ModeEstimate], times: Sequence[Time
     pairs = [
         (mode, time)
         for mode, time in zip(modes, times, strict=True)
-        if mode.mode != Mode.SINGLE and (mode.mode == Mode.INDEPENDENT) == (run.mode == Mode.INDEPENDENT)
+        if mode.variant.mode != Mode.SINGLE and mode.variant.mode.is_apart == run.mode.is_apart
     ]
     if one.samples_per_s is None:
         return one.reason or NO_STEP
@@ -202,13 +202,13 @@ def advice(run: ResolvedRun, modes: Sequence[ModeEstimate], times: Sequence[Time
     devices = _devices(run)
     speedup = f"{number(time.speedup, 2)} × {'as in an earlier run' if time.source == 'runs' else 'predicted'}"
     if modes[0].verdict == "too_large":
-        return f"Use {devices} in {mode.label}, since the model does not fit one: {speedup}."
+        return f"Use {devices} in {mode.variant.label}, since the model does not fit one: {speedup}."
     if time.gain == "same":
         error = f"{100 * time.error:.0f}\N{NO-BREAK SPACE}%"
-        return f"Use one device: {devices} in {mode.label} are about as fast ({speedup}, give or take {error})."
+        return f"Use one device: {devices} in {mode.variant.label} are about as fast ({speedup}, give or take {error})."
     if time.gain == "slower":
-        return f"Use one device: {devices} in {mode.label} are not faster ({speedup})."
-    return f"Use {devices} in {mode.label}: {', '.join([speedup, *_differences(one, time, prices)])}."
+        return f"Use one device: {devices} in {mode.variant.label} are not faster ({speedup})."
+    return f"Use {devices} in {mode.variant.label}: {', '.join([speedup, *_differences(one, time, prices)])}."
 
 
 def _devices(run: ResolvedRun) -> str:

@@ -86,18 +86,13 @@ def _other_modes(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
     """The first mode on all devices that shards more and fits."""
     if run.world_size < 2:
         return
+    current = run.mode.variant(run.config.zero_stage)
     for made in estimate_modes(run, figures, baselines, free):
         helps = made.verdict == ("unknown" if figures.is_least else "fits")
-        if made.mode.is_sharded and helps and (made.mode, made.stage) != (run.mode, _stage(run)):
-            changes: dict[str, Any] = {"mode": str(made.mode)}
-            if made.mode == Mode.ZERO:
-                changes["zero_stage"] = made.stage
-            yield Remedy("mode", made.label, f"Mode {made.label}", changes, made.largest, made.verdict)
+        if made.variant.mode.is_sharded and helps and made.variant != current:
+            label = made.variant.label
+            yield Remedy("mode", label, f"Mode {label}", made.variant.settings, made.largest, made.verdict)
             return
-
-
-def _stage(run: ResolvedRun) -> int:
-    return 3 if run.mode == Mode.FSDP else run.config.zero_stage if run.mode == Mode.ZERO else 0
 
 
 def _fewer(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
@@ -112,7 +107,7 @@ def _fewer(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: 
         except RankdeckError:
             continue
         if made.verdict == ("unknown" if figures.is_least else "fits"):
-            changes = {"devices": [device.uuid for device in devices], "mode": str(made.mode)}
+            changes = {"devices": [device.uuid for device in devices], "mode": made.variant.mode}
             name = "one device" if count == 1 else f"{count} devices"
             yield Remedy("devices", name.capitalize(), f"Train on {name}", changes, made.largest, made.verdict)
             return

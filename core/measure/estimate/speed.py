@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Final, Literal
 
 from core.config.batch import Batch
-from core.config.mode import Mode
 from core.config.sync import resolve_synchronisation
 from core.launch.mode import TORCH
 from core.launch.resolved import ResolvedRun
@@ -147,12 +146,12 @@ def estimate_times(
 ) -> tuple[TimeEstimate, ...]:
     """A run's time in every mode, in the order of `core.measure.estimate.modes.estimate_modes`."""
     runs = mode_runs(run)
-    speeds = {other.name: _speed(other.run, figures, found) for other in runs if other.run is not None}
-    one = speeds.get("single")
+    speeds = {other.variant: _speed(other.run, figures, found) for other in runs if other.run is not None}
+    one = speeds.get(runs[0].variant)
     samples = _samples(run)
     tokens = next((steps.tokens_per_sample for steps in found.steps.values()), 0)
     error = max(WORTH, USUAL_ERROR if found.error is None else found.error)
-    return tuple(_estimate(other, speeds.get(other.name), one, samples, tokens, prices, error) for other in runs)
+    return tuple(_estimate(other, speeds.get(other.variant), one, samples, tokens, prices, error) for other in runs)
 
 
 def time_of(times: tuple[TimeEstimate, ...], run: ResolvedRun) -> TimeEstimate:
@@ -171,13 +170,13 @@ def _estimate(
     error: float,
 ) -> TimeEstimate:
     if other.run is None or speed is None:
-        return TimeEstimate(other.name, reason=other.reason)
+        return TimeEstimate(other.variant.name, reason=other.reason)
     if isinstance(speed, str):
-        return TimeEstimate(other.name, reason=speed)
+        return TimeEstimate(other.variant.name, reason=speed)
     hours = None if samples is None else samples / speed.samples_per_s / 3600
     kwh = None if hours is None or speed.power_w is None else speed.power_w * hours / 1000
     return TimeEstimate(
-        other.name,
+        other.variant.name,
         speed.source,
         speed.step_s,
         speed.exchange_s,
@@ -205,7 +204,7 @@ def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Spee
     layout = run_layout(run, figures)
     if run.config.gradient_exchange == "powersgd" and run.mode.is_connected:
         return NO_RATE
-    rule = resolve_synchronisation(run.config) if run.mode == Mode.INDEPENDENT else None
+    rule = resolve_synchronisation(run.config) if run.mode.is_apart else None
     every = None if rule is None else rule.every
     traffic = step_traffic(figures, layout, by_nccl=run.backend == "nccl", sync_every=every)
     exchange_s = 0.0
@@ -217,7 +216,7 @@ def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Spee
     sent = traffic.sent_bytes(run.world_size)
     share = 1 / run.world_size if run.mode.is_sharded else 1.0
     times = [one.step_s(run.batch, share) + exchange_s for one in known]
-    if run.mode == Mode.INDEPENDENT and every is None:
+    if run.mode.is_apart and every is None:
         rate = sum(run.batch.global_ / time_s for time_s in times)
         return _Speed(sum(times) / len(times), rate, exchange_s, sent, power_w, "probe")
     if run.config.balance == "measured":
@@ -247,7 +246,7 @@ class BalanceGain:
 
 def can_balance(run: ResolvedRun) -> bool:
     """Whether load balancing can be turned on for a run, and is not yet."""
-    can = run.mode == Mode.DDP or (run.mode == Mode.ZERO and run.config.zero_stage == 1 and run.choice.engine == TORCH)
+    can = run.mode.reduces_gradients(run.config.zero_stage, by_torch=run.choice.engine == TORCH)
     return can and run.world_size > 1 and run.config.balance != "measured"
 
 

@@ -148,7 +148,7 @@ def find_steps(
 
 def past_runs(run: ResolvedRun, runs_dir: Path) -> dict[str, PastRun]:
     """The newest earlier run of the same shape in each mode, by the mode's name; of the newest `MOST_RUNS` folders."""
-    shapes = {run_shape(other.run): other.name for other in mode_runs(run) if other.run is not None}
+    shapes = {run_shape(other.run): other.variant.name for other in mode_runs(run) if other.run is not None}
     found: dict[str, PastRun] = {}
     for folder in _newest(runs_dir):
         time = read_time(folder)

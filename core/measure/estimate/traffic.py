@@ -11,7 +11,6 @@ import math
 from dataclasses import dataclass
 from typing import Final
 
-from core.config.mode import Mode
 from core.measure.estimate.figures import ModelFigures
 from core.measure.estimate.memory import Layout
 from core.measure.link import Link
@@ -69,10 +68,10 @@ def step_traffic(figures: ModelFigures, layout: Layout, *, by_nccl: bool, sync_e
         return Traffic()
     trained = figures.trainable_bytes
     buckets = max(1, math.ceil(trained / BUCKET_BYTES))
-    if layout.mode == Mode.DDP:
-        return Traffic(trained, 0.0, buckets)
     if layout.mode.is_sharded:
         return _sharded(figures, layout, buckets, by_nccl=by_nccl)
+    if layout.mode.is_connected:
+        return Traffic(trained, 0.0, buckets)
     return Traffic() if sync_every is None else Traffic(trained / sync_every, 0.0, buckets / sync_every)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.config.mode import Mode
 from core.config.sync import resolve_synchronisation
 from core.launch.resolved import ResolvedRun
 from core.measure.tune.choice import Choice, changes_flags, changes_text
@@ -194,7 +193,7 @@ class Tuned:
         )
 
     def _sync_interval(self) -> Offer | None:
-        rule = resolve_synchronisation(self.run.config) if self.run.mode == Mode.INDEPENDENT else None
+        rule = resolve_synchronisation(self.run.config) if self.run.mode.is_apart else None
         best = self.best
         if rule is None or best is None or best.round_s is None:
             return None

@@ -16,6 +16,7 @@ from app.state.mode_options import ModeOptions
 from app.views.dialogs.deepspeed_dialog import DeepSpeedDialog
 from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.widgets.field_row import FieldRow
+from core.config.mode import Mode
 from core.errors import ConfigError
 from core.machine.devices import Device
 from core.machine.platform import Platform
@@ -71,7 +72,7 @@ def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: 
 
 def test_what_stands_under_zero_follows_stage_and_engine(panel: NewRunSheet) -> None:
     panel.show()
-    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent", "zero", "fsdp")))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "independent", "zero", "fsdp")))
     assert not panel.mode.zero.isVisible() and not panel.mode.deepspeed.isVisible()
     panel.mode.radios["zero"].click()
     zero = panel.mode.zero
@@ -86,7 +87,7 @@ def test_what_stands_under_zero_follows_stage_and_engine(panel: NewRunSheet) -> 
 
 def test_fsdp_has_a_button_and_settings_of_its_own(panel: NewRunSheet, qtbot: QtBot) -> None:
     panel.show()
-    panel.mode.set_options(ModeOptions("ddp", 2))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2))
     radio, zero = panel.mode.radios["fsdp"], panel.mode.zero
     assert radio.text() == "&FSDP" and "fully sharded" in radio.accessibleDescription() == radio.toolTip()
     panel.mode.radios["zero"].click()
@@ -98,15 +99,15 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: NewRunSheet, qtbot: Qt
     assert not zero.rows["zero_stage"].editor.isVisible() and not zero.rows["zero_engine"].editor.isVisible()
     assert zero.rows["offload_optimizer"].editor.isVisible() and zero.rows["offload_parameters"].editor.isEnabled()
     assert not panel.mode.deepspeed.isVisible() and not panel.mode.install.isVisible()
-    panel.mode.set_options(ModeOptions("ddp", 2, on_cpu=True))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, on_cpu=True))
     assert "CPU devices already keep" in zero.rows["offload_parameters"].editor.toolTip()
-    panel.mode.set_options(ModeOptions("ddp", 2, ("single", "ddp")))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("single", "ddp")))
     assert not radio.isEnabled() and radio.toolTip() == "This recipe doesn't support this mode."
 
 
 def test_the_sync_interval_goes_from_every_step_to_never(panel: NewRunSheet) -> None:
     panel.show()
-    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent")))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "independent")))
     panel.mode.radios["independent"].click()
     interval = panel.mode.sync_interval
     assert interval.isVisible() and interval.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
@@ -121,7 +122,7 @@ def test_the_sync_interval_goes_from_every_step_to_never(panel: NewRunSheet) -> 
 
 
 def test_what_means_nothing_here_says_why(panel: NewRunSheet) -> None:
-    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
     panel.mode.radios["zero"].click()
     box, engine = panel.mode.zero.rows["offload_optimizer"].editor, panel.mode.zero.rows["zero_engine"].editor
     assert not box.isEnabled() and "CPU devices already keep everything" in box.toolTip()
@@ -131,7 +132,7 @@ def test_what_means_nothing_here_says_why(panel: NewRunSheet) -> None:
     assert "not installed" in deepspeed.data(Qt.ItemDataRole.ToolTipRole)
     assert not panel.mode.deepspeed.isEnabled() and "not installed" in panel.mode.deepspeed.toolTip()
     assert panel.mode.install.text() == "Insta&ll DeepSpeed…", "the remedy is a button"
-    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero"), deepspeed=True))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "zero"), deepspeed=True))
     assert box.isEnabled() and panel.mode.deepspeed.isEnabled() and engine.itemText(0) == "auto (DeepSpeed)"
     assert deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled
     choose(panel.mode.zero.rows["zero_engine"], "torch")
@@ -180,7 +181,7 @@ def test_low_level_settings_are_rows_of_the_form(panel: NewRunSheet) -> None:
 def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     panel.show()
     unfold(panel.form)
-    panel.mode.set_options(ModeOptions("ddp", 2))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2))
 
     def shown() -> set[str]:
         return {name for name in OF_MODE if panel.form.rows[name].editor.isVisible()}
@@ -192,14 +193,14 @@ def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
     assert shown() == {"work_stealing"}
     panel.mode.sync_interval.slider.setValue(3)
     assert shown() == {"sync_method", "outer_lr", "outer_momentum"}
-    panel.mode.set_options(ModeOptions("ddp", 1))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 1))
     assert shown() == set()
 
 
 def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: NewRunSheet) -> None:
     panel.resize(360, 600)
     panel.show()
-    panel.mode.set_options(ModeOptions("independent", 2))
+    panel.mode.set_options(ModeOptions(Mode.INDEPENDENT, 2))
     unfold(panel.form)
     scroll = panel.findChild(QScrollArea)
     assert isinstance(scroll, QScrollArea)
@@ -211,7 +212,7 @@ def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: NewRunSheet) -> Non
 
 
 def test_the_recommended_mode_is_shown_until_one_is_picked(panel: NewRunSheet) -> None:
-    panel.mode.set_options(ModeOptions("independent", 2, ("single", "ddp", "independent")))
+    panel.mode.set_options(ModeOptions(Mode.INDEPENDENT, 2, ("single", "ddp", "independent")))
     assert panel.mode.radios["independent"].isChecked() and panel.mode.mode() == "auto"
     assert "Recommended" in panel.mode.radios["independent"].toolTip() and panel.mode._meaning.text().startswith(
         "Recommended."
@@ -223,7 +224,7 @@ def test_the_recommended_mode_is_shown_until_one_is_picked(panel: NewRunSheet) -
 
 def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel: NewRunSheet) -> None:
     panel.show()
-    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "independent")))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "independent")))
     assert not panel.mode.merging.isVisible()
     panel.mode.radios["independent"].click()
     assert panel.mode.merging.isVisible() and not panel.mode._average_warning.isVisible()
@@ -306,7 +307,7 @@ def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: NewRunS
 
 def test_deepspeed_settings_can_be_changed_and_put_back(panel: NewRunSheet, qtbot: QtBot) -> None:
     panel.show()
-    panel.mode.set_options(ModeOptions("ddp", 2, ("ddp", "zero")))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "zero")))
     panel.mode.radios["zero"].click()
     choose(panel.mode.zero.rows["zero_stage"], "2")
     panel.mode.deepspeed.click()

@@ -18,6 +18,7 @@ from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.widgets.field_row import ChangedDot
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.tab_order import chain_tabs
+from core.config.mode import Mode
 from core.errors import ConfigError, RankdeckError
 from core.machine.devices import Device
 from core.machine.platform import Platform
@@ -187,7 +188,7 @@ def test_the_groove_is_not_filled_at_never(panel: NewRunSheet) -> None:
     fusion = QStyleFactory.create("Fusion")  # Windows' older style fills no groove
     slider.setStyle(fusion)
     panel.show()
-    panel.mode.set_options(ModeOptions("ddp", 2))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2))
     panel.mode.radios["independent"].click()
 
     def colours_at(place: int) -> set[int]:
@@ -232,7 +233,7 @@ def test_nothing_is_cut_off_in_a_narrow_sheet(panel: NewRunSheet, recipe: str) -
     panel.show()
     panel.choose_recipe(recipe)
     panel.devices.set_devices([A, B], None)
-    panel.mode.set_options(ModeOptions("ddp", 2))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2))
     unfold(panel.form)
     QGuiApplication.processEvents()
     scroll = panel.findChild(QScrollArea)
@@ -248,7 +249,7 @@ def test_tab_goes_down_the_sheet(panel: NewRunSheet, recipe: str) -> None:
     panel.devices.set_devices([A, B], None)
     panel.choose_recipe(recipe)
     chain_tabs(panel)
-    panel.mode.set_options(ModeOptions("ddp", 2))
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2))
     unfold(panel.form)
     QGuiApplication.processEvents()
     tops: list[int] = []

@@ -18,7 +18,9 @@ MUCH = Free(ram=10_000 * MB)
 
 
 def test_all_modes_stand_beside_each_other() -> None:
-    made = {mode.name: mode for mode in estimate_modes(resolved_run(CONFIG, Mode.DDP, 2), FIGURES, BASELINES, MUCH)}
+    made = {
+        mode.variant.name: mode for mode in estimate_modes(resolved_run(CONFIG, Mode.DDP, 2), FIGURES, BASELINES, MUCH)
+    }
     assert list(made) == ["single", "ddp", "zero1", "zero2", "zero3", "fsdp", "independent"]
     assert [len(mode.devices) for mode in made.values()] == [1, 2, 2, 2, 2, 2, 2]
     assert {mode.verdict for mode in made.values()} == {"fits"}
@@ -28,7 +30,10 @@ def test_all_modes_stand_beside_each_other() -> None:
 
 
 def test_on_one_device_the_other_modes_say_why_not() -> None:
-    made = {mode.name: mode for mode in estimate_modes(resolved_run(CONFIG, Mode.SINGLE, 1), FIGURES, BASELINES, MUCH)}
+    made = {
+        mode.variant.name: mode
+        for mode in estimate_modes(resolved_run(CONFIG, Mode.SINGLE, 1), FIGURES, BASELINES, MUCH)
+    }
     assert made["single"].reason == ""
     assert made["ddp"].sentence() == "It needs at least two devices."
     assert made["fsdp"].reason
@@ -95,5 +100,7 @@ def test_ranks_of_several_machines_share_each_machines_memory() -> None:
     tight = replace(MUCH, ram=half.host_bytes + MB)
     assert estimate_run(run, FIGURES, BASELINES, tight).verdict == "too_large"
     assert estimate_run(run, FIGURES, BASELINES, replace(tight, machines=2)).verdict == "tight"
-    alone = {mode.name: mode for mode in estimate_modes(run, FIGURES, BASELINES, replace(MUCH, machines=2))}["single"]
+    alone = {mode.variant.name: mode for mode in estimate_modes(run, FIGURES, BASELINES, replace(MUCH, machines=2))}[
+        "single"
+    ]
     assert alone.host_bytes == alone.largest, "one device is on one machine"

@@ -118,7 +118,7 @@ def test_a_model_that_does_not_fit_one_device_needs_them_all() -> None:
         dict.fromkeys((("Card", 0, 1), ("Card", 0, 2)), StepFigures(0, 8, pass_s=0.9, update_s=0.1)),
         Link(20.0, 0.0, 2, "gloo"),
     )
-    needs = {mode.name: mode.largest for mode in estimate_modes(run, little, BASELINES, MUCH)}
+    needs = {mode.variant.name: mode.largest for mode in estimate_modes(run, little, BASELINES, MUCH)}
     assert needs["fsdp"] < needs["single"]
     tight = replace(MUCH, devices=dict.fromkeys(("GPU-a", "GPU-b"), needs["single"] - MB))
     modes, costs = estimate_modes(run, little, BASELINES, tight), estimate_times(run, little, found, NO_PRICES)
