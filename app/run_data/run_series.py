@@ -172,11 +172,6 @@ class RunSeries:
             if name in self.groups:
                 self.groups[name].adopt_files(folder, group, self.cache)
 
-    def rows_in_memory(self) -> int:
-        """Rows of the longest series that are held in memory."""
-        columns = (column for series in self.groups.values() for column in series.columns.values())
-        return max((column.rows_in_memory for column in columns), default=0)
-
     def extent(self, axis: XAxis) -> tuple[float, float] | None:
         """From the first to the last value that ranks and evaluations reported; None while there is nothing.
 

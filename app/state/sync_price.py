@@ -32,7 +32,7 @@ def price_text(link: Link | None, every: int | None, run: RunSeries) -> str:
     sent = _mean(run, "sync_bytes")
     if not sent:
         return text
-    return f"{text} Selected run: {SyncCost(sent, waited_s, waited_s / step_s if step_s > 0 else 0.0).text}."
+    return f"{text} Selected run: {SyncCost(sent, waited_s / step_s if step_s > 0 else 0.0).text}."
 
 
 def _model_bytes(run: RunSeries) -> float | None:

@@ -20,7 +20,6 @@ from core.errors import ConfigError
 from core.parsing import ParseError, parse_json
 from core.paths import PACKAGE_FOLDER
 
-STAGES: Final = (1, 2, 3)
 AUTO: Final = "auto"
 FIELD: Final = "deepspeed_config"
 # Up to 0.18.9 the copy of the gradients on the CPU misses all micro-batches of a step but the first and the last.

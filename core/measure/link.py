@@ -67,12 +67,10 @@ class SyncCost:
 
     Attributes:
         bytes_per_step: Sent, on average over the steps of a round.
-        wait_s_per_step: Spent in the exchange, likewise.
         wait_share: Of all time, 0 to 1.
     """
 
     bytes_per_step: float = 0.0
-    wait_s_per_step: float = 0.0
     wait_share: float = 0.0
 
     @property
@@ -101,7 +99,7 @@ def sync_cost(model_bytes: float, step_time_s: float, link: Link, every: int | N
         return SyncCost()
     wait_s = link.all_reduce_s(model_bytes) / every
     sent = 2 * (link.ranks - 1) / link.ranks * model_bytes  # a ring sends each byte 2 (W - 1) / W times
-    return SyncCost(sent / every, wait_s, wait_s / (step_time_s + wait_s))
+    return SyncCost(sent / every, wait_s / (step_time_s + wait_s))
 
 
 class LinkTestError(RankdeckError):

@@ -101,11 +101,6 @@ class RunState:
         """Whether it says that a host is at work; `seen` checks that the host is there."""
         return self.state in LIVE_STATES
 
-    @property
-    def waits_for_machine(self) -> bool:
-        """Whether no host is at work until a lost machine is back (`rankdeck train --nodes N:N`)."""
-        return self.is_live and (self.trouble or {}).get("title") == WAITS_TITLE
-
     def is_continued_by(self, command: ProcessId | None) -> bool:
         """Whether no host is at work, and processes that this command has started are to start the next one."""
         return self.is_live and self.between_hosts and command is not None and command == self.host

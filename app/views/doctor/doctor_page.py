@@ -69,15 +69,10 @@ class DoctorPage(Page):
         self.about.set_full_text(CHECKING)
         self._show_buttons()
 
-    def show_findings(self, findings: Sequence[Finding], *, complete: bool = True) -> None:
-        """Shows results: all there are by now.
-
-        Args:
-            findings: In their order.
-            complete: The quick checks are over.
-        """
+    def show_findings(self, findings: Sequence[Finding]) -> None:
+        """Shows all results there are by now, in their order; the quick checks are over."""
         self.findings = list(findings)
-        self._is_checking = self._is_checking and not complete
+        self._is_checking = False
         self._show_problems(tuple(problem for problem in find_problems(findings) if problem.is_shared))
         shared = {finding.topic.id for problem in self._shared for finding in problem.findings}
         for finding in findings:

@@ -40,7 +40,6 @@ class PlotAxis(pyqtgraph.AxisItem):
         super().__init__(orientation)
         self.enableAutoSIPrefix(False)
         self.is_shown = False
-        self.has_labels = True
         self.colours: PlotColours | None = None
         self.setGrid(255)
 
@@ -80,10 +79,9 @@ class PlotAxis(pyqtgraph.AxisItem):
         found = self.labelled(area.width() if self.orientation == "bottom" else area.height())
         painter.setPen(hairline(self.colours.grid))
         painter.drawLines([self._line(area, value) for value, _ in found])
-        if self.has_labels:
-            painter.setPen(self.colours.muted)
-            for value, text in found:
-                self._draw_label(painter, area, metrics, value, text)
+        painter.setPen(self.colours.muted)
+        for value, text in found:
+            self._draw_label(painter, area, metrics, value, text)
         if self.orientation == "bottom":
             painter.setPen(hairline(self.colours.frame))
             painter.drawLine(area.bottomLeft(), area.bottomRight())

@@ -91,7 +91,6 @@ class Chart(pyqtgraph.GraphicsView):
         self.took_s = self._made_in_s = 0.0
         self.layers: list[Layer] = []
         self._marks: Sequence[Mark] = ()
-        self._shows_time_labels = True
         self._scale: Scale | None = None
         self._chosen_scale: Scale | None = None
         self._keep_scale = False
@@ -220,16 +219,6 @@ class Chart(pyqtgraph.GraphicsView):
             self._draw(even_hidden=True)
         return self._scale
 
-    @property
-    def shows_time_labels(self) -> bool:
-        return self._shows_time_labels
-
-    def show_time_labels(self, on: bool) -> None:
-        """Labels of the time axis, or its grid alone."""
-        if on != self._shows_time_labels:
-            self._shows_time_labels = on
-            self._dress()
-
     def set_right_inset(self, pixels: float) -> None:
         """Leaves room at the right, so that plots above each other end at the same place."""
         self.centralLayout.setContentsMargins(0, TOP_MARGIN, pixels, 0)
@@ -245,9 +234,6 @@ class Chart(pyqtgraph.GraphicsView):
         self.centralLayout.activate()
         area: QRectF = self.view_box.sceneBoundingRect()
         return area
-
-    def labels_height(self) -> int:
-        return math.ceil(QFontMetricsF(self.font()).height())
 
     def x_of(self, value: float) -> float:
         """The pixel of a position on the time axis."""
@@ -269,8 +255,7 @@ class Chart(pyqtgraph.GraphicsView):
         for axis in (self._value_axis, self._time_ticks):
             axis.look(font, colours)
         self._value_axis.setWidth(math.ceil(QFontMetricsF(font).horizontalAdvance(WIDEST_LABEL)) + TICK_GAP)
-        self._time_ticks.has_labels = self._shows_time_labels
-        self._time_ticks.setHeight(2 + (self.labels_height() if self._shows_time_labels else 0))
+        self._time_ticks.setHeight(2 + math.ceil(QFontMetricsF(font).height()))
 
     def _draw(self, even_hidden: bool = False) -> None:
         """Makes what is shown; a hidden plot does so when it is shown."""

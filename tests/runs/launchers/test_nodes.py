@@ -256,7 +256,7 @@ def test_a_run_that_needs_all_machines_waits_for_a_lost_one_and_gives_up_in_the_
         nodes.start(number, command, nodes="2:2")
     wait(run.checkpoints, "a checkpoint")
     nodes.kill(1)
-    wait(lambda: run.store.state().waits_for_machine, "the wait")
+    wait(lambda: run.store.state().phase.startswith("waiting for"), "the wait")
     name = socket.gethostname()
     state = run.store.state()
     assert state.is_live and state.phase == f"waiting for {name}" and state.trouble is not None

@@ -44,7 +44,7 @@ def _look_until(wait: ReturnWait, reached: Callable[[], bool]) -> None:
 def test_it_says_for_whom_it_waits_and_takes_that_back(store: RunStore) -> None:
     lost = ["node2"]
     wait = _wait(store, lost)
-    _look_until(wait, lambda: store.state().waits_for_machine)
+    _look_until(wait, lambda: store.state().phase.startswith("waiting for"))
     state = store.state()
     assert state.phase == "waiting for node2" and state.trouble is not None
     assert "It waits for node2 up to 10 m 00 s" in state.trouble["cause"]
@@ -58,7 +58,7 @@ def test_it_says_for_whom_it_waits_and_takes_that_back(store: RunStore) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no Windows machine is part of a run on several")
 def test_stop_ends_the_command_that_waits_and_the_run_is_stopped(store: RunStore) -> None:
     wait = _wait(store, ["node2"])
-    _look_until(wait, lambda: store.state().waits_for_machine)
+    _look_until(wait, lambda: store.state().phase.startswith("waiting for"))
     with counted_interrupts() as interrupts:
         stop_run(store)
         assert interrupts.count == 1

