@@ -18,7 +18,7 @@ from core.machines.send import Report
 from core.machines.starting import start_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
-from core.recipes.outside_code import OutsideCodeError, outside_code
+from core.recipes.outside_code import IN_RUN_FOLDER, OutsideCodeError, outside_code
 from core.run_folder.store import RunStore, find_run
 
 __all__ = ["fetched", "now_here", "resume_on_machine", "shows_move", "start_on_machine"]
@@ -61,16 +61,25 @@ def resume_on_machine(
     accepted = bool(arguments.yes or arguments.trust_recipe)
     code = outside_code(store.config())
     if code is not None and not code.is_known and not accepted:
-        raise OutsideCodeError(
-            f"{code.text} It was never started on this machine, and would be sent to {machine.name}.",
-            "Check that first. If you trust it, confirm that.",
-            option="--yes",
-        )
-    offset = whole_bytes(store.metrics)
-    lines = resume_there(machine, store, changes, terminal_report(terminal), accept_code=accepted)
+        cause = f"{code.text} It was never started on this machine, and would be sent to {machine.name}."
+        accepted = not code.in_run_folder and _agrees(cause, machine.name, terminal)
+        if not accepted:
+            raise OutsideCodeError(cause, "Check that first. If you trust it, confirm that.", option="--yes")
+    offset, report = whole_bytes(store.metrics), terminal_report(terminal)
+    try:
+        lines = resume_there(machine, store, changes, report, accept_code=accepted)
+    except OutsideCodeError as error:  # known here, but not where the run is
+        if IN_RUN_FOLDER in error.next_step or not _agrees(error.cause, machine.name, terminal):
+            raise
+        lines = resume_there(machine, store, changes, report, accept_code=True)
     terminal.end_progress()
     _say_lines([*lines, f"On: {machine.name}."], arguments, terminal)
     return store, offset
+
+
+def _agrees(cause: str, machine: str, terminal: Terminal) -> bool:
+    terminal.end_progress()
+    return terminal.ask(f"{cause} Run it on {machine}? [y/N] ")
 
 
 def shows_move(arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[str, Any], terminal: Terminal) -> bool:

@@ -42,6 +42,7 @@ from core.machines.tree import Tree, own_code
 from core.no_window import NO_WINDOW
 from core.parsing import ParseError, parse_json, type_text
 from core.program_search import find_program
+from core.recipes.outside_code import OutsideCodeError
 from core.records import RecordError, read_record
 
 HELLO_LIMIT_S: Final = 60.0
@@ -327,9 +328,10 @@ class Session:
         cause = f"{self.machine.name}: {failure.cause}"  # which says "this machine" of itself
         if failure.title == NO_PYTORCH:
             raise NotSetUpError(self.machine, cause)
-        refused = MachineError(
-            cause, failure.next_step or _LOOK_THERE, title=failure.title or None, code=failure.exit_code
-        )
+        step = failure.next_step or _LOOK_THERE
+        refused: RankdeckError = MachineError(cause, step, title=failure.title or None, code=failure.exit_code)
+        if failure.title == OutsideCodeError.title:
+            refused = OutsideCodeError(cause, step)  # then the person is asked
         refused.window_step = failure.window_step or refused.window_step
         raise refused
 

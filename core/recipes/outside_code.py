@@ -26,6 +26,8 @@ from core.recipes.catalog import user_recipes_folders
 from core.recipes.manifest import BUILT_IN
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 
+# The option that agrees to run code of a run's folder: not to be had by a keystroke.
+IN_RUN_FOLDER: Final = "--trust-recipe"
 FILE_NAME: Final = "known-code.json"
 _FORMAT: Final = "rankdeck-known-code"
 _MAX_BYTES: Final = 1 << 20
@@ -109,7 +111,7 @@ def check_accepted(code: OutsideCode, accepted: bool) -> None:
         raise OutsideCodeError(
             f"{code.text} Code for it is stored in a run's folder, so the creator of that folder wrote it.",
             "Read that code first. If you trust it, confirm that.",
-            option="--trust-recipe",
+            option=IN_RUN_FOLDER,
         )
     raise OutsideCodeError(
         f"{code.text} It was never started on this machine.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
@@ -21,6 +22,7 @@ from core.machines.send import Report, Sender
 from core.machines.session import Session, serving
 from core.machines.tree import MAX_CODE_FILES, tree_of
 from core.processes.lock import lock_holder
+from core.recipes.outside_code import FILE_NAME
 from core.run_folder.remote_run import RemoteRun, write_remote
 from core.run_folder.store import RunStore, find_run
 from tests.helpers.made_runs import TEXT, make_run
@@ -162,6 +164,48 @@ def test_code_is_sent_by_its_hash_and_a_run_is_stopped_from_here(
     resumed = command("resume", second)  # here, what ran there
     assert "count.py" in resumed or "script" in resumed
     assert len(steps_of(find_run(runs_dir, second).metrics)) == 6
+
+
+class Typed(io.StringIO):
+    """What a person types in a terminal."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_a_run_not_started_here_is_asked_about_not_refused(
+    machine: SshServer,
+    command: Command,
+    runs_dir: Path,
+    tmp_path: Path,
+    own_data: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(make_project(tmp_path / "Projekt ö").parent)
+    run_id = command("run", "--machine", "box", "--detach", "count.py", "3", "0", "-").split()[-1]
+    command("attach", run_id)
+    copy = find_run(runs_dir, run_id)
+    wait_for(lambda: not copy.is_locked())
+    here, over_there = own_data / FILE_NAME, machine.data / "rankdeck" / FILE_NAME
+    known = here.read_bytes()
+    resume = ("resume", run_id, "--machine", "box", "--detach")
+
+    here.unlink()  # as if another person had started it
+    assert "would be sent to box" in command(*resume, code=2)
+    typed = Typed("n\n")
+    monkeypatch.setattr("sys.stdin", typed)
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    printed = command(*resume, code=2)
+    assert "Run it on box? [y/N]" in printed and "This run was not started here" in printed
+
+    here.write_bytes(known)
+    over_there.unlink()  # known here, and not there
+    monkeypatch.setattr("sys.stdin", Typed("y\n"))
+    printed = command(*resume)
+    assert "box: " in printed and "Run it on box? [y/N]" in printed
+    command("attach", run_id)
+    assert copy.state().attempt == 2 and steps_of(copy.metrics) == [1, 2, 3] * 2
+    wait_for(lambda: not copy.is_locked())
 
 
 def test_what_cannot_be_sent_is_refused(
