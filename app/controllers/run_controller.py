@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -70,8 +71,7 @@ class RunController(QObject):
         self._is_sending = False
         self._stops: dict[Path, bool] = {}
         self._closing: set[Path] = set()
-        self._to_balance: Path | None = None
-        self._to_shrink: tuple[Path, dict[str, object]] | None = None
+        self._then: tuple[Path, Callable[[Path], None]] | None = None
         self._connect()
 
     def _connect(self) -> None:
@@ -110,7 +110,7 @@ class RunController(QObject):
             end_asked=self._stops.get(run_dir, False) if run_dir is not None else False,
         )
         available = available_actions(context)
-        self._window.show_actions(available)
+        self._window.actions_.show_available(available)
         if sheet is not None:
             sheet.mode.sync_interval.set_can_measure(available.measure or "")
             sheet.summary.show_waiting(available.start or "")
@@ -119,10 +119,10 @@ class RunController(QObject):
         if not state.is_live and self._showing.run_dir is not None:
             self._stops.pop(self._showing.run_dir, None)
         self.show_actions()
-        if not state.is_live and self._to_balance is not None:
-            self._resume_balanced()
-        if not state.is_live and self._to_shrink is not None:
-            self._resume_smaller()
+        if not state.is_live and self._then is not None:
+            (run_dir, resume), self._then = self._then, None
+            if run_dir == self._showing.run_dir:
+                resume(run_dir)
 
     def _on_progressed(self, text: str) -> None:
         """Says what is sent to another machine or fetched from it."""
@@ -214,7 +214,7 @@ class RunController(QObject):
 
     def _on_stop_failed(self, error: RankdeckError) -> None:
         self._closing.clear()
-        self._to_balance = self._to_shrink = None
+        self._then = None
         if self._showing.run_dir is not None:
             self._stops.pop(self._showing.run_dir, None)
         self._window.notice.show_error(error)
@@ -232,33 +232,28 @@ class RunController(QObject):
 
     # --- resume ------------------------------------------------------------------------------------------
 
-    def _on_balance_requested(self) -> None:
-        """Stops the shown run, to be resumed with load balancing."""
-        self._to_balance = self._showing.run_dir
-        self._on_stop_requested(False)
+    def _stop_then(self, resume: Callable[[Path], None]) -> None:
+        """Stops the shown run, to be resumed once it has ended, unless another one is shown by then."""
+        if self._showing.run_dir is not None:
+            self._then = self._showing.run_dir, resume
+            self._on_stop_requested(False)
 
-    def _resume_balanced(self) -> None:
-        """The run has ended: asks how to resume it, unless another one is shown by now."""
-        run_dir, self._to_balance = self._to_balance, None
-        if run_dir == self._showing.run_dir and (dialog := self._open_dialog()) is not None:
+    def _on_balance_requested(self) -> None:
+        self._stop_then(self._resume_balanced)
+
+    def _resume_balanced(self, run_dir: Path) -> None:
+        """Asks how to resume with load balancing."""
+        if (dialog := self._open_dialog()) is not None:
             from app.state.resume_choices import BALANCED
 
             dialog.choose(str(run_dir), BALANCED)
 
     def _on_smaller_batch_requested(self, micro: int, accumulation: int) -> None:
         """Stops the shown run and resumes it at once in smaller micro-batches: one click is the answer."""
-        if self._showing.run_dir is not None:
-            changes: dict[str, object] = {"batch_size": micro, "grad_accum_steps": accumulation}
-            self._to_shrink = self._showing.run_dir, changes
-            self._on_stop_requested(False)
+        changes: dict[str, object] = {"batch_size": micro, "grad_accum_steps": accumulation}
+        self._stop_then(functools.partial(self._resume_changed, changes))
 
-    def _resume_smaller(self) -> None:
-        """The run has ended: resumes it, unless another one is shown by now."""
-        asked, self._to_shrink = self._to_shrink, None
-        if asked is None or asked[0] != self._showing.run_dir:
-            return
-        run_dir, changes = asked
-
+    def _resume_changed(self, changes: dict[str, object], run_dir: Path) -> None:
         def refused(error: RankdeckError) -> None:
             from core.recipes.outside_code import OutsideCodeError
 
@@ -276,13 +271,11 @@ class RunController(QObject):
             dialog.choose(str(run_dir))
 
     def _on_resume_file_requested(self) -> None:
-        dialog = self._open_dialog()
-        if dialog is not None:
+        if (dialog := self._open_dialog()) is not None:
             dialog.open_file.click()
 
     def resume_run(self, run_dir: Path) -> None:
-        dialog = self._open_dialog()
-        if dialog is not None:
+        if (dialog := self._open_dialog()) is not None:
             dialog.choose(str(run_dir))
 
     def _open_dialog(self) -> ResumeDialog | None:

@@ -212,7 +212,7 @@ class RunDisplay(QObject):
         if has_model and run_dir is not None and self._model_of != (run_dir, state.updated):
             self._model_of = (run_dir, state.updated)
             self._find_model(run_dir, is_script=state.recipe == USER_SCRIPT)
-        self._window.show_outcome(outcome, state.state)
+        self._window.outcome.show_outcome(outcome, state.state)
 
     def _find_model(self, run_dir: Path, *, is_script: bool) -> None:
         from app.state.run_outcome import ModelFile

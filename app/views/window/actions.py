@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
@@ -9,12 +11,16 @@ from app.views.style.icons import icon
 from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import KINDS
 
+if TYPE_CHECKING:
+    from app.state.available_actions import AvailableActions
+
 
 class Actions(QObject):
     """The window's actions. A disabled one says in its tooltip why."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
+        self.stop_is_now = False  # the next Stop ends the run at once
         self.start = self._action("&Start", "start", "Ctrl+Return", "Start training with these settings")
         self.start.setShortcuts([QKeySequence("Ctrl+Return"), QKeySequence("Ctrl+Enter")])
         self.stop = self._action("S&top", "stop", "Ctrl+.", "Save a checkpoint at the next step and stop")
@@ -59,6 +65,31 @@ class Actions(QObject):
             "Set up P&yTorch…", "", "", "Make an environment with PyTorch for training, or one with more packages"
         )
         self.about = self._action("&About Rankdeck", "", "", "Version, licences, links")
+
+    def show_available(self, available: AvailableActions) -> None:
+        """Enables what can be done, and says of the rest why not."""
+        if available.stop_is_now != self.stop_is_now:
+            self.stop_is_now = available.stop_is_now
+            self.stop.setText("S&top now" if self.stop_is_now else "S&top")
+            self.stop.setIcon(icon("stop-now" if self.stop_is_now else "stop"))
+        self.stop.setProperty("description", available.stop_tip)
+        explain(self.start, available.start)
+        explain(self.stop, available.stop)
+        explain(self.resume, available.resume)
+        explain(self.resume_file, available.resume)
+        for action in (self.replay, self.folder, self.copy_path, self.rename, self.log):
+            explain(action, available.replay)
+        for kind, action in self.exports.items():
+            explain(action, available.exports[kind])
+
+    def show_resume(self, *, trains_further: bool) -> None:
+        """Says whether resuming the shown run trains it further than was asked for."""
+        text = "Train furth&er…" if trains_further else "R&esume…"
+        if text != self.resume.text():
+            self.resume.setText(text)
+            what = "Train this run for more steps" if trains_further else "Resume a run from its last checkpoint"
+            self.resume.setProperty("description", what)
+            explain(self.resume, None)
 
     def _action(self, text: str, sign: str, key: str, description: str) -> QAction:
         action = QAction(icon(sign), text, self) if sign else QAction(text, self)

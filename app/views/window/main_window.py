@@ -18,12 +18,12 @@ from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
 from app.state.run_summary import RunSummary
 from app.views.run_list.runs_panel import RunsPanel
 from app.views.run_tabs.run_tabs import RunTabs
-from app.views.style.icons import app_icon, icon
+from app.views.style.icons import app_icon
 from app.views.widgets.build import lay_column
 from app.views.widgets.exposure import Exposure
 from app.views.widgets.floating_notice import FloatingNotice
 from app.views.widgets.ruled_splitter import RuledSplitter
-from app.views.window.actions import Actions, explain
+from app.views.window.actions import Actions
 from app.views.window.close_question import CloseQuestion
 from app.views.window.desk import Desk
 from app.views.window.outcome_card import OutcomeCard
@@ -42,9 +42,7 @@ if TYPE_CHECKING:
     from app.models.run_data import RunData
     from app.models.run_list import RunListModel
     from app.settings import Settings
-    from app.state.available_actions import AvailableActions
     from app.state.hero_figures import HeroFigure
-    from app.state.run_outcome import RunOutcome
     from app.views.new_run.new_run_sheet import NewRunSheet
     from app.views.plots.plots_panel import PlotsPanel
     from core.machine.devices import DeviceSample
@@ -95,10 +93,7 @@ class MainWindow(QMainWindow):
         self._settings = settings
         self._live: list[str] = []
         self._live_scripts = 0
-        self._dismissed: tuple[str, ...] = ()
-        self._outcome_key: tuple[str, ...] = ()
         self._may_close = False
-        self._stop_is_now = False
         self.actions_ = Actions(self)
         self.runs = RunsPanel(runs, self.actions_.resume_file)
         self._data = data
@@ -172,7 +167,7 @@ class MainWindow(QMainWindow):
             Qt.ShortcutContext.WidgetWithChildrenShortcut
         )  # the list has an F2 of its own
         self.run_page.addAction(actions.rename)
-        actions.stop.triggered.connect(self._on_stop_triggered)
+        actions.stop.triggered.connect(lambda: self.stop_requested.emit(actions.stop_is_now))
         self.runs.current_chosen.connect(lambda: self.show_page(self.run_page))
         actions.log.triggered.connect(lambda: self.show_log(None))
         actions.find.triggered.connect(self._find)
@@ -180,7 +175,6 @@ class MainWindow(QMainWindow):
         self.desk.close_requested.connect(lambda: actions.new_run.setChecked(False))
         self.outcome.log_requested.connect(self.show_log)
         self.outcome.folder_requested.connect(actions.folder.trigger)
-        self.outcome.dismissed.connect(self._on_outcome_dismissed)
         self.run_page.plots_place.painted.connect(self.plots_wanted)
         self._exposure.uncovered.connect(self.uncovered)
 
@@ -295,29 +289,10 @@ class MainWindow(QMainWindow):
 
     # --- what has happened -------------------------------------------------------------------------------
 
-    def show_actions(self, available: AvailableActions) -> None:
-        """Enables what can be done, and says of the rest why not."""
-        actions = self.actions_
-        stop = actions.stop
-        if available.stop_is_now != self._stop_is_now:
-            self._stop_is_now = available.stop_is_now
-            stop.setText("S&top now" if self._stop_is_now else "S&top")
-            stop.setIcon(icon("stop-now" if self._stop_is_now else "stop"))
-        stop.setProperty("description", available.stop_tip)
-        explain(actions.start, available.start)
-        explain(stop, available.stop)
-        explain(actions.resume, available.resume)
-        explain(actions.resume_file, available.resume)
-        for action in (actions.replay, actions.folder, actions.copy_path, actions.rename, actions.log):
-            explain(action, available.replay)
-        for kind, action in actions.exports.items():
-            explain(action, available.exports[kind])
-
     def show_run(self, run_dir: Path | None) -> None:
         """Another run is shown, or none: then the welcome stands in the middle."""
         self.notice.clear()
-        self.outcome.clear()
-        self._dismissed = self._outcome_key = ()
+        self.outcome.forget()
         self.header.show_summary(RunSummary())
         self.header.show_figures(())
         self.runs.show_current(run_dir)
@@ -328,13 +303,7 @@ class MainWindow(QMainWindow):
         """Name, state and progress of the shown run, in its header and the window's title."""
         self.header.show_name(name)
         self.header.show_summary(summary)
-        further = summary.word == "finished"
-        text = "Train furth&er…" if further else "R&esume…"
-        if text != self.actions_.resume.text():
-            self.actions_.resume.setText(text)
-            what = "Train this run for more steps" if further else "Resume a run from its last checkpoint"
-            self.actions_.resume.setProperty("description", what)
-            explain(self.actions_.resume, None)
+        self.actions_.show_resume(trains_further=summary.word == "finished")
         title = " – ".join(part for part in (" · ".join(filter(None, (name, summary.word))), "Rankdeck") if part)
         if title != self.windowTitle():
             self.setWindowTitle(title)
@@ -360,33 +329,11 @@ class MainWindow(QMainWindow):
         self.header.show_notes(notes)
         self.tabs.config.show_notes(notes)
 
-    def show_outcome(self, outcome: RunOutcome | None, word: str) -> None:
-        """The card below the tabs: how a run ended, why it failed, or that it fell back to one device.
-
-        Said once: a card that was dismissed stays away until the run's state changes.
-
-        Args:
-            outcome: None: there is nothing to tell.
-            word: The run's state.
-        """
-        if outcome is None:
-            self._outcome_key = ()
-            self.outcome.clear()
-            return
-        # The title of a success gets more precise while the run is read.
-        self._outcome_key = (word, outcome.kind, "" if outcome.kind == "success" else outcome.title)
-        if self._outcome_key != self._dismissed and outcome != self.outcome.outcome:
-            self._dismissed = ()
-            self.outcome.show_outcome(outcome)
-
     def set_live(self, names: Sequence[str], scripts: int = 0) -> None:
         """The runs that are going, `scripts` of them the user's own: closing the window must ask about them."""
         self._live, self._live_scripts = list(names), scripts
 
     # --- intents -----------------------------------------------------------------------------------------
-
-    def _on_stop_triggered(self) -> None:
-        self.stop_requested.emit(self._stop_is_now)
 
     def _on_new_run_toggled(self, on: bool) -> None:
         if self._new_run is not None:
@@ -402,9 +349,6 @@ class MainWindow(QMainWindow):
             sheet.recipe.setFocus(Qt.FocusReason.OtherFocusReason)
         elif had_focus:
             self.pages.setFocus(Qt.FocusReason.OtherFocusReason)
-
-    def _on_outcome_dismissed(self) -> None:
-        self._dismissed = self._outcome_key
 
     def _find(self) -> None:
         """Goes to the filter of runs; from samples and log to the search of their own."""

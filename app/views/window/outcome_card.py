@@ -70,7 +70,6 @@ class OutcomeCard(Message):
         log_requested: The name of the log that says more; empty: any.
         folder_requested: Show the model's folder.
         copy_requested: The path of the model, to be copied.
-        dismissed: The person has read it.
         balance_requested: Stop the run, and resume it with load balancing.
         smaller_batch_requested: Stop the run, and resume it with this micro-batch and accumulation.
     """
@@ -78,11 +77,12 @@ class OutcomeCard(Message):
     log_requested = Signal(str)
     folder_requested = Signal()
     copy_requested = Signal(str)
-    dismissed = Signal()
     balance_requested = Signal()
     smaller_batch_requested = Signal(int, int)
 
     def __init__(self, parent: QWidget | None = None) -> None:
+        self._key: tuple[str, ...] = ()
+        self._dismissed: tuple[str, ...] = ()
         self.outcome: RunOutcome | None = None
         self.model: ModelFile | None = None
         self.show_log = OutlinedButton("Show log")
@@ -98,10 +98,26 @@ class OutcomeCard(Message):
         self.line.copy_path.clicked.connect(self._on_copy_clicked)
         self.balance.clicked.connect(self.balance_requested)
         self.halve.clicked.connect(self._on_halve_clicked)
-        self.close_button.clicked.connect(self.dismissed)
+        self.close_button.clicked.connect(self._on_dismissed)
 
-    def show_outcome(self, outcome: RunOutcome) -> None:
-        """Shows how the run ended, or what is wrong with it."""
+    def show_outcome(self, outcome: RunOutcome | None, word: str) -> None:
+        """Shows how the run ended, why it failed, or that it fell back to one device.
+
+        Said once: a card that was dismissed stays away until the run's state changes.
+
+        Args:
+            outcome: None: there is nothing to tell.
+            word: The run's state.
+        """
+        if outcome is None:
+            self._key = ()
+            self.clear()
+            return
+        # The title of a success gets more precise while the run is read.
+        self._key = (word, outcome.kind, "" if outcome.kind == "success" else outcome.title)
+        if self._key == self._dismissed or outcome == self.outcome:
+            return
+        self._dismissed = ()
         self.outcome = outcome
         self.show_log.setVisible(outcome.has_log)
         self.balance.setVisible(outcome.balances)
@@ -115,6 +131,11 @@ class OutcomeCard(Message):
         self.model = model
         if self.outcome is not None:
             self._show_all(self.outcome)
+
+    def forget(self) -> None:
+        """Another run is shown."""
+        self._key = self._dismissed = ()
+        self.clear()
 
     def clear(self) -> None:
         self.outcome = self.model = None
@@ -134,6 +155,9 @@ class OutcomeCard(Message):
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         draw_card(self, self.kind)
+
+    def _on_dismissed(self) -> None:
+        self._dismissed = self._key
 
     def _on_log_clicked(self) -> None:
         log = self.outcome.log if self.outcome is not None else None

@@ -49,7 +49,7 @@ def chips(card: OutcomeCard) -> list[str]:
 
 def test_a_finished_run_is_a_line_that_says_where_its_model_is(window: QWidget) -> None:
     card = card_in(window)
-    card.show_outcome(DONE)
+    card.show_outcome(DONE, "failed")
     assert card.isHidden() and card.line.isVisible() and chips(card) == []
     card.show_model(ModelFile("model.safetensors", "/runs/a", None))
     assert chips(card) == ["Show in folder", "Copy path"] and not card.line.copy_path.isEnabled()
@@ -60,7 +60,7 @@ def test_a_finished_run_is_a_line_that_says_where_its_model_is(window: QWidget) 
     card.copy_requested.connect(copied.append)
     card.line.copy_path.click()
     assert len(copied) == 1 and copied[0].endswith("model.safetensors")
-    card.show_outcome(FAILED)
+    card.show_outcome(FAILED, "failed")
     assert card.isVisible() and card.line.isHidden()
 
 
@@ -68,7 +68,7 @@ def test_the_line_is_as_high_whatever_it_says(window: QWidget) -> None:
     card = card_in(window, 560)
     height = card.line.height()
     for folder in ("/runs/a", "/runs/" + "a" * 400):
-        card.show_outcome(DONE)
+        card.show_outcome(DONE, "failed")
         card.show_model(ModelFile("model.safetensors", folder, 3_400_000))
         QApplication.processEvents()
         assert card.line.height() == height and card.line.rect().contains(card.line.copy_path.geometry())
@@ -82,7 +82,7 @@ def test_the_line_takes_the_place_of_the_progress(window: QWidget) -> None:
     header.show()
     QApplication.processEvents()
     before, heroes = header.sizeHint().height(), header.heroes.pos()
-    card.show_outcome(DONE)
+    card.show_outcome(DONE, "failed")
     QApplication.processEvents()
     assert not header.bar.isVisible() and card.line.isVisible()
     assert (header.sizeHint().height(), header.heroes.pos()) == (before, heroes), "nothing moves at the end"
@@ -94,7 +94,7 @@ def test_a_failure_offers_its_log_and_no_second_resume_button(window: QWidget) -
     card = card_in(window)
     logs: list[str] = []
     card.log_requested.connect(logs.append)
-    card.show_outcome(FAILED)
+    card.show_outcome(FAILED, "failed")
     assert shown(card) == ["Show log"]
     card.show_log.click()
     assert logs == ["rank1.log"]
@@ -110,16 +110,18 @@ def test_a_card_does_not_move_the_tabs_or_their_controls(window: QWidget, outcom
     window.show()
     QApplication.processEvents()
     before = (tabs.pos(), header.geometry(), tabs.tabBar().geometry())
-    card.show_outcome(outcome)
+    card.show_outcome(outcome, "failed")
     QApplication.processEvents()
     assert card.isVisible() and card.geometry().top() > tabs.geometry().bottom()
     assert (tabs.pos(), header.geometry(), tabs.tabBar().geometry()) == before
 
 
-def test_it_says_that_it_was_dismissed(window: QWidget) -> None:
+def test_a_dismissed_card_stays_away_until_the_state_changes(window: QWidget) -> None:
     card = card_in(window)
-    gone: list[bool] = []
-    card.dismissed.connect(lambda: gone.append(True))
-    card.show_outcome(FAILED)
+    card.show_outcome(FAILED, "running")
     card.close_button.click()
-    assert gone == [True] and card.isHidden() and card.title == ""
+    assert card.isHidden() and card.title == ""
+    card.show_outcome(FAILED, "running")
+    assert card.isHidden()
+    card.show_outcome(FAILED, "failed")
+    assert card.isVisible()
