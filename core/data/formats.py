@@ -35,19 +35,33 @@ _OPEN_ENDINGS: Final = frozenset(("txt", "log"))
 BEGINNING_BYTES: Final = 1 << 13
 _SAME_LINES: Final = 5
 _DAY: Final = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
+_MONTH: Final = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_MAIL_HEADER: Final = "(from|to|subject|date|return-path|received|delivered-to|mime-version|message-id|x-[\\w-]+)"
 # What people take for text, and what a program wrote around it: trained too, so it is named. The first that fits.
 _MARKUP: Final = tuple(
     (what, re.compile(begins, re.IGNORECASE))
     for what, begins in (
         ("a Jupyter notebook, with outputs", r'\s*\{\s*"(cells|metadata|nbformat)":'),
-        ("HTML", r"\s*<(!doctype html|html|head|body)\b"),
-        ("XML", r"\s*<(\?xml|mediawiki|rss|feed|tmx|tei)\b"),
-        ("a database dump", r"(\s|--.*\n|/\*.*\n)*(create table|insert into|drop table|copy .* from stdin|pragma)\b"),
-        ("subtitles with times", r"webvtt\b|\s*\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ -->"),
+        ("HTML", r"(\s|<!--[^>]*-->)*<(!doctype html|html|head|body)\b"),
+        ("XML", r"\s*<((\?xml|mediawiki|rss|feed|tmx|tei)\b|(\w+>\s*<){1,3}\w+>[^<]*</\w+>)"),
+        (
+            "a database dump",
+            r"(\s|--.*\n|/\*.*\n|(set|select) .*;[ \t\r]*\n)*"
+            r"(create table|insert into|drop table|copy .* from stdin|pragma)\b",
+        ),
+        (
+            "subtitles with times",
+            r"webvtt\b|\[script info\]|\[\d\d:\d\d[.:]\d\d\]|\s*\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ -->",
+        ),
         ("a mailbox with headers", r"from \S+ .*\n[\w-]+: "),
-        ("lines with dates and names", rf"\[?({_DAY})[ ,T]+\d{{1,2}}:\d\d"),
+        ("a mail with headers", rf"({_MAIL_HEADER}: .*\n([ \t].*\n)*){{2}}"),
+        ("lines with dates and names", rf"\[?({_DAY})[ ,T]+\d{{1,2}}:\d\d|{_MONTH} [ \d]\d \d\d:\d\d:\d\d "),
+        ("lines with times and names", r"\[?\d\d:\d\d(:\d\d)?\]? <[^>\n]+> "),
         ("rows as Python prints them", r"\[?\{'\w+': "),
         ("rows in YAML", r"- \w+: .*\n\s+\w+: "),
+        ("front matter above the text", r"---[ \t]*\r?\n[\w-]+:.*\n(.*\n){0,60}?---[ \t]*\r?\n"),
+        ("a patch", r"diff --git |--- \S.*\n\+\+\+ \S"),
+        ("BibTeX", r"\s*@\w+\{[\w:./-]+,\s*\n"),
         ("labels and texts", r"__label__\S+ "),
         ("JavaScript with data", r"(const |var |let |window\.)[\w.$]+ *= *[\[{]"),
         ("a table in Markdown", r"\|.*\|\s*\n\|[ :|-]+\|"),

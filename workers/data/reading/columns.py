@@ -47,6 +47,7 @@ _LONGEST_NO_VALUE: Final = 20
 _WIDE: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _NAME_WEIGHT: Final = 4.0
 _OTHER_TEXT: Final = 1.0
+_PLACEHOLDERS: Final = ("[deleted]", "[removed]")
 _EXAMPLE_CHARS: Final = 80
 _LOOKED_AT_CHARS: Final = 2000
 _PROSE_LENGTH: Final = 4
@@ -116,6 +117,7 @@ class ColumnFacts:
         length: Words of the texts in all.
         distinct: Different texts among them.
         example: The start of the first.
+        placeholders: Rows whose text was taken away, as exports of forums mark it.
     """
 
     rows: int = 0
@@ -124,6 +126,7 @@ class ColumnFacts:
     length: int = 0
     distinct: set[int] = field(default_factory=set)
     example: str = ""
+    placeholders: int = 0
 
     def add(self, value: object) -> None:
         if is_no_value(value):
@@ -135,6 +138,7 @@ class ColumnFacts:
             self.chars += len(value)
             self.length += word_count(value[:_LOOKED_AT_CHARS])
             self.distinct.add(hash(value))
+            self.placeholders += value.strip() in _PLACEHOLDERS
             self.example = self.example or " ".join(value[: 2 * _EXAMPLE_CHARS].split())[:_EXAMPLE_CHARS]
 
     def merge(self, other: ColumnFacts) -> None:
@@ -143,6 +147,7 @@ class ColumnFacts:
         self.chars += other.chars
         self.length += other.length
         self.distinct |= other.distinct
+        self.placeholders += other.placeholders
         self.example = self.example or other.example
 
     @property

@@ -196,6 +196,12 @@ def _looked_at(dataset: str, found: Sequence[tuple[Path, FileFormat]], options: 
     if wanted != WHOLE and any(file.source.layout.form != "text" for file in looked):
         chosen, looked, more = _with_columns(looked, together, wanted, dataset)
         remarks += more
+    facts = together.facts.get(chosen.column)
+    if facts is not None and facts.placeholders:
+        remarks.append(
+            f"{facts.placeholders:,} of the first {facts.rows:,} rows are only “[deleted]” or “[removed]”; they are "
+            "trained on as text."
+        )
     remarks += _markup_remarks(looked)
     if len(remarks) > _LISTED:
         remarks = [*remarks[:_LISTED], f"There are {len(remarks) - _LISTED} more notes like these."]

@@ -93,6 +93,19 @@ class Kind(NamedTuple):
     options: dict[str, str] | None = None
 
 
+BESIDE_WORDS = [
+    ("saved.txt", "<!-- saved from url=(0014)about:internet -->\n<html><body>Words.</body></html>", "HTML (saved.txt)"),
+    ("rows.xml", "<rows>\n<row><text>Some words.</text></row>\n</rows>", "XML (rows.xml)"),
+    ("pg.sql", "--\n-- A\n--\n\nSET a = 0;\r\nSELECT b('a');\n\nCREATE TABLE a (id int);\n", "a database dump"),
+    ("song.lrc", "[00:12.10]Some words\n[00:15.90]More words\n", "subtitles with times"),
+    ("film.ass", "[Script Info]\nTitle: Film\n", "subtitles with times"),
+    ("one.eml", "Received: from a\n\tby b\nFrom: a@b.example\nSubject: Words\n\nWords.\n", "a mail with headers"),
+    ("syslog.log", "Jan  2 03:04:05 host program[1]: Words.\n", "lines with dates and names"),
+    ("irc.log", "[10:01] <ann> Words.\n[10:02] <bob> More words.\n", "lines with times and names"),
+    ("post.md", "---\ntitle: Words\ndate: 2020-01-02\n---\n\nSome words.\n", "front matter above the text"),
+    ("fix.patch", "diff --git a/x b/x\n--- a/x\n+++ b/x\n+Words.\n", "a patch (fix.patch)"),
+    ("books.bib", "@book{ann2020,\n  title = {Words},\n}\n", "BibTeX (books.bib)"),
+]
 READ = [
     Kind("rows.jsonl", lines(TEXT_ROWS), "JSON Lines"),
     Kind("lines.json", lines(named(text=TEXTS, tags=[["a", "b"]] * ROWS)), "JSON Lines"),
@@ -183,6 +196,9 @@ READ = [
     Kind("iphone.txt", b"[12.03.24, 14:05:06] Ann: Hello.\n", "plain text", "", 1, remark="lines with dates and names"),
     Kind("server.log", b"2024-01-01 12:00:00,123 INFO start\n", "plain text", "", 1, remark="lines with dates"),
     Kind("subtitles.srt", SUBTITLES, "plain text", "", 1, remark="subtitles with times"),
+    *(Kind(name, text.encode(), "plain text", "", 1, remark=remark) for name, text, remark in BESIDE_WORDS),
+    Kind("reddit.jsonl", lines(named(body=[*TEXTS[:-3], "[deleted]", "[removed]", "[deleted] "])), "JSON Lines", "body",
+         remark=f"3 of the first {ROWS} rows are only"),
     Kind("talk.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\nHello.\n", "plain text", "", 1, remark="subtitles with"),
     Kind("page.html", b"<!DOCTYPE html>\n<html><p>Words.</p></html>", "plain text", "", 1, remark="HTML (page.html)"),
     Kind("wiki.xml", b"<mediawiki><page>Words.</page></mediawiki>", "plain text", "", 1, remark="XML (wiki.xml)"),
@@ -340,6 +356,19 @@ def test_a_file_is_read_as_what_it_holds(tmp_path: Path, kind: Kind) -> None:
     if counts.documents == ROWS and kind.column == "text" and kind.name not in ("essays.csv", "labels.csv"):
         assert TEXTS[-1].encode() in texts[-1]
     assert not texts[0].startswith(b"\xef\xbb\xbf")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Ann: Some words.\nBob: From here to there.\n",
+        "---\nSome words below a rule.\n\n---\nMore words.\n",
+        "<s> <s> Words",
+    ],
+)
+def test_prose_gets_no_note_on_what_is_besides_words(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.txt").write_text(text, encoding="utf-8")
+    assert read(tmp_path / "a.txt", {})[0].remarks == ()
 
 
 def test_texts_in_a_parquet_list_are_not_guessed(tmp_path: Path) -> None:
