@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -28,13 +27,11 @@ def sampling(folder: Path, mode: str = "single", world: int = 1, **settings: Any
 def test_a_stop_is_seen_between_two_tokens(mode: str, world: int, tmp_path: Path) -> None:
     """The text would take ten minutes, the stop may take two."""
     store = sampling(tmp_path, mode, world, options={"sample_tokens": 6000, "token_s": 0.1}, sample_share=100.0)
-    began = time.monotonic()
     assert host(store, stop_at=10, timeout_s=200.0) == 0
-    assert time.monotonic() - began < 60.0
     state = store.state()
     assert (state.state, state.error) == ("stopped", None) and state.step >= 10
     assert state.checkpoint is not None, "everything is saved"
-    assert all(line["cut"] and len(line["text"]) < 6000 for line in lines(store, "sample"))
+    assert all(line["cut"] and len(line["text"]) < 600 for line in lines(store, "sample"))
 
 
 def test_samples_that_would_take_too_much_time_are_left_out_but_the_last(tmp_path: Path) -> None:
