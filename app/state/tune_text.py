@@ -23,7 +23,7 @@ TIP: Final = "Try settings with real steps on the selected devices for about a m
 TRAINING: Final = "A run is training. Trials would slow it down, and it would slow them down. Tune when it has ended."
 SCRIPT: Final = "Your script chooses its own batches and steps, so Rankdeck cannot try others with it."
 UNFIXED: Final = "Fix the marked settings first."
-_EXCHANGES: Final = {"shared": "shared memory", "nccl": "NCCL", "powersgd": "PowerSGD"}
+_EXCHANGES: Final = {"shared": "shared memory", "nccl": "NCCL"}
 
 
 @dataclass(frozen=True, slots=True)

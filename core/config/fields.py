@@ -52,6 +52,7 @@ class FieldSpec:
         default: The value when nothing is said; None leaves it to be worked out.
         minimum, maximum: Inclusive limits of a number.
         choices: What a "choice" may be.
+        former: Choices of earlier versions: runs that have them are listed and shown, and refused at a start.
         help: One or two plain sentences: what it does and when to change it.
         unit: Shown behind the value ("samples", "s", …).
         common: True puts it in the first, unfolded part of the form.
@@ -77,6 +78,7 @@ class FieldSpec:
     minimum: float | None = None
     maximum: float | None = None
     choices: tuple[str, ...] = ()
+    former: tuple[str, ...] = ()
     help: str = ""
     unit: str = ""
     common: bool = False
@@ -118,7 +120,7 @@ class FieldSpec:
             return self._number(value)
         if not isinstance(value, str):
             raise self._wrong(f"{_shown(value)} is not text")
-        if self.type == "choice" and value not in self.choices:
+        if self.type == "choice" and value not in self.choices + self.former:
             error = self._wrong(f"{_shown(value)} is not one of the choices")
             near = difflib.get_close_matches(value.lower(), self.choices, n=1)
             raise (

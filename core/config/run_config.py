@@ -19,7 +19,7 @@ PRECISIONS: Final = ("auto", "fp32", "bf16", "fp16")
 MERGE_POLICIES: Final = ("best", "average", "none")
 ZERO_ENGINES: Final = ("auto", "deepspeed", "torch")
 SYNC_METHODS: Final = ("auto", "average", "diloco")
-EXCHANGES: Final = ("auto", "shared", "plain", "fp16", "bf16", "powersgd")
+EXCHANGES: Final = ("auto", "shared", "plain", "fp16", "bf16")
 BALANCES: Final = ("equal", "measured")
 NON_FINITE: Final = ("skip", "rollback", "stop")
 BACKENDS: Final = ("auto", "nccl", "gloo")
@@ -83,8 +83,8 @@ class RunConfig:
     )
     gradient_exchange: str = setting(
         "auto", "Gradient all-reduce",
-        "How DDP averages gradients. auto: shared memory where it is faster. fp16, bf16 and powersgd send less.",
-        choices=EXCHANGES, modes=(Mode.DDP,), needs=Needs.DDP,
+        "How DDP averages gradients. auto: shared memory where it is faster. fp16 and bf16 send less.",
+        choices=EXCHANGES, former=("powersgd",), modes=(Mode.DDP,), needs=Needs.DDP,
         changes="how", effect="Affects only what is sent from here on.", group="Distribution",
     )
     static_graph: bool = setting(

@@ -171,12 +171,11 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
     mode, notes = _mode(config, devices, platform)
     engine, engine_notes = _engine(config, mode, platform, devices)
     by_ddp = mode.reduces_gradients(config.zero_stage, by_torch=engine == TORCH)
-    if by_ddp and config.gradient_exchange == "powersgd" and config.precision == "fp16":
+    if by_ddp and config.gradient_exchange == "powersgd":  # a run of an earlier version
         raise ConfigError(
             "gradient_exchange",
-            "PowerSGD adds what it left out of one step's gradients to the next step's. In fp16 one overflows now and "
-            "then; that would stay in, and no step after it would count.",
-            "Choose bf16 or fp32 as precision, or another gradient exchange, for example fp16.",
+            "Rankdeck no longer approximates gradients by PowerSGD.",
+            "Choose another gradient all-reduce: auto, or bf16, which sends half as many bytes.",
         )
     if mode.is_apart and config.work_stealing:
         _check_stealing(synchronises=config.sync_every is not None, merges=config.merge_every_chunks is not None)

@@ -3,7 +3,7 @@
 `choose_all_reduce` measures and decides; what it returns registers itself with DDP:
 
     all_reduce = choose_all_reduce(group, place, model_bytes, wanted="auto")
-    ddp = DistributedDataParallel(model, **all_reduce.ddp_options)
+    ddp = DistributedDataParallel(model)
     all_reduce.register(ddp)
     …
     all_reduce.close()

@@ -8,8 +8,8 @@ both sum a tensor of up to the model's own size, are compared bit by bit, and th
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from dataclasses import dataclass
+from typing import Final, Protocol
 
 import torch
 import torch.distributed as dist
@@ -18,7 +18,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from core.errors import ConfigError
 from core.processes import identity
-from workers.all_reduce.compression import COMPRESSIONS, PowerSgd, register_compression
+from workers.all_reduce.compression import COMPRESSIONS, register_compression
 from workers.all_reduce.ddp_hook import BucketAllReduce, Reduce, all_reduce_bucket
 from workers.all_reduce.in_place_sum import InPlaceSum
 from workers.all_reduce.peer_watch import PeerWatch, State
@@ -27,7 +27,7 @@ from workers.all_reduce.shared_arena import ArenaError, SharedArena, join_arena
 from workers.all_reduce.timing_test import Speeds, run_timing_test
 
 # `auto`: the fastest that changes no bit. `shared`: shared memory even where gloo is as fast. `plain`: what the process
-# group does by itself, gloo or NCCL. `fp16`, `bf16`, `powersgd`: fewer bytes, other gradients.
+# group does by itself, gloo or NCCL. `fp16`, `bf16`: fewer bytes, other gradients.
 WANTED: Final = ("auto", "shared", "plain", *COMPRESSIONS)
 
 TIMING_TEST_TIMEOUT_S: Final = 20.0
@@ -56,20 +56,16 @@ class GradientAllReduce:
     """The way that was chosen. To be closed at the end of training, before the process group.
 
     Attributes:
-        name: "shared", "gloo", "nccl", "fp16", "bf16" or "powersgd". bf16 may go through shared memory, too.
+        name: "shared", "gloo", "nccl", "fp16" or "bf16". bf16 may go through shared memory, too.
         summary: One sentence for the log.
         fallback: Why what was wanted could not be had; None when it could.
         speeds: What the self-test measured; None where there was none.
-        ddp_options: Arguments that `DistributedDataParallel` has to be made with.
-        power_sgd: What approximates gradients and remembers what it left out; None in all other ways.
     """
 
     name: str
     summary: str
-    ddp_options: dict[str, Any] = field(default_factory=dict)
     fallback: str | None = None
     speeds: Speeds | None = None
-    power_sgd: PowerSgd | None = None
     _shared: _SharedMemory | None = None
 
     @property
@@ -83,10 +79,7 @@ class GradientAllReduce:
         return self._shared.buckets.sync_wait_s if self._shared else None
 
     def reduce(self, tensor: Tensor) -> None:
-        """Sums a tensor over the ranks the way that gradients go, for measuring; shared memory leaves their mean.
-
-        Not for PowerSGD, which approximates matrices of a model.
-        """
+        """Sums a tensor over the ranks the way that gradients go, for measuring; shared memory leaves their mean."""
         if self._shared is not None:
             self._shared.buckets.all_reduce(tensor, last=True).wait()
         else:
@@ -97,7 +90,7 @@ class GradientAllReduce:
         if self._shared is not None:
             ddp.register_comm_hook(self._shared.buckets, all_reduce_bucket)
         elif self.name in COMPRESSIONS:
-            self.power_sgd = register_compression(self.name, ddp)
+            register_compression(self.name, ddp)
 
     def close(self) -> None:
         """Ends its thread and lets go of the shared memory; a second time does nothing."""
@@ -155,9 +148,8 @@ def choose_all_reduce(
             "gradient_exchange", f"gradient_exchange is {wanted!r}.", f"Choose one of {', '.join(WANTED)}."
         )
     plain = "nccl" if place.backend == "nccl" else "gloo"
-    if wanted in ("fp16", "powersgd") or (wanted == "bf16" and plain == "nccl"):
-        options = {"bucket_cap_mb": model_bytes // (1 << 20) + 64} if wanted == "powersgd" else {}
-        return GradientAllReduce(wanted, f"Gradients go over {plain} as {wanted}.", options)
+    if wanted == "fp16" or (wanted == "bf16" and plain == "nccl"):
+        return GradientAllReduce(wanted, f"Gradients go over {plain} as {wanted}.")
     if wanted == "plain" or place.world_size == 1 or (wanted == "auto" and plain == "nccl"):
         return GradientAllReduce(plain, f"Gradients go over {plain}.")
     problem = "the process group is NCCL's" if plain == "nccl" else refusal(place.world_size)

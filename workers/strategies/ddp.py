@@ -17,8 +17,6 @@ from core.config.distributed import DistributedConfig
 from workers.all_reduce import GradientAllReduce, choose_all_reduce
 from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
-from workers.state_files.saved_state import SavedState
-from workers.state_files.slices import StatePart
 from workers.strategies.base import RankPlace, Strategy
 from workers.strategies.process_group import make_process_group
 from workers.strategies.replica import Replica
@@ -126,13 +124,11 @@ class DdpReplica(Replica):
         """Puts the model behind DDP, in whose buckets its gradients live, uncopied, unless the settings differ."""
         self._place = place
         self._all_reduce = all_reduce
-        self._memory_file = f"exchange_rank{place.rank}.safetensors"
         on_cpu = place.device.type == "cpu"
         self.module = self._wrapped = DistributedDataParallel(
             self.model,
             device_ids=None if on_cpu else [place.device],
             **_ddp_arguments(config),
-            **all_reduce.ddp_options,
         )
         all_reduce.register(self._wrapped)
         sampled: Any = self._wrapped
@@ -150,29 +146,6 @@ class DdpReplica(Replica):
     def backward(self, loss: Tensor, *, last: bool) -> None:
         self.in_collective = last
         super().backward(loss, last=last)
-
-    def leave_out(self) -> None:
-        """As `Replica.leave_out`; PowerSGD forgets its errors, into which the gradient has gone."""
-        super().leave_out()
-        if self._all_reduce.power_sgd is not None:
-            self._all_reduce.power_sgd.forget()
-
-    def parts(self) -> list[StatePart]:
-        """As `Replica.parts`, and what this rank's all-reduce has to remember."""
-        if self._all_reduce.power_sgd is None:
-            return super().parts()
-        tensors, values = self._all_reduce.power_sgd.memory()
-        values = {**values, "ranks": self._place.world_size}
-        return [*super().parts(), StatePart(self._memory_file, tensors, values)]
-
-    def load(self, saved: SavedState) -> None:
-        """As `Replica.load`; PowerSGD continues from its memory where the number of ranks is the same."""
-        super().load(saved)
-        if self._all_reduce.power_sgd is None or not saved.has(self._memory_file):
-            return
-        tensors, values = saved.read(self._memory_file)
-        if values["ranks"] == self._place.world_size:
-            self._all_reduce.power_sgd.recall((tensors, values))
 
     def sync_wait_s(self) -> float | None:
         """Time in which the all-reduce ran while no gradient was being computed, or buffers were waited for."""

@@ -26,8 +26,8 @@ class WarmUp:
         """A forward and backward pass, or two, that leave no trace but DDP's final order of buckets.
 
         DDP rebuilds its buckets after its first passes. A resumed run has these where the run it continues had none;
-        with more than two ranks gloo would then add the same numbers in another order, and what PowerSGD remembers
-        would be of other buckets. Memory that does not suffice and connections that do not work also show here.
+        with more than two ranks gloo would then add the same numbers in another order. Memory that does not suffice and
+        connections that do not work also show here.
 
         A model is compiled here too, for whole micro-batches: kernels made for one sample would be made again.
         """

@@ -28,7 +28,6 @@ WORTH: Final = 0.05
 USUAL_ERROR: Final = 0.2
 NO_STEP: Final = "No step was timed on this device, so the time is not known."
 NO_LINK: Final = "The link between the devices was not measured, so the time is not known."
-NO_RATE: Final = "PowerSGD's compression is not measured, so the time is not known."
 
 Seconds = Annotated[float, Limits(0, 1e9)]
 
@@ -202,8 +201,6 @@ def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Spee
     if len(known) < len(steps):
         return NO_STEP
     layout = run_layout(run, figures)
-    if run.config.gradient_exchange == "powersgd" and run.mode.is_connected:
-        return NO_RATE
     rule = resolve_synchronisation(run.config) if run.mode.is_apart else None
     every = None if rule is None else rule.every
     traffic = step_traffic(figures, layout, by_nccl=run.backend == "nccl", sync_every=every)

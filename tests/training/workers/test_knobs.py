@@ -118,7 +118,7 @@ def test_a_rank_that_says_nothing_is_waited_for_as_long_as_was_asked(tmp_path: P
     assert waiting["title"] == "Another device does not answer"
 
 
-@pytest.mark.parametrize("exchange", ["plain", "shared", "fp16", "powersgd"])
+@pytest.mark.parametrize("exchange", ["plain", "shared", "fp16"])
 def test_parameters_without_a_gradient_train_when_they_are_looked_for(tmp_path: Path, exchange: str) -> None:
     one, other = run_ranks(unused, 2, tmp_path, exchange, "find")
     assert one["weights"] == other["weights"] and one["unused"] and len(one["losses"]) == 6

@@ -26,7 +26,6 @@ from tests.helpers.wine import UNDER_WINE
 from tests.training.rank_program import CPU, BareRank
 from tests.training.workers.all_reduce.observed import digest, error_of
 from workers.all_reduce import WANTED, GradientAllReduce, choose_all_reduce
-from workers.all_reduce.compression import WHOLE_STEPS, PowerSgd
 from workers.all_reduce.shared_all_reduce import SharedAllReduce
 from workers.strategies.base import RankPlace
 from workers.strategies.process_group import make_process_group
@@ -55,7 +54,7 @@ def trained(place: RankPlace, exchange: GradientAllReduce | None, steps: int = S
     """Digests of the weights after a few steps in several small buckets, accumulation included."""
     model = make_model()
     given = {"gradient_as_bucket_view": True, "bucket_cap_mb": 0.2, **options}
-    ddp = DistributedDataParallel(model, **{**given, **(exchange.ddp_options if exchange else {})})
+    ddp = DistributedDataParallel(model, **given)
     if exchange is not None:
         exchange.register(ddp)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
@@ -89,52 +88,12 @@ def train(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
 
 
 def ways(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
-    """Each way by name trains (PowerSGD from its tenth step on), and all ranks end the same."""
+    """Each way by name trains and all ranks end the same."""
     found = {}
-    for wanted in ("auto", "plain", "fp16", "bf16", "powersgd"):
+    for wanted in ("auto", "plain", "fp16", "bf16"):
         exchange = choose_all_reduce(group, place, 4_000_000, wanted)
-        found[wanted] = [exchange.name, exchange.summary, trained(place, exchange, 3 * STEPS)]
+        found[wanted] = [exchange.name, exchange.summary, trained(place, exchange)]
         exchange.close()
-    return found
-
-
-def owed(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any]:
-    """Gradients of a model that continues with PowerSGD's memory, with one of other buckets, and without any."""
-    data = torch.randn(8, 200, generator=torch.Generator().manual_seed(place.rank))
-
-    def start() -> tuple[PowerSgd, Callable[[], str]]:
-        exchange = choose_all_reduce(group, place, 4_000_000, "powersgd")
-        ddp = DistributedDataParallel(make_model(), gradient_as_bucket_view=True, **exchange.ddp_options)
-        exchange.register(ddp)
-        assert exchange.power_sgd is not None
-
-        def step() -> str:
-            ddp.zero_grad()
-            torch.autograd.backward(ddp(data).square().mean())
-            return digest(torch.cat([p.grad.reshape(-1) for p in ddp.parameters() if p.grad is not None]))
-
-        step()  # DDP's buckets are the final ones afterwards
-        return exchange.power_sgd, step
-
-    first, first_step = start()
-    for _ in range(WHOLE_STEPS + 3):
-        first_step()
-    tensors, values = first.memory()
-    kept = {name: tensor.clone() for name, tensor in tensors.items()}
-    (order,) = values["order"].values()
-    memories = {
-        "same": (kept, dict(values)),
-        "other": (kept, {**values, "order": {"0": order[::-1]}}),
-    }
-    found: dict[str, Any] = {"never stopped": first_step(), "steps": {}, "kept": sorted(kept)}
-    for name, memory in memories.items():
-        again, again_step = start()
-        again.recall(memory)
-        assert again.memory() is memory, "a commit before the next step writes what was read"
-        found[name] = again_step()
-        found["steps"][name] = again.memory()[1]["steps"] - values["steps"]
-    fresh, fresh_step = start()
-    found["without"], found["steps"]["without"] = fresh_step(), fresh.memory()[1]["steps"]
     return found
 
 
@@ -184,7 +143,7 @@ def die_in_training(group: dist.ProcessGroup, place: RankPlace) -> dict[str, Any
 
 
 SCENARIOS: dict[str, Callable[[dist.ProcessGroup, RankPlace], dict[str, Any]]] = {
-    "train": train, "ways": ways, "owed": owed, "agree": agree, "surprises": surprises,
+    "train": train, "ways": ways, "agree": agree, "surprises": surprises,
     "die_in_training": die_in_training,
 }  # fmt: skip
 
@@ -199,7 +158,7 @@ def in_turn(rank: BareRank, *names: str) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def two(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """What two ranks found."""
-    return run_ranks(in_turn, 2, tmp_path_factory.mktemp("two"), "train", "ways", "owed", "surprises")
+    return run_ranks(in_turn, 2, tmp_path_factory.mktemp("two"), "train", "ways", "surprises")
 
 
 def test_two_ranks_train_bit_for_bit_as_plain_ddp(two: list[dict[str, Any]]) -> None:
@@ -218,19 +177,10 @@ def test_every_way_trains(two: list[dict[str, Any]]) -> None:
         assert weights == second[wanted][2], wanted
         assert name == second[wanted][0] and words.startswith("Gradients go ")
     assert {wanted: name for wanted, (name, _, _) in first.items() if wanted != "auto"} == {
-        "plain": "gloo", "fp16": "fp16", "bf16": "bf16", "powersgd": "powersgd",
+        "plain": "gloo", "fp16": "fp16", "bf16": "bf16",
     }  # fmt: skip
     assert first["auto"][0] in ("shared", "gloo") and first["auto"][2] == first["plain"][2]
-    assert len({weights[0] for _, _, weights in first.values()}) == 4  # what rounds differs from what does not
-
-
-def test_powersgd_goes_on_with_a_memory_of_the_same_buckets_only(two: list[dict[str, Any]]) -> None:
-    for found in (rank["owed"] for rank in two):
-        assert found["kept"] == ["error.0", "p.0", "q.0"]
-        assert found["same"] == found["never stopped"] != found["without"]
-        assert found["other"] == found["without"], "whole gradients"
-        assert found["steps"]["same"] == 1
-        assert found["steps"]["other"] < 0
+    assert len({weights[0] for _, _, weights in first.values()}) == 3  # what rounds differs from what does not
 
 
 @pytest.mark.windows

@@ -213,11 +213,3 @@ def test_a_run_goes_back_no_more_often_than_the_limit(tmp_path: Path) -> None:
     assert host(store) == 1
     assert len([line for line in lines(store, "alert") if line["kind"] == "rollback"]) == 2
     assert len(lines(store, "launch")) == 3 and store.config().lr == 0.25
-
-
-def test_powersgd_forgets_what_a_skipped_batch_put_into_its_errors(tmp_path: Path) -> None:
-    options = {"bad_from": 23, "bad_until": 23, "bad_rank": 1}
-    store = diverging(tmp_path, "ddp", 2, options, gradient_exchange="powersgd")
-    assert host(store) == 0
-    assert [(line["step"], line["ranks"]) for line in skips(store)] == [(23, [1])]
-    assert all(line["loss"] is not None for line in lines(store, "step") if line["step"] != 23)
