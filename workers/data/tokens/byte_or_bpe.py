@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from core.config import RunConfig
+from workers.data.prepared import give_back_spare_memory
 from workers.data.tokens.tokenizer_spec import TokenizerSpec
 
 BPE_TEXT_BYTES: Final = 64 << 20
@@ -53,4 +54,6 @@ def train_bpe(texts: Iterable[str], vocab_size: int, path: Path, special_tokens:
         vocab_size=vocab_size, special_tokens=list(special_tokens), initial_alphabet=alphabet, show_progress=False
     )
     bpe.train_from_iterator(texts, trainer=trainer)
+    del trainer
+    give_back_spare_memory()  # a hundred times the text, which threads that encode it next would not find
     path.write_text(bpe.to_str(), encoding="utf-8", newline="\n")

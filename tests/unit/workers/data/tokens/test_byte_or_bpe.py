@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import platform
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -10,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from tests.helpers.forking import ROOT
 from workers.data.tokens.byte_or_bpe import BPE_TEXT_BYTES, make_tokenizer, tokenizer_in, train_bpe
 from workers.data.tokens.tokenizer_spec import TokenizerSpec
 
@@ -23,6 +28,38 @@ def test_a_bpe_is_learned_from_the_text_and_comes_back(tmp_path: Path) -> None:
     tokenizer = tokenizer_in(tmp_path, "bpe").open()
     (ids,) = tokenizer.encode(["the hat ü".encode()])
     assert len(ids) < 9 and tokenizer.decode(ids.tolist()) == "the hat ü" and 256 < tokenizer.vocab_size <= 300
+
+
+LEARN = """
+import random, sys
+import psutil
+from pathlib import Path
+from workers.data.tokens.byte_or_bpe import train_bpe
+from workers.host_link.peak_memory import peak_rss_bytes
+letters, path = random.Random(1), Path(sys.argv[1])
+words = ["".join(letters.choices("abcdefghijklmnop", k=letters.randint(2, 9))) for _ in range(3000)]
+text = " ".join(letters.choices(words, k=200_000))
+train_bpe(["what is imported"], 300, path)
+before = psutil.Process().memory_info().rss
+train_bpe([text], 4096, path)
+print(psutil.Process().memory_info().rss - before, peak_rss_bytes() - before)
+"""
+
+
+@needs_tokenizers
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="other C libraries have no call for it")
+def test_what_learning_took_goes_back_before_text_is_encoded(tmp_path: Path) -> None:
+    cpu_rank = {
+        "MALLOC_MMAP_THRESHOLD_": str(32 << 20),
+        "MALLOC_TRIM_THRESHOLD_": str(1 << 30),
+        "PYTHONPATH": str(ROOT),
+    }
+    argv = [sys.executable, "-c", LEARN, str(tmp_path / "tokenizer.json")]
+    out = subprocess.run(
+        argv, env={**os.environ, **cpu_rank}, cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    kept, taken = map(int, out.split())
+    assert kept < taken / 6, out
 
 
 def source(asked: list[int], **options: Any) -> Any:
