@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import platform
 import secrets
 import sys
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,22 +14,25 @@ from typing import Any, Final
 
 import orjson
 
+import core
 from core.checkpoints.restore_plan import RestorePlan, plan_restore, policy_for
 from core.checkpoints.store import Checkpoint, CheckpointStore, DamagedCheckpoint
 from core.config import RunConfig
 from core.config.config_file import to_toml
+from core.config.distributed import LaunchMethod
 from core.data.dataset import identify
 from core.errors import StateFileError
 from core.files.atomic import read_json, write_atomic
 from core.host.commits.ledger_keeper import LedgerKeeper
-from core.host.environment import describe_environment
 from core.host.services import HostServices
 from core.launch.commit_charge import check_commit
+from core.launch.nodes.seats import NodeSeats
 from core.launch.plan import LaunchSite, RankCommand, plan_launch
 from core.launch.resolved import ResolvedRun, resolve
 from core.machine.devices.device import Device
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import RankNames, device_label
+from core.machine.packages import recorded_versions
 from core.machine.platform import Platform, free_port, rendezvous_folder, this_platform
 from core.measure.estimate.probe import known_baselines
 from core.protocol.rank_context import CONFIG_FILE
@@ -190,4 +195,46 @@ def damaged_alert(bad: DamagedCheckpoint, used: Checkpoint | None) -> dict[str, 
         "cause": cause,
         "next_step": f"The run continues from checkpoint {used.number}, step {used.step}." if used else otherwise,
         "checkpoint": bad.number,
+    }
+
+
+def describe_environment(
+    machine: Platform,
+    run: ResolvedRun,
+    commands: Sequence[RankCommand],
+    driver: str | None,
+    attempt: int,
+    method: LaunchMethod,
+    seats: NodeSeats | None = None,
+) -> dict[str, Any]:
+    """`environment.json`: what a run ran with, for the person who wonders later why it was different then.
+
+    Reads package metadata only: torch is not imported.
+    """
+    place = run.distributed(0).replace(launch_method=method)
+    return {
+        "written": time.time(),
+        "attempt": attempt,
+        "rankdeck": core.__version__,
+        "python": sys.version.split()[0],
+        "executable": sys.executable,
+        "os": platform.platform(),
+        "machine": platform.machine(),
+        "cpu": platform.processor(),
+        "cores": machine.physical_cores,
+        "logical_cores": os.cpu_count(),
+        "packages": recorded_versions(),
+        "torch": machine.torch_version,
+        "torch_cuda": machine.cuda_build,
+        **({} if machine.rocm_build is None else {"torch_rocm": machine.rocm_build}),
+        "driver": driver,
+        "devices": [
+            {"uuid": d.uuid, "kind": d.kind, "index": d.index, "name": d.name, "memory_bytes": d.memory_bytes}
+            for d in run.devices
+        ],
+        "mode": run.mode,
+        "backend": run.backend,
+        "distributed": place.to_dict() if seats is None else seats.placed(place).to_dict(),
+        "command": [sys.executable, *sys.argv],
+        "ranks": [{"rank": c.rank, "argv": list(c.argv), "device": c.device.uuid} for c in commands],
     }

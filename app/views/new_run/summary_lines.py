@@ -11,13 +11,13 @@ from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.state.draft import CheckedDraft
 from app.state.memory_text import MemoryText
+from app.state.tune_text import TIP, EarlierText
 from app.views.new_run.memory_strip import MemoryStrip
-from app.views.new_run.tune_row import TuneRow
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.tones import rule, tone
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
-from app.views.widgets.buttons import PrimaryActionButton
+from app.views.widgets.buttons import PrimaryActionButton, chip
 from app.views.widgets.elided_label import ElidedLabel
 from core.config.mode import Mode
 from core.formatting import count, parameters_text
@@ -164,6 +164,45 @@ class SummaryLines(QFrame):
         QGuiApplication.clipboard().setText(self.command.text())
         self.copy.setIcon(icon("state-finished", "success"))
         self._back.start()
+
+
+class TuneRow(QWidget):
+    """Beside the estimate: the button that tunes, and what was found for such a run before.
+
+    Attributes:
+        earlier: What was found; the foot places it.
+
+    Signals:
+        tune_requested: The button was clicked.
+        settings_requested: ``dict``: settings found before, and their values.
+    """
+
+    tune_requested = Signal()
+    settings_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.tune = chip("&Tune…", TIP)
+        self.tune.clicked.connect(self.tune_requested)
+        self.earlier = muted_label()
+        self.use = chip("&Use these", "Set these settings in the form")
+        self.use.clicked.connect(lambda: self.settings_requested.emit(dict(self._changes)))
+        self._changes: dict[str, object] = {}
+        lay_row(self, self.use, self.tune, spacing=8)
+        self.show_earlier(None)
+
+    def show_tunable(self, why_not: str) -> None:
+        """Whether the draft can be tuned; `why_not` is empty where it can, and else the button's tooltip."""
+        self.tune.setEnabled(not why_not)
+        self.tune.setToolTip(why_not or TIP)
+        self.tune.setAccessibleDescription(why_not or TIP)
+
+    def show_earlier(self, found: EarlierText | None) -> None:
+        """Shows what was found before; nothing where nothing was."""
+        self._changes = dict(found.changes) if found is not None else {}
+        self.earlier.setText("" if found is None else found.text)
+        self.earlier.setVisible(found is not None)
+        self.use.setVisible(bool(self._changes))
 
 
 class FixButton(QPushButton):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.config import RunConfig
-from core.host.environment import describe_environment
+from core.host.attempt_launch import describe_environment
 from core.launch.plan import RankCommand
 from core.machine import packages
 from core.machine.devices import Device
