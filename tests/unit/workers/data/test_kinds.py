@@ -260,7 +260,7 @@ BINARY: dict[str, bytes] = {
     "big.jsonl": '{"text": "Words"}\n'.encode("utf-16-be"), "packed.jsonl": gzip.compress(lines(TEXT_ROWS)),
     "rows.csv.bz2": b"BZh91AY&SY", "rows.csv.xz": b"\xfd7zXZ\0", "texts.tar": b"a.txt".ljust(257, b"\0") + b"ustar",
     "words.db": b"SQLite format 3\0", "paper.pdf": b"%PDF-1.7\nBT (Words) Tj ET\n", "letter.rtf": b"{\\rtf1 Words.}",
-    "nul.txt": b"Words.\0More words.\n", "table.txt": b"PAR1\x15\0",
+    "zeros.txt": b"Words.\0More words.\n", "table.txt": b"PAR1\x15\0",
 }  # fmt: skip
 
 REFUSED: list[tuple[str, bytes, str]] = [
@@ -331,7 +331,7 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("sequence.jsonl", b"".join(b"\x1e" + whole(row) + b"\n" for row in TEXT_ROWS), "Too many rows are bad"),
     ("page.jsonl", b"<!DOCTYPE html><html>404</html>\n", "Too many rows are bad"),
     ("error.json", whole({"error": "Invalid API key, please check it.", "code": 401}), "The data has no rows"),
-    ("nul.csv.gz", gzip.compress(table(TEXT_ROWS).decode().encode("utf-16")), "The dataset is not text"),
+    ("zeros.csv.gz", gzip.compress(table(TEXT_ROWS).decode().encode("utf-16")), "The dataset is not text"),
     ("utf16.csv", table(TEXT_ROWS).decode().encode("utf-16"), "The dataset is not text"),
     ("latin.csv", b"text\n" + "Größe und mehr Wörter\n".encode("latin-1") * 40, "Too many rows are bad"),
     ("not_json.jsonl", b"{'text': 'Python writes it so'}\n" * 40, "Too many rows are bad"),
