@@ -11,6 +11,7 @@ import hashlib
 import os
 import sysconfig
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
@@ -183,6 +184,8 @@ def check_packages_for(text: str, files: Sequence[tuple[Path, FileFormat]]) -> N
     for path, file_format in files:
         package = missing_package(file_format)
         if package:
+            with suppress(OSError):  # told where it is read
+                check_lfs_pointer(path)
             raise MissingPackageError((package,), f"The file {path.name}")
 
 
