@@ -37,7 +37,6 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
         return _history(arguments, terminal)
     run = checked_run(arguments, terminal, _check_measurable)
     with DeviceMonitor() as monitor:
-        monitor.devices()
         free = free_now(monitor.sample(), chosen_runs_dir(arguments))
     terminal.progress("Measuring the model")
     figures = find_figures(run)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import sys
 from pathlib import Path
@@ -184,3 +185,13 @@ def test_a_git_lfs_pointer_is_refused_by_name(tmp_path: Path, name: str) -> None
         with pytest.raises(DatasetError, match=r"is a Git LFS pointer") as caught:
             look(str(path))
         assert str(path) in caught.value.cause and "git lfs pull" in caught.value.next_step
+
+
+@pytest.mark.parametrize("name", ["rows.parquet", "rows.arrow", "rows.csv.zst"])
+def test_a_pointer_is_named_before_a_missing_package(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / name).write_bytes(b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    with pytest.raises(DatasetError, match="is a Git LFS pointer"):
+        identify(str(tmp_path / name))
