@@ -156,6 +156,20 @@ def episodes(store: RunStore) -> dict[int, float]:
     return {line["step"]: line["episodes"] for line in lines(store, "step") if "episodes" in line}
 
 
+@pytest.mark.parametrize("mode", ["ddp", "independent"])
+def test_evaluations_change_nothing_of_what_is_learned(mode: str, tmp_path: Path) -> None:
+    """Their episodes draw from random numbers of their own, and leave the policy's training mode as it was."""
+    often = make_played(tmp_path / "often", 2, mode=mode, eval_every=3)
+    once = make_played(tmp_path / "once", 2, mode=mode, eval_every=1000)
+    assert host(often) == host(once) == 0
+    assert len(lines(often, "eval")) > len(lines(once, "eval"))
+    learned = [
+        {(line["rank"], line["step"]): (line.get("loss"), line["grad_norm"]) for line in lines(run, "step")}
+        for run in (often, once)
+    ]
+    assert learned[0] and learned[0] == learned[1]
+
+
 @pytest.mark.parametrize("world", [1, 2])
 def test_episodes_end_a_run_and_are_counted_through_a_kill(tmp_path: Path, world: int) -> None:
     """The run ends with the round in which each device has played enough, though its epochs would go on."""
