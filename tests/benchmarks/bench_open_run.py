@@ -1,4 +1,4 @@
-"""From the start of a process to the first picture of a long run: plots only, then the whole window around them.
+"""From the start of a process to the first picture of a long run, with the whole window around it.
 
 pytest -m benchmark -s tests/benchmarks/bench_open_run.py
 """
@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 import pytest
@@ -21,35 +20,6 @@ from tests.helpers.synthetic_run import Shape, write_columns
 
 pytestmark = pytest.mark.benchmark
 ROUNDS = 5
-
-OPEN = """
-import json, sys, time
-from pathlib import Path
-marks = {}
-from PySide6.QtWidgets import QApplication
-import psutil
-marks["Qt"] = time.time()
-from app.models.run_data import RunData
-from app.views.plots.plots_panel import PlotsPanel
-marks["imports"] = time.time()
-app = QApplication([])
-data = RunData()
-panel = PlotsPanel(data)
-panel.resize(1100, 760)
-data.open(Path(sys.argv[1]))
-panel.show()
-def drawn():
-    if panel.loss.chart.scale is not None and "picture" not in marks:
-        marks["picture"] = time.time()
-    if "picture" in marks and data.is_caught_up:
-        app.quit()
-data.changed.connect(lambda change: drawn())
-panel.loss.chart.redrawn.connect(drawn)
-app.exec()
-marks["MiB"] = psutil.Process().memory_info().rss / 2**20
-print(json.dumps(marks))
-data.close()
-"""
 
 WHOLE = """
 import gc, sys, time
@@ -135,12 +105,12 @@ print(json.dumps(marks))
 """
 
 
-def open_once(run_dir: Path, code: str = OPEN) -> dict[str, Any]:
+def open_once(run_dir: Path) -> dict[str, Any]:
     began = time.time()
     environment = program_environment(os.environ, {"QT_QPA_PLATFORM": "offscreen"})
     environment.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed Rankdeck compiles its modules once
     done = subprocess.run(
-        [sys.executable, "-c", code, str(run_dir)],
+        [sys.executable, "-c", WHOLE, str(run_dir)],
         env=environment,
         capture_output=True,
         text=True,
@@ -152,23 +122,12 @@ def open_once(run_dir: Path, code: str = OPEN) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("steps", [1000, 1_000_000, 10_000_000])
-def test_first_picture(tmp_path: Path, steps: int) -> None:
-    store = write_columns(tmp_path / "run", Shape(steps=steps, ranks=2, eval_every=max(10, steps // 1000)))
-    rounds = [open_once(store.dir) for _ in range(ROUNDS)]
-    parts = {name: median(marks[name] for marks in rounds) for name in rounds[0]}
-    pictures = [marks["picture"] for marks in rounds]
-    words = ", ".join(f"{name} {parts[name]:.2f} s" for name in ("Qt", "imports", "picture"))
-    print(f"\n{steps:,} steps, 2 ranks: {words} after the process began; {parts['MiB']:.0f} MiB", end="")
-    print(f"; pictures of {ROUNDS} rounds: {min(pictures):.2f} to {max(pictures):.2f} s")
-
-
-@pytest.mark.parametrize("steps", [1000, 1_000_000, 10_000_000])
 def test_first_picture_of_the_whole_window(tmp_path: Path, steps: int) -> None:
     """With the list of runs, sheet, tabs and devices around it, as a person meets it after a restart."""
     place = tmp_path / "runs"
     store = write_columns(place / "run", Shape(steps=steps, ranks=2, eval_every=max(10, steps // 1000)))
-    open_once(store.dir, WHOLE)  # warm the disk's cache
-    rounds = [open_once(store.dir, WHOLE) for _ in range(ROUNDS)]
+    open_once(store.dir)  # warm the disk's cache
+    rounds = [open_once(store.dir) for _ in range(ROUNDS)]
     best = {name: min(marks[name] for marks in rounds) for name in rounds[0]}
     words = ", ".join(f"{name} {best[name]:.2f} s" for name in ("Qt", "imports", "opened", "window", "picture"))
     print(f"\n{steps:,} steps, whole window: {words} after the process began; {best['MiB']:.0f} MiB", end="")

@@ -40,15 +40,13 @@ HAND, OURS = "by hand", "Rankdeck"
 _SECONDS = re.compile(r"\d+\.\d+")
 
 
-def loop(name: str, job: Job, folder: Path, threads: int = 0, shown: str = "") -> Contender:
+def loop(name: str, job: Job, folder: Path) -> Contender:
     """One of the loops, its ranks started as bare processes; every step is a line of what a rank prints.
 
     Args:
         name: Its module.
         job: What it does.
         folder: Made for it.
-        threads: Of each rank; 0 for an equal share of the cores.
-        shown: Its name in the table, where it is not the usual one.
     """
     folder.mkdir()
     job = dataclasses.replace(job, rendezvous=(folder / "rendezvous").as_uri())
@@ -59,16 +57,16 @@ def loop(name: str, job: Job, folder: Path, threads: int = 0, shown: str = "") -
         command = [sys.executable, "-m", f"tests.benchmarks.loops.{name}", argument]
         with file.open("wb") as output, file.with_suffix(".log").open("wb") as log:
             processes.append(
-                psutil.Popen(command, env=environment(job, rank, threads), cwd=ROOT, stdout=output, stderr=log),
+                psutil.Popen(command, env=environment(job, rank), cwd=ROOT, stdout=output, stderr=log),
             )
     ends = partial(printed, files)
-    return Contender(shown or NAMES.get(name, HAND), processes, ends, job.world, job.synchronised or job.barrier)
+    return Contender(NAMES.get(name, HAND), processes, ends, job.world, job.synchronised)
 
 
-def environment(job: Job, rank: int, threads: int) -> dict[str, str]:
+def environment(job: Job, rank: int) -> dict[str, str]:
     """What a launcher would put there."""
     shared = {
-        "OMP_NUM_THREADS": str(threads or max(1, physical_cores() // job.world)),
+        "OMP_NUM_THREADS": str(max(1, physical_cores() // job.world)),
         "GLOO_SOCKET_IFNAME": "lo",
         "TOKENIZERS_PARALLELISM": "false",
         "HF_HUB_OFFLINE": "1",
@@ -93,7 +91,7 @@ def printed(files: list[Path]) -> Ends:
     return {rank: [float(line) for line in said if _SECONDS.fullmatch(line)] for rank, said in enumerate(whole)}
 
 
-def rankdeck(mode: str, job: Job, folder: Path, name: str = OURS) -> Contender:
+def rankdeck(mode: str, job: Job, folder: Path) -> Contender:
     """MiniGPT."""
     layers, heads, width = job.shape
     shape = {"n_layer": layers, "n_head": heads, "n_embd": width}
@@ -102,7 +100,7 @@ def rankdeck(mode: str, job: Job, folder: Path, name: str = OURS) -> Contender:
         eval_every=None, options={**shape, "sample_tokens": 0}, dataset_chunk_size=50 * job.batch,
         samples_per_block=500 * job.batch, devices=(job.device,) if job.on_gpu else (f"cpu:{job.world}",),
     )  # fmt: skip
-    return hosted(store, name, job.world, in_step=mode == "ddp")
+    return hosted(store, OURS, job.world, in_step=mode == "ddp")
 
 
 def hosted(store: RunStore, name: str, world: int, *, in_step: bool) -> Contender:
@@ -124,10 +122,10 @@ def hosted(store: RunStore, name: str, world: int, *, in_step: bool) -> Contende
     return Contender(name, [process], reported, world, in_step)
 
 
-def shown(of: list[Timed], to: list[Timed], share: float = 1.0) -> str:
+def shown(of: list[Timed], to: list[Timed]) -> str:
     """A ratio of rates, and its range."""
-    pooled, low, high = (share * value for value in ratio(of, to))
-    usual = share * median_ratio(of, to)
+    pooled, low, high = ratio(of, to)
+    usual = median_ratio(of, to)
     return f"{pooled:.3f} ({low:.3f} to {high:.3f} nine times in ten, {len(of)} turns; median of turns {usual:.3f})"
 
 

@@ -139,15 +139,12 @@ def median_ratio(of: Sequence[Timed], to: Sequence[Timed]) -> float:
     return statistics.median(one / other for one, other in rates if other)
 
 
-def take_turns(
-    starts: Sequence[Callable[[], Contender]], turns: int, slice_s: float = SLICE_S
-) -> dict[str, list[Timed]]:
+def take_turns(starts: Sequence[Callable[[], Contender]], turns: int) -> dict[str, list[Timed]]:
     """Starts all programs, one after another, and gives each a slice, `turns` times.
 
     Args:
         starts: Start one program each.
         turns: Slices of each; every second time in the other order.
-        slice_s: How long each lasts.
 
     Returns:
         By name, what each did in each of its slices.
@@ -162,7 +159,7 @@ def take_turns(
             for contender in contenders if turn % 2 == 0 else reversed(contenders):
                 contender.resume()
                 began = time.time()
-                time.sleep(slice_s)
+                time.sleep(SLICE_S)
                 ended = time.time()
                 contender.suspend()
                 contender.slices.append((began, ended))

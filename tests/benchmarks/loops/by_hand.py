@@ -10,7 +10,7 @@ from tests.benchmarks.loops.common import BETAS, CLIP_NORM, LEARNING_RATE, Clock
 SELDOM = 20
 given = job()
 net = bare = model(given).to(given.device)
-if given.world > 1 and (given.synchronised or given.barrier):
+if given.world > 1 and given.synchronised:
     dist.init_process_group("gloo", init_method=given.rendezvous, rank=given.rank, world_size=given.world)
 if given.world > 1 and given.synchronised:
     net = DistributedDataParallel(bare, gradient_as_bucket_view=True)
@@ -26,6 +26,4 @@ for step in range(given.steps):
     optimizer.zero_grad(set_to_none=True)
     if not given.on_gpu or step % SELDOM == 0:  # to look at it, a GPU has to be waited for
         loss.item()
-    if given.barrier:
-        dist.barrier()
     clock.step()

@@ -37,7 +37,6 @@ class Job:
         batch: Samples of a rank in a step.
         length: Tokens of a sample.
         synchronised: False when each rank trains by itself.
-        barrier: These ranks exchange nothing, but wait for each other after each step.
         shape: The model's layers, heads and width.
         device: Where it trains; on a GPU in bf16, as Rankdeck does by itself.
     """
@@ -50,7 +49,6 @@ class Job:
     batch: int
     length: int
     synchronised: bool = True
-    barrier: bool = False
     shape: tuple[int, int, int] = SHAPE
     device: str = "cpu"
 

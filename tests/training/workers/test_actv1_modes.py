@@ -8,11 +8,6 @@ from typing import Any, Final
 
 import pytest
 
-from core.config import RunConfig
-from core.errors import ConfigError
-from core.recipes.catalog import get_recipe
-from core.recipes.check import check_by_recipe
-from core.recipes.manifest import apply_recipe
 from tests.helpers.hosted_run import curve, host, lines, make_run, write_text
 from tests.helpers.rank_processes import run_ranks
 
@@ -164,40 +159,4 @@ def test_stopped_and_resumed_it_goes_on_bit_for_bit(tmp_path: Path) -> None:
     assert lines(whole, "sample")[-1]["text"] == lines(parted, "sample")[-1]["text"] != ""
 
 
-def test_one_step_of_thought_under_the_real_host(tmp_path: Path) -> None:
-    text = write_text(tmp_path / "text.txt", 8_000)
-    options = {**TINY, "halt_max_steps": 1}
-    store = make_run(tmp_path / "run", text, "fsdp", 2, recipe="actv1", options=options, steps=4, eval_every=4)
-    assert host(store) == 0
-    assert curve(store, "halt_steps_mean") == dict.fromkeys(range(1, 5), 1.0)
-
-
 # --- bad input --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("options", "field", "in_cause"),
-    [
-        ({"n_embd": 60, "n_head": 4}, "n_embd", "divisible by twice the heads"),
-        ({"halt_max_steps": 0}, "halt_max_steps", "below 1"),
-        ({"halt_exploration": 1.5}, "halt_exploration", "above 1"),
-        ({"tokenizer": "words"}, "tokenizer", "byte"),
-        ({"halt_min_steps": 2}, "halt_min_steps", "no option"),
-    ],
-)
-def test_what_cannot_be_trained_is_refused_before_anything_starts(
-    options: dict[str, Any], field: str, in_cause: str
-) -> None:
-    recipe = get_recipe("actv1")
-    with pytest.raises(ConfigError) as caught:
-        check_by_recipe(apply_recipe(RunConfig(recipe="actv1", options=options), recipe), recipe)
-    assert caught.value.field == field and in_cause in str(caught.value) and caught.value.next_step
-
-
-def test_too_little_text_is_said_by_the_run(tmp_path: Path) -> None:
-    text = tmp_path / "short.txt"
-    text.write_text("short", encoding="utf-8")
-    store = make_run(tmp_path / "run", text, "single", 1, recipe="actv1", options=TINY, steps=2)
-    assert host(store) == 2
-    error = store.state().error
-    assert error is not None and "too small" in error["title"] and error["next_step"]

@@ -191,24 +191,6 @@ def test_episodes_end_a_run_and_are_counted_through_a_kill(tmp_path: Path, world
     assert host(killed) == 0 and max(curve(killed, "lr")) == steps, "resumed, it has nothing left to play"
 
 
-@pytest.mark.parametrize(
-    "mode",
-    [
-        {"mode": "zero", "zero_stage": 2, "zero_engine": "torch"},
-        {"mode": "fsdp"},
-        {"mode": "independent", "sync_every": 8},
-    ],
-    ids=["zero", "fsdp", "synchronised"],
-)
-def test_episodes_end_a_run_in_every_mode(tmp_path: Path, mode: dict[str, Any]) -> None:
-    store = make_played(tmp_path / "run", 2, options={**TINY, "num_episodes": 20}, epochs=100, **mode)
-    assert host(store) == 0
-    state, played = store.state(), list(episodes(store).values())
-    assert state.state == "finished" and played[-1] >= 20
-    assert state.goal.endswith(" of 20 episodes") and state.total_steps is not None
-    assert state.total_steps < 100, "100 epochs would be thousands"
-
-
 def test_a_price_file_is_traded_on(tmp_path: Path) -> None:
     """Prices that go up and down by turns, with rows that cannot be used among them."""
     rows = [f"2024-{1 + day // 28:02}-{1 + day % 28:02},{100 + (day % 2)}" for day in range(320)]

@@ -198,8 +198,3 @@ def test_a_checkpoint_of_this_round_gets_its_parts_before_the_weights_are_touche
 def test_a_rank_whose_others_are_gone_is_told(ranks: list[dict[str, Any]]) -> None:
     words = ranks[0]["left"]
     assert words not in ("", "nothing"), words  # how it is put is the system's business
-
-
-def test_words_of_a_rule() -> None:
-    assert Synchronisation(1, "average", 1.0, 0.0).text == "every step by averaging"
-    assert "1,000 steps by DiLoCo (outer learning rate 0.7" in Synchronisation(1000, DILOCO, 0.7, 0.9).text

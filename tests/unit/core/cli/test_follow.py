@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import io
 import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -135,25 +133,6 @@ def test_interrupts_are_counted_and_given_back() -> None:
             time.sleep(0.01)
     assert interrupts.count == 2
     assert signal.getsignal(signal.SIGINT) is before
-
-
-def test_a_progress_line_overwrites_itself_in_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Screen(io.StringIO):
-        def isatty(self) -> bool:
-            return True
-
-    screen = Screen()
-    monkeypatch.setattr(sys, "stdout", screen)
-    terminal = Terminal()
-    terminal.progress("step 10")
-    terminal.progress("step 9")
-    terminal.say("a line")
-    terminal.progress("x" * 500)
-    terminal.end_progress()
-    first, second, third = screen.getvalue().split("\n")
-    assert first == "\rstep 10\rstep 9 \r      \ra line"
-    assert len(second) < 500 and second.startswith("\rxxx")
-    assert third == ""
 
 
 @pytest.mark.parametrize(

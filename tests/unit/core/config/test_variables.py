@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import json
 from pathlib import Path
 
 import pytest
-import yaml
 
 from core.config import RunConfig
-from core.config.config_file import read_config, to_json, to_toml
 from core.config.layers import config_from_mapping
 from core.config.run_config import FIELD_BY_NAME
 from core.config.variables import read_variables, variable_lines
@@ -19,8 +16,6 @@ from core.launch.command_line import add_train_flags, request_from_arguments, to
 from core.recipes.catalog import find_recipes
 
 pytestmark = pytest.mark.windows
-
-SOME = {"NCCL_DEBUG": "INFO", "GREETING": " a b=c 'd' \"é\" ", "EMPTY": ""}
 
 
 def parsed(*words: str) -> RunConfig:
@@ -38,19 +33,6 @@ def test_lines_flags_and_tables_say_the_same() -> None:
     assert read_variables(variable_lines(expected)) == expected
     assert FIELD_BY_NAME["env"].parse(lines) == expected
     assert RunConfig(env={"OMP_NUM_THREADS": 2}).env == {"OMP_NUM_THREADS": "2"}  # as TOML has a number
-
-
-def to_yaml(config: RunConfig) -> str:
-    return yaml.safe_dump(json.loads(to_json(config)))
-
-
-@pytest.mark.parametrize(("suffix", "write"), [(".toml", to_toml), (".json", to_json), (".yaml", to_yaml)])
-def test_every_kind_of_file_gives_them_back(tmp_path: Path, suffix: str, write: object) -> None:
-    assert callable(write)
-    file = tmp_path / f"run{suffix}"
-    file.write_text(write(RunConfig(env=SOME, options={"n_layer": 2})), encoding="utf-8")
-    read = config_from_mapping(read_config(file))
-    assert dict(read.env) == SOME and dict(read.options) == {"n_layer": 2}
 
 
 def test_flags_are_laid_over_a_file_by_name(tmp_path: Path) -> None:

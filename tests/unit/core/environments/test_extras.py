@@ -25,21 +25,6 @@ def test_each_extra_names_the_recipes_that_need_it() -> None:
     assert extras["deepspeed"].note == DEEPSPEED_NOTE and "default is PyTorch's own engine" in DEEPSPEED_NOTE
 
 
-@pytest.mark.parametrize(
-    ("system", "python", "why"),
-    [
-        ("win32", (3, 11), ""),
-        ("win32", (3, 12), ""),
-        ("win32", (3, 13), "Its wheels for Windows are for Python 3.12 and older, and this one is 3.13."),
-        ("win32", (3, 14), "this one is 3.14."),
-        ("linux", (3, 12), "only there as source code."),
-    ],
-)
-def test_deepspeed_is_offered_where_it_has_wheels(system: str, python: tuple[int, int], why: str) -> None:
-    (deepspeed,) = list_extras((), {"deepspeed": ("deepspeed==0.16.5",)}, system, python)
-    assert why in deepspeed.unavailable and bool(why) == bool(deepspeed.unavailable)
-
-
 @pytest.mark.skipif(sys.platform == "win32" and sys.version_info < (3, 13), reason="this Python has its wheels")
 def test_where_it_has_none_it_is_refused_with_the_reason() -> None:
     with pytest.raises(PreflightError, match="DeepSpeed cannot be added here") as refused:

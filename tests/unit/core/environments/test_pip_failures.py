@@ -60,14 +60,6 @@ def test_a_cause_is_found_with_a_next_step(output: str, cause: str, missing: boo
     assert failure.next_step.endswith((".", "bootstrap.py run"))
 
 
-@pytest.mark.parametrize("message", ["certificate is not yet valid", "certificate has expired"])
-def test_a_clock_that_is_ten_years_off_is_named(message: str) -> None:
-    ten_years_ago = 1_480_000_000.0
-    failure = explain_pip(f"SSLCertVerificationError(1, 'certificate verify failed: {message}')", ten_years_ago)
-    assert "is not valid on 2016-11-2" in failure.cause and "date of this PC" in failure.cause
-    assert failure.next_step.startswith("Set the clock of this PC")
-
-
 def test_pips_own_words_are_its_last_error() -> None:
     assert error_line("Collecting x\nERROR: first\n  ERROR: second \nmore\n") == "second"
     assert error_line("nothing") == ""

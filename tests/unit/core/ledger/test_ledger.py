@@ -36,16 +36,6 @@ def done(grant: Grant, step: int = 1) -> ChunkDone:
     return ChunkDone(grant.epoch, grant.block_id, grant.chunk_id, step, grant.count)
 
 
-def test_chunks_cut_the_dataset_without_gap_or_overlap() -> None:
-    ledger = make(epochs=1)
-    samples = Counter(s for grant in claims(ledger) for s in range(grant.start, grant.start + grant.count))
-    assert samples == Counter(range(100))
-    assert ledger.progress().chunks_total == 4 + 4 + 2  # blocks of 40, 40, 20
-    shapes = {(grant.block_id, grant.chunk_id): grant.count for grant in claims(ledger)}
-    assert shapes[0, 3] == 4
-    assert shapes[2, 1] == 8
-
-
 def test_the_order_depends_on_seed_and_epoch_alone() -> None:
     one, other = make(world=1), make(world=4)
     order = [(g.epoch, g.block_id, g.chunk_id) for g in claims(one)]
@@ -109,13 +99,6 @@ def test_a_group_without_a_chunk_of_its_own_waits_for_an_epoch_that_has_one() ->
         0,
         0,
     ]
-
-
-def test_epoch_two_trains_every_chunk_again() -> None:
-    training = Training(make(epochs=2))
-    training.finish()
-    assert training.saved_weights == training.expected()
-    assert len(training.order) == 20
 
 
 def test_nothing_is_completed_before_a_checkpoint_holds_it() -> None:
@@ -218,38 +201,6 @@ def test_a_position_that_cannot_be_is_refused_whole(position: Position) -> None:
     assert ledger.as_dict() == before
 
 
-def test_the_file_speaks_ai_os() -> None:
-    training = Training(make(epochs=3))
-    for _ in range(7):
-        training.step(0, 12)
-    training.commit()
-    document = training.ledger.as_dict()
-    chunks = document["completed_chunks"]
-    assert document["dataset_name"] == "my_text_v2"
-    assert document["total_steps"] == sum(chunk["steps"] for chunk in chunks)
-    assert document["samples_trained"] == sum(training.saved_weights.values()) == 7 * 12
-    assert document["total_steps"] < document["samples_trained"]
-    assert document["total_blocks_in_dataset"] == 3
-    assert document["current_epoch"] == 0
-    per_block = Counter(chunk["block_id"] for chunk in chunks)
-    assert document["blocks_this_epoch"] == document["completed_blocks"]
-    assert document["completed_blocks"] == [b for b in range(3) if per_block[b] == [4, 4, 2][b]]
-    assert set(per_block) <= set(document["started_blocks"])
-
-
-def test_the_epoch_turns_when_its_last_chunk_is_committed() -> None:
-    training = Training(make(epochs=3))
-    while training.ledger.progress().epoch == 0:
-        training.step(0, 12)
-        training.commit()
-    document = training.ledger.as_dict()
-    assert document["current_epoch"] == 1
-    assert document["total_steps"] == 100
-    assert document["blocks_this_epoch"] == []
-    assert document["completed_blocks"] == document["started_blocks"] == [0, 1, 2]
-    assert {chunk["epoch"] for chunk in document["completed_chunks"]} == {0}
-
-
 def test_a_finished_ledger_shows_its_last_epoch_whole_and_can_be_extended() -> None:
     training = Training(make(epochs=2))
     training.finish()
@@ -265,18 +216,6 @@ def test_a_finished_ledger_shows_its_last_epoch_whole_and_can_be_extended() -> N
     assert {grant.epoch for grant in claims(again)} == {2}
 
 
-def test_the_file_does_not_grow_with_the_history() -> None:
-    training = Training(make(epochs=None))
-    sizes = []
-    for _ in range(12):
-        epoch = training.ledger.progress().epoch
-        while training.ledger.progress().epoch == epoch:
-            training.step(0, 12)
-            training.commit()
-        sizes.append(len(training.ledger.as_dict()["completed_chunks"]))
-    assert set(sizes) == {10}
-
-
 def test_a_group_far_ahead_keeps_its_chunks() -> None:
     ledger = make(world=2, groups=2, epochs=3)
     ahead = claims(ledger, 0)
@@ -285,16 +224,6 @@ def test_a_group_far_ahead_keeps_its_chunks() -> None:
     assert again.progress().epoch == 0
     assert again.claim(0, 0).exhausted
     assert len(claims(again, 1)) == 30 - len(ahead)
-
-
-def test_blocks_show_each_chunk_and_its_rank() -> None:
-    ledger = make(world=2, groups=2)
-    mine, other = ledger.claim(0, 0), ledger.claim(1, 0)
-    ledger.commit({0: Position(1, 0, [done(mine)]), 1: Position(1)})
-    blocks = ledger.blocks()
-    assert [b.chunks for b in blocks] == [4, 4, 2]
-    assert blocks[mine.block_id].done == {mine.chunk_id: 0}
-    assert blocks[other.block_id].in_progress == {other.chunk_id: 1}
 
 
 @pytest.mark.parametrize(

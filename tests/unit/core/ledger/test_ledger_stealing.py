@@ -36,16 +36,6 @@ def test_a_group_that_is_done_takes_what_another_would_come_to_last() -> None:
     assert apart.claim(0, 6).exhausted
 
 
-def test_it_takes_from_the_group_that_has_most_left() -> None:
-    asked = ledger(groups=3)
-    for sequence in range(3):
-        asked.claim(2, sequence)
-    for sequence in range(4):
-        asked.claim(0, sequence)
-    stolen = asked.claim(0, 4)
-    assert asked.setup.owner(index(asked, stolen), 0) == 1
-
-
 def test_a_taken_chunk_counts_as_trained_by_the_group_that_took_it() -> None:
     asked = ledger()
     grants = [asked.claim(0, n) for n in range(7)]

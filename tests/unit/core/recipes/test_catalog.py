@@ -27,14 +27,6 @@ def test_a_users_recipe_is_found_beside_the_built_in_ones(tmp_path: Path, monkey
     assert get_recipe(str(mine.folder)) == mine
 
 
-def test_a_persons_own_folder_is_always_looked_into(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    write_recipe(tmp_path / "own" / "mine", GOOD.format(name="mine"))
-    monkeypatch.setenv("RANKDECK_RECIPES", str(tmp_path / "own"))
-    assert get_recipe("mine").folder == tmp_path / "own" / "mine"
-    monkeypatch.delenv("RANKDECK_RECIPES")
-    assert user_recipes_folder().name == "recipes"
-
-
 def test_a_name_that_is_taken_does_not_replace_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_recipe(tmp_path / "minigpt", GOOD.format(name="minigpt"))
     monkeypatch.setenv("RANKDECK_RECIPES", str(tmp_path))

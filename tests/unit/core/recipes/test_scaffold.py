@@ -10,7 +10,7 @@ import pytest
 from core.cli import main
 from core.errors import UsageError
 from core.recipes import scaffold as module
-from core.recipes.catalog import find_recipes, get_recipe, user_recipes_folder, user_recipes_folders
+from core.recipes.catalog import find_recipes, get_recipe, user_recipes_folder
 from core.recipes.scaffold import MANIFEST, TRAIN, new_recipe
 
 pytestmark = pytest.mark.windows
@@ -93,19 +93,6 @@ def test_on_the_command_line(tmp_path: Path, runs_dir: Path, capsys: pytest.Capt
     for words in (["new"], ["new", "mine"], ["new", "CON"], ["old", "x"], ["--folder", "x"]):
         assert main(["recipes", *words]) == 2
         assert len(capsys.readouterr().err.splitlines()) == 3
-
-
-def test_where_a_persons_recipes_are_looked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "home"))
-    monkeypatch.setenv("RANKDECK_RECIPES", str(tmp_path / "told"))
-    assert user_recipes_folders() == (tmp_path / "told", tmp_path / "home" / "recipes")
-    new_recipe("one", tmp_path / "told")
-    new_recipe("two", tmp_path / "home" / "recipes")
-    assert {"one", "two"} <= {recipe.name for recipe in find_recipes()}
-    monkeypatch.delenv("RANKDECK_RECIPES")
-    monkeypatch.delenv("RANKDECK_HOME")
-    (only,) = user_recipes_folders()
-    assert only.name == "recipes" and only.parent.name.lower() == "rankdeck"
 
 
 def test_code_without_a_manifest_is_listed_with_the_reason(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

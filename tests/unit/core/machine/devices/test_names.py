@@ -22,17 +22,3 @@ def test_a_rank_has_the_name_of_its_device_and_keeps_its_number_in_the_tooltip()
     assert [names.full(rank) for rank in range(4)] == ["GPU 0 · RTX 4090", "CPU 1", "GPU-01234567…", "rank 3"]
     assert [names.short(rank) for rank in (0, 1)] == ["GPU 0", "CPU 1"]
     assert names.with_rank(0) == "GPU 0 (rank 0)" and names.with_rank(3) == "rank 3"
-
-
-def test_a_hidden_gpu_has_no_number_and_a_gone_one_only_its_uuid() -> None:
-    hidden = Device("GPU-1", "cuda", 0, "NVIDIA GeForce RTX 4090", hidden_by="CUDA_VISIBLE_DEVICES=1")
-    assert device_label(hidden) == "RTX 4090"
-    names = RankNames(("GPU-0123456789abcdef", "GPU-01234567", "cpu:3"))
-    assert [names.full(rank) for rank in (0, 1, 2, 3, -1)] == [
-        "GPU-01234567…",
-        "GPU-01234567",
-        "CPU 3",
-        "rank 3",
-        "rank -1",
-    ]
-    assert (names.with_rank(2), names.with_rank(3)) == ("CPU 3 (rank 2)", "rank 3")
