@@ -24,7 +24,6 @@ from app.controllers.environment_control import EnvironmentControl
 from app.controllers.launch_controller import LaunchController
 from app.controllers.machine_check import MachineCheck
 from app.controllers.machines_control import MachinesControl
-from app.controllers.nodes_control import NodesControl
 from app.controllers.notifications import Notifications
 from app.controllers.palette import Palette
 from app.controllers.preferences import Preferences
@@ -113,10 +112,9 @@ class Rankdeck(QObject):
             window, data, runs, table, self.ledger, showing, self.launching,
             self.recipes, self.runner, self,
         )  # fmt: skip
-        self.nodes = NodesControl(window, self.launching, showing, self.runner, self.runs_dir, self)
         self.control = RunController(
             window, self.launching, lambda: self.drafting, lambda error: self.new_run.install_step(error), table,
-            runs, showing, self.display, self.nodes, self.settings, self,
+            runs, showing, self.display, self.settings, self,
         )  # fmt: skip
         self.beginning = WelcomeController(
             window, self.launching, self.table, self.runner, runs, self._offer_fix, self.runs_dir, self
@@ -147,7 +145,7 @@ class Rankdeck(QObject):
     def _chosen_run(self) -> ResolvedRun | None:
         """What New run would train here; None while it is not known, or a setting is wrong."""
         latest = self.drafting.latest
-        return None if latest is None or self.drafting.is_elsewhere else latest.here
+        return None if latest is None or self.drafting.is_elsewhere else latest.run
 
     def _offer_fix(self, fix: str) -> None:
         """Offers to install what the check of this machine, or the first page, found missing."""
@@ -224,7 +222,6 @@ class Rankdeck(QObject):
             self.control.show_actions()
             self.machines.show_devices(self.window.new_run.machines)
             self.machines.follow_runs()
-            self.nodes.connect_sheet(self.window.new_run)
             self._import_then(COMPARE, lambda: None)
 
         self._in_turns(self.window.prepare_new_run, lambda: self.new_run, look, show)
@@ -257,7 +254,7 @@ class Rankdeck(QObject):
         self.settings.set_values("plots", dict(self.window.plot_settings()))
         self.settings.sync()
         for part in (
-            self.notifications, self.machine_check, self.benching, self.machines, self.nodes, self.environment,
+            self.notifications, self.machine_check, self.benching, self.machines, self.environment,
             self.updating, self.deferred, self.shown_job,
             made.get("drafting"), self._new_run, made.get("pricing"), self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,

@@ -212,7 +212,7 @@ class DraftChecksController(QObject):
             return
         platform = self._platform if self._there is None else self._there.platform
         checked = check_draft(self._draft, self._recipe, self._devices, platform, looking=self._looking)
-        self._publish_mode_options(platform, self._recipe, self._devices * checked.machines)
+        self._publish_mode_options(platform, self._recipe, self._devices)
         planned, size = checked.run, self.size
         wrong_data = self._dataset_problem(checked)
         self._ask_recipe(checked, wrong_data)  # it may answer at once, and then checks once more
@@ -228,7 +228,7 @@ class DraftChecksController(QObject):
         identity = None if size is None else size.identity
         self.checked.emit(checked, None if identity is None else checked.steps_per_epoch(identity))
         # What fits is known of this computer's devices and disks alone.
-        self.memory.update(checked.run if self._there is None else None, checked.machines)
+        self.memory.update(checked.run if self._there is None else None)
         if planned is not None and self._there is None:
             dataset = 0 if size is None or self._recipe.self_contained else size.size_bytes or 0
             needed = needed_bytes(planned.config, None, dataset)

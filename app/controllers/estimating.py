@@ -95,7 +95,6 @@ class Estimating(QObject):
         self._run: ResolvedRun | None = None
         self.shown: MemoryText = INCOMPLETE
         self.estimated.connect(self._on_estimated)
-        self._machines = 1
         self._key = self._count_key = ""
         self._counts: dict[str, ParameterCount] = {}
         self._count_found.connect(self._on_count_found, Qt.ConnectionType.QueuedConnection)  # from a worker thread
@@ -140,14 +139,8 @@ class Estimating(QObject):
         """Takes over what is free on GPUs, and whether a run trains: no step is timed then."""
         self._samples, self._is_training = samples, is_training
 
-    def update(self, run: ResolvedRun | None, machines: int = 1) -> None:
-        """Takes over a draft; None where a setting is wrong.
-
-        Args:
-            run: What would be trained, on all machines.
-            machines: How many machines like this one.
-        """
-        self._machines = machines
+    def update(self, run: ResolvedRun | None) -> None:
+        """Takes over a draft; None where a setting is wrong."""
         if run is None or run.recipe.self_contained:
             self._run, self._key, self._count_key = None, "", ""
             self._answers.ask("", None)
@@ -178,7 +171,7 @@ class Estimating(QObject):
         if size is None:
             self._say_of(run, MEASURING)
             return
-        free = replace(free_now(self._samples, None), machines=self._machines)
+        free = free_now(self._samples, None)
         figures, nothing = least_figures(size, run.world_size), Baselines()
         chosen = estimate_run(run, figures, nothing, free)
         made = Overview(run, figures, free, chosen, (), remedies(run, figures, nothing, free))
@@ -252,14 +245,12 @@ class Estimating(QObject):
             return
         fitted, figures, baselines = replace(run, config=known.config), known.figures, known.baselines
         samples, folder = self._samples, self._runs_dir
-        machines = self._machines
-        self.timing.update(fitted if machines == 1 else None, figures, is_training=self._is_training)
+        self.timing.update(fitted, figures, is_training=self._is_training)
         found, is_timing, timed = self.timing.found, self.timing.is_measuring, self._timed(fitted)
 
         def work() -> MemoryText:
             kept = remembered_batch(folder / FILE, fitted)
-            free = replace(free_now(samples, folder), machines=machines)
-            made = overview(fitted, figures, baselines, free, found, read_prices(), kept)
+            made = overview(fitted, figures, baselines, free_now(samples, folder), found, read_prices(), kept)
             text = memory_text(made, is_timing=found is None and is_timing)
             if not can_balance(fitted):
                 return text

@@ -97,10 +97,6 @@ class LaunchController(QObject):
 
         self._begin(f"starting a run on {machine.name}", work, self.start_failed.emit)
 
-    def hold(self, what: str) -> None:
-        """Something else is being done that ends in a run ("waiting for other machines"); empty: no longer."""
-        self._set_busy(what)
-
     def stop(self, run_dir: Path, now: bool = False) -> None:
         """Asks a run's host to stop it; `now` leaves out the checkpoint."""
 

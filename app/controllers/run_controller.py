@@ -16,7 +16,6 @@ from core.errors import ConfigError, DatasetError, RankdeckError, sentences
 if TYPE_CHECKING:
     from app.controllers.draft_checks_controller import DraftChecksController
     from app.controllers.launch_controller import LaunchController
-    from app.controllers.nodes_control import NodesControl
     from app.controllers.run_display import RunDisplay
     from app.controllers.shown_run import Showing
     from app.models.device_table import DeviceTable
@@ -52,7 +51,6 @@ class RunController(QObject):
         runs: RunList,
         showing: Showing,
         display: RunDisplay,
-        nodes: NodesControl,
         settings: Settings,
         parent: QObject | None = None,
     ) -> None:
@@ -65,7 +63,6 @@ class RunController(QObject):
         self._runs = runs
         self._showing = showing
         self._display = display
-        self._nodes = nodes
         self._settings = settings
         self.dialog: ResumeDialog | None = None
         self._is_sending = False
@@ -157,9 +154,7 @@ class RunController(QObject):
         if checked is not None and checked.run is not None:
             self._window.new_run.notice.clear()
             name, group = self._window.new_run.draft().name, self._window.new_run.machines.chosen()
-            if checked.nodes is not None:
-                self._nodes.start(checked.run, checked.nodes, name)
-            elif group is None:
+            if group is None:
                 self._launching.start(checked.run, name)
             else:
                 self._launching.start_there(group.machine, checked.run, name)
@@ -298,7 +293,6 @@ class RunController(QObject):
             self._settings.text(STATE_FILES) or str(self._launching.runs_dir),
             self._runs.model.names(),
             self._window,
-            nodes=sheet.nodes.nodes(),
         )
         dialog.folder_chosen.connect(lambda folder: self._settings.set_text(STATE_FILES, folder))
         dialog.plan_requested.connect(self._on_plan_requested)
@@ -320,22 +314,8 @@ class RunController(QObject):
         self._launching.plan(text, changes, self._table.devices, None if group is None else group.machine)
 
     def _on_plan_agreed(self, plan: ResumePlan | MovePlan) -> None:
-        from core.resume.plan import ResumePlan  # here: the window opens without it
-
-        dialog = self.dialog
-        try:
-            request = self._nodes.request_for(plan) if isinstance(plan, ResumePlan) else None
-        except ConfigError as error:
-            if dialog is not None:
-                dialog.show_error(error)
-            return
-        if isinstance(plan, ResumePlan) and request is not None and dialog is not None:
-            _, changes = dialog.form.asked()
-            dialog.accept()
-            self._nodes.resume(plan, request, changes)
-            return
-        if dialog is not None:
-            dialog.show_busy()
+        if self.dialog is not None:
+            self.dialog.show_busy()
         self._launching.resume(plan)
 
     def _on_dialog_finished(self, _result: int) -> None:

@@ -48,7 +48,6 @@ class TuneControl(QObject):
         self._runner, self._runs_dir = runner, drafting.memory.timing.runs_dir
         self._measuring = Measuring(self)
         self._run: ResolvedRun | None = None
-        self._is_on_several = False
         self._made: Tuned | None = None
         self.seconds = SECONDS
         self.dialog: TuneDialog | None = None
@@ -72,8 +71,6 @@ class TuneControl(QObject):
         why_not = why_not_tunable(self._run, is_script=is_script, is_training=is_training)
         if self._drafting.is_elsewhere:
             why_not = "Choose devices of this computer to tune."
-        elif self._is_on_several:
-            why_not = "Choose this computer alone to tune: the network between machines would count."
         self._row.show_tunable(why_not)
 
     def close(self) -> None:
@@ -81,9 +78,7 @@ class TuneControl(QObject):
         self._measuring.close()
 
     def _on_checked(self, checked: CheckedDraft, _steps_per_epoch: int | None) -> None:
-        self._is_on_several = checked.nodes is not None
-        is_here = not self._drafting.is_elsewhere and not self._is_on_several
-        self._run = checked.run if not checked.problems and is_here else None
+        self._run = checked.run if not checked.problems and not self._drafting.is_elsewhere else None
         self._look_for_earlier()
         self.update()
 

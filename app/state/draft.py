@@ -34,7 +34,6 @@ from core.data.hub import DownloadNeededError
 from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
 from core.launch.command_line import command_text, to_command_line
 from core.launch.mode import check_cuda, recipe_platform
-from core.launch.nodes.request import NodesRequest
 from core.launch.preflight import check_engine, check_torch
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.launch.run_length import samples_known
@@ -63,8 +62,6 @@ class Draft:
         mode_fields: Texts of `MODE_FIELDS` by field name; one that is not in it has its default.
         fields: The form's texts by field name; one that is empty or not in it has its default.
         name: What the run will be called; empty: its own name.
-        nodes: With how many machines it trains, as `RunConfig.nodes` has it; empty: this computer alone.
-        nic, endpoint: This computer's network interface, and its address there with the port.
     """
 
     recipe: str = "minigpt"
@@ -74,9 +71,6 @@ class Draft:
     mode_fields: Mapping[str, str] = field(default_factory=dict)
     fields: Mapping[str, str] = field(default_factory=dict)
     name: str = ""
-    nodes: str = ""
-    nic: str = ""
-    endpoint: str = ""
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Draft:
@@ -107,10 +101,6 @@ class CheckedDraft:
             already; None where that is not enough.
         reasons: Why fields have no effect beside what others hold, by field.
         waiting: What has to be known first, as a sentence; empty while nothing is waited for.
-        nodes: The machines that it asks for; None: this computer alone.
-
-    Where it asks for several machines, `run` and `probe` have this computer's devices once for each of them: nothing is
-    known of the others before they join, so they are taken to be like this one.
     """
 
     run: ResolvedRun | None
@@ -120,7 +110,6 @@ class CheckedDraft:
     probe: ResolvedRun | None = None
     reasons: Mapping[str, str] = field(default_factory=dict)
     waiting: str = ""
-    nodes: NodesRequest | None = None
 
     @property
     def config(self) -> RunConfig | None:
@@ -134,24 +123,8 @@ class CheckedDraft:
 
     @property
     def batch(self) -> Batch | None:
-        """The batch arithmetic; None while it does not add up, and for programs with batches of their own.
-
-        Also None where machines like this computer could not share the global batch, and others may.
-        """
-        if self.run is None or self.run.recipe.self_contained:
-            return None
-        return self.run.batch if self.run.config.global_batch_size in (None, self.run.batch.global_) else None
-
-    @property
-    def machines(self) -> int:
-        return 1 if self.nodes is None else self.nodes.count.most
-
-    @property
-    def here(self) -> ResolvedRun | None:
-        """`run` with this computer's devices alone, for what is measured here."""
-        if self.run is None or self.machines == 1:
-            return self.run
-        return dataclasses.replace(self.run, devices=self.run.devices[: self.run.world_size // self.machines])
+        """The batch arithmetic; None while it does not add up, and for programs with batches of their own."""
+        return None if self.run is None or self.run.recipe.self_contained else self.run.batch
 
     @property
     def preview(self) -> RunConfig | None:
@@ -190,7 +163,6 @@ def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
         mode=Mode.AUTO if config.mode == Mode.SINGLE else config.mode,
         mode_fields={name: text_of(FIELD_BY_NAME[name], values[name]) for name in MODE_FIELDS},
         fields=texts,
-        nodes=config.nodes or "",
     )
 
 
@@ -212,26 +184,23 @@ def check_draft(
     _check_name(draft.name, problems)
     reasons = fields_without_effect(recipe, draft.fields)
     mode_texts = {**default_mode_texts(), **draft.mode_fields}
-    nodes = _parsed_nodes(draft, recipe, problems)
-    machines = 1 if nodes is None else nodes.count.most
-    left_out = settings_without_meaning(draft.mode, mode_texts, len(devices) * machines) | reasons.keys()
+    left_out = settings_without_meaning(draft.mode, mode_texts, len(devices)) | reasons.keys()
     values = _parsed(recipe, {name: text for name, text in draft.fields.items() if name not in left_out}, problems)
     ranks = _usable_devices(devices, recipe, platform, looking, problems)
-    shared = len(ranks) * machines > 1 and not recipe.self_contained
+    shared = len(ranks) > 1 and not recipe.self_contained
     mode_values = _parsed_mode_fields(draft.mode, mode_texts, problems) if shared else {}
     if not recipe.self_contained:
         try:
             check_torch(platform)
         except PreflightError as error:
             problems["recipe"] = error
-    attempt = _Attempt(draft, recipe, ranks, platform, values, mode_values, machines)
+    attempt = _Attempt(draft, recipe, ranks, platform, values, mode_values)
     probe = attempt.resolve(problems)
     placeholders, waiting = _placeholders(probe, recipe), LOOKING if looking else ""
     if problems or waiting or probe is None:
-        return CheckedDraft(None, problems, placeholders, "", probe, reasons, waiting, nodes)
-    several = [] if nodes is None else nodes.flags
-    command = command_text([*to_command_line(probe.config.replace(nodes=None), recipe), *several])
-    return CheckedDraft(probe, {}, placeholders, command, probe, reasons, nodes=nodes)
+        return CheckedDraft(None, problems, placeholders, "", probe, reasons, waiting)
+    command = command_text(to_command_line(probe.config, recipe))
+    return CheckedDraft(probe, {}, placeholders, command, probe, reasons)
 
 
 class _Attempt:
@@ -244,7 +213,6 @@ class _Attempt:
         platform: This machine.
         values: What was typed, by field, as far as it can be read.
         mode_values: The same of what stands under the mode.
-        machines: How many machines have such devices.
     """
 
     def __init__(
@@ -255,7 +223,6 @@ class _Attempt:
         platform: Platform,
         values: dict[str, FieldValue],
         mode_values: dict[str, Any],
-        machines: int = 1,
     ) -> None:
         self._draft = draft
         self._recipe = recipe
@@ -263,7 +230,6 @@ class _Attempt:
         self._platform = platform
         self._values = values
         self._mode_values = mode_values
-        self._machines = machines
         self._mode = Mode.read(draft.mode)
 
     def resolve(self, problems: dict[str, RankdeckError]) -> ResolvedRun | None:
@@ -282,7 +248,6 @@ class _Attempt:
 
     def _resolved(self) -> ResolvedRun:
         draft, recipe, devices = self._draft, self._recipe, self._devices
-        ranks = devices * self._machines
         own = {spec.name for spec in recipe.fields}
         # A recipe that makes its samples itself reads a dataset that was chosen, not the one that stands there unasked.
         without_dataset = recipe.self_contained or (recipe.own_samples and draft.dataset == STDLIB)
@@ -295,21 +260,14 @@ class _Attempt:
                 "recipe": draft.recipe,
                 "dataset_file": NO_DATASET if without_dataset else draft.dataset,
                 "devices": device_texts(devices),
-                "nodes": None if recipe.self_contained else draft.nodes or None,
-                "mode": self._mode if len(ranks) > 1 else Mode.AUTO,
+                "mode": self._mode if len(devices) > 1 else Mode.AUTO,
                 **self._mode_values,
                 **given,
                 "keep_micro_batch": self._keeps_micro_batch(),
                 "options": {name: value for name, value in options.items() if value is not None},
             }
         )
-        try:
-            run = resolve_on(asked, recipe, ranks, self._platform)
-        except ConfigError as error:
-            if error.field != "global_batch_size" or self._machines == 1:
-                raise
-            run = resolve_on(asked.replace(global_batch_size=None), recipe, ranks, self._platform)
-            run = dataclasses.replace(run, config=run.config.replace(global_batch_size=asked.global_batch_size))
+        run = resolve_on(asked, recipe, devices, self._platform)
         if not recipe.self_contained:
             check_engine(run)
             if run.mode.is_apart:
@@ -389,16 +347,6 @@ def _parsed_mode_fields(mode: str, texts: Mapping[str, str], problems: dict[str,
         except ConfigError as error:
             problems[name] = error
     return values
-
-
-def _parsed_nodes(draft: Draft, recipe: Recipe, problems: dict[str, RankdeckError]) -> NodesRequest | None:
-    if recipe.self_contained:  # torchrun starts it on each machine
-        return None
-    try:
-        return NodesRequest.from_values(draft.nodes or None, {"nic": draft.nic, "rdzv_endpoint": draft.endpoint})
-    except ConfigError as error:
-        problems["nodes"] = error
-        return None
 
 
 def mode_changes(draft: Draft) -> dict[str, str]:

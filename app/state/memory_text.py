@@ -135,10 +135,6 @@ class MemoryText:
         return self.tone == "error"
 
 
-ON_EACH: Final = (
-    "This computer's part, with the other machines taken to be like it. The time is not estimated, since the network "
-    "between them was not measured."
-)
 TIMING: Final = "Timing steps and the link between the devices…"
 MEASURING: Final = MemoryText("Estimating memory…", "muted", detail="The model is built in a process of its own.")
 NOT_ESTIMATED: Final = MemoryText("Memory not known", "muted", detail="Only the script knows its model.")
@@ -165,7 +161,7 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
         tone,
         _figure(need, chosen.verdict),
         _detail(made, need),
-        note if made.free.machines == 1 else sentences(note, ON_EACH),
+        note,
         modes,
         _totals(made),
         remedies,
@@ -223,7 +219,7 @@ def _detail(made: Overview, need: MemoryNeed) -> str:
     chosen = made.chosen
     if chosen.verdict == "unknown":
         return made.figures.note or "Of the parameters alone; the rest is measured next."
-    here = chosen.devices[: len(chosen.devices) // made.free.machines or 1]
+    here = chosen.devices
     if need.device is None:
         names = [short_label(one.device) for one in here]
         shares = len(names) > 1 and here[0].device.kind == "cpu"

@@ -10,7 +10,6 @@ from typing import Final
 from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.config.lr_schedule import DECAY, REPLAN, RESTART
 from core.config.mode import Mode, mode_label
-from core.config.node_count import NodeCount
 from core.formatting import count
 from core.machine.devices import Device, device_texts
 from core.machine.devices.names import SEPARATOR, device_label, label_by_uuid
@@ -87,26 +86,6 @@ def checkpoint_choices(entries: Sequence[CheckpointEntry], best: int | None) -> 
 def _checkpoint_text(entry: CheckpointEntry, best: int | None) -> str:
     marks = [mark for mark, holds in (("best", entry.number == best), ("set aside", entry.aside)) if holds]
     return SEPARATOR.join([f"Checkpoint {entry.number}", f"step {count(entry.step)}", *marks])
-
-
-def nodes_before(state: RunState | None) -> str | None:
-    """With how many machines a run was last seen to train; of one that lost all but one, two. None: one alone."""
-    return None if state is None or not state.nodes else str(max(2, len(state.nodes)))
-
-
-def machine_choices(then: str | None, asked: str) -> Iterator[tuple[str, str]]:
-    """Numbers of machines, as text and as `RunConfig.nodes` has them; empty: this computer alone.
-
-    Args:
-        then: With how many the run has trained.
-        asked: What New run asks for.
-    """
-    yield "this computer alone", ""
-    for nodes, whose in ((then, "as before"), (asked, "as in New run")):
-        if nodes and not (nodes == then and whose != "as before"):
-            number = NodeCount.read(nodes)
-            wanted = str(number.most) if number.least == number.most else f"{number.least} to {number.most}"
-            yield f"{wanted} machines, {whose}", nodes
 
 
 def device_choices(place: TrainingPlace) -> Iterator[tuple[str, list[str] | None]]:

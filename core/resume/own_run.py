@@ -133,7 +133,6 @@ def plan_own(
         set_aside=newer_than(checkpoint.number, checkpoints) if asked is not None and checkpoint else (),
         goes_back=asked is not None,
         name=_name(store, state),
-        nodes_then=before.nodes,
     )
 
 

@@ -63,7 +63,6 @@ class ResumePlan:
         code: What this run executes or writes to, and did not come with Rankdeck: a recipe, a program, variables.
         code_accepted: Whether it may be executed: it was started on this machine before, or the person agrees.
         name: What the list calls the run; empty: as its folder.
-        nodes_then: With how many machines it has trained, as `RunConfig.nodes` has it; None: one alone.
         learning_rate: The rates now and next, as a sentence.
     """
 
@@ -90,7 +89,6 @@ class ResumePlan:
     code: OutsideCode | None = None
     code_accepted: bool = True
     name: str = ""
-    nodes_then: str | None = None
     learning_rate: str = ""
 
     def lines(self) -> list[str]:

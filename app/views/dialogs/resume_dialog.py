@@ -31,7 +31,6 @@ PLAN_AFTER_MS: Final = 250
 LOOKING: Final = "Reading the run's checkpoints…"
 MARGIN: Final = 16
 GAP: Final = 12
-OTHERS: Final = "Other machines take part. Devices and batch below are those of this computer alone."
 CHOOSE: Final = "Choose a run, or open a chunk_tracker_state.json to see what resuming will do."
 CONFIRM: Final = "Read what this run names first, then confirm that you trust it."
 
@@ -59,7 +58,7 @@ class ResumeDialog(Dialog):
     """Asks for a plan whenever something is changed, and shows it before anything happens.
 
     Args:
-        entries, mode, places, machines, names, nodes: As `ResumeForm` takes them.
+        entries, mode, places, machines, names: As `ResumeForm` takes them.
         folder: Where *Open state file…* begins; empty: the current folder.
         parent: Qt owner.
 
@@ -83,13 +82,11 @@ class ResumeDialog(Dialog):
         folder: str = "",
         names: Mapping[Path, str] | None = None,
         parent: QWidget | None = None,
-        *,
-        nodes: str = "",
     ) -> None:
         super().__init__("Resume a run", parent)
         self._plan: ResumePlan | MovePlan | None = None
         self._folder = folder
-        self.form = ResumeForm(entries, mode, places, machines or {}, names or {}, nodes)
+        self.form = ResumeForm(entries, mode, places, machines or {}, names or {})
         self.form.edited.connect(self._on_edited)
         self.open_file = QPushButton("&Open state file…")
         self.open_file.setToolTip("A chunk_tracker_state.json of Rankdeck or of AI-OS")
@@ -171,15 +168,11 @@ class ResumeDialog(Dialog):
 
     def show_plan(self, plan: ResumePlan | MovePlan) -> None:
         self.notice.clear()
-        asked_machines = self.form.machines.currentData()
         self.form.show_plan(plan, is_first=self._plan is None)
-        several = isinstance(plan, ResumePlan) and plan.config.nodes is not None
         shown = plan.summary()
-        self.message.setPlainText("\n".join([*([OTHERS] if several else []), *shown.lines]))
+        self.message.setPlainText("\n".join(shown.lines))
         self._set_plan(plan)
-        if self.form.machines.currentData() != asked_machines:  # the least number was not known before
-            self._on_edited()
-        elif not shown.code_accepted:
+        if not shown.code_accepted:
             self.form.trust.show()
             self.go.setEnabled(False)
             self.go.setToolTip(CONFIRM)

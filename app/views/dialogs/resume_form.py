@@ -16,9 +16,7 @@ from app.state.resume_choices import (
     checkpoint_choices,
     device_choices,
     finished_at,
-    machine_choices,
     mode_choices,
-    nodes_before,
     run_choices,
     unchanged_devices,
     unchanged_mode,
@@ -49,7 +47,6 @@ class ResumeForm(QWidget):
         places: Where it can be resumed; this computer comes first.
         machines: The machine of each run that is on another one, by folder.
         names: What the list calls the runs, by folder.
-        nodes: With how many machines New run would train; empty: one alone.
 
     Attributes:
         more: Changes that have no field here, of the run that they were asked for.
@@ -67,14 +64,11 @@ class ResumeForm(QWidget):
         places: Sequence[TrainingPlace],
         machines: Mapping[Path, str],
         names: Mapping[Path, str],
-        nodes: str,
     ) -> None:
         super().__init__()
         self._places = {place.machine: place for place in places}
         self._machines = {str(path): machine for path, machine in machines.items()}
-        self._nodes = nodes
         self._finished = {str(entry.path): finished_at(entry.state) for entry in entries}
-        self._machines_then = {str(entry.path): nodes_before(entry.state) for entry in entries}
         self._suggested = ""
         self.more: Mapping[str, Any] = {}
         self.run = named(ComboBox(), "Run, or path of a state file")
@@ -83,7 +77,7 @@ class ResumeForm(QWidget):
         self._run_line = self.run.lineEdit() or QLineEdit()
         self._run_line.setPlaceholderText("a run, its folder, or a state file")
         self.checkpoint, self.schedule, self.where = ComboBox(), ComboBox(), ComboBox()
-        self.mode, self.machines, self.devices = ComboBox(), ComboBox(), ComboBox()
+        self.mode, self.devices = ComboBox(), ComboBox()
         self.steps, self.data = QLineEdit(placeholderText=UNCHANGED), QLineEdit(placeholderText=UNCHANGED)
         self.chunk_size = QLineEdit(placeholderText="4000")
         self.steps_hint = muted_label()
@@ -101,7 +95,6 @@ class ResumeForm(QWidget):
         _fill(self.mode, mode_choices(mode))
         self._offer_devices()
         self._offer_checkpoints(())
-        self._offer_machines(None)
         self._show(self.where, len(places) > 1)
         for field in (self.data, self.chunk_size):
             self.show_field(field, False)
@@ -121,10 +114,6 @@ class ResumeForm(QWidget):
                 "A run can be resumed on any machine. Its checkpoint, and there its code and data, are sent first.",
             ),
             self.mode: ("&Mode", "A run can be resumed in any mode, whichever mode it was trained in."),
-            self.machines: (
-                "Mach&ines",
-                "Whether other machines take part again; their interface is chosen in New run",
-            ),
             self.devices: (
                 "D&evices",
                 "A run can be resumed on any combination of devices. Select others in New run to have them here.",
@@ -197,9 +186,6 @@ class ResumeForm(QWidget):
         if mode is not None:
             alone = devices is not None and count_devices(devices) == 1
             changes |= {"mode": Mode.SINGLE} if alone else mode
-        if self.machines.currentData():
-            changes["nodes"] = self.machines.currentData()
-            changes.setdefault("devices", "auto")  # those of before may be another machine's
         if self.trust.isChecked():
             changes["accept_code"] = True
         return self._named(), changes
@@ -231,7 +217,6 @@ class ResumeForm(QWidget):
             if own.state_file.chunk_size is None:
                 self.show_field(self.chunk_size, True)
         self._offer_checkpoints(shown.checkpoints, shown.best)
-        self._offer_machines(None if own is None else own.nodes_then, own is not None)
         if is_first and not self.steps.text():
             self.steps.setPlaceholderText(unchanged_steps(shown))
         self.mode.setItemText(0, unchanged_mode(shown))
@@ -257,15 +242,6 @@ class ResumeForm(QWidget):
         _fill(self.checkpoint, checkpoint_choices(entries, best))
         self.checkpoint.setEnabled(self.checkpoint.count() > 1)
 
-    def _offer_machines(self, then: str | None, can_be_several: bool = True) -> None:
-        """Out of sight where there is no choice, as for a run that moves."""
-        asked = self._nodes if can_be_several else ""
-        chosen, offered = self.machines.currentData(), tuple(machine_choices(then, asked))
-        _fill(self.machines, offered)
-        if chosen and self.machines.currentData() != chosen:
-            self.machines.setCurrentIndex(min(1, len(offered) - 1))
-        self._show(self.machines, len(offered) > 1)
-
     def _on_run_changed(self) -> None:
         """What was learnt, asked or confirmed of one run says nothing of another."""
         name = self._named()
@@ -273,7 +249,6 @@ class ResumeForm(QWidget):
         self.show_field(self.chunk_size, False)
         self.schedule.setCurrentIndex(0)
         self._offer_checkpoints(())
-        self._offer_machines(self._machines_then.get(name))
         self.steps.setPlaceholderText(UNCHANGED)
         self.mode.setItemText(0, UNCHANGED)
         self.devices.setItemText(0, UNCHANGED)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -13,11 +12,9 @@ from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
 from app.state.draft import RUNS_DIR, CheckedDraft, Draft
 from app.state.draft_fields import default_mode_texts, default_texts, plain_text, settings_without_meaning
-from app.state.nodes_text import NOT_A_SCRIPT, NOT_ELSEWHERE, NOT_ON_WINDOWS
 from app.views.new_run.device_picker import BalanceCard, DevicePicker
 from app.views.new_run.machine_groups import MachineGroups
 from app.views.new_run.mode_picker import ModePicker
-from app.views.new_run.nodes_group import NodesGroup
 from app.views.new_run.recipe_and_data import RecipeAndData
 from app.views.new_run.recipe_form import RecipeForm
 from app.views.new_run.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
@@ -92,7 +89,6 @@ class NewRunSheet(QWidget):
         self.devices = DevicePicker()
         self.machines, self.balance = MachineGroups(), BalanceCard()
         self.mode = ModePicker()
-        self.nodes = NodesGroup()
         self.form = RecipeForm()
         self.what = RecipeAndData(self.form.what)
         self.recipe, self.data, self.run_name = self.what.recipe, self.what.data, self.what.run_name
@@ -129,7 +125,6 @@ class NewRunSheet(QWidget):
             self.machines.selection_changed,
             self.devices.selection_changed,
             self.mode.changed,
-            self.nodes.changed,
             self.form.edited,
         )
         for edited in edits:
@@ -181,7 +176,6 @@ class NewRunSheet(QWidget):
         )
         column.addWidget(self.mode)
         column.addWidget(self.form.where)
-        column.addWidget(self.nodes)
         _heading(column, "How")
         column.addWidget(self.form)
         column.addStretch(1)
@@ -214,21 +208,13 @@ class NewRunSheet(QWidget):
         self.watched_changed.emit(False)
 
     def _on_edited(self, *_: object) -> None:
-        self._show_nodes()
         self._show_changed()
         self.draft_changed.emit()
 
     def _show_changed(self) -> None:
         draft = self.draft()
-        is_changed = self.form.is_changed or bool(draft.name or draft.nodes) or draft.mode != Mode.AUTO
+        is_changed = self.form.is_changed or bool(draft.name) or draft.mode != Mode.AUTO
         self.header.show_changed(is_changed or draft.mode_fields != default_mode_texts() or bool(self._copied))
-
-    def _show_nodes(self) -> None:
-        """Whether a run can be on several machines at all."""
-        recipe = self.chosen_recipe()
-        is_script = recipe is not None and recipe.self_contained
-        elsewhere = NOT_ELSEWHERE if self.machines.chosen() is not None else ""
-        self.nodes.show_why_not(NOT_ON_WINDOWS if sys.platform != "linux" else elsewhere or NOT_A_SCRIPT * is_script)
 
     def chosen_recipe(self) -> Recipe | None:
         """The recipe that is chosen; None when there is no usable one."""
@@ -256,9 +242,6 @@ class NewRunSheet(QWidget):
             mode_fields=self.mode.texts(),
             fields=self.form.texts(),
             name=self.run_name.text().strip(),
-            nodes=self.nodes.nodes(),
-            nic=self.nodes.interface(),
-            endpoint=self.nodes.endpoint(),
         )
 
     def open_draft(self, draft: Draft, keep_devices: bool = False) -> None:
@@ -282,7 +265,6 @@ class NewRunSheet(QWidget):
         self.data.set_path(draft.dataset)
         self.run_name.setText(draft.name)
         self.mode.set_mode(draft.mode, draft.mode_fields)
-        self.nodes.set_values(draft.nodes, draft.nic, draft.endpoint)
         self.form.reset()
         self.form.set_texts(draft.fields)
         if not keep_devices:
@@ -386,7 +368,6 @@ class NewRunSheet(QWidget):
                 row.table_requested.connect(self.charts_requested)
             self.show_interpreters(self._interpreters)
             self._show_settings_of_mode()
-            self._show_nodes()
             chain_tabs(self)
 
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:

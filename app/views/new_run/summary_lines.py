@@ -95,14 +95,8 @@ class SummaryLines(QFrame):
             apart = " per device" if checked.mode == Mode.INDEPENDENT else ""
             factors = f"{count(batch.micro)} × {batch.ranks} × {count(batch.accumulation)}"
             text = f"Global batch {count(batch.global_)} = {factors}{apart}"
-            if checked.machines > 1:
-                text += f" on {checked.machines} machines"
-                tip += f"\nThe other machines are taken to have as many devices as this computer: {ranks}"
             if steps_per_epoch:
                 epoch = f"≈ {count(steps_per_epoch)} {'step' if steps_per_epoch == 1 else 'steps'} per epoch"
-        elif checked.config is not None and checked.machines > 1:
-            text = f"Global batch {count(checked.config.global_batch_size or 0)}, shared by all machines"
-            tip = f"{checked.machines} machines like this computer could not share it evenly; others may"
         elif checked.config is not None:
             text = "1 process" if ranks == 1 else f"{count(ranks)} processes, one per device"
             tip = "The program sets its own batch size"

@@ -28,14 +28,12 @@ class Free:
         commit: Of what Windows may promise to programs: memory and page file. None elsewhere.
         disk: Where the run's folder will be.
         devices: Of each GPU's memory, by UUID; a card that drives the screen keeps some for it.
-        machines: How many machines like this one the ranks are spread over evenly.
     """
 
     ram: int | None = None
     commit: int | None = None
     disk: int | None = None
     devices: Mapping[str, int] = field(default_factory=dict)
-    machines: int = 1
 
 
 def free_now(samples: Sequence[DeviceSample], runs_dir: Path | None) -> Free:

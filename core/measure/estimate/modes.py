@@ -128,7 +128,7 @@ def worst_need(made: ModeEstimate, free: Free) -> MemoryNeed:
         for need in made.devices
         if need.device.kind != "cpu"
     ]
-    ranks = sum(need.device.kind == "cpu" for need in made.devices) // free.machines or 1
+    ranks = sum(need.device.kind == "cpu" for need in made.devices) or 1
     needs.append(MemoryNeed(made.host_bytes, free.ram, None, "in this computer's memory", ranks))
     if made.commit_bytes is not None:
         needs.append(MemoryNeed(made.commit_bytes, free.commit, None, "in memory and page file"))
@@ -180,13 +180,12 @@ def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
     """A run in the mode that it was resolved to; of figures that say no more, what its parameters need at least."""
     layout = run_layout(run, figures)
     ranks = range(run.world_size)
-    machines = min(free.machines, run.world_size)  # one device alone is on one of them
     memories = [rank_memory(figures, baselines, layout, rank) for rank in ranks]
     if figures.is_least:
         memories = [memory.least for memory in memories]
-        host = sum(memory.total for memory in memories) // machines if layout.on_cpu else 0
+        host = sum(memory.total for memory in memories) if layout.on_cpu else 0
     else:
-        host = sum(host_memory(figures, baselines, layout, rank) for rank in ranks) // machines
+        host = sum(host_memory(figures, baselines, layout, rank) for rank in ranks)
     needs = tuple(
         DeviceNeed(device, memory, left, verdict_on(needed, left, complete=figures.is_measured))
         for device, memory in zip(run.devices, memories, strict=True)
@@ -195,7 +194,7 @@ def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
             (memory.total, free.devices.get(device.uuid)) if device.kind == "cuda" else (host, free.ram)
         ]
     )
-    extra = baselines.extra_commit_bytes.get(layout.engine, 0) * run.world_size // machines
+    extra = baselines.extra_commit_bytes.get(layout.engine, 0) * run.world_size
     size = checkpoint_bytes(figures, layout)
     on_windows = run.platform.name == "windows"
     of_machine = {"this machine's memory": verdict_on(host, free.ram, complete=figures.is_measured)}

@@ -96,9 +96,7 @@ def _other_modes(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
 
 
 def _fewer(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:
-    """The most devices that fit, where they share the machine's memory; only this machine's can be chosen."""
-    if free.machines > 1:
-        return
+    """The most devices that fit, where they share the machine's memory."""
     for count in range(run.world_size - 1, 0, -1):
         devices = run.devices[:count]
         config = run.config if count > 1 else run.config.replace(mode=Mode.SINGLE, sync_every=None)

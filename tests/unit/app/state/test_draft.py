@@ -11,7 +11,7 @@ import pytest
 from app.state.draft import LOOKING, Draft, check_draft, draft_from_config
 from app.state.draft_fields import default_texts, form_fields
 from core.cli.parser import parse
-from core.config.run_config import FIELD_BY_NAME
+from core.config.run_config import FIELD_BY_NAME, RunConfig
 from core.data.dataset import DatasetIdentity
 from core.launch.command_line import request_from_arguments
 from core.machine.devices import Device
@@ -282,51 +282,6 @@ def test_what_belongs_to_another_mode_stays_as_it_is() -> None:
     assert alone.command == "rankdeck train --devices cpu:0"
 
 
-def test_several_machines_are_asked_for_with_where_they_meet() -> None:
-    draft = Draft(nodes="1:2", nic="eth0", endpoint="10.0.0.1:4000")
-    checked = check_draft(draft, RECIPE, SLOTS[:1], LINUX)
-    assert checked.nodes is not None and checked.nodes.endpoint == "10.0.0.1:4000"
-    assert checked.config is not None and checked.config.nodes == "1:2"
-    assert checked.command.endswith("--devices cpu:0 --nodes 1:2 --nic eth0 --rdzv-endpoint 10.0.0.1:4000")
-    again = draft_from_config(checked.config, SLOTS)
-    assert (again.nodes, again.nic) == ("1:2", ""), "where they meet is not the run's"
-    missing = check_draft(Draft(nodes="2"), RECIPE, SLOTS, LINUX)
-    assert missing.nodes is None and "rdzv_endpoint" not in missing.problems and "nodes" in missing.problems
-
-
-def test_a_script_is_on_this_computer_alone() -> None:
-    script = get_recipe("script")
-    draft = Draft(recipe="script", fields={"script": __file__}, nodes="2", nic="eth0", endpoint="10.0.0.1:4000")
-    checked = check_draft(draft, script, SLOTS[:1], LINUX)
-    assert checked.nodes is None and (checked.config is None or checked.config.nodes is None)
-
-
-SEVERAL = {"nic": "eth0", "endpoint": "10.0.0.1:4000"}
-
-
-@pytest.mark.parametrize(("nodes", "machines"), [("2", 2), ("1:3", 3)])
-def test_machines_like_this_one_add_their_devices(nodes: str, machines: int) -> None:
-    draft = dataclasses.replace(fields(batch_size="4"), nodes=nodes, **SEVERAL)
-    checked = check_draft(draft, RECIPE, SLOTS, LINUX)
-    assert checked.batch is not None and (checked.batch.ranks, checked.batch.global_) == (2 * machines, 8 * machines)
-    assert checked.machines == machines and f"--devices cpux2 --batch-size 4 --nodes {nodes}" in checked.command
-    assert checked.here is not None and list(checked.here.devices) == SLOTS, "what can be measured here"
-    alone = check_draft(fields(batch_size="4"), RECIPE, SLOTS, LINUX)
-    assert alone.machines == 1 and alone.here is alone.run
-
-
-@pytest.mark.parametrize("mode", ["ddp", "fsdp", "zero"])
-def test_one_device_a_machine_is_enough_for_modes_that_need_two(mode: str) -> None:
-    draft = Draft(mode=mode, nodes="2", **SEVERAL)
-    checked = check_draft(draft, RECIPE, SLOTS[:1], LINUX)
-    assert checked.problems == {} and checked.mode == mode
-    assert f"--mode {mode}" in checked.command and "--devices cpu:0 --nodes 2" in checked.command
-    assert check_draft(Draft(mode=mode), RECIPE, SLOTS[:1], LINUX).mode == "single", "without the other machine"
-
-
-def test_a_global_batch_that_only_unequal_machines_can_share_is_not_refused_and_not_made_up() -> None:
-    draft = dataclasses.replace(fields(global_batch_size="9"), nodes="2", **SEVERAL)
-    checked = check_draft(draft, RECIPE, SLOTS[:1], LINUX)
-    assert checked.problems == {} and checked.config is not None and checked.config.global_batch_size == 9
-    assert checked.batch is None and checked.steps_per_epoch(TEXT) is None
-    assert "--global-batch-size 9" in checked.command
+def test_a_run_of_several_machines_is_copied_for_this_one() -> None:
+    checked = check_draft(draft_from_config(RunConfig(nodes="1:2", devices=("cpu:0",)), SLOTS), RECIPE, SLOTS, LINUX)
+    assert checked.config is not None and checked.config.nodes is None and "--nodes" not in checked.command

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from app.state.memory_text import NO_BREAK, ON_EACH, TIMING, Timed, balance_text, memory_text, unknown_text
+from app.state.memory_text import NO_BREAK, TIMING, Timed, balance_text, memory_text, unknown_text
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.errors import ConfigError
@@ -121,15 +121,6 @@ def test_time_stands_beside_memory_once_it_is_measured() -> None:
     assert "Of that in the exchange: 20.0 ms\nSent by each device: 100 MB\nSpeed: 1,333 tok/s" in parts
     unmeasured = memory_text(overview(run, FIGURES, BASELINES, MUCH, TimeFigures(found.steps)))
     assert unmeasured.time == "" and unmeasured.advice == NO_LINK
-
-
-def test_of_several_machines_it_is_this_computers_part() -> None:
-    made = overview(resolved_run(CONFIG, Mode.DDP, 4), FIGURES, BASELINES, replace(MUCH, machines=2))
-    text = memory_text(made)
-    assert text.figure == "1.7 GiB of 93 GiB" and text.detail.startswith("CPU 0 and CPU 1 share")
-    assert text.note == ON_EACH and text.time == ""
-    short = memory_text(overview(made.run, FIGURES, BASELINES, Free(ram=MB, machines=2)))
-    assert short.verdict == "Does not fit" and not any("devices" in one.changes for one in short.remedies)
 
 
 UNLIKE = tuple(Device(f"GPU-{n}", "cuda", n, name) for n, name in enumerate(("RTX 4090", "RTX 4060 Ti")))

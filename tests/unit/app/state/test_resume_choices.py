@@ -10,9 +10,7 @@ from app.state.resume_choices import (
     NEWEST,
     checkpoint_choices,
     finished_at,
-    machine_choices,
     mode_choices,
-    nodes_before,
     run_choices,
 )
 from core.checkpoints.checkpoint_choice import CheckpointEntry
@@ -64,20 +62,3 @@ def test_only_a_finished_run_needs_a_larger_step() -> None:
     assert finished_at(state.replace(state="stopped")) is None
     assert finished_at(state.replace(recipe=USER_SCRIPT)) is None
     assert finished_at(None) is None
-
-
-def test_machines_are_those_of_before_and_of_new_run() -> None:
-    assert list(machine_choices(None, "")) == [("this computer alone", "")]
-    assert list(machine_choices("2", "1:4")) == [
-        ("this computer alone", ""),
-        ("2 machines, as before", "2"),
-        ("1 to 4 machines, as in New run", "1:4"),
-    ]
-    assert len(list(machine_choices("2", "2"))) == 2, "offered once"
-
-
-def test_machines_of_before_are_known_without_a_plan() -> None:
-    state = RunState("run")
-    assert nodes_before(None) is None and nodes_before(state) is None
-    assert nodes_before(state.replace(nodes=("a", "b", "c"))) == "3"
-    assert nodes_before(state.replace(nodes=("a",))) == "2"

@@ -367,45 +367,16 @@ def test_on_a_small_screen_the_form_scrolls_and_what_must_be_confirmed_stays(
         assert dialog.rect().contains(QRect(part.mapTo(dialog, QPoint(0, 0)), part.size()))
 
 
-def test_other_machines_take_part_again_only_if_that_is_chosen(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
+def test_a_run_of_several_machines_resumes_on_this_computer(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
     store = make_run(place, runs_dir=runs_dir, nodes="2")
-    other = make_run(place, runs_dir=runs_dir)
     dialog = ResumeDialog(list_runs(runs_dir), DDP, [TrainingPlace("", (), ["cpu:1"])])
     qtbot.addWidget(dialog)
     answered(dialog, runs_dir)
     dialog.show()
-    dialog.choose(str(other.dir))
-    assert not dialog.form.machines.isVisible()
     dialog.choose(str(store.dir))
-    assert dialog.form.machines.isVisible() and "nodes" not in dialog.form.asked()[1]
     with qtbot.waitSignal(dialog.resume_requested) as alone:
         dialog.go.click()
     assert alone.args[0].config.nodes is None
-    pick(dialog.form.machines, 1)
-    qtbot.waitUntil(dialog.go.isEnabled)
-    assert dialog.message.text().startswith("Other machines take part.")
-    assert dialog.form.asked()[1]["nodes"] == "2" and dialog.form.asked()[1]["devices"] == "auto"
-    with qtbot.waitSignal(dialog.resume_requested) as together:
-        dialog.go.click()
-    assert together.args[0].config.nodes == "2"
-
-
-def test_machines_are_offered_although_their_devices_are_not_here(place: Path, runs_dir: Path, qtbot: QtBot) -> None:
-    store = make_run(place, runs_dir=runs_dir, nodes="1:2", devices=("GPU-of-another-machine",))
-    store.write_state(store.stored_state().replace(nodes=("a", "b")))
-    dialog = ResumeDialog(list_runs(runs_dir), DDP)
-    qtbot.addWidget(dialog)
-    answered(dialog, runs_dir)
-    dialog.show()
-    dialog.choose(str(store.dir))
-    assert not dialog.go.isEnabled() and dialog.notice.isVisible()
-    assert dialog.form.machines.isVisible()
-    pick(dialog.form.machines, 1)
-    qtbot.waitUntil(dialog.go.isEnabled)
-    assert dialog.form.asked()[1]["nodes"] == "1:2", "the run's own least number, once it is known"
-    with qtbot.waitSignal(dialog.resume_requested) as together:
-        dialog.go.click()
-    assert together.args[0].config.nodes == "1:2"
 
 
 def test_it_offers_other_machines(place: Path, runs_dir: Path, qtbot: QtBot) -> None:

@@ -91,16 +91,3 @@ def test_plain_all_reduce_shares_no_memory() -> None:
     assert run_layout(resolved_run(CONFIG, Mode.DDP, 2), FIGURES).shared_memory
     plain = resolved_run(CONFIG.replace(gradient_exchange="plain"), Mode.DDP, 2)
     assert not run_layout(plain, FIGURES).shared_memory
-
-
-def test_ranks_of_several_machines_share_each_machines_memory() -> None:
-    run = resolved_run(CONFIG, Mode.DDP, 4)
-    whole, half = (estimate_run(run, FIGURES, BASELINES, replace(MUCH, machines=count)) for count in (1, 2))
-    assert half.host_bytes == whole.host_bytes // 2 and half.disk_bytes == whole.disk_bytes
-    tight = replace(MUCH, ram=half.host_bytes + MB)
-    assert estimate_run(run, FIGURES, BASELINES, tight).verdict == "too_large"
-    assert estimate_run(run, FIGURES, BASELINES, replace(tight, machines=2)).verdict == "tight"
-    alone = {mode.variant.name: mode for mode in estimate_modes(run, FIGURES, BASELINES, replace(MUCH, machines=2))}[
-        "single"
-    ]
-    assert alone.host_bytes == alone.largest, "one device is on one machine"

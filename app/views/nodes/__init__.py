@@ -1,1 +1,0 @@
-"""Page of a run that waits for other machines."""
