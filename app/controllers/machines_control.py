@@ -168,7 +168,6 @@ class MachinesControl(QObject):
     def _on_card_made(self, card: MachineCard) -> None:
         card.check_requested.connect(functools.partial(self._check, card))
         card.setup_requested.connect(functools.partial(self._set_up, card))
-        card.clean_up_requested.connect(functools.partial(self._clean_up, card))
         card.remove_requested.connect(functools.partial(self._ask_to_remove, card))
 
     def _check(self, card: MachineCard) -> None:
@@ -202,16 +201,6 @@ class MachinesControl(QObject):
             self._look(machine)
 
         self._do(card, "Connecting…", work, done)
-
-    def _clean_up(self, card: MachineCard) -> None:
-        machine = card.machine
-
-        def work() -> str:
-            from core.machines.setup import clean_up
-
-            return clean_up(machine, remove=True)
-
-        self._do(card, "Removing what no run needs…", work, card.show_text)
 
     def _ask_to_remove(self, card: MachineCard) -> None:
         """Removes a machine; asks first where runs train there."""

@@ -15,11 +15,10 @@ def add_machines_flags(machines: argparse._ActionsContainer) -> None:
     machines.add_argument(
         "action",
         nargs="?",
-        choices=("list", "add", "remove", "check", "setup", "clean"),
+        choices=("list", "add", "remove", "check", "setup"),
         default="list",
         metavar="ACTION",
-        help="list, add, remove, check (runs the doctor there), setup (makes the environment there) or clean (removes "
-        "what was sent there and no run needs). Default: list.",
+        help="list, add, remove, check (runs the doctor there) or setup (makes the environment there). Default: list.",
     )
     machines.add_argument("name", metavar="NAME", nargs="?", help="The machine.")
     machines.add_argument("address", metavar="ADDRESS", nargs="?", help="add: user@host, or a host of ~/.ssh/config.")
@@ -32,7 +31,6 @@ def add_machines_flags(machines: argparse._ActionsContainer) -> None:
         "--yes", action="store_true",
         help="add: take the host key that it shows, without asking. remove: also if runs train there.",
     )  # fmt: skip
-    machines.add_argument("--dry-run", action="store_true", help="clean: only say what would be removed.")
     machines.add_argument(
         "--python", metavar="PATH", help="add: a Python there with PyTorch. Default: setup makes one."
     )

@@ -1,4 +1,4 @@
-"""`rankdeck machines`: lists, adds, removes, checks, sets up and cleans other machines.
+"""`rankdeck machines`: lists, adds, removes, checks and sets up other machines.
 
 And `rankdeck fetch`: brings their checkpoints here.
 """
@@ -21,7 +21,7 @@ from core.machines.machine import Machine
 from core.machines.machine_list import STAYS, find_machine, list_machines, remove_machine, warn_of_live_runs
 from core.machines.run_copy import catch_up
 from core.machines.session import serving
-from core.machines.setup import clean_up, set_up
+from core.machines.setup import set_up
 from core.paths import default_runs_dir
 from core.run_folder.remote_run import read_remote
 from core.run_folder.store import find_run
@@ -37,9 +37,6 @@ def machines(arguments: argparse.Namespace, terminal: Terminal) -> int:
     machine = find_machine(_given(arguments.name, "machine", "rankdeck machines lists them."))
     if arguments.action == "remove":
         return _remove(machine, arguments, terminal)
-    if arguments.action == "clean":
-        terminal.say(clean_up(machine, remove=not arguments.dry_run))
-        return 0
     if arguments.action == "setup":
         return _set_up(machine, arguments, terminal)
     return _check(machine, arguments, terminal)

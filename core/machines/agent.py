@@ -128,7 +128,6 @@ class FileStore:
         target = self.trees / key
         folder = target.joinpath(*checked_path(name))
         if folder.is_dir():
-            os.utime(str(target))  # wanted again: clean-up takes it for new
             return str(folder)
         making = self.trees / f"{key}.making-{os.getpid()}-{time.time_ns()}"
         making.joinpath(name).mkdir(parents=True)
@@ -150,7 +149,7 @@ class FileStore:
             making.unlink()
         blob = self._blob(digest)
         if not blob.exists():
-            raise Refusal("A file is gone there", f"{target.name} was cleaned up meanwhile.", "Try again.")
+            raise Refusal("A file is gone there", f"{target.name} was removed meanwhile.", "Try again.")
         if size < LINKED_BYTES or not _linked(blob, making):
             shutil.copyfile(blob, making)
         _retried(lambda: making.replace(target))

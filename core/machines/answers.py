@@ -141,15 +141,6 @@ class Checkpoints:
 
 
 @dataclass(frozen=True, slots=True)
-class CleanUp:
-    """What was sent to a machine and no run there needs: folders, files, and what the disk gets back."""
-
-    trees: Whole
-    files: Whole
-    freed_bytes: Whole
-
-
-@dataclass(frozen=True, slots=True)
 class Block:
     """A part of a file; the bytes follow."""
 

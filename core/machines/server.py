@@ -5,7 +5,6 @@ It is a program of that connection and ends with it; it listens nowhere. What it
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import os
 import sys
@@ -30,7 +29,6 @@ from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
 from core.machine.torch_builds import ENV_TORCH_INDEX, has_nvidia_driver, read_driver
 from core.machines.agent import READY, Agent, Frames, checked_path, root_folder
-from core.machines.clean_up import clean_up, note_runs_folder
 from core.machines.run_stream import KEPT, MODEL, RunStream, kept_files
 from core.machines.tree import tree_file
 from core.paths import default_runs_dir
@@ -61,7 +59,6 @@ class Server(Agent):
             "checkpoints": self._checkpoints,
             "get": self._get,
             "place": self._place,
-            "clean_up": self._clean_up,
             "resume": self._resume,
             **more,
         }
@@ -69,8 +66,6 @@ class Server(Agent):
     def serve(self) -> int:
         """Says that it is there, then answers until the stream ends."""
         self.frames.send({"ready": READY, "runs_dir": str(default_runs_dir().absolute())})
-        with contextlib.suppress(RankdeckError):  # a full disk is told by what needs room
-            note_runs_folder(self.root, default_runs_dir().absolute())
         return super().serve()
 
     def answer(self, frame: dict[str, Any], rest: Iterator[bytes]) -> Answer:
@@ -118,10 +113,6 @@ class Server(Agent):
 
         choose(make(wanted, report, lambda: False))
         return {"done": True, "python": str(training_python().executable)}
-
-    def _clean_up(self, frame: Mapping[str, Any]) -> Answer:
-        """Removes what was sent and no run needs, or only says what that is."""
-        return dataclasses.asdict(clean_up(self.root, default_runs_dir().absolute(), remove=bool(frame["remove"])))
 
     # runs
 

@@ -1,4 +1,4 @@
-"""Set-up of a machine: makes a Python for Rankdeck there, then an environment with PyTorch; and cleans up later.
+"""Set-up of a machine: makes a Python for Rankdeck there, then an environment with PyTorch.
 
 The first is small, and made by the Python that is there. The second is what `core.environments` makes on any computer,
 with the PyTorch for its GPUs; it is not made where the first already has one, or where the user named a Python.
@@ -13,9 +13,8 @@ from typing import Final
 from core.environments.pip_failures import error_line, explain_pip
 from core.environments.wanted import CONSTRAINTS, requirements
 from core.errors import full_stop
-from core.formatting import byte_size
 from core.machine.packages import find_dependencies
-from core.machines.answers import CleanUp, Done, Output, Step
+from core.machines.answers import Done, Output, Step
 from core.machines.machine import Machine, MachineError
 from core.machines.session import Session, serving
 from core.machines.tree import own_code
@@ -24,7 +23,6 @@ _SMALL: Final = ("psutil", "nvidia-ml-py", "orjson", "pyyaml", "tomli-w", "platf
 _LINE_LIMIT_S: Final = 600.0
 _KEPT_LINES: Final = 2000
 _STEP_LIMIT_S: Final = 1800.0
-_CLEAN_UP_LIMIT_S: Final = 600.0  # to find what a run still needs, files are read
 Report = Callable[[str], None]
 
 
@@ -56,22 +54,6 @@ def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
         report("Looking for PyTorch")
         for step in session.stream(request, Step, _STEP_LIMIT_S):
             report(step.progress)
-
-
-def clean_up(machine: Machine, *, remove: bool) -> str:
-    """Removes from a machine what was sent there and no run needs, or only finds it; says what that is.
-
-    Raises:
-        RunBusyError, MachineError: A run trains there.
-        UnreachableError: There is no connection.
-    """
-    with serving(machine) as session:
-        found = session.ask({"op": "clean_up", "remove": remove}, CleanUp, _CLEAN_UP_LIMIT_S)
-    if not found.trees and not found.files:
-        return f"{machine.name}: nothing of what was sent can be removed."
-    counts = f"folders: {found.trees:,}, files: {found.files:,}"
-    done = "was removed" if remove else "can be removed: no run there needs it"
-    return f"{machine.name}: {byte_size(found.freed_bytes)} of what was sent {done} ({counts})."
 
 
 def _make_python(session: Session, wheels: str, report: Report) -> None:

@@ -48,12 +48,11 @@ class MachineCard(Card):
     """One machine.
 
     Signals:
-        check_requested, setup_requested, clean_up_requested, remove_requested: A button was pressed.
+        check_requested, setup_requested, remove_requested: A button was pressed.
     """
 
     check_requested = Signal()
     setup_requested = Signal()
-    clean_up_requested = Signal()
     remove_requested = Signal()
 
     def __init__(self, machine: Machine, parent: QWidget | None = None) -> None:
@@ -64,9 +63,6 @@ class MachineCard(Card):
         self.check = self._button("Check", f"Run the doctor on {machine.name}", self.check_requested)
         self.setup = self._button(
             "Set up", f"Make the environment for training on {machine.name}", self.setup_requested
-        )
-        self.clean_up = self._button(
-            "Clean up", f"Remove what was sent to {machine.name} and no run there needs", self.clean_up_requested
         )
         self.remove = self._button("Remove", f"Forget {machine.name}; nothing changes there", self.remove_requested)
         self.key = muted_label(f"Host key {machine.fingerprint}")
@@ -104,7 +100,7 @@ class MachineCard(Card):
         self.notice.say("warning", title, text, step)
 
     def _buttons(self) -> tuple[OutlinedButton, ...]:
-        return (self.check, self.setup, self.clean_up, self.remove)
+        return (self.check, self.setup, self.remove)
 
     def _button(self, text: str, tip: str, signal: object) -> OutlinedButton:
         button = named(OutlinedButton(text), f"{text} {self.machine.name}", tip)

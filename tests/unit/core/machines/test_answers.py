@@ -26,7 +26,6 @@ from core.machines.moving import check_not_continued
 from core.machines.run_copy import catch_up
 from core.machines.send import Report
 from core.machines.session import Session, look_at, serving
-from core.machines.setup import clean_up
 from core.machines.tree import Tree
 from core.run_folder.remote_run import RemoteRun
 from core.run_folder.store import RunStore
@@ -149,10 +148,6 @@ SCENES: dict[str, tuple[Act, Frames]] = {
             "devices": [{"uuid": "cpu:0", "kind": "cpu", "index": 0, "name": "CPU", "memory_bytes": 5}],
             "platform": PLATFORM, "problem": None,
         }],
-    ),
-    "clean": (
-        lambda _: clean_up(MACHINE, remove=False),
-        [{"trees": 1, "files": 2, "freed_bytes": 3}],
     ),
     "doctor": (
         serve(lambda one, _: list(one.stream({"op": "doctor"}, Examined))),
