@@ -42,6 +42,12 @@ LEVELS: Final = {
     "runs": "starts real processes: run hosts with fake ranks, scripts, windows",
     "training": "needs PyTorch, and mostly trains",
 }
+# Folders below `unit` whose tests are all marked `windows`: one that forgot it would not run where it matters.
+ALSO_ON_WINDOWS: Final = (
+    *("core/checkpoints", "core/config", "core/environments", "core/export", "core/files", "core/host", "core/ledger"),
+    *("core/machine", "core/processes", "core/recipes"),
+    *("workers/host_link", "workers/programs", "workers/recipe_api", "workers/recipes", "workers/script"),
+)
 LEFT_OUT: Final = pytest.StashKey[int]()
 _numbers = itertools.count()
 
@@ -78,8 +84,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     Files with slow tests are all begun within the first three quarters: nothing long is left when all else is done.
     """
     for item in items:
-        if (level := item.path.relative_to(TESTS).parts[0]) in LEVELS:
+        place = item.path.relative_to(TESTS)
+        if (level := place.parts[0]) in LEVELS:
             item.add_marker(level)
+        if any(place.is_relative_to(Path("unit") / folder) for folder in ALSO_ON_WINDOWS):
+            item.add_marker("windows")
         if UNDER_WINE:
             limit = item.get_closest_marker("timeout")
             item.add_marker(pytest.mark.timeout(PATIENCE * (limit.args[0] if limit else LIMIT_S)), append=False)

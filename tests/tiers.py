@@ -45,7 +45,6 @@ SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
     ),
     "bad days and drives that fill up": ("runs/faults/test_bad_days.py", "runs/faults/test_small_disk.py"),
     "stragglers, as unit tests and training show them too": ("runs/app/test_straggler_in_window.py",),
-    "resumes that training/workers/test_sharding.py shows too": ("windows/test_windows_sharded_resume.py",),
     "training of all kinds": ("training",),
 }
 

@@ -29,7 +29,6 @@ from app.main import Rankdeck
 from app.settings import settings_in
 from app.views.new_run.device_row import DeviceRow
 from core.cli.entry import main
-from core.machine.process_reading import plain_name
 from core.run_folder.naming import label
 from core.run_folder.record import notes_of
 from tests.helpers.host_fixture import FakeRun
@@ -115,43 +114,6 @@ def story_hang(folder: Path) -> None:
         assert "No device is selected" in rankdeck.window.actions_.start.toolTip()
 
 
-def story_late(folder: Path) -> None:
-    """A driver that takes its time: slots of the processor until then."""
-    with window(folder) as rankdeck:
-        assert all(device.kind == "cpu" for device in rankdeck.table.devices) and len(ticked(rankdeck)) == 2
-        assert "has not answered yet" in str(rankdeck.table.problem)
-        wait_for(lambda: rankdeck.table.problem is None)
-        assert len(rows(rankdeck)) == 1 and ticked(rankdeck)[0].startswith("GPU-") and len(ticked(rankdeck)) == 1
-        assert rankdeck.window.new_run.devices.row("cpu:0").box.isVisible()  # and the processor stays on offer
-
-
-def story_bare(folder: Path) -> None:
-    """Figures that are not to be had are dashes; a card that gives none can be ticked all the same."""
-    with window(folder) as rankdeck:
-        power, busy, warm, mute, hot = rows(rankdeck)
-        said = [row.box.accessibleDescription for row in (power, busy, warm, hot)]
-        wait_for(lambda: all("memory" in words() for words in said))
-        assert said[0]().startswith("42 % busy  55 °C  – W")
-        assert said[1]().startswith("– % busy  55 °C  70 W")
-        assert said[2]().startswith("12 % busy  – °C  70 W")
-        assert said[3]().startswith("100 % busy  104 °C  1040 W")
-        assert hot.warning.text() == "⚠ Too hot: the hardware halves the clock" and "power cap" in hot.box.toolTip()
-        assert "R&D sample of a name" in hot.box.toolTip()
-        wait_for(lambda: "…" in hot.box.text())
-        wait_for(lambda: "Gives no figures (Not Supported)" in mute.warning.text())
-        assert mute.box.isEnabled() and mute.box.isChecked()
-        assert not hot.box.isChecked() and "in use" in hot.status.full_text and len(ticked(rankdeck)) == 4
-
-
-def story_no_gpu(folder: Path) -> None:
-    """No driver, or one that does not work: why, and slots of the processor."""
-    with window(folder) as rankdeck:
-        words = {"no_driver": "not running", "zero_gpus": "finds no GPU", "not_working": "does not work"}
-        assert words[folder.name] in rankdeck.window.new_run.devices._notice.text()
-        assert not rankdeck.window.new_run.devices._notice.isHidden()
-        assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
-
-
 def story_cpu_torch(folder: Path) -> None:
     """GPUs that this PyTorch cannot train on: said of each, not ticked, and refused when a person ticks one."""
     with window(folder) as rankdeck:
@@ -174,21 +136,6 @@ def story_cpu_torch(folder: Path) -> None:
         wait_for(lambda: rankdeck.window.actions_.start.isEnabled())
 
 
-def story_hidden(folder: Path) -> None:
-    """A GPU that CUDA_VISIBLE_DEVICES hides is shown as hidden and cannot be ticked."""
-    os.environ["CUDA_VISIBLE_DEVICES"] = CARD
-    with window(folder) as rankdeck:
-        card, ada = rows(rankdeck)
-        assert (card.device.uuid, card.box.text()) == (CARD, "GPU 0 · RTX 4090")
-        assert ada.box.text() == "RTX 6000 Ada Generation"
-        assert ticked(rankdeck) == [CARD] and rankdeck.window.actions_.start.isEnabled()
-        assert not ada.box.isEnabled() and ada.warning.text() == f"⚠ Hidden by CUDA_VISIBLE_DEVICES={CARD}"
-        wait_for(lambda: devices_of_the_draft(rankdeck) == [CARD])
-    os.environ["CUDA_VISIBLE_DEVICES"] = "-1"
-    with window(folder / "none visible") as rankdeck:
-        assert ticked(rankdeck) == ["cpu:0", "cpu:1"] and rankdeck.window.actions_.start.isEnabled()
-
-
 def story_eight(folder: Path) -> None:
     """Eight cards of one name in a run of eight ranks: told apart, all in sight, the legend whole where narrow."""
     with window(folder) as rankdeck:
@@ -206,35 +153,6 @@ def story_eight(folder: Path) -> None:
         QApplication.processEvents()
         wait_for(lambda: all(row.strip.width() >= 40 and row.title.text().startswith("GPU") for row in plots.rows))
         run.stop(now=True).end()
-
-
-def story_busy(folder: Path) -> None:
-    """Eight cards that others train on and a small old one: nothing is ticked, and each says why."""
-    with window(folder) as rankdeck:
-        picker = rankdeck.window.new_run.devices
-        wait_for(lambda: ticked(rankdeck) == [])
-        name = f"{plain_name(psutil.Process(os.getppid()).name())} (pid {os.getppid()})"
-        assert [row.status.full_text for row in rows(rankdeck)[:8]] == [f"in use by {name}, 69 GiB"] * 8
-        assert rows(rankdeck)[8].status.full_text == "needs a build of PyTorch for CUDA 12.6 · drives the screen"
-        wait_for(lambda: "No GPU is free" in picker.problem.text() and not rankdeck.window.actions_.start.isEnabled())
-        picker.all.click()
-        assert len(ticked(rankdeck)) == 8
-        picker.free.click()
-        assert ticked(rankdeck) == []
-        picker.row("cpu:0").box.click()
-        wait_for(rankdeck.window.actions_.start.isEnabled)
-
-
-def story_shared(folder: Path) -> None:
-    """Who uses cards: a desktop does not count, two processes do, and the large one is named."""
-    with window(folder) as rankdeck:
-        ada, shared, small, desktop = rows(rankdeck)
-        wait_for(lambda: not shared.box.isChecked())
-        assert ticked(rankdeck) == [ada.device.uuid, desktop.device.uuid]
-        assert ada.status.full_text == "free · drives the screen" and desktop.status.full_text == "free"
-        assert f"(pid {os.getppid()}) and 1 other, 20 GiB" in shared.status.full_text
-        assert f"(pid {os.getpid()}): 0.29 GiB" in shared.box.toolTip()
-        assert small.status.full_text == "free · 2.0 GiB is less than half of the best card"
 
 
 def story_own(folder: Path) -> None:
@@ -289,16 +207,8 @@ STORIES: Final[dict[str, Callable[[Path], None]]] = {
 TOLD: Final = (
     ("lost", "lost"),
     ("hang", "hang"),
-    ("late", "late"),
-    ("bare", "bare"),
-    ("no_gpu", "no_driver"),
-    ("no_gpu", "zero_gpus"),
-    ("no_gpu", "not_working"),
     ("cpu_torch", "two_workstation"),
-    ("hidden", "unlike"),
     ("eight", "eight"),
-    ("busy", "busy"),
-    ("shared", "shared"),
     ("own", "two_free"),
     ("training", "lost_for_good"),
 )

@@ -143,21 +143,6 @@ def test_a_run_that_has_started_meanwhile_stays(open_window: OpenWindow, qtbot: 
     write_lines(three[1], Shape(steps=20), created=START_S)
 
 
-def test_chosen_runs_are_compared_and_the_shown_one_comes_back(
-    open_window: OpenWindow, qtbot: QtBot, three: list[Path]
-) -> None:
-    rankdeck = opened(open_window, qtbot, three[0])
-    window, panel = rankdeck.window, rankdeck.window.runs
-    panel.view.choose(three)
-    panel.compare.click()
-    qtbot.waitUntil(lambda: window.compare_page is not None, timeout=SOON_MS)
-    assert window.pages.currentWidget() is window.compare_page
-    panel.view.choose(three[:1])
-    place = panel.view.visualRect(panel.view.model().index(0, 0)).center()
-    qtbot.mouseClick(panel.view.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert window.pages.currentWidget() is window.run_page
-
-
 def test_a_run_that_is_removed_elsewhere_is_not_shown(
     open_window: OpenWindow, qtbot: QtBot, three: list[Path], runs_dir: Path
 ) -> None:
@@ -197,15 +182,6 @@ def test_settings_of_a_received_run_are_asked_about(
     rankdeck.window.runs.settings_copy_requested.emit(three[2])
     qtbot.waitUntil(lambda: bool(asked or copied), timeout=SOON_MS)
     assert "LD_PRELOAD=/evil.so" in asked[0] and not copied, "New run would preview with it"
-
-
-def test_ctrl_f_finds_the_filter_from_anywhere(open_window: OpenWindow, qtbot: QtBot, three: list[Path]) -> None:
-    rankdeck = opened(open_window, qtbot, three[0])
-    window = rankdeck.window
-    for place in (window.runs.view, window.new_run.form.rows["steps"].editor):
-        place.setFocus()
-        qtbot.keyClick(place, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
-        assert window.focusWidget() is window.runs.filter
 
 
 def test_resume_from_a_state_file(

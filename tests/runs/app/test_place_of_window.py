@@ -9,15 +9,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPlainTextEdit, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.settings import settings_in
-from app.views.plots.chart import Chart
-from app.views.run_tabs.log_view import LogView
-from app.views.run_tabs.samples_view import SamplesView
-from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE]
@@ -93,31 +87,3 @@ def test_its_place_is_kept_while_it_runs(open_window: OpenWindow, qtbot: QtBot, 
     qtbot.waitUntil(lambda: not window.place._soon.isActive())
     window._settings.sync()
     assert settings_in(tmp_path / "settings.ini").layout("window/geometry") == window.saveGeometry() != before
-
-
-def test_ctrl_f_goes_to_the_filter_from_anywhere(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
-    write_lines(runs_dir / "past", Shape(steps=40))
-    rankdeck = open_window()
-    window = rankdeck.window
-    qtbot.waitUntil(lambda: rankdeck.runs.model.rowCount() == 1)
-    window.runs.run_chosen.emit(runs_dir / "past")
-    qtbot.waitUntil(lambda: bool(window.plots.cards.charts()) and window.plots.loss.chart.isVisible())
-    window.actions_.new_run.setChecked(True)
-    qtbot.waitUntil(lambda: window.desk.is_open)
-    own = (window.tabs.log, window.tabs.samples)  # these have a search of their own
-    tried: set[str] = set()
-    for widget in window.findChildren(QWidget):
-        is_own = any(part is widget or part.isAncestorOf(widget) for part in own)
-        if widget.focusPolicy() == Qt.FocusPolicy.NoFocus or not widget.isVisible() or is_own:
-            continue
-        widget.setFocus()
-        qtbot.keyClick(widget, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
-        assert window.runs.filter.hasFocus(), widget
-        tried.add(type(widget).__name__)
-    assert {Chart.__name__, QPlainTextEdit.__name__, "RunView", "UnitEdit"} - {QPlainTextEdit.__name__} <= tried
-    assert {LogView, SamplesView} == {type(part) for part in own}
-    part = window.plots.time_axis
-    chart = window.plots.loss.chart
-    part.zoom(0.5)
-    qtbot.keyClick(chart, Qt.Key.Key_F, Qt.KeyboardModifier.ControlModifier)
-    assert not part.is_fitted, "F alone shows the whole run"

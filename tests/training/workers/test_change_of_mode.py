@@ -15,7 +15,6 @@ pytest.importorskip("torch", reason="trains for real")
 import torch
 from torch import Tensor, nn
 
-from core.errors import StateFileError
 from core.machine.platform import deepspeed_version
 from tests.helpers.rank_processes import run_ranks
 from tests.training.rank_program import BareRank
@@ -24,7 +23,7 @@ from workers.optim.optimizer import Optimization
 from workers.optim.precision import Precision
 from workers.state_files import safetensors_files
 from workers.state_files.saved_state import SavedState
-from workers.strategies import RankPlace, Replica, SingleStrategy, Strategy
+from workers.strategies import Replica, Strategy
 from workers.training.checkpoint import load_part, take_part, write_part
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(280)]
@@ -231,14 +230,3 @@ def test_where_the_arithmetic_is_the_same_so_is_every_bit(differences: list[dict
     same += [(f"independent on {n} ({copy})", "single on 1") for n in (2, 3) for copy in ("0", "1")]
     for pair in (" → ".join(names) for names in same):
         assert {found[pair] for found in differences if pair in found} == {BIT_EQUAL}, pair
-
-
-def test_an_optimizer_of_another_kind_is_refused(tmp_path: Path) -> None:
-    strategy = SingleStrategy(RankPlace(0, 1, torch.device("cpu")))
-    write(Way("single", 1), strategy, tmp_path)
-    replica, _ = begin(strategy)
-    load_part(tmp_path / "single on 1", strategy, replica)
-    rule = Optimization(kind=torch.optim.SGD, options={"momentum": 0.9})
-    other = strategy.replicate(replica.model, rule, 0.01, Precision("fp32", torch.device("cpu")))
-    with pytest.raises(StateFileError, match="trained with AdamW so far, and SGD cannot use its state"):
-        load_part(tmp_path / "single on 1", strategy, other)

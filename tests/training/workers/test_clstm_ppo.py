@@ -16,7 +16,6 @@ from torch import Tensor
 
 from core.config import RunConfig
 from core.errors import RankdeckError
-from core.machine.packages import check_packages
 from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe
@@ -286,11 +285,3 @@ def test_the_check_is_asked_as_a_program(tmp_path: Path) -> None:
         check_by_recipe(config.replace(options=options_, dataset_file=str(short)), recipe)
     assert caught.value.title == "The price file is too short" and "short.csv" in caught.value.cause
     assert caught.value.next_step
-
-
-def test_without_gymnasium_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    recipe = get_recipe("clstm_ppo")
-    monkeypatch.setattr("core.machine.packages.importlib.util.find_spec", lambda _: None)
-    with pytest.raises(RankdeckError) as caught:
-        check_packages(recipe.requires, f"The recipe {recipe.title}")
-    assert "gymnasium" in caught.value.cause and "[rl]" in caught.value.next_step

@@ -13,8 +13,6 @@ from core.checkpoints.store import Checkpoint
 from core.protocol.messages import Position
 from tests.helpers.made_runs import write_values
 
-pytestmark = pytest.mark.windows
-
 
 def checkpoint(folder: Path, mode: str, *ranks: dict[str, Any]) -> Checkpoint:
     """One whose ranks said these counters; `step`, `samples` and `partial` go into their positions."""

@@ -11,8 +11,6 @@ import pytest
 
 from core.checkpoints.state_header import MAX_HEAD_BYTES, VALUES_KEY, read_values
 
-pytestmark = pytest.mark.windows
-
 
 def head(values: Any) -> bytes:
     text = json.dumps(values).encode()

@@ -12,7 +12,6 @@ from core.checkpoints.store import Checkpoint, CheckpointStore
 from core.errors import NewerVersionError, PreflightError, StateFileError
 from core.protocol.messages import ChunkDone, CommitStaged, Position, StagedFile
 
-pytestmark = pytest.mark.windows
 LEDGER: dict[str, Any] = {"format": "rankdeck-ledger", "note": "as it was"}
 
 

@@ -15,8 +15,6 @@ from core.config.device_names import (
 )
 from core.errors import ConfigError
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.mark.parametrize(
     ("text", "is_one"),

@@ -7,7 +7,6 @@ import pytest
 from core.config.launcher_variables import launched_place
 from core.errors import ConfigError
 
-pytestmark = pytest.mark.windows
 TORCHRUN = {
     "TORCHELASTIC_RUN_ID": "a-job",
     "TORCHELASTIC_RESTART_COUNT": "2",

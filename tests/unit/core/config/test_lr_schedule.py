@@ -10,8 +10,6 @@ from core.config.lr_schedule import CONTINUE, DECAY, REPLAN, RESTART, Schedule, 
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
-
-pytestmark = pytest.mark.windows
 ASKED = (None, 2)
 WARMUP, FLOOR = 10, 0.1
 

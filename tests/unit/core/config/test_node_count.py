@@ -12,8 +12,6 @@ from core.config.node_count import NodeCount
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.mark.parametrize(
     ("text", "count"),

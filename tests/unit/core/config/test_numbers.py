@@ -8,8 +8,6 @@ import pytest
 
 from core.config.numbers import NumberError, read_number
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.mark.parametrize(
     ("text", "number"),

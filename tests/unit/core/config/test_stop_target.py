@@ -8,8 +8,6 @@ from core.config import RunConfig
 from core.config.stop_target import StopTarget, read_stop_target
 from core.errors import ConfigError
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.mark.parametrize(
     ("text", "target"),

@@ -17,8 +17,6 @@ from core.config.sync import (
 )
 from core.errors import ConfigError
 
-pytestmark = pytest.mark.windows
-
 
 def test_auto_averages_for_short_intervals_and_takes_diloco_for_long_ones() -> None:
     assert resolve_synchronisation(RunConfig()) is None

@@ -15,8 +15,6 @@ from core.errors import ConfigError
 from core.launch.command_line import add_train_flags, request_from_arguments, to_command_line
 from core.recipes.catalog import find_recipes
 
-pytestmark = pytest.mark.windows
-
 
 def parsed(*words: str) -> RunConfig:
     parser = argparse.ArgumentParser()

@@ -9,7 +9,6 @@ import pytest
 
 from core.environments.deepspeed_wheels import FIRST_PYTHON_WITHOUT, why_no_wheel
 
-pytestmark = pytest.mark.windows
 ROOT = Path(__file__).resolve().parents[4]
 
 

@@ -19,7 +19,6 @@ from core.environments.differences import (
 from core.environments.record import Environment, Record, executable_in, free_folder, write_record
 from core.training_python import VARIABLE, package_folder
 
-pytestmark = pytest.mark.windows
 PINS = "# a note\ntorch==2.13.0\nnumpy==2.4.6\nPyYAML==6.0.3\ndeepspeed==0.16.5; sys_platform == 'win32'\ntqdm==4.67\n"
 
 

@@ -13,8 +13,6 @@ from core.errors import PreflightError
 from core.machine.packages import find_extras
 from core.recipes.catalog import find_recipes
 
-pytestmark = pytest.mark.windows
-
 
 def test_each_extra_names_the_recipes_that_need_it() -> None:
     extras = {extra.name: extra for extra in list_extras(find_recipes(), find_extras(), "win32", (3, 12))}

@@ -8,8 +8,6 @@ import pytest
 
 from core.environments.machine_faults import CERTIFICATE_VARIABLES, certificate_fault, proxy_text, variable_faults
 
-pytestmark = pytest.mark.windows
-
 
 def test_a_certificate_that_is_out_of_date_says_the_clock() -> None:
     fault = certificate_fault("files.example.org", "certificate is not yet valid", 1_480_000_000.0)

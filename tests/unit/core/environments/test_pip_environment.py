@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from core.environments.pip_environment import clean, source_options, wheels_folder, without_python_home
-
-pytestmark = pytest.mark.windows
 
 
 def test_nothing_leads_a_new_python_astray() -> None:

@@ -6,8 +6,6 @@ import pytest
 
 from core.environments.pip_failures import error_line, explain_pip
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.mark.parametrize(
     ("output", "cause", "missing"),

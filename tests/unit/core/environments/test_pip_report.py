@@ -13,7 +13,6 @@ import pytest
 
 from core.environments.pip_report import ReportError, Wheel, file_sizes, parse_report
 
-pytestmark = pytest.mark.windows
 SHA = "ab" * 32
 
 

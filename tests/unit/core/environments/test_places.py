@@ -22,8 +22,6 @@ from core.paths import HUB_VARIABLES, RUNS_VARIABLE, data_folder, default_runs_d
 from core.processes.program_environment import program_environment
 from tests.helpers.kept_folders import nothing_chosen
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture(autouse=True)
 def _plain(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:

@@ -10,7 +10,6 @@ import pytest
 from core.environments.pip_report import Wheel
 from core.environments.plan import Plan, options_beside
 
-pytestmark = pytest.mark.windows
 WHEEL = Wheel("torch", "2.13.0", "https://index/torch.whl", "ab" * 32)
 GB, MB = 10**9, 10**6
 

@@ -9,8 +9,6 @@ import pytest
 
 from core.environments.programs import LOG, PipFailedError, has_pip, pip_of, run_pip
 
-pytestmark = pytest.mark.windows
-
 
 def never() -> bool:
     return False

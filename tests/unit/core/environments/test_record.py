@@ -25,8 +25,6 @@ from core.environments.record import (
 from core.errors import PreflightError, UsageError
 from core.training_python import choice_file, chosen_python
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture(autouse=True)
 def _nothing_chosen() -> Iterator[None]:

@@ -12,7 +12,6 @@ from core.errors import PreflightError, UsageError
 from core.machine.packages import find_extras
 from core.machine.torch_builds import ROCM_TAG, Card, NvidiaDriver, has_amd_card
 
-pytestmark = pytest.mark.windows
 ADA = NvidiaDriver(580, (Card("NVIDIA L4", (8, 9)),))
 
 

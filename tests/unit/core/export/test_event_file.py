@@ -15,8 +15,6 @@ from core.export.tensorboard import VERSION, EventFile, crc32c
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
 
-pytestmark = pytest.mark.windows
-
 
 def bitwise_crc32c(data: bytes) -> int:
     """RFC 3720's polynomial bit by bit, from its definition."""

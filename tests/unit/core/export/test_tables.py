@@ -13,8 +13,6 @@ import pytest
 from core.export.export import write_tables
 from core.export.lines import ExportCancelledError, MetricsLines
 
-pytestmark = pytest.mark.windows
-
 
 def silent(_done: float) -> None:
     """Nobody looks."""

@@ -12,8 +12,6 @@ from core.export.tensorboard import write_event_files
 from tests.unit.core.export.test_event_file import fields, records, scalars
 from tests.unit.core.export.test_tables import silent, write_lines
 
-pytestmark = pytest.mark.windows
-
 LINES: list[Any] = [
     {"event": "launch", "rank": -1, "ts": 100.0, "resumed_from": None},
     {"event": "step", "rank": 0, "step": 1, "ts": 101.0, "loss": 2.5, "tokens_per_s": 1e39},

@@ -23,8 +23,6 @@ from core.files.atomic import (
     write_atomic,
 )
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -11,8 +11,6 @@ import pytest
 from core.files.atomic import explain
 from core.files.cloud import CLOUD_ERRORS, cloud_folder, count_placeholders, is_not_here, is_placeholder
 
-pytestmark = pytest.mark.windows
-
 
 def test_a_folder_below_onedrive_is_found() -> None:
     variables = {"OneDrive": "", "OneDriveCommercial": r"C:\Users\jo\OneDrive - Firm"}

@@ -11,7 +11,6 @@ from core.errors import PreflightError
 from core.files.kept_settings import keep_settings, read_settings
 from core.paths import default_runs_dir
 
-pytestmark = pytest.mark.windows
 FILE = "sizes.json"
 
 

@@ -9,7 +9,6 @@ import pytest
 from core.errors import ConfigError, DatasetError
 from core.files.lfs_pointer import check_lfs_pointer
 
-pytestmark = pytest.mark.windows
 POINTER = b"version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
 
 

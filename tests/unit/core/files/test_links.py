@@ -10,8 +10,6 @@ import pytest
 from core.files.links import LinkError, append_unlinked, open_unlinked, refuse_link, refuse_links_below
 from tests.helpers.links import link
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture
 def target(tmp_path: Path) -> Path:

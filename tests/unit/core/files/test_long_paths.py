@@ -17,7 +17,6 @@ from core.launch.preflight import check_path_length
 from core.machine.devices.device import DeviceSample
 from core.metrics.column_index import safe_stem
 
-pytestmark = pytest.mark.windows
 LONG = "C:\\" + "r" * 250
 
 

@@ -5,12 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-import pytest
-
 from core.files.atomic import write_atomic
 from core.files.stamp import stamp_of
-
-pytestmark = pytest.mark.windows
 
 
 def test_two_replacements_within_a_tick_of_the_clock_differ(tmp_path: Path) -> None:

@@ -9,7 +9,6 @@ import pytest
 
 from core.host.attempt_end import SurvivorCheckpoint
 
-pytestmark = pytest.mark.windows
 TRAINS: dict[str, Any] = {"done": None, "exited_at": None}
 DONE: dict[str, Any] = {"done": object(), "exited_at": None}
 EXITED: dict[str, Any] = {"done": None, "exited_at": 5.0}

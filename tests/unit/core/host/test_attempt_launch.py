@@ -16,8 +16,6 @@ from core.machine.devices import Device
 from core.machine.platform import Platform
 from tests.helpers.resolved_run import resolved_run
 
-pytestmark = pytest.mark.windows
-
 
 def test_versions_devices_and_commands_can_be_read_later(monkeypatch: pytest.MonkeyPatch) -> None:
     versions = {"torch": "2.13.0", "numpy": None}

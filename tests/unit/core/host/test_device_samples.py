@@ -5,12 +5,9 @@ from __future__ import annotations
 import threading
 from typing import Any
 
-import pytest
-
 from core.host.device_samples import DeviceSampler, sampled
 from core.machine.devices import Device, DeviceProcess, DeviceSample, HostSample
 
-pytestmark = pytest.mark.windows
 GPU = Device("GPU-1", "cuda", 0, "Card", 2**34)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, f"CPU {n}", 2**34) for n in range(2)]
 

@@ -12,7 +12,6 @@ from core.host.failures import CrashStreak, RankFailure, crash_limit, describe, 
 from core.protocol.messages import RankFailed
 
 pytestmark = pytest.mark.windows
-pytestmark = pytest.mark.windows
 
 SEGFAULT = RankFailure(1, 0.0, "CPU 1 on node2", step=12, returncode=-11)
 KILLED = RankFailure(0, 0.0, "CPU 0 on node1", step=12, returncode=-9)

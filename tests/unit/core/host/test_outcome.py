@@ -19,7 +19,6 @@ from core.host.outcome import (
 )
 from core.protocol.messages import Position
 
-pytestmark = pytest.mark.windows
 ERROR = {"title": "A title", "cause": "A cause.", "next_step": "A step."}
 
 

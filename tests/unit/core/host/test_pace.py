@@ -6,8 +6,6 @@ import pytest
 
 from core.host.pace import AWAY_S, ENOUGH, PATIENCE, AwakeClock, Pace
 
-pytestmark = pytest.mark.windows
-
 
 def paced(*pauses_s: float) -> tuple[Pace, float]:
     """A rank with a step after each pause, and the time of the last one."""

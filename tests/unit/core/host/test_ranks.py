@@ -5,14 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import cast
 
-import pytest
-
 from core.processes import Child
 from core.protocol.messages import RankFailed
 from core.protocol.server import Connection
 from tests.helpers.resolved_run import made_ranks
-
-pytestmark = pytest.mark.windows
 
 
 class Ended:

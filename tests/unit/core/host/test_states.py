@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.host.states import AttemptPhase, HostState
 from core.run_folder.state import ENDED_STATES, INTERRUPTED, LIVE_STATES
-
-pytestmark = pytest.mark.windows
 
 
 def test_a_host_is_in_the_states_that_a_reader_takes_for_live_or_ended() -> None:

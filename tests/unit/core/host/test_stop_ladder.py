@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.host.stop_ladder import Rung, StopLadder
-
-pytestmark = pytest.mark.windows
 
 
 def test_a_stop_climbs_and_never_comes_down() -> None:

@@ -10,8 +10,6 @@ from core.ledger.chunk_grid import ChunkGrid, LedgerSetup
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
-
-pytestmark = pytest.mark.windows
 GRIDS = st.builds(ChunkGrid, st.integers(1, 200), st.integers(1, 60), st.integers(1, 70))
 
 

@@ -11,8 +11,6 @@ from core.ledger.claims import EpochPool
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
 
-pytestmark = pytest.mark.windows
-
 
 def test_without_stealing_each_group_trains_its_own_in_order() -> None:
     pool = EpochPool([[1, 2], [3]])

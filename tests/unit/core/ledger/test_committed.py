@@ -13,7 +13,6 @@ from core.ledger.committed import Committed, LedgerConflictError, Partial, resto
 from core.ledger.state_file import ChunkInProgress, CompletedChunk, LedgerFile
 from core.protocol.messages import ChunkDone, Position, SkippedBatch
 
-pytestmark = pytest.mark.windows
 GRID = ChunkGrid(samples=25, samples_per_block=10, chunk_size=4)  # chunks of 4 4 2 | 4 4 2 | 4 1
 SETUP = LedgerSetup(GRID, {}, seed=7, world=2, groups=1)
 CLAIMED = {(0, index): 100.0 + index for index in range(3)}

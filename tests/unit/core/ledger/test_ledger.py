@@ -12,7 +12,6 @@ from core.ledger.state_file import parse_state
 from core.protocol.messages import ChunkDone, Grant, Position
 from tests.unit.core.ledger.ledger_groups import Training
 
-pytestmark = pytest.mark.windows
 DATASET = {"path": "C:\\texts\\my text.v2.txt", "size_bytes": 1234, "sha256": "ab" * 32, "files": 1}
 
 

@@ -11,7 +11,6 @@ from core.ledger.committed import Committed, Partial
 from core.ledger.progress import BlockProgress, LedgerView
 from core.ledger.state_file import ChunkInProgress, CompletedChunk
 
-pytestmark = pytest.mark.windows
 GRID = ChunkGrid(samples=25, samples_per_block=10, chunk_size=4)  # chunks of 4 4 2 | 4 4 2 | 4 1
 
 

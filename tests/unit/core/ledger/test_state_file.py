@@ -12,7 +12,6 @@ from core.ledger.ledger import Ledger
 from core.ledger.state_file import CompletedChunk, read_state_file
 from core.protocol.messages import Position
 
-pytestmark = pytest.mark.windows
 DATASET = {"path": "/data/text.txt", "size_bytes": 1234, "sha256": "ab" * 32, "files": 1}
 CURRENT: dict[str, Any] = {
     "brain_id": "actv1-base",

@@ -8,8 +8,6 @@ from core.machine.cuda_torch import cuda_tag, cuda_torch_offer
 from core.machine.devices import Device
 from core.machine.torch_builds import PYTORCH_INDEX
 
-pytestmark = pytest.mark.windows
-
 
 def card(capability: tuple[int, int] | None) -> Device:
     return Device("GPU-1", "cuda", 0, "Card", 2**34, capability)

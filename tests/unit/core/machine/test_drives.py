@@ -10,8 +10,6 @@ import pytest
 from core.machine import drives
 from core.machine.drives import drive_of, drives_among, free_bytes, list_drives
 
-pytestmark = pytest.mark.windows
-
 
 def test_only_drives_that_can_be_written_to_are_offered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drives, "SMALLEST", 1)

@@ -12,7 +12,6 @@ import pytest
 from core.machine.interpreters import describe, find_interpreters, parse_py_list, program_in
 
 
-@pytest.mark.windows
 def test_this_python_is_offered() -> None:
     found = next(item for item in find_interpreters(None, {}) if item.kind == "this")
     assert found.path == Path(sys.executable)
@@ -52,7 +51,6 @@ def test_conda_environments_are_read_from_their_records(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.windows
 def test_what_py_lists() -> None:
     text = (
         " -V:3.13 *        C:\\Users\\J Doe\\AppData\\Local\\Programs\\Python\\Python313\\python.exe\n"
@@ -67,7 +65,6 @@ def test_what_py_lists() -> None:
     ]
 
 
-@pytest.mark.windows
 def test_a_file_that_says_nothing_is_still_offered(tmp_path: Path) -> None:
     program = tmp_path / "odd" / "bin" / "python"
     program.parent.mkdir(parents=True)

@@ -23,8 +23,6 @@ from core.machine.packages import (
     parse_requires,
 )
 
-pytestmark = pytest.mark.windows
-
 
 def test_extras_are_those_of_the_project() -> None:
     project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]

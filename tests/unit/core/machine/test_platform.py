@@ -13,8 +13,6 @@ import pytest
 from core.machine import platform as platform_module
 from core.machine.platform import Platform, this_platform
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture
 def version_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -11,7 +11,6 @@ import pytest
 
 from core.machine.process_reading import descendants, plain_name, program_name
 
-pytestmark = pytest.mark.windows
 NO_PID = 2**31 - 1
 
 

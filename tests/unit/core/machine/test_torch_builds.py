@@ -21,7 +21,6 @@ from core.machine.torch_builds import (
     torch_sources,
 )
 
-pytestmark = pytest.mark.windows
 ROOT = Path(__file__).resolve().parents[4]
 # As `nvidia-smi --query-gpu=driver_version,compute_cap,name --format=csv,noheader` prints it.
 ADA = "580.97, 8.9, NVIDIA GeForce RTX 4090\r\n"

@@ -9,9 +9,6 @@ import pytest
 from core.processes.ask import Answer, ask_program
 from tests.helpers.children import children_with
 
-pytestmark = pytest.mark.windows
-
-
 READ = "import json, sys; asked = json.load(open(sys.argv[-1], encoding='utf-8'))\n"
 
 

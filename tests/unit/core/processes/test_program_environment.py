@@ -10,8 +10,6 @@ import pytest
 from core.paths import PACKAGE_FOLDER, SDK_FOLDER
 from core.processes.program_environment import program_environment
 
-pytestmark = pytest.mark.windows
-
 
 def test_ours_comes_first_and_theirs_is_found_from_any_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -7,8 +7,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from core.checkpoints.checkpoint_choice import CheckpointEntry
 from core.metrics import columns
 from core.recipes.best_checkpoint import MOST_UNDECIDED, best_checkpoint, worth_keeping
@@ -16,8 +14,6 @@ from core.recipes.catalog import get_recipe
 from core.recipes.heroes import Hero
 from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import make_run
-
-pytestmark = pytest.mark.windows
 
 
 def entry(number: int, step: int, val_loss: float | None = None, *, aside: bool = False) -> CheckpointEntry:

@@ -12,8 +12,6 @@ from core.errors import ConfigError
 from core.recipes.catalog import find_recipes, get_recipe, recipes_stamp, user_recipes_folder, user_recipes_folders
 from tests.unit.core.recipes.test_manifest import GOOD, write_recipe
 
-pytestmark = pytest.mark.windows
-
 
 def test_a_users_recipe_is_found_beside_the_built_in_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_recipe(tmp_path / "mine", GOOD.format(name="mine"))

@@ -15,8 +15,6 @@ from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe, check_text_column
 from core.recipes.manifest import Recipe, apply_recipe
 
-pytestmark = pytest.mark.windows
-
 MANIFEST = """
 format = "rankdeck-recipe"
 version = 1

@@ -13,8 +13,6 @@ from core.errors import ConfigError, RankdeckError
 from core.recipes.catalog import find_recipes, get_recipe
 from core.recipes.manifest import Recipe, apply_recipe, check_options, recipe_defaults
 
-pytestmark = pytest.mark.windows
-
 GOOD = """
 format = "rankdeck-recipe"
 version = 1

@@ -11,8 +11,6 @@ from core.errors import ConfigError
 from core.recipes.catalog import find_recipes, get_recipe, recipes_stamp
 from core.recipes.scaffold import new_recipe
 
-pytestmark = pytest.mark.windows
-
 MANIFEST = """
 format = "rankdeck-recipe"
 version = 1

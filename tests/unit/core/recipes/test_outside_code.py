@@ -23,8 +23,6 @@ from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 
-pytestmark = pytest.mark.windows
-
 MANIFEST = """format = "rankdeck-recipe"
 version = 1
 name = "theirs"

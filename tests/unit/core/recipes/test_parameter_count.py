@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.config.run_config import RunConfig
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import recipe_defaults
 from core.recipes.parameter_count import ParameterCount, depends_on, read_count
-
-pytestmark = pytest.mark.windows
 
 
 def test_only_what_builds_the_model_asks_anew() -> None:

@@ -14,8 +14,6 @@ from core.recipes.catalog import get_recipe
 from core.recipes.manifest import apply_recipe
 from core.recipes.parameter_formula import FormulaError, ModelSize, model_size, read_formula
 
-pytestmark = pytest.mark.windows
-
 
 def size(recipe: str, options: dict[str, Any] | None = None, **changes: Any) -> ModelSize | None:
     found = get_recipe(recipe)

@@ -13,8 +13,6 @@ from core.recipes import scaffold as module
 from core.recipes.catalog import find_recipes, get_recipe, user_recipes_folder
 from core.recipes.scaffold import MANIFEST, TRAIN, new_recipe
 
-pytestmark = pytest.mark.windows
-
 DOCS = Path(__file__).parents[4] / "docs" / "recipes.md"
 
 

@@ -11,8 +11,6 @@ from core.config.arguments import join_arguments, split_arguments
 from core.errors import ConfigError
 from core.recipes.user_script import read_script, with_absolute_places
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture
 def script(tmp_path: Path) -> Path:

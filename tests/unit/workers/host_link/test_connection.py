@@ -21,7 +21,6 @@ from core.protocol.server import Connection, Listener
 from workers.host_link.connection import HOST_GONE_EXIT_CODE, HostConnection
 from workers.host_link.inbox import HostSilentError, Inbox
 
-pytestmark = pytest.mark.windows
 ROOT: Final = Path(__file__).resolve().parents[4]
 ATTEMPT: Final = 3
 TOKEN: Final = "rank token"

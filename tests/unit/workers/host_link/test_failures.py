@@ -9,8 +9,6 @@ import pytest
 from core.errors import DatasetError, PeerLostError, RankdeckError
 from workers.host_link.failures import explain
 
-pytestmark = pytest.mark.windows
-
 
 class OutOfMemoryError(RuntimeError):
     """Named as torch's."""

@@ -14,8 +14,6 @@ from core.protocol.codec import decode
 from core.protocol.messages import Bye, Phase, RankFailed
 from workers.host_link.reporter import Reporter
 
-pytestmark = pytest.mark.windows
-
 
 class Wire:
     """Collects lines; can be made to refuse or to stall."""

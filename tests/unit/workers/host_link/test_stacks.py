@@ -9,8 +9,6 @@ import pytest
 from core.protocol.codec import encode
 from workers.host_link.stacks import MAX_TEXT, Place, judge, own_stacks
 
-pytestmark = pytest.mark.windows
-
 OPS: Place = ("/x/torch/_ops.py", 1, "__call__")
 TRAINER: Place = ("/x/workers/training/trainer.py", 112, "_forward_backward")
 ENGINE: Place = ("/x/torch/autograd/graph.py", 869, "_engine_run_backward")

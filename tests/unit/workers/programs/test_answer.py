@@ -14,8 +14,6 @@ from core.machine.packages import MissingPackageError
 from core.recipes.check import error_in
 from workers.programs.answer import answer
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -13,8 +13,6 @@ from core.errors import ConfigError
 from core.recipes.manifest import Recipe, read_recipe
 from workers.recipe_api.loader import load_function
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture
 def recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Recipe]:

@@ -13,8 +13,6 @@ from core.recipes.catalog import find_recipes
 from core.recipes.manifest import recipe_defaults
 from rankdeck.recipe import ConfigError, Request, read_options
 
-pytestmark = pytest.mark.windows
-
 
 @dataclass(frozen=True)
 class Options:

@@ -8,8 +8,6 @@ from core.config import RunConfig
 from core.errors import ConfigError
 from workers.recipe_api.refusals import Checked, Request, check_heads
 
-pytestmark = pytest.mark.windows
-
 
 def test_a_request_shows_the_recipes_own_fields() -> None:
     request = Request(RunConfig(options={"width": 8}), at_default=("lr",))

@@ -1,4 +1,4 @@
-"""How well printed output is read, as numbers: precision and recall of each program's points, and of all together.
+"""How well printed output is read, as numbers: precision and recall of each program's points.
 
 ``python -m tests.unit.workers.script.scores`` prints the table. A point is right where the program really had that
 value at that step; only the charts that carry what is learned count (`CHARTS`), so that a false one counts against the
@@ -115,18 +115,12 @@ def _is_true(program: Program, chart: str, point: Point) -> bool:
 
 
 def table(scores: Mapping[str, Score]) -> str:
-    """One line a program, and one for all."""
+    """One line a program."""
     lines = [f"{'program':28} {'true':>5} {'read':>5} {'right':>5}  precision  recall"]
-    for name, one in {**scores, "all": total(scores)}.items():
+    for name, one in scores.items():
         counts = f"{one.expected:5} {one.read:5} {one.right:5}"
         lines.append(f"{name:28} {counts}  {one.precision:9.1%} {one.recall:7.1%}  {'; '.join(one.wrong[:2])}")
     return "\n".join(lines)
-
-
-def total(scores: Mapping[str, Score]) -> Score:
-    """All programs together."""
-    each = scores.values()
-    return Score(*(sum(values) for values in zip(*((s.expected, s.found, s.right, s.read) for s in each), strict=True)))
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ The wording of each follows the program's own logging; the numbers are made up. 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Final
 
@@ -49,6 +50,34 @@ def by_step(line: str, stride: int = 10, head: str = "", tail: str = "") -> Prog
     return program(head + "\n".join(lines) + "\n" + tail, losses)
 
 
+# Programs that print a line for each tenth step, as `by_step` fills it in.
+LINES: Final = {
+    "date_day_first": "23.11.2026 12:00:0{second},123 INFO trainer: step {step} loss {loss}",
+    "date_two_digit_year": "23/11/26 12:00:0{second} [INFO] step {step} loss {loss}",
+    "date_iso_zone": "2026-11-23T12:00:0{second}.123456+01:00 INFO trainer step {step} loss {loss}",
+    "date_slashes": "2026/11/23 12:00:0{second} step {step} loss {loss}",
+    "date_compact": "20261123_12000{second} step {step} loss {loss}",
+    "date_syslog": "Nov 23 12:00:0{second} node7 python[4711]: step {step} loss {loss}",
+    "date_glog": "I1123 12:00:0{second}.123456 4711 trainer.py:88] step {step} loss {loss}",
+    "date_loguru": "2026-11-23 12:00:0{second}.123 | INFO     | __main__:train:88 - step {step} loss {loss}",
+    "llama2_c": "{step} | loss {loss:.4f} | lr 5.000000e-04 | 123.45ms | mfu 12.34%",
+    "mmengine_iterations": (
+        "2026/11/23 12:00:01 - mmengine - INFO - Iter(train) [   {step}/80000]  base_lr: 1.0e-02 lr: 1.0000e-02  eta: "
+        "1 day, 0:03:13  time: 0.0991  data_time: 0.0100  memory: 500  loss: {loss:.4f}  decode.loss_ce: {loss}"
+    ),
+    "detectron2": (
+        "[11/23 12:00:0{second} d2.utils.events]:  eta: 1:23:45  iter: {step}  total_loss: {loss}  loss_cls: 1.2  "
+        "loss_box_reg: 0.1    time: 0.5123  last_time: 0.5123  data_time: 0.0123  last_data_time: 0.0021   lr: 1.6068e-05  "
+        "max_mem: 2345M"
+    ),
+    "coqui_tts": (
+        "   --> TIME: 2026-11-23 12:00:0{second} -- STEP: {step}/406 -- GLOBAL_STEP: {step}\n     | > loss: {loss:.5f}  "
+        "({loss:.5f})\n     | > grad_norm: 0.2 (0.2)\n     | > current_lr: 2.5e-07 \n     | > step_time: 0.3 (0.3)"
+    ),
+}
+STYLES.update({name: functools.partial(by_step, line) for name, line in LINES.items()})
+
+
 # --- dates and times before the words ----------------------------------------------------------------------
 
 
@@ -63,46 +92,6 @@ def date_month_first_no_step() -> Program:
     head = "".join(f"11/23/2026 12:00:01 - INFO - __main__ - {line}\n" for line in HF_SETTINGS)
     lines = [f"11/23/2026 12:00:0{index} - INFO - __main__ - loss = {loss}\n" for index, loss in enumerate(LOSS)]
     return program(head + "".join(lines), every(1, 1))
-
-
-@style
-def date_day_first() -> Program:
-    return by_step("23.11.2026 12:00:0{second},123 INFO trainer: step {step} loss {loss}")
-
-
-@style
-def date_two_digit_year() -> Program:
-    return by_step("23/11/26 12:00:0{second} [INFO] step {step} loss {loss}")
-
-
-@style
-def date_iso_zone() -> Program:
-    return by_step("2026-11-23T12:00:0{second}.123456+01:00 INFO trainer step {step} loss {loss}")
-
-
-@style
-def date_slashes() -> Program:
-    return by_step("2026/11/23 12:00:0{second} step {step} loss {loss}")
-
-
-@style
-def date_compact() -> Program:
-    return by_step("20261123_12000{second} step {step} loss {loss}")
-
-
-@style
-def date_syslog() -> Program:
-    return by_step("Nov 23 12:00:0{second} node7 python[4711]: step {step} loss {loss}")
-
-
-@style
-def date_glog() -> Program:
-    return by_step("I1123 12:00:0{second}.123456 4711 trainer.py:88] step {step} loss {loss}")
-
-
-@style
-def date_loguru() -> Program:
-    return by_step("2026-11-23 12:00:0{second}.123 | INFO     | __main__:train:88 - step {step} loss {loss}")
 
 
 @style
@@ -257,11 +246,6 @@ def modded_nanogpt() -> Program:
     return program(made.text.decode() + tail, dict(made.charts["loss"]), val_loss={80: VAL[1]})
 
 
-@style
-def llama2_c() -> Program:
-    return by_step("{step} | loss {loss:.4f} | lr 5.000000e-04 | 123.45ms | mfu 12.34%")
-
-
 # --- vision ------------------------------------------------------------------------------------------------
 
 
@@ -321,23 +305,6 @@ def mmengine() -> Program:
         "data_time: 0.0100  memory: 500  loss: {loss:.4f}",
         "11/23 12:00:01 - mmengine - INFO - Epoch(val) [{one}][2/2]    loss: {val}  data_time: 0.0100  time: 0.0500",
         first=1,
-    )
-
-
-@style
-def mmengine_iterations() -> Program:
-    return by_step(
-        "2026/11/23 12:00:01 - mmengine - INFO - Iter(train) [   {step}/80000]  base_lr: 1.0e-02 lr: 1.0000e-02  eta: "
-        "1 day, 0:03:13  time: 0.0991  data_time: 0.0100  memory: 500  loss: {loss:.4f}  decode.loss_ce: {loss}"
-    )
-
-
-@style
-def detectron2() -> Program:
-    return by_step(
-        "[11/23 12:00:0{second} d2.utils.events]:  eta: 1:23:45  iter: {step}  total_loss: {loss}  loss_cls: 1.2  "
-        "loss_box_reg: 0.1    time: 0.5123  last_time: 0.5123  data_time: 0.0123  last_data_time: 0.0021   lr: 1.6068e-05  "
-        "max_mem: 2345M"
     )
 
 
@@ -408,14 +375,6 @@ def yolox() -> Program:
         "iter_time: 0.412s, data_time: 0.002s, total_loss: {loss}, iou_loss: 2.1, conf_loss: 3.2, lr: 1.000e-05, size: 640, "
         "ETA: 3:12:01",
         first=2,
-    )
-
-
-@style
-def coqui_tts() -> Program:
-    return by_step(
-        "   --> TIME: 2026-11-23 12:00:0{second} -- STEP: {step}/406 -- GLOBAL_STEP: {step}\n     | > loss: {loss:.5f}  "
-        "({loss:.5f})\n     | > grad_norm: 0.2 (0.2)\n     | > current_lr: 2.5e-07 \n     | > step_time: 0.3 (0.3)"
     )
 
 

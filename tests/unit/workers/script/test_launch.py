@@ -7,14 +7,10 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from core.paths import PACKAGE_FOLDER, SDK_FOLDER
 from core.protocol.rank_context import RankContext
 from core.recipes.user_script import UserScript
 from workers.script.launch import script_environment
-
-pytestmark = pytest.mark.windows
 
 RUN_DIR = Path("runs") / "one"
 OURS = {

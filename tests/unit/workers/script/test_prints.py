@@ -13,8 +13,6 @@ from workers.script.printed.names import Names
 from workers.script.printed.segments import MAX_SEGMENT_BYTES, Segments
 from workers.script.printed.steps import Point, PrintedMetrics
 
-pytestmark = pytest.mark.windows
-
 CORPUS = Path(__file__).parent / "printed"
 BAR = "{percent:3.0f}%|{blocks:<10}| {n}/{total} [00:05<00:45,  2.00it/s{postfix}]"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QApplication, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QPushButton, QToolButton
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
@@ -160,22 +160,6 @@ def test_charts_come_first_and_their_controls_have_room(open_window: OpenWindow,
     tabs.setTabText(tabs.count() - 1, "Alerts " + "9" * 100)
     QApplication.processEvents()
     assert tabs.cornerWidget(corner) is None, "a tab needs their room"
-
-
-def test_a_page_of_a_comparison_is_left_when_a_run_is_chosen(
-    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
-) -> None:
-    store = write_lines(runs_dir / "past", Shape(steps=20))
-    rankdeck = open_window()
-    window, shown = rankdeck.window, []
-    window.page_shown.connect(shown.append)
-    page = QWidget()
-    window.set_compare_page(page)
-    window.show_page(page)
-    assert page.isVisible() and window.compare_page is page
-    window.runs.run_chosen.emit(store.dir)
-    qtbot.waitUntil(lambda: window.run_page.isVisible())
-    assert shown == [page, window.run_page]
 
 
 def test_a_run_is_renamed_in_its_header(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:

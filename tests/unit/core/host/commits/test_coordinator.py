@@ -11,8 +11,6 @@ import pytest
 from core.host.commits.coordinator import BUSY, KEPT, CommitCoordinator
 from core.protocol.messages import CommitStaged, Position
 
-pytestmark = pytest.mark.windows
-
 
 @dataclass
 class Effects:

@@ -14,8 +14,6 @@ from core.host.commits.ledger_keeper import LedgerKeeper, write_ledger
 from core.protocol.messages import Claim, DataReady
 from tests.helpers.made_runs import CHUNK, aios_file
 
-pytestmark = pytest.mark.windows
-
 CONFIG = RunConfig(dataset_chunk_size=CHUNK, epochs=1)
 DATASET = {"path": "text.txt", "size_bytes": 10_000, "sha256": "ab"}
 DATA = DataReady(10 * CHUNK, 1, {})

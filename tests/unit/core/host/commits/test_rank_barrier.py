@@ -16,7 +16,6 @@ from core.protocol.messages import Merge, Merged, MergeDone, MergeReady, RankDon
 from core.protocol.server import Connection
 from tests.helpers.resolved_run import made_ranks
 
-pytestmark = pytest.mark.windows
 FOLDER = Path("checkpoints") / "7"
 
 

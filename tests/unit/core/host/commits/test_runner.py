@@ -18,8 +18,6 @@ from core.host.commits.runner import CommitRunner
 from core.host.services import HostServices
 from tests.helpers.resolved_run import made_ranks
 
-pytestmark = pytest.mark.windows
-
 
 def test_a_folder_into_which_a_rank_wrote_while_it_was_removed_goes_once_no_rank_lives(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -7,7 +7,6 @@ import pytest
 from core.machine.devices import POWER_CAP
 from core.machine.devices.amd import UNNAMED_LIMIT, LibraryMissingError, throttle_reasons, why_no_gpu
 
-pytestmark = pytest.mark.windows
 NONE = dict.fromkeys(
     ("active_prochot_thrm", "active_ppt_pwr", "active_socket_thrm", "active_vr_thrm", "active_hbm_thrm"), False
 )

@@ -9,7 +9,6 @@ import pytest
 from core.machine.devices import Device, DeviceProcess, DeviceSample
 from core.machine.devices.defaults import default_devices, in_use_by, needed_build, reasons_against
 
-pytestmark = pytest.mark.windows
 GIB = 2**30
 CUDA = "13.0"
 SLOTS = [Device(f"cpu:{n}", "cpu", n, f"CPU {n}", 32 * GIB) for n in range(4)]

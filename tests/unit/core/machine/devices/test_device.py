@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.machine.devices.device import DeviceSample, HostSample
-
-pytestmark = pytest.mark.windows
 
 
 def test_a_line_has_what_is_known_and_zero_is_known() -> None:

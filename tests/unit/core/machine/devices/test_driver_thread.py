@@ -6,11 +6,7 @@ import itertools
 import threading
 import time
 
-import pytest
-
 from core.machine.devices.driver_thread import DriverThread
-
-pytestmark = pytest.mark.windows
 
 LIMIT_S = 30.0
 

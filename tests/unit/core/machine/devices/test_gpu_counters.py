@@ -19,8 +19,6 @@ from core.machine.devices.gpu_counters import (
 from core.machine.devices.pdh import ProcessGpuUse, open_counters
 from tests.unit.core.machine.devices.recorded_counters import GIB, RECORDED, SCREEN, TRAINS
 
-pytestmark = pytest.mark.windows
-
 
 class Recorded:
     def __init__(self, readings: Readings) -> None:

@@ -14,7 +14,6 @@ from core.machine.devices.device import Device
 from core.machine.devices.gpu_driver import Found, GpuDriver, GpuReader
 from core.machine.devices.gpu_list import GpuList
 
-pytestmark = pytest.mark.windows
 CARDS = tuple(Device(f"GPU-{place}", "cuda", place, f"Card {place}") for place in range(2))
 RADEON = Device("GPU-aaaa", "cuda", 0, "Radeon", is_amd=True)
 HIDDEN = replace(CARDS[1], hidden_by="CUDA_VISIBLE_DEVICES=0")

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import os
 
-import pytest
-
 from core.machine.devices.gpu_processes import ProcessNames
-
-pytestmark = pytest.mark.windows
 
 
 def test_this_process_has_a_name_and_one_that_is_gone_has_none() -> None:

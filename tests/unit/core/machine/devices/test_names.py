@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import pytest
-
 from core.machine.devices import Device
 from core.machine.devices.names import RankNames, device_label
-
-pytestmark = pytest.mark.windows
 
 
 def test_a_device_is_named_by_its_number_and_model() -> None:

@@ -7,8 +7,6 @@ import pytest
 from core.machine.devices import POWER_CAP
 from core.machine.devices.nvml import throttle_reasons, why_no_gpu
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.mark.parametrize(
     ("bits", "reasons"),

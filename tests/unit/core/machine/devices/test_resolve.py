@@ -7,8 +7,6 @@ import pytest
 from core.errors import ConfigError
 from core.machine.devices import Device, device_texts, resolve_devices
 
-pytestmark = pytest.mark.windows
-
 GPUS = [
     Device("GPU-6ada6000-1111", "cuda", 0, "RTX 6000 Ada", 48 << 30),
     Device("GPU-40904090-2222", "cuda", 1, "RTX 4090", 24 << 30),

@@ -11,8 +11,6 @@ from core.machine.devices import Device, resolve_devices
 from core.machine.devices.visible import visible_gpus
 from core.machine.platform import Platform
 
-pytestmark = pytest.mark.windows
-
 CUDA = Platform("linux", "2.13.0+cu130", "13.0", 4)
 OLD = Device("GPU-30303030-1111", "cuda", 0, "RTX 3090", 24 << 30, (8, 6))
 NEW = Device("GPU-40904090-2222", "cuda", 1, "RTX 4090", 24 << 30, (8, 9))

@@ -7,7 +7,6 @@ import pytest
 from core.machine.devices.device import Device
 from core.machine.devices.visible_amd import visible_amd_gpus
 
-pytestmark = pytest.mark.windows
 A, B = (Device(f"GPU-{letter * 16}", "cuda", place, f"Card {letter}") for place, letter in enumerate("ab"))
 NUMBERED = Device("AMD-0000:0a:00.0", "cuda", 2, "Card c")
 

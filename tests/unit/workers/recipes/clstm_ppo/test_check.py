@@ -14,8 +14,6 @@ from tests.unit.workers.recipes.clstm_ppo.made import options
 from workers.recipes.clstm_ppo.check import check, fit
 from workers.recipes.clstm_ppo.grid import BLOCK, CHUNK
 
-pytestmark = pytest.mark.windows
-
 
 def test_the_fit_is_told_and_what_was_chosen_is_refused_before_the_start() -> None:
     chosen = options(passes=6, num_episodes=10_000)

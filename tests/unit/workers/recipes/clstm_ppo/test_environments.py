@@ -10,8 +10,6 @@ from rankdeck.recipe import ConfigError
 from tests.unit.workers.recipes.clstm_ppo.made import typed_options, world_of
 from workers.recipes.clstm_ppo.environments import open_world
 
-pytestmark = pytest.mark.windows
-
 
 def test_the_default_hides_what_has_to_be_remembered() -> None:
     import gymnasium

@@ -8,8 +8,6 @@ import pytest
 from rankdeck.recipe import ConfigError
 from workers.recipes.clstm_ppo.grid import BLOCK, CHUNK, Grid, fitted_sizes, make_grid
 
-pytestmark = pytest.mark.windows
-
 
 def test_every_pass_has_every_sequence_once_and_a_stretch_of_a_batch_has_its_own_environments() -> None:
     grid = make_grid(chunk=48, block=96, batch=4, passes=3, length=8)

@@ -15,9 +15,6 @@ from tests.unit.workers.recipes.clstm_ppo.test_prices import write
 from tests.unit.workers.recipes.clstm_ppo.test_trading import made_market
 from workers.recipes.clstm_ppo.trading import load_market, open_files, save_market
 
-pytestmark = pytest.mark.windows
-
-
 SERIES = "Date,Open,Close\n" + "".join(f"2024-{1 + day // 28:02}-{1 + day % 28:02},5,{day + 1}\n" for day in range(300))
 PLAIN: dict[str, Any] = {"price_column": "", "max_gap": 10.0, "max_bad_rows": 0.05, "val_fraction": 0.2, "window": 4}
 

@@ -10,8 +10,6 @@ import pytest
 from rankdeck.recipe import ConfigError
 from workers.recipes.clstm_ppo.prices import moment_in, number_in, read_prices
 
-pytestmark = pytest.mark.windows
-
 
 def write(folder: Path, text: str, name: str = "prices.csv") -> Path:
     path = folder / name

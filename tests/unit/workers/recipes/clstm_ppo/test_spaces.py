@@ -10,8 +10,6 @@ pytest.importorskip("gymnasium", reason="the environments are made of it")
 from rankdeck.recipe import ConfigError
 from workers.recipes.clstm_ppo.environments import Actions, actions_of, observations_of
 
-pytestmark = pytest.mark.windows
-
 
 def test_observations_with_limits_are_scaled_and_others_squeezed() -> None:
     from gymnasium.spaces import Box, Dict, Discrete, Sequence

@@ -12,8 +12,6 @@ from workers.recipes.clstm_ppo.options import Options
 from workers.recipes.clstm_ppo.prices import PriceFile
 from workers.recipes.clstm_ppo.trading import Market, Stretch, Trading, make_market
 
-pytestmark = pytest.mark.windows
-
 
 def terms(*, fee: float, allow_short: bool) -> Options:
     return typed_options(fee=fee, window=4, trading_steps=30, allow_short=allow_short)

@@ -25,8 +25,6 @@ from workers.recipe_api.refusals import Checked, Request
 from workers.recipes.hf_causal_lm.check import check, check_model
 from workers.recipes.hf_causal_lm.folder import causal_architectures
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:

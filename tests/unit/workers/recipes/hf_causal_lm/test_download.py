@@ -9,8 +9,6 @@ import pytest
 from rankdeck.recipe import ConfigError
 from workers.recipes.hf_causal_lm.source import Source, local_folder, size_text, wanted_files
 
-pytestmark = pytest.mark.windows
-
 
 def test_unasked_nothing_is_downloaded() -> None:
     with pytest.raises(ConfigError, match="owner/name is not on this machine"):

@@ -20,8 +20,6 @@ from workers.recipes.hf_causal_lm.folder import (
     open_folder,
 )
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture
 def model(tmp_path: Path) -> Path:

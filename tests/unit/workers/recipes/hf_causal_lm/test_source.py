@@ -9,8 +9,6 @@ import pytest
 from rankdeck.recipe import ConfigError
 from workers.recipes.hf_causal_lm.source import Source, cached_folder, find_source, not_here
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

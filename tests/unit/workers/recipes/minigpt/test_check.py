@@ -11,7 +11,6 @@ from core.recipes.catalog import get_recipe
 from rankdeck.recipe import ConfigError, MissingPackageError, Request
 from workers.recipes.minigpt.check import check
 
-pytestmark = pytest.mark.windows
 DEFAULTS = {spec.name: spec.default for spec in get_recipe("minigpt").fields}
 
 
