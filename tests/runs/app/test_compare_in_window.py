@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import pytest
@@ -14,8 +13,7 @@ from app.main import Rankdeck
 from app.views.compare.compare_page import ComparePage
 from app.views.dialogs.choose_runs_dialog import ChooseRunsDialog
 from core.run_folder.notes import RunNotes, write_notes
-from core.run_folder.store import RunStore
-from tests.helpers.synthetic_run import Shape, write_columns, write_lines
+from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
@@ -72,43 +70,6 @@ def test_a_running_one_is_followed(open_window: OpenWindow, runs_dir: Path, qtbo
     assert page.time_axis.extent == (1.0, 41.0)
 
 
-def test_damaged_deleted_and_unlike_runs_have_a_sentence(open_window: OpenWindow, runs_dir: Path, qtbot: QtBot) -> None:
-    good = write_lines(runs_dir / "good", Shape(steps=20))
-    other = write_lines(runs_dir / "other", Shape(steps=20), recipe="script")
-    damaged = RunStore(runs_dir / "damaged")
-    shutil.copytree(good.dir, damaged.dir)
-    damaged.state_json.write_text("{", encoding="utf-8")
-    damaged.metrics.write_bytes(b"\x00\xff{]\n" * 9)
-    rankdeck = open_window()
-    page = opened(rankdeck, [good.dir, other.dir, damaged.dir, runs_dir / "gone"], qtbot)
-    told = page.notes.text().splitlines()
-    assert told[0].startswith("“damaged” is damaged: ")
-    assert told[1:] == [
-        "“gone” is no longer on this disk.",
-        "The runs train different recipes, so no result is marked as the best.",
-    ]
-    shutil.rmtree(other.dir)
-    page.refresh.click()
-    wanted = "“other” cannot be read any further: it was deleted while it was shown."
-    qtbot.waitUntil(lambda: wanted in page.notes.text(), timeout=SOON_MS)
-    assert page.runs[1].series.rank(0).rows == 20
-
-
-def test_runs_of_a_million_steps_are_read_column_by_column(
-    open_window: OpenWindow, runs_dir: Path, qtbot: QtBot
-) -> None:
-    stores = [write_columns(runs_dir / f"long{n}", Shape(steps=1_000_000, ranks=1, seed=n)) for n in range(2)]
-    rankdeck = open_window()
-    page = opened(rankdeck, [store.dir for store in stores], qtbot)
-    qtbot.waitUntil(lambda: not page.cards.grid.is_waiting and not page.cards.unread(), timeout=SOON_MS)
-    qtbot.waitUntil(lambda: all(len(chart.layers) >= 2 for chart in page.charts()[:2]), timeout=SOON_MS)
-    shutil.rmtree(stores[1].columns)
-    page.time_axis.show_range(400_000, 400_500)
-    page.set_axis("time")
-    page.cards.grid.verticalScrollBar().setValue(10_000)
-    qtbot.waitUntil(lambda: not page.cards.unread(), timeout=SOON_MS)
-
-
 def test_choosing_a_run_leaves_the_comparison(open_window: OpenWindow, runs_dir: Path, qtbot: QtBot) -> None:
     stores = [write_lines(runs_dir / name, Shape(steps=20)) for name in ("a", "b")]
     rankdeck = open_window()
@@ -118,13 +79,3 @@ def test_choosing_a_run_leaves_the_comparison(open_window: OpenWindow, runs_dir:
     rankdeck.window.runs.run_chosen.emit(stores[0].dir)
     assert rankdeck.window.pages.currentWidget() is rankdeck.window.run_page
     assert rankdeck.comparing.page is None and rankdeck.window.compare_page is None
-
-
-def test_one_run_alone_cannot_be_compared(open_window: OpenWindow, runs_dir: Path, qtbot: QtBot) -> None:
-    store = write_lines(runs_dir / "only", Shape(steps=5))
-    rankdeck = open_window()
-    rankdeck.comparing.compare([store.dir, store.dir])
-    page = rankdeck.comparing.page
-    assert page is not None
-    qtbot.waitUntil(lambda: page.notes.text() != "", timeout=SOON_MS)
-    assert page.notes.text().startswith("These runs cannot be compared.")

@@ -70,23 +70,6 @@ def test_a_command_is_copied(open_window: OpenWindow, qtbot: QtBot) -> None:
     assert QApplication.clipboard().text() == "pip install x"
 
 
-def test_the_other_fixes_open_their_windows(open_window: OpenWindow, qtbot: QtBot) -> None:
-    from app.views.dialogs.install_dialog import InstallDialog
-    from app.views.dialogs.settings_dialog import SettingsDialog
-
-    rankdeck = open_window()
-    page, window = opened(rankdeck, qtbot), rankdeck.window
-    page.fix_requested.emit(OTHER.warn("full", "Choose.", "choose_runs_folder"))
-    settings = window.findChild(SettingsDialog)
-    assert settings is not None and settings.isVisible()
-    settings.close()
-    page.fix_requested.emit(OTHER.warn("no", "Install.", "install_deepspeed"))
-    qtbot.waitUntil(lambda: window.findChild(InstallDialog) is not None, timeout=SOON_MS)
-    install = window.findChild(InstallDialog)
-    assert install is not None and "deepspeed" in " ".join(install.offer.argv)
-    install.close()
-
-
 @pytest.mark.slow
 def test_self_tests_run_beside_the_window(open_window: OpenWindow, qtbot: QtBot) -> None:
     pytest.importorskip("torch", reason="computes for real")

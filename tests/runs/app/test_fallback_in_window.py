@@ -9,13 +9,12 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from tests.helpers.host_fixture import SHORT_START_S, FakeRun, MakeRun
+from tests.helpers.host_fixture import FakeRun, MakeRun
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = OFFSCREEN_NOISE
 TRAIN_MS = 60_000
 INDEPENDENT = "Each device trains its own model"
-ALONE = "Continuing on one device"
 
 
 def fallen_back(run: FakeRun, open_window: OpenWindow, qtbot: QtBot) -> Rankdeck:
@@ -69,23 +68,3 @@ def test_a_rank_that_dies_before_the_first_step(
     assert notice.title == "Fell back to independent training" and "resume the run" in notice.text, (
         "the run ended: what to do now is another thing"
     )
-
-
-@pytest.mark.windows
-def test_ranks_that_do_not_start_in_time(
-    make_run: MakeRun, open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
-) -> None:
-    run = make_run(runs_dir=runs_dir, start_timeout_s=SHORT_START_S).behave(steps=20_000, step_s=0.03)
-    rankdeck = fallen_back(run.hang_at(1, "ready"), open_window, qtbot)
-    qtbot.waitUntil(lambda: rankdeck.window.outcome.title == ALONE, timeout=TRAIN_MS)
-    limit = f"within {SHORT_START_S:.0f} s"
-    assert "CPU 0 alone" in rankdeck.window.outcome.text and limit in rankdeck.window.outcome.text
-    qtbot.waitUntil(lambda: len(alerts(rankdeck)) == 2)
-    newest, first = alerts(rankdeck)
-    assert first.startswith("DDP could not start, so each device") and limit in first
-    assert newest.startswith("Parallel-independent could not start, so the run continued on one device (CPU 0).")
-    qtbot.waitUntil(lambda: "CPU 0 alone" in rankdeck.window.header.about.full_text)
-
-    run.wait_for_event("device", len(run.events("device")) + 6)
-    last = [line["uuid"] for line in run.events("device")[-4:]]
-    assert sorted(set(last)) == ["cpu:0", "host"], "a device that was left is not watched any more"

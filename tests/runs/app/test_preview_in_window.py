@@ -142,49 +142,12 @@ def test_a_column_that_is_not_there_is_marked_before_a_start(open_sheet: OpenWin
     qtbot.waitUntil(lambda: row.problem.isHidden() and start.isEnabled(), timeout=LOOK_MS)
 
 
-@pytest.mark.second_tier
-@pytest.mark.usefixtures("light")
-def test_a_start_on_a_column_that_is_not_there_makes_no_run(
-    open_sheet: OpenWindow, rows: Path, runs_dir: Path, qtbot: QtBot
-) -> None:
-    rankdeck = open_sheet()
-    choose_light(rankdeck)
-    rankdeck.window.actions_.new_run.setChecked(False)  # out of sight, the recipe is not asked beforehand
-    set_data(rankdeck, str(rows), qtbot)
-    rankdeck.window.new_run.set_field("text_column", "body")
-    start, row = rankdeck.window.actions_.start, rankdeck.window.new_run.form.rows["text_column"]
-    qtbot.waitUntil(lambda: start.isEnabled() and "text_column=body" in rankdeck.window.new_run.summary.command.text())
-    before = sorted(runs_dir.iterdir())
-    start.trigger()
-    qtbot.waitUntil(lambda: not row.problem.isHidden() and not rankdeck.launching.busy, timeout=LOOK_MS)
-    assert "'body'" in row.problem.text() and "review" in row.problem.text()
-    assert rankdeck.window.new_run.isVisible() and rankdeck.window.new_run.notice.isHidden(), "it is said once"
-    assert sorted(runs_dir.iterdir()) == before and not rankdeck.runs.model.rowCount()
-
-
 def test_a_look_is_cancelled_and_leaves_nothing(open_sheet: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_sheet()
     dialog = open_preview(rankdeck, qtbot)
     qtbot.mouseClick(dialog.cancel, LEFT)
     assert dialog.notice.title == "Cancelled" and dialog.again.isEnabled()
     assert not rankdeck.new_run.previewing.is_open
-    dialog.reject()
-
-
-@pytest.mark.second_tier
-@pytest.mark.usefixtures("light")
-def test_data_that_cannot_be_used_cannot_be_previewed(open_sheet: OpenWindow, tmp_path: Path, qtbot: QtBot) -> None:
-    rankdeck = open_sheet()
-    choose_light(rankdeck)
-    data = rankdeck.window.new_run.data
-    set_data(rankdeck, str(tmp_path / "gone.txt"), qtbot)
-    qtbot.waitUntil(lambda: not data.preview.isEnabled(), timeout=SOON_MS)
-    assert "Fix the marked" in data.preview.toolTip()
-    (tmp_path / "empty.jsonl").write_text('{"a": 1}\n', encoding="utf-8")
-    set_data(rankdeck, str(tmp_path / "empty.jsonl"), qtbot)
-    dialog = open_preview(rankdeck, qtbot)
-    qtbot.waitUntil(lambda: not dialog.cancel.isVisible(), timeout=LOOK_MS)
-    assert dialog.notice.title == "Which column is the text?" and "Choose the text column" in dialog.notice.text
     dialog.reject()
 
 

@@ -78,30 +78,11 @@ def test_a_module_in_its_own_folder_with_its_own_variables(script_run: MakeScrip
 
 
 @pytest.mark.windows
-@pytest.mark.parametrize("left_out", [False, True])
-def test_on_one_device_torchruns_variables_can_be_left_out(script_run: MakeScriptRun, left_out: bool) -> None:
-    text = "import os\nprint('found', sorted(set(os.environ) & {'RANK', 'WORLD_SIZE', 'MASTER_PORT'}))\n"
-    run = script_run(text, options={"leave_out_torchrun_variables": left_out}, devices=("cpu:1",)).start()
-    assert run.end().state == FINISHED
-    assert f"found {[] if left_out else ['MASTER_PORT', 'RANK', 'WORLD_SIZE']}" in run.printed()
-
-
-@pytest.mark.windows
 def test_a_script_that_prints_nothing_finishes(script_run: MakeScriptRun) -> None:
     run = script_run("pass\n", devices=("cpu:1",)).start()
     assert (run.end().state, run.lines()[-1]["event"]) == (FINISHED, "finished")
     with pytest.raises(UsageError):
         plan_resume(str(run.run_dir), run.folder)
-
-
-@pytest.mark.windows
-def test_charts_can_be_named(script_run: MakeScriptRun) -> None:
-    text = "for i in range(3): print(f'step {i} criterion {i} other: 7')\n"
-    run = script_run(text, options={"charts": "criterion=loss, other=-"}, devices=("cpu:1",)).start()
-    assert run.end().state == FINISHED
-    assert [(line["step"], line["loss"], "other" in line) for line in run.events("step")] == [
-        (0, 0, False), (1, 1, False), (2, 2, False),
-    ]  # fmt: skip
 
 
 @pytest.mark.windows
@@ -116,14 +97,6 @@ def test_output_that_cannot_be_charted_is_told_with_its_names(script_run: MakeSc
     assert list(alert["names"]) == ["criterion", "round"] and alert["numbers"]["round"] == [58, 59]
     mapped = script_run(text, options={"charts": "criterion=loss, round=step"}, devices=("cpu:1",)).start()
     assert mapped.end().step == 59 and not mapped.events("alert")
-
-
-@pytest.mark.windows
-def test_names_that_metrics_lines_have_themselves_harm_nothing(script_run: MakeScriptRun) -> None:
-    text = "print('self: 3 name: 4 ts: 5 event: 6 attempt: 7 loss: 2')\n"
-    run = script_run(text, devices=("cpu:1",)).start()
-    assert run.end().state == FINISHED
-    assert [(line["step"], line["loss"], line["attempt"]) for line in run.events("step")] == [(1, 2, 1)]
 
 
 # --- failing ---------------------------------------------------------------------------------------------
@@ -144,14 +117,6 @@ def test_the_rank_that_failed_first_is_the_cause_and_ends_the_others(script_run:
     assert "RuntimeError: the 5th batch is rotten" in state.error["cause"]
     assert "Traceback (most recent call last)" in run.printed(1)
     run.assert_nothing_left()
-
-
-@pytest.mark.windows
-def test_an_exit_code_without_a_traceback(script_run: MakeScriptRun) -> None:
-    run = script_run("import sys\nprint('no data here')\nsys.exit(7)\n", devices=("cpu:1",)).start()
-    state = run.end()
-    assert state.error is not None and state.state == FAILED
-    assert "ended with exit code 7" in state.error["cause"] and "no data here" in state.error["cause"]
 
 
 @pytest.mark.spawned

@@ -52,14 +52,6 @@ def test_runs_lists_them_and_says_when_there_is_none(
     assert "rankdeck train" in capsys.readouterr().out
 
 
-def test_a_damaged_run_is_listed_as_such(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
-    store.state_json.write_text("{", encoding="utf-8")
-    assert main(["runs"]) == 0
-    assert "damaged" in capsys.readouterr().out
-    assert main(["runs", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out)[0]["problem"]
-
-
 def test_show_says_what_the_run_is_and_how_to_do_it_again(store: RunStore, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["show", store.dir.name]) == 0
     out = capsys.readouterr().out

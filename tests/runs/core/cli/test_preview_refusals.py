@@ -17,7 +17,6 @@ from tests.runs.core.cli.test_preview import TEXTS, as_json, preview
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(120)]
 SIZES = {"train.parquet": 12_000_000, "test.parquet": 300_000}
-PREPARE = "import sys, datasets; datasets.disable_progress_bars(); datasets.load_dataset(sys.argv[1])"
 
 
 def write(path: Path, good: int, bad: int, more: str = "") -> Path:
@@ -105,18 +104,3 @@ def test_data_of_the_hub_is_refused_with_its_size(asked: list[str], tmp_path: Pa
     assert "allow_download=true" in next_step and str(tmp_path / "hf") in next_step
     assert asked == ["/api/datasets/owner/name"], "it is asked how large it is, and nothing else"
     assert not (tmp_path / "hf" / "datasets").exists()
-
-
-def test_cached_data_of_the_hub_is_checked_like_files(asked: list[str], tmp_path: Path) -> None:
-    pytest.importorskip("datasets", reason="datasets of the Hub need the datasets package")
-    source = tmp_path / "tiny"
-    source.mkdir()
-    rows = [json.dumps({"story": text if number < 40 else None}) for number, text in enumerate(TEXTS[:100])]
-    (source / "train.jsonl").write_text("\n".join(rows) + "\n", encoding="utf-8")
-    subprocess.run([sys.executable, "-c", PREPARE, str(source)], check=True, timeout=100)
-    (tmp_path / "hf" / "datasets" / "tiny").rename(tmp_path / "hf" / "datasets" / "owner___tiny")
-    done = preview("--dataset-file", "hf://owner/tiny", "--seq-len", "32")
-    assert done.returncode == 2 and done.stderr.startswith("Too many rows are bad\n60 of 100 rows are bad"), done.stderr
-    found = as_json("--dataset-file", "hf://owner/tiny", "--seq-len", "32", "--set", "max_bad_rows=100%")
-    assert (found["text_column"], found["counts"]["documents"]) == ("story", 40)
-    assert not [path for path in asked if "/resolve/" in path]

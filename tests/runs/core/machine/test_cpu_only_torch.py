@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Final, TypeVar
 
@@ -14,7 +13,7 @@ from core.launch.mode import choose_devices, recipe_platform
 from core.machine.devices import Device
 from core.machine.platform import Platform, this_platform
 from core.recipes.catalog import get_recipe
-from tests.helpers.nvml_sim import NEEDS_SIMULATOR, pretend_cuda_torch, with_gpus
+from tests.helpers.nvml_sim import NEEDS_SIMULATOR, with_gpus
 
 GPUS = (Device("GPU-6ada6000-1111", "cuda", 0, "RTX 6000 Ada"), Device("GPU-40904090-2222", "cuda", 1, "RTX 4090"))
 CPU_BUILD = Platform("linux", "2.13.0+cpu", None, 4)
@@ -64,33 +63,3 @@ def test_train_on_a_named_gpu_is_refused_and_leaves_nothing(tmp_path: Path) -> N
     title, cause, next_step = done.stderr.splitlines()
     assert title == "This PyTorch cannot use a GPU" and "RTX 6000 Ada" in cause and REMEDY in next_step
     assert not runs.exists()
-
-
-@_simulated
-def test_measure_is_refused_too() -> None:
-    done = with_gpus("two_workstation", ["-m", "core", "measure", "--devices", "cuda:0,cuda:1"])
-    assert done.returncode == PreflightError.exit_code and REMEDY in done.stderr
-
-
-@_simulated
-def test_the_doctor_and_the_list_say_the_same() -> None:
-    listed = with_gpus("two_workstation", ["-m", "core", "devices", "--json"])
-    found = json.loads(listed.stdout)
-    assert [device["uuid"][:8] for device in found["devices"]][:3] == ["GPU-6ada", "GPU-4090", "cpu:0"]
-    assert REMEDY in found["problem"]
-    doctor = with_gpus("two_workstation", ["-m", "core", "doctor"])
-    assert REMEDY in doctor.stdout and "is built for the CPU only" in doctor.stdout
-
-
-@_simulated
-@pytest.mark.parametrize("cuda", [False, True])
-def test_the_doctor_knows_each_card_and_judges_each_mode(cuda: bool, tmp_path: Path) -> None:
-    env = pretend_cuda_torch(tmp_path) if cuda else None
-    answer = with_gpus("two_workstation", ["-m", "core", "doctor", "--json"], env=env)
-    found = {item["id"]: item for item in json.loads(answer.stdout)}
-    cards = [item for name, item in found.items() if name.startswith("memory_GPU")]
-    assert len(cards) == 2 and all("GiB free" in item["text"] for item in cards)
-    assert (found["gpus"]["level"], found["gpus"]["fix"]) == (("ok", "") if cuda else ("warn", "install_cuda"))
-    assert "compute capability" in found["cuda_build"]["text"] if cuda else found["cuda_build"]["level"] == "not_tried"
-    assert ("over NCCL" in found["mode_ddp"]["text"]) == cuda
-    assert found["mode_ddp"]["level"] == ("ok" if cuda else "warn")

@@ -110,12 +110,6 @@ def test_a_checkpoint_of_broken_weights_is_left_out_and_the_next_step_ends_the_r
     assert "Lower the learning rate." in error["next_step"] and not alerts(store, "non_finite")
 
 
-def test_a_loss_that_is_only_shown_harms_nothing(tmp_path: Path) -> None:
-    store = diverging(tmp_path, options={"bad": "loss", "bad_until": 23})
-    assert host(store) == 0
-    assert 40 in steps_kept(store).values() and not lines(store, "alert")
-
-
 def test_a_diverged_rank_that_trains_alone_keeps_its_last_good_part(tmp_path: Path) -> None:
     """The other rank's work is committed beside it, and a merge finds no weights that are not finite."""
     store = diverging(tmp_path, "independent", 2, options={"bad_rank": 1, "bad_from": 35})

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.files.links import LinkError, append_unlinked, open_unlinked, refuse_link, refuse_links_below
+from core.files.links import LinkError, append_unlinked, refuse_link, refuse_links_below
 from tests.helpers.links import link
 
 
@@ -54,15 +54,6 @@ def test_the_folder_itself_may_be_no_link(tmp_path: Path) -> None:
         refuse_links_below(link(tmp_path / "run", tmp_path / "real"))
 
 
-def test_nothing_is_written_through_a_link(tmp_path: Path, target: Path) -> None:
-    made = link(tmp_path / "log", target)
-    with pytest.raises(LinkError):
-        append_unlinked(made)
-    with pytest.raises(LinkError):
-        open_unlinked(made, os.O_WRONLY | os.O_TRUNC)
-    assert target.read_text(encoding="utf-8") == "kept"
-
-
 def test_a_link_made_between_look_and_open_is_not_followed(
     tmp_path: Path, target: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -79,12 +70,3 @@ def test_a_link_made_between_look_and_open_is_not_followed(
     with pytest.raises(LinkError):
         append_unlinked(made)
     assert target.read_text(encoding="utf-8") == "kept"
-
-
-def test_a_plain_file_is_made_and_appended_to(tmp_path: Path) -> None:
-    for text in (b"one\n", b"two\n"):
-        with append_unlinked(tmp_path / "log") as file:
-            file.write(text)
-    assert (tmp_path / "log").read_bytes() == b"one\ntwo\n"
-    with pytest.raises(FileNotFoundError):
-        append_unlinked(tmp_path / "missing" / "log")

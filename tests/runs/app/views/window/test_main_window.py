@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import threading
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QAction, QKeySequence
+from PySide6.QtGui import QKeySequence
 from PySide6.QtWidgets import (
     QAbstractButton,
     QAbstractSpinBox,
@@ -33,7 +32,6 @@ from app.settings import settings_in
 from app.views.run_list.runs_panel import INVITATION
 from app.views.window.close_question import CloseQuestion
 from core.processes import identity
-from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.state import RunState
 from tests.helpers.synthetic_run import Shape, make_run, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into
@@ -149,31 +147,6 @@ def test_what_cannot_be_done_says_why(open_window: OpenWindow, qtbot: QtBot) -> 
     assert not actions.start.isEnabled() and "'fast' is not a number" in actions.start.toolTip()
 
 
-def test_a_wrong_value_is_marked_at_its_field_at_once(open_window: OpenWindow, qtbot: QtBot) -> None:
-    rankdeck = open_window()
-    row = rankdeck.window.new_run.form.rows["steps"]
-    type_into(rankdeck, "steps", "0", qtbot)
-    assert "below 1" in row.problem.text() and not row.problem.isHidden()
-    assert "below 1" in row.editor.accessibleDescription()
-    type_into(rankdeck, "steps", "12", qtbot)
-    assert row.problem.isHidden()
-    assert "--steps 12" in rankdeck.window.new_run.summary.command.text()
-
-
-def test_the_third_batch_number_is_computed_and_greyed(open_window: OpenWindow, qtbot: QtBot) -> None:
-    rankdeck = open_window()
-    sheet = rankdeck.window.new_run
-    ranks = len(sheet.devices.selected())
-    sheet.mode.radios["ddp"].click()
-    type_into(rankdeck, "batch_size", "4", qtbot)
-    type_into(rankdeck, "global_batch_size", str(4 * ranks * 3), qtbot)
-    accumulation = sheet.form.rows["grad_accum_steps"].editor
-    assert isinstance(accumulation, QLineEdit)
-    assert accumulation.text() == "" and accumulation.placeholderText() == "3"
-    assert sheet.summary.arithmetic.text().startswith(f"Global batch {12 * ranks} = 4 × {ranks} × 3")
-    qtbot.waitUntil(lambda: "steps per epoch" in sheet.summary.facts.full_text)
-
-
 def test_keys_do_what_they_say(open_window: OpenWindow) -> None:
     actions = open_window().window.actions_
     keys = {
@@ -231,14 +204,6 @@ def test_no_two_mnemonics_in_sight_are_the_same(open_window: OpenWindow) -> None
     assert {letter: many for letter, many in letters.items() if many > 1} == {}
 
 
-def test_a_disabled_action_of_the_menu_has_a_reason(open_window: OpenWindow) -> None:
-    window = open_window().window
-    disabled = [
-        action for action in window.findChildren(QAction) if not action.isEnabled() and action.property("description")
-    ]
-    assert disabled and all("Unavailable:" in action.toolTip() for action in disabled)
-
-
 def test_sizes_and_drafts_are_remembered(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     write_lines(runs_dir / "past", Shape(steps=5))
     first = open_window()
@@ -279,23 +244,6 @@ def test_a_past_run_is_shown_when_it_is_clicked(open_window: OpenWindow, qtbot: 
     assert again.showing.run_dir == runs_dir / "past"
 
 
-def test_runs_are_found_by_words_and_settings(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
-    for name in ("first", "second"):
-        write_lines(runs_dir / name, Shape(steps=5))
-    write_notes(runs_dir / "second", RunNotes(name="the good one", tags=("night",)))
-    rankdeck = open_window()
-    panel, model = rankdeck.window.runs, rankdeck.runs.model
-    qtbot.waitUntil(lambda: model.rowCount() == 2, timeout=10_000)
-    qtbot.keyClicks(panel.filter, "tag:night")
-    assert [row.record.label for row in model.rows()] == ["the good one"]
-    panel.filter.setText("no such run")
-    assert panel.page.is_empty and "No run matches" in panel.page.note.text()
-    panel.filter.setText("lr>0")
-    qtbot.waitUntil(lambda: model.rowCount() == 2, timeout=10_000)
-    panel.filter.clear()
-    assert not panel.page.is_empty and model.rowCount() == 2
-
-
 def test_a_failed_run_says_why_in_its_row_and_over_the_tabs(
     open_window: OpenWindow, qtbot: QtBot, runs_dir: Path
 ) -> None:
@@ -316,26 +264,6 @@ def test_a_failed_run_says_why_in_its_row_and_over_the_tabs(
     qtbot.waitUntil(lambda: log.source.count() == 4)
     outcome.show_log.click()
     assert rankdeck.window.tabs.currentWidget() is log and log.source.currentData().rank == 1
-
-
-def test_closing_asks_once_while_a_run_is_going(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
-    store = write_lines(runs_dir / "live", Shape(steps=20))
-    rankdeck = open_window()
-    # This process stands for the host: it lives, it does not listen.
-    store.write_state(RunState("live", "live", "training", host=identity.own(), step=20, devices=("cpu:0",)))
-    window = rankdeck.window
-    qtbot.waitUntil(lambda: any(e.state is not None and e.state.is_live for e in rankdeck.runs.model.entries()))
-    window.close()
-    window.close()
-    questions = window.findChildren(CloseQuestion)
-    assert len(questions) == 1 and window.isVisible()
-    questions[0].cancel.click()
-    qtbot.waitUntil(lambda: not window.findChildren(CloseQuestion))
-    assert window.isVisible()
-    window.close()
-    window.findChildren(CloseQuestion)[0].keep.click()
-    qtbot.waitUntil(lambda: not window.isVisible())
-    assert json.loads(store.state_json.read_text(encoding="utf-8"))["state"] == "training"
 
 
 @pytest.mark.parametrize(

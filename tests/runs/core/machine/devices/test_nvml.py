@@ -222,20 +222,3 @@ def test_a_program_ends_although_the_driver_still_hangs() -> None:
     names, problem = watch("hang_at_start", speed=1, look_s=0.1)
     assert "has not answered" in problem
     assert names
-
-
-def test_who_uses_a_card_is_read_where_it_is_asked_for() -> None:
-    with_them = PROGRAM.replace("DeviceMonitor(", "DeviceMonitor(with_processes=True, ")
-    code = (
-        "show([[(p.pid == os.getpid(), bool(p.name), p.memory_bytes) for p in s.processes] + [s.drives_screen]"
-        " for s in monitor.sample()])"
-    )
-    for program, shown in (
-        (with_them, [[[False, True, 2 << 30], [True, True, 1 << 30], True], [[True, True, None], False]]),
-        (PROGRAM, [[True], [False]]),
-    ):
-        done = with_gpus(
-            str(SCENARIOS / "processes.txt"), ["-c", program.replace("LOOK", "20.0") + f"    {code}\n"], speed=1
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert json.loads(done.stdout.splitlines()[-1]) == shown
