@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import shutil
 import subprocess
 import sys
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pytest
 
 from core.cli import main
 from core.processes.identity import own
-from core.protocol.server import Listener
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, aios_file, make_run, tree
+from tests.helpers.small_drive import small_drive
 
 pytestmark = pytest.mark.windows
 
@@ -115,62 +111,33 @@ NOTHING: Callable[[RunStore], object] = RunStore.stored_state
 CASES = [
     # the dataset
     Case("dataset missing", _train("--dataset-file", "none.txt"), 2, "none.txt"),
-    Case("dataset empty", _on_dataset(Path.touch), 2, "empty"),
     Case("dataset too small", _on_dataset(lambda p: p.write_text("tiny")), 2, "too small"),
     Case("dataset binary", _on_dataset(lambda p: p.write_bytes(b"\0" * 9999)), 2, "NUL"),
     Case("dataset folder without text", _on_dataset(Path.mkdir), 2, "holds no text files"),
     Case("dataset of the hub without a name", _train("--dataset-file", "hf://"), 2, "hf://owner/name"),
-    Case("dataset name empty", _train("--dataset-file", ""), 2, "dataset_file"),
-    Case("dataset shorter than a sequence", _train("--seq-len", "100000"), 2, "--seq-len"),
     Case(
         "text column that no row has",
         _on_table("rows.csv", "--set", "text_column=body"),
         2,
         "The columns are: day, text",
     ),
-    Case("table without text", _on_table("prices.csv"), 2, "text_column=NAME"),
     # devices
     Case("devices naming nothing", _train("--devices", ","), 2, "is empty"),
-    Case("devices empty", _train("--devices", ""), 2, "is empty"),
     Case("device that is not there", _train("--devices", "cuda:7"), 2, "cuda:7"),
-    Case("device UUID unknown", _train("--devices", "GPU-deadbeef"), 2, "GPU-deadbeef"),
-    Case("no CPU devices", _train("--devices", "cpux0"), 2, "cpux0"),
-    Case("device twice", _train("--devices", "cpu:1,cpu:1"), 2, "twice"),
-    Case("device nonsense", _train("--devices", "tpu:0"), 2, "tpu:0"),
-    Case("GPUs that are not there", _train("--devices", "cuda:0,cuda:1"), 2, "cuda:0"),
-    Case("cuda ids without GPUs", _train("--cuda-ids", "0,1", "--devices", "cuda:0,cuda:1"), 2, "cuda:0"),
-    Case("devices contradict", _train("--cuda-ids", "0"), 2, "contradict"),
-    Case("world size contradicts", _train("--world-size", "3"), 2, "--world-size 3"),
     # settings
     Case("unknown recipe", _train("--recipe", "minigtp"), 2, "minigpt"),
     Case("unknown flag", _train("--stpes", "5"), 2, "--steps"),
     Case("unknown command", lambda _: ["trian"], 2, "train"),
     Case("value out of range", _train("--steps", "0"), 2, "from 1"),
-    Case("value no number", _train("--lr", "fast"), 2, "'fast'"),
-    Case("value not a choice", _train("--precision", "fp8"), 2, "bf16"),
-    Case("mode unknown", _train("--mode", "dpp"), 2, "ddp"),
     Case("FSDP on one device", _train("--mode", "fsdp", "--devices", "cpu:0"), 2, "only one was chosen"),
-    Case("a ZeRO stage on one device", _train("--devices", "cpu:0", "--zero-stage", "zero3"), 2, "stage 3"),
     Case(
         "DeepSpeed setting that is not for a run of Rankdeck",
         _train("--mode", "zero", "--devices", "cpux2", "--deepspeed-config", '{"scheduler": {"type": "WarmupLR"}}'),
         2,
         "the recipe decides the learning rate",
     ),
-    Case(
-        "DeepSpeed setting for another stage",
-        _train(
-            "--devices", "cpux2", "--zero-stage", "zero3", "--deepspeed-config", '{"zero_optimization": {"stage": 1}}'
-        ),
-        2,
-        "it is for ZeRO stage 1",
-    ),
-    Case("synchronising more often than every step", _train("--devices", "cpux2", "--sync-every", "0"), 2, "below 1"),
-    Case("DeepSpeed settings missing", _train("--deepspeed-config", "none.json"), 2, "none.json"),
     Case("modes contradict", _train("--ddp", "--parallel-independent"), 2, "contradict"),
     Case("option unknown", _train("--set", "n_layers=2"), 2, "n_layer"),
-    Case("option bad", _train("--set", "n_layer=none"), 2, "n_layer"),
-    Case("option without value", _train("--set", "n_layer"), 2, "KEY=VALUE"),
     Case("option that contradicts another", _train("--set", "n_head=5", "--set", "n_embd=64"), 2, "64 ÷ 5"),
     Case("AI-OS flag of another recipe", _train("--halt-max-steps", "1"), 2, "--halt-max-steps"),
     Case(
@@ -179,28 +146,19 @@ CASES = [
         2,
         "micro-batch 4",
     ),
-    Case("global batch not shareable", _train("--batch-size", "4", "--global-batch-size", "6"), 2, "4 or 8"),
     # config files
     Case("config missing", lambda _: ["train", "--config", "none.toml"], 2, "none.toml"),
     Case("config bad TOML", _on_config("c.toml", "steps = = 1\n"), 2, "line 1"),
-    Case("config bad JSON", _on_config("c.json", '{"steps": 1,}'), 2, "line 1"),
     Case("config unknown key", _on_config("c.toml", "\nstpes = 1\n"), 2, "line 2"),
-    Case("config bad value", _on_config("c.toml", "[a]\nlr = -1\n"), 2, "line 2"),
     Case("config newer", _on_config("c.toml", "rankdeck = 99\n"), 2, "format 99"),
-    Case("config of unknown kind", _on_config("c.ini", "x=1"), 2, ".toml"),
     # the run's folder
     Case("run dir is a file", _train("--run-dir", "text.txt"), 2, "is a file"),
-    Case("run dir under a file", _train("--run-dir", "text.txt/run"), 2, "is a file"),
-    Case("runs dir is a file", _train("--runs-dir", "text.txt"), 2, "is a file"),
     Case("run dir is taken", _on_run(NOTHING, *_train("--run-dir", "RUN")(Path())), 2, "resume"),
     Case("log file is a folder", _train("--log-file", "."), 2, "folder"),
     # resume
     Case("resume nothing", lambda _: ["resume", "nothing"], 2, "nothing"),
-    Case("resume a missing state file", lambda _: ["resume", STATE], 2, STATE),
     Case("resume a file that is no state", lambda _: ["resume", "text.txt"], 2, "text.txt"),
     Case("state file cut in half", _on_run(_rewrite(STATE, _half), "resume", "RUN"), 2, "checkpoint 2"),
-    Case("state file of the wrong type", _on_run(_rewrite(STATE, lambda _: "[]"), "resume", "RUN"), 2, "a list"),
-    Case("state file empty", _on_run(_rewrite(STATE, lambda _: ""), "resume", "RUN"), 2, "empty"),
     Case(
         "state file newer",
         _on_run(_rewrite(STATE, lambda t: t.replace('"version": 2', '"version": 7')), "resume", "RUN"),
@@ -209,14 +167,12 @@ CASES = [
     ),
     Case("state.json cut in half", _on_run(_rewrite("state.json", _half), "resume", "RUN"), 2, "state.json"),
     Case("run.toml cut in half", _on_run(_rewrite("run.toml", lambda t: t[:40]), "resume", "RUN"), 2, "run.toml"),
-    Case("run.toml newer", _on_run(_rewrite("run.toml", lambda t: "rankdeck = 9\n" + t[13:]), "resume", "RUN"), 2, "9"),
     Case(
         "dataset has changed",
         _on_run(lambda s: (s.dir.parent.parent / "text.txt").write_bytes(TEXT * 2), "resume", "RUN"),
         2,
         "152000 bytes",
     ),
-    Case("chunk size has changed", _on_run(NOTHING, "resume", "RUN", "--dataset-chunk-size", "60"), 2, "50"),
     Case(
         "nothing left",
         _on_run(lambda s: s.write_state(s.state().replace(state="finished")), "resume", "RUN"),
@@ -226,16 +182,8 @@ CASES = [
     Case("steps in the past", _on_run(NOTHING, "resume", "RUN", "--steps", "3"), 2, "20 steps"),
     Case("run is live", _on_run(_live, "resume", "RUN"), 2, "attach"),
     Case("AI-OS file without its dataset", lambda p: ["resume", str(aios_file(p / "x_cs50"))], 2, "--dataset-file"),
-    Case(
-        "AI-OS file of another chunk size",
-        lambda p: ["resume", str(aios_file(p / "x_cs50")), "--dataset-file", "text.txt", "--dataset-chunk-size", "9"],
-        2,
-        "50",
-    ),
     # runs that are there
     Case("show nothing", lambda _: ["show", "nothing"], 2, "rankdeck runs"),
-    Case("attach to nothing", lambda _: ["attach", "nothing"], 2, "rankdeck runs"),
-    Case("stop nothing", lambda _: ["stop", "nothing"], 2, "rankdeck runs"),
     Case("stop a run that is not going", _on_run(NOTHING, "stop", "RUN"), 2, "stopped"),
     Case("host's port wrong", _on_run(_live_without_address, "stop", "RUN"), 1, "host"),
     Case(
@@ -275,42 +223,6 @@ def test_bad_input(case: Case, place: Path, capsys: pytest.CaptureFixture[str]) 
     assert out == ""
     assert lines[1].endswith((".", ")"))
     assert tree(place) == before
-
-
-@contextmanager
-def _listening(token: str) -> Iterator[int]:
-    """A real host's listener, on a thread of its own; its port."""
-
-    class Silent:
-        def connected(self, connection: Any) -> None: ...
-        def message_received(self, connection: Any, message: Any) -> None: ...
-        def lines_received(self, connection: Any, lines: Any, parsed: Any) -> None: ...
-        def closed(self, connection: Any) -> None: ...
-
-    loop = asyncio.new_event_loop()
-    thread = threading.Thread(target=loop.run_forever)
-    thread.start()
-    listener = Listener("run", token, Silent())
-    port = asyncio.run_coroutine_threadsafe(listener.start(), loop).result(10)
-    try:
-        yield port
-    finally:
-        asyncio.run_coroutine_threadsafe(listener.close(), loop).result(10)
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join(10)
-        loop.close()
-
-
-def test_a_wrong_token(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    store = make_run(place, runs_dir=place / "runs")
-    with _listening("a" * 32) as port:
-        _live(store)
-        store.write_host_json(port, "b" * 32, os.getpid())
-        before = tree(place)
-        assert main(["stop", str(store.dir)]) == 1
-        lines = _three_lines(capsys.readouterr().err)
-        assert "token" in lines[1]
-        assert tree(place) == before
 
 
 @pytest.mark.parametrize(
@@ -357,30 +269,14 @@ def test_a_folder_that_nobody_may_write(capsys: pytest.CaptureFixture[str]) -> N
     _three_lines(capsys.readouterr().err)
 
 
-@pytest.fixture
-def full_disk(tmp_path: Path) -> Iterator[Path]:
-    """A drive with 4 MiB."""
-    folder = tmp_path / "small drive"
-    folder.mkdir()
-    mount = shutil.which("mount")
-    if sys.platform != "linux" or os.geteuid() != 0 or mount is None:
-        pytest.skip("only root on Linux can make a small drive")
-    made = subprocess.run(
-        [mount, "-t", "tmpfs", "-o", "size=4m", "none", str(folder)], check=False, capture_output=True
-    )
-    if made.returncode != 0:
-        pytest.skip(f"no drive can be mounted here: {made.stderr.decode(errors='replace').strip()}")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
 @pytest.mark.usefixtures("place")
-def test_a_full_disk(full_disk: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    words = ["train", "--devices", "cpu:0", "--dataset-file", "text.txt", "--run-dir", str(full_disk / "run")]
-    assert main(words) == 3
-    lines = _three_lines(capsys.readouterr().err)
-    assert "full" in lines[0]
-    assert list(full_disk.iterdir()) == []
+def test_a_full_disk(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with small_drive(tmp_path / "small drive", 4) as drive:
+        words = ["train", "--devices", "cpu:0", "--dataset-file", "text.txt", "--run-dir", str(drive / "run")]
+        assert main(words) == 3
+        lines = _three_lines(capsys.readouterr().err)
+        assert "full" in lines[0]
+        assert list(drive.iterdir()) == []
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGXFSZ and knows no such limit")

@@ -10,8 +10,8 @@ import pytest
 
 pytestmark = pytest.mark.windows
 
-FILES = 400
-# One read of 4 MiB each would keep 1.6 GB on Windows.
+FILES = 100
+# One read of 4 MiB each would keep 400 MB on Windows.
 MOST_GROWTH = 100 << 20
 PROGRAM = """
 import sys

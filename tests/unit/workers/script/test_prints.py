@@ -468,7 +468,7 @@ def every_text() -> list[bytes]:
     return [path.read_bytes() for path in sorted(CORPUS.glob("*.log"))]
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(3))
 def test_it_does_not_matter_how_the_bytes_arrive(seed: int) -> None:
     chance = random.Random(seed)
     for text in every_text():
