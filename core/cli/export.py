@@ -14,7 +14,7 @@ from core.export.export import Exported, export_run
 from core.files.destination import refused
 from core.formatting import percent
 from core.launch.launch_files import export_launch_file
-from core.launch.nodes.request import AUTO_NIC
+from core.launch.nodes.job import AUTO_NIC
 from core.launch.slurm.batch_file import SlurmRequest
 from core.run_folder.store import RunStore, find_run
 

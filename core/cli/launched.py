@@ -162,7 +162,7 @@ class LaunchedRun:
             code = self.watch(store, starter, offset)
         except RankdeckError as error:
             code, refused = error.exit_code, error
-            self.report(error)
+            self.terminal.error(error)
         finally:
             # The launcher sends SIGTERM as soon as another process has ended; the folder would be left behind.
             with counted_interrupts(alike=True):
@@ -171,9 +171,6 @@ class LaunchedRun:
                 self._await_others(meeting)
                 meeting.remove(forget_run=self.forgets_run(code, starter))
         return code
-
-    def report(self, error: RankdeckError) -> None:
-        self.terminal.error(error)
 
     def forgets_run(self, _code: int, _starter: RankStarter) -> bool:
         """Whether no process that the launcher starts later continues the run."""

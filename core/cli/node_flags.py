@@ -8,7 +8,7 @@ import sys
 from core.config.distributed import DistributedConfig
 from core.config.layers import MEETING_KEYS
 from core.errors import PreflightError, UsageError
-from core.launch.nodes.request import WAIT_S
+from core.launch.nodes.job import WAIT_S
 from core.recipes.manifest import Recipe
 
 

@@ -28,7 +28,6 @@ from core.launch.nodes.key import read_key
 from core.launch.nodes.meeting_link import MeetingServer, RemoteMeeting
 from core.launch.nodes.seats import FILE as SEATS_FILE
 from core.launch.nodes.seats import NodeSeats, Seat, text_of
-from core.launch.nodes.status import ERROR_EVENT, NodesStatus
 from core.machine.devices.cpu import cpu_slots
 from core.machine.devices.device import Device
 from core.processes.identity import ProcessId, identify
@@ -74,7 +73,7 @@ class NodeRun(LaunchedRun):
         try:
             code = self._here(parent) if self.job.is_host else self._elsewhere(parent)
         except RankdeckError as error:
-            self.report(error)
+            self.terminal.error(error)
             code = None
         if code is None:
             return _RESTART
@@ -88,7 +87,7 @@ class NodeRun(LaunchedRun):
         here = dataclasses.replace(self, place=self.place.replace(rank=self.place.local_rank))
         named = self.place.replace(job=self.job.session, restart_count=0)
         meeting = Meeting(folder_of(named, parent))
-        if meeting.remembered_run() is None and self.place.num_nodes < self.job.min_nodes:
+        if meeting.remembered_run() is None and self.place.num_nodes < self.job.count.least:
             self._await_agents()  # what is left may continue a run; a run is begun by as many as were asked for
             return None
         starter = RankStarter(meeting, here.place, parent)
@@ -142,12 +141,6 @@ class NodeRun(LaunchedRun):
                 end_between_hosts(RunStore(earlier.run_dir), self.command, error)
             raise
 
-    def watch(self, store: RunStore, starter: RankStarter, offset: int) -> int:
-        if self.as_json:
-            status = NodesStatus(self.job.min_nodes, self.job.max_nodes, phase="training", run_dir=str(store.dir))
-            self.terminal.json(status.to_event())
-        return LaunchedRun.watch(self, store, starter, offset)
-
     def on_interrupt(self, store: RunStore, starter: RankStarter) -> Callable[[int], bool]:
         """The run is stopped in order; for good only if this machine was asked to leave."""
         climb = StopLadder(store, self.terminal).climb
@@ -158,11 +151,6 @@ class NodeRun(LaunchedRun):
             return climb(count)
 
         return stop
-
-    def report(self, error: RankdeckError) -> None:
-        if self.as_json:
-            self.terminal.json({"event": ERROR_EVENT, **error.as_dict()})
-        LaunchedRun.report(self, error)
 
     def forgets_run(self, _code: int, starter: RankStarter) -> bool:
         return not self._is_to_continue(starter)
@@ -212,7 +200,7 @@ class NodeRun(LaunchedRun):
     def _report_once(self, error: RankdeckError | None) -> None:
         """Says on this machine, too, why the run has failed."""
         if error is not None and self.place.local_rank == 0:
-            self.report(error)
+            self.terminal.error(error)
 
     def seat(self, node: int) -> Seat:
         place = self.place

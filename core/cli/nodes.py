@@ -10,7 +10,6 @@ time-outs say: the call is one of C++ that no signal ends. So this command, whic
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import hashlib
 import os
 import platform
@@ -23,7 +22,6 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -47,10 +45,7 @@ from core.launch.nodes.desk import CheckIn, Desk, NodeFacts
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.key import key_file, make_key, read_key
 from core.launch.nodes.nic import address_of, addresses, resolve_host
-from core.launch.nodes.request import NodesRequest
-from core.launch.nodes.status import ERROR_EVENT, Phase
 from core.machine.devices.device import Device
-from core.machine.devices.names import device_label
 from core.machine.devices.visible import VARIABLE
 from core.machine.platform import this_platform
 from core.paths import PACKAGE_FOLDER, RUNS_VARIABLE
@@ -70,87 +65,50 @@ _TERM_LIMIT_S: Final = 45.0
 _INTERRUPTED: Final = 130
 
 
-@dataclass(frozen=True, slots=True)
-class Started:
-    """A command on one of several machines.
-
-    Attributes:
-        request: What was asked for.
-        runs_dir: The shared folder.
-        devices: This machine's, one rank each.
-        as_json: `NodesStatus` and what goes wrong are printed as JSON.
-    """
-
-    request: NodesRequest
-    terminal: Terminal
-    runs_dir: Path
-    devices: tuple[Device, ...]
-    as_json: bool = False
-
-
-def run_nodes(started: Started) -> int:
-    """Takes part in the run until its end; returns the exit code.
+def run_nodes(job: NodeJob, terminal: Terminal, runs_dir: Path, devices: Sequence[Device]) -> int:
+    """Takes part in a run until its end; returns the exit code.
 
     Args:
-        started: The command on this machine.
+        job: What is asked for.
+        terminal: Shows who is there.
+        runs_dir: The shared folder.
+        devices: This machine's, one rank each.
 
     Raises:
         RankdeckError: This machine cannot take part.
     """
-    try:
-        return _take_part(started)
-    except RankdeckError as error:
-        if started.as_json:
-            started.terminal.json({"event": ERROR_EVENT, **error.as_dict()})
-        raise
-
-
-def _take_part(started: Started) -> int:
-    request = started.request
-    host = resolve_host(request.host.strip("[]"))
-    nic, address = address_of(request.nic, addresses(), host)
-    is_host = host == address
-    job = request.job(
-        nic=nic, address=address, is_host=is_host, name=socket.gethostname(), session=secrets.token_hex(8)
-    )
-    node = _Node(started, job)
+    host = resolve_host(job.host)
+    nic, address = address_of(job.nic, addresses(), host)
+    here = {"is_host": host == address, "name": socket.gethostname(), "session": secrets.token_hex(8)}
+    job = job.replace(nic=nic, address=address, **here)
+    node = _Node(job, terminal, runs_dir, devices)
     with counted_interrupts() as interrupts:
-        return node.host(interrupts) if is_host else node.join(interrupts)
+        return node.host(interrupts) if job.is_host else node.join(interrupts)
 
 
 class _Node:
     """This machine, from its check-in to the end of its agent."""
 
-    def __init__(self, started: Started, job: NodeJob) -> None:
-        self._terminal = started.terminal
-        self._runs_dir = started.runs_dir
-        self._devices = started.devices
+    def __init__(self, job: NodeJob, terminal: Terminal, runs_dir: Path, devices: Sequence[Device]) -> None:
         self._job = job
-        self._wait_s = started.request.wait_s
+        self._terminal = terminal
+        self._runs_dir = runs_dir
+        self._devices = devices
         self._argv = sys.argv[1:]
-        self._as_json = started.as_json
 
     def host(self, interrupts: Interrupts) -> int:
         """As the machine with the run's host."""
         key = make_key()
         line = line_elsewhere(self._argv, self._job)
-
-        def show(phase: Phase = "waiting") -> None:
-            if self._as_json:
-                status = dataclasses.replace(desk.status(), folder=str(Path.cwd()), line=tuple(line))
-                self._terminal.json(dataclasses.replace(status, key_file=str(key_file()), phase=phase).to_event())
-
-        least, most = self._job.min_nodes, self._job.max_nodes
-        desk = Desk(self._facts(), self._runs_dir, least, most, self._terminal.say, show, self._say_lost)
+        count = self._job.count
+        desk = Desk(self._facts(), self._runs_dir, count.least, count.most, self._terminal.say, self._say_lost)
         try:
             desk.open(self._job.address, self._job.desk_port, key)
             if "SLURM_STEP_ID" not in os.environ:  # srun has started the others
                 self._terminal.say(f"On each other machine: cd {shlex.quote(str(Path.cwd()))} && {command_text(line)}")
                 self._terminal.say(f"The key that they need is in {key_file()}.")
-            show()
             if not self._wait(interrupts, lambda: (desk.is_complete, desk.missing())):
                 return _INTERRUPTED
-            show("starting")
             return self._lead_until_end(desk, interrupts)
         except RankdeckError as error:
             desk.end(error, _NOTICE_LIMIT_S)
@@ -186,12 +144,12 @@ class _Node:
             run = meeting.remembered_run()
             return None if run is None else RunStore(run.run_dir)
 
-        return ReturnWait(lambda: desk.lacks(job.fewest_nodes), job.nodes, self._wait_s, find_run)
+        return ReturnWait(lambda: desk.lacks(job.count.fewest), job.count.text, job.wait_s, find_run)
 
     def join(self, interrupts: Interrupts) -> int:
         """As another machine: comes back while the run continues, until the host's machine is gone."""
         key = read_key()
-        limit_s, why = self._wait_s, ""
+        limit_s, why = self._job.wait_s, ""
         while True:
             visit = self._check_in(key, interrupts, limit_s, why)
             if visit is None:
@@ -238,7 +196,7 @@ class _Node:
 
     def _wait(self, interrupts: Interrupts, look: Callable[[], tuple[bool, str]]) -> bool:
         """Until enough machines are there; False where Ctrl+C came first."""
-        deadline, next_s = time.monotonic() + self._wait_s, 0.0
+        deadline, next_s = time.monotonic() + self._job.wait_s, 0.0
         while not interrupts.count:
             is_complete, missing = look()
             if is_complete:
@@ -246,7 +204,7 @@ class _Node:
             now = time.monotonic()
             if now > deadline:
                 raise PreflightError(
-                    f"The run did not start within {self._wait_s:.0f} s: {missing}",
+                    f"The run did not start within {self._job.wait_s:.0f} s: {missing}",
                     "Start the command on the missing machines, or ask for fewer.",
                     option="--nodes MIN:MAX",
                     title="A node is missing",
@@ -259,15 +217,15 @@ class _Node:
 
     def _say_lost(self, name: str, left: int) -> None:
         """Says on the host's machine what follows from the loss of another one."""
-        job = self._job
+        job, count = self._job, self._job.count
         again = f"To take {name} back, start its line there again: {command_text(line_elsewhere(self._argv, job))}"
-        if left >= job.fewest_nodes:
+        if left >= count.fewest:
             cause = f"{name}, or the network to it, is gone. The run continues from its last checkpoint with what is "
-            cause += f"left: {left} of {job.max_nodes} nodes."
+            cause += f"left: {left} of {count.most} nodes."
         else:
-            cause = f"{name}, or the network to it, is gone, and with --nodes {job.nodes} the run does not continue "
-            cause += f"with {left}. It waits for {name} up to {duration(self._wait_s)}."
-            again += f". To continue with what is left, stop this with Ctrl+C and resume with --nodes {job.max_nodes}."
+            cause = f"{name}, or the network to it, is gone, and with --nodes {count.text} the run does not continue "
+            cause += f"with {left}. It waits for {name} up to {duration(job.wait_s)}."
+            again += f". To continue with what is left, stop this with Ctrl+C and resume with --nodes {count.most}."
         self._terminal.error(RankdeckError(cause, again, title="A node is lost"))
 
     def _agent(self, name: str, interrupts: Interrupts, look: Callable[[], object]) -> int | None:
@@ -282,7 +240,7 @@ class _Node:
             result = Path(folder) / "exit-code"
             python = str(training_python().executable)
             arguments = without_own_flags(self._argv)
-            agent = agent_command(self._job, name, len(self._devices), python, arguments, self._wait_s)
+            agent = agent_command(self._job, name, len(self._devices), python, arguments)
             command = _ending_with_us(agent)
             env = {**os.environ, **self._job.replace(result=str(result), command=own()).to_env(), **self._environment()}
             with subprocess.Popen(command, stdin=subprocess.DEVNULL, env=env, start_new_session=True) as process:
@@ -336,9 +294,8 @@ class _Node:
                 "interpreter": str(training_python().executable),
                 "package": str(PACKAGE_FOLDER),
                 "flags": hashlib.sha256("\0".join(arguments).encode("utf-8", "surrogatepass")).hexdigest(),
-                "nodes": self._job.nodes,
+                "nodes": self._job.count.text,
             },
-            devices=tuple(device_label(device) for device in self._devices),
         )
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from core.config.node_count import NodeCount
 from core.errors import UsageError
-from core.launch.nodes.request import AUTO_NIC
+from core.launch.nodes.job import AUTO_NIC
 from core.launch.slurm.batch_file import SlurmRequest
 
 _NEED_SLURM: Final = ("time", "account", "gpus_per_node", "sbatch")

@@ -15,7 +15,7 @@ from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
 from core.cli.node_flags import check_nodes_arguments, check_one_on_each_node, check_recipe_on_nodes
 from core.cli.node_worker import NodeRun
-from core.cli.nodes import Started, run_nodes
+from core.cli.nodes import run_nodes
 from core.cli.parser import parse
 from core.cli.slurm_flags import check_slurm_arguments
 from core.cli.terminal import Terminal
@@ -29,7 +29,6 @@ from core.launch.command_line import TrainRequest, request_from_arguments
 from core.launch.distributed_file import flags_of, laid_under
 from core.launch.mode import usable_devices
 from core.launch.nodes.job import NodeJob
-from core.launch.nodes.request import NodesRequest
 from core.launch.preflight import Checked, check
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.device import Device
@@ -68,7 +67,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     nodes = None
     if place is None:
         check_nodes_arguments(arguments, request.config.nodes)
-        nodes = NodesRequest.from_values(request.config.nodes, request.meeting)
+        nodes = NodeJob.from_values(request.config.nodes, request.meeting)
     runs_dir = request.runs_dir or default_runs_dir()
     if arguments.machine is not None:
         _check_not_launched(place)
@@ -92,7 +91,7 @@ def train(arguments: argparse.Namespace, terminal: Terminal) -> int:
         with DeviceMonitor() as monitor:
             config, _ = with_devices(request, monitor.devices(), monitor.cpu_slots(), this_platform())
         shared = request.run_dir.parent if request.run_dir else runs_dir
-        return _on_nodes(nodes, terminal, shared, config.devices, arguments.json)
+        return _on_nodes(nodes, terminal, shared, config.devices)
     store, checked = _start(request, runs_dir, arguments, terminal)
     if not arguments.detach:
         terminal.say(f"Run {store.dir.name} in {store.dir}")
@@ -223,11 +222,11 @@ def resume(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
         return _launched(place, device, begin, arguments, terminal).run()
     check_nodes_arguments(arguments, nodes)
-    request = NodesRequest.from_values(nodes, vars(arguments))
-    if request is not None:
+    job = NodeJob.from_values(nodes, vars(arguments))
+    if job is not None:
         named = Path(arguments.path).absolute()
         shared = named.parent if named.is_dir() else runs_dir
-        return _on_nodes(request, terminal, shared, device_texts(changes.get("devices", "auto")), arguments.json)
+        return _on_nodes(job, terminal, shared, device_texts(changes.get("devices", "auto")))
     if arguments.dry_run and shows_move(arguments, runs_dir, changes, terminal):
         return 0
     plan = _plan(fetched(arguments, runs_dir, changes, terminal), runs_dir, arguments, terminal)
@@ -263,16 +262,16 @@ def _launched(
 def _nodes_of_worker() -> str | None:
     """With how many machines the run of this worker trains; None where torchrun alone has started it."""
     job = NodeJob.from_env(os.environ)
-    return None if job is None else job.nodes
+    return None if job is None else job.count.text
 
 
-def _on_nodes(request: NodesRequest, terminal: Terminal, shared: Path, asked: Sequence[str], as_json: bool) -> int:
+def _on_nodes(job: NodeJob, terminal: Terminal, shared: Path, asked: Sequence[str]) -> int:
     platform = this_platform()
     with DeviceMonitor() as monitor:
         usable, notes = usable_devices(monitor.devices(), platform)
     for note in notes:
         terminal.warn(note)
-    return run_nodes(Started(request, terminal, shared, tuple(resolve_devices(asked, usable)), as_json))
+    return run_nodes(job, terminal, shared, resolve_devices(asked, usable))
 
 
 def _plan(

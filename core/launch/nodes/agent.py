@@ -6,8 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from core.launch.nodes.job import NodeJob
-from core.launch.nodes.request import AUTO_NIC
+from core.launch.nodes.job import AUTO_NIC, NodeJob
 
 _LONGER_S: Final = 60  # the command beside an agent ends it first where a machine is lost, and says which
 # How often agents start their workers again. Each time follows a checkpoint, and only a lost process leads to one.
@@ -23,9 +22,7 @@ _DEVICES: Final = ("--devices", "--cuda-ids", "--world-size")
 OUTPUT_FLAGS: Final = ("--json", "--quiet")  # the form of the output, which may differ from process to process
 
 
-def agent_command(
-    job: NodeJob, name: str, devices: int, python: str, arguments: Sequence[str], wait_s: float
-) -> list[str]:
+def agent_command(job: NodeJob, name: str, devices: int, python: str, arguments: Sequence[str]) -> list[str]:
     """What to start on this machine.
 
     Args:
@@ -34,13 +31,12 @@ def agent_command(
         devices: Ranks on this machine.
         python: The interpreter with torch.
         arguments: Those of `rankdeck`, without `own_flags`.
-        wait_s: How long the run waits for machines that it needs.
     """
-    own = {"is_host": int(job.is_host), **RENDEZVOUS, "join_timeout": math.ceil(wait_s) + _LONGER_S}
+    own = {"is_host": int(job.is_host), **RENDEZVOUS, "join_timeout": math.ceil(job.wait_s) + _LONGER_S}
     settings = ",".join(f"{key}={value}" for key, value in own.items())
     return [
         python, "-m", "torch.distributed.run",
-        f"--nnodes={job.fewest_nodes}:{job.max_nodes}",
+        f"--nnodes={job.count.fewest}:{job.count.most}",
         f"--nproc-per-node={devices}",
         "--rdzv-backend=c10d",
         f"--rdzv-endpoint={job.endpoint}",
@@ -65,7 +61,7 @@ def compared(arguments: Sequence[str]) -> list[str]:
 
 def line_elsewhere(arguments: Sequence[str], job: NodeJob) -> list[str]:
     """The command for another machine, whose interface and devices may have other names."""
-    flags = ["--nodes", job.nodes, "--nic", AUTO_NIC, "--rdzv-endpoint", job.endpoint]
+    flags = ["--nodes", job.count.text, "--nic", AUTO_NIC, "--rdzv-endpoint", job.endpoint]
     return ["rankdeck", *compared(arguments), *flags]
 
 

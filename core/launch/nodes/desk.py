@@ -8,7 +8,6 @@ desk until their part is over: so both sides know within `SILENT_S` when the net
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import secrets
 import threading
 import time
@@ -22,7 +21,6 @@ from core.files.atomic import explained
 from core.held_files import read_utf8
 from core.launch.nodes.channel import Channel, ChannelError, Server
 from core.launch.nodes.key import key_file
-from core.launch.nodes.status import NodesStatus, NodeStatus
 
 CLOCK_LIMIT_S: Final = 30.0
 LAST_CALL_S: Final = 10.0  # once the least number of machines is there, others have so long to be in the first start
@@ -48,13 +46,11 @@ class NodeFacts:
         name: What this machine is called.
         values: What is compared, by the names in `_SAME`.
         clock: Its time, in Unix seconds.
-        devices: What it trains on; may differ.
     """
 
     name: str
     values: Mapping[str, str]
     clock: float = field(default_factory=time.time)
-    devices: tuple[str, ...] = ()
 
 
 def difference(host: NodeFacts, node: NodeFacts) -> RankdeckError | None:
@@ -83,7 +79,6 @@ class Desk:
         folder: The folder of runs.
         least, most: With how many machines the run starts.
         report: Told in a sentence whatever happens.
-        changed: Told that `status` is another one.
         on_loss: Told which machine is gone without a word while the run trains, and how many are left.
     """
 
@@ -94,21 +89,18 @@ class Desk:
         least: int,
         most: int,
         report: Callable[[str], None],
-        changed: Callable[[], None] = lambda: None,
         on_loss: Callable[[str, int], None] = lambda _name, _left: None,
     ) -> None:
         self.facts = facts
         self.least, self.most = least, most
         self.report = report
-        self._changed = changed
         self._on_loss = on_loss
         self.folder = folder
         self.job = secrets.token_hex(8)
         self._lock = threading.Condition()
-        self._address = ""
-        self._joined: dict[object, NodeStatus] = {}
+        self._joined: dict[object, tuple[str, str]] = {}  # name and address
         self._informed: set[object] = set()
-        self._away: dict[str, NodeStatus] = {}
+        self._refused: dict[str, str] = {}  # why, by address
         self._lost: dict[str, str] = {}
         self._end: RankdeckError | None = None
         self._enough_since: float | None = None
@@ -127,7 +119,6 @@ class Desk:
         with explained(f"{self.folder} could not be written"):
             self.folder.mkdir(parents=True, exist_ok=True)
             (self.folder / self.probe).write_text(self.secret, encoding="utf-8")
-        self._address = address
         self._server = Server(address, port, key, lambda peer: _Visitor(self, peer), self._stranger)
 
     def close(self) -> None:
@@ -152,14 +143,12 @@ class Desk:
                 self._started = time.monotonic() - self._enough_since > LAST_CALL_S
             return self._started
 
-    def status(self) -> NodesStatus:
-        """Which machines are there, and why others are not."""
-        with self._lock:
-            own = NodeStatus(self.facts.name, self._address, "host", self.facts.devices)
-            return NodesStatus(self.least, self.most, (own, *self._joined.values(), *self._away.values()))
-
     def missing(self) -> str:
-        return self.status().text
+        """How many machines are there, and why others are not, in sentences."""
+        wanted = str(self.most) if self.least == self.most else f"{self.least} to {self.most}"
+        with self._lock:
+            why = [f"{peer} was refused: {cause}" for peer, cause in self._refused.items()]
+            return " ".join([f"{1 + len(self._joined)} of {wanted} nodes are here.", *why])
 
     def lacks(self, fewest: int) -> list[str]:
         """The names of machines that were lost, where fewer than `fewest` are left."""
@@ -188,43 +177,36 @@ class Desk:
     def ended(self) -> RankdeckError | None:
         return self._end
 
-    def arrived(self, visitor: object, node: NodeStatus) -> None:
+    def arrived(self, visitor: object, name: str, peer: str) -> None:
         with self._lock:
-            self._joined[visitor] = node
-            self._away.pop(node.address, None)
-            self._lost.pop(node.address, None)
-        self.report(f"{node.name} ({node.address}) is here. {self.missing()}")
-        self._changed()
+            self._joined[visitor] = name, peer
+            self._refused.pop(peer, None)
+            self._lost.pop(peer, None)
+        self.report(f"{name} ({peer}) is here. {self.missing()}")
 
     def left(self, visitor: object, *, is_over: bool) -> None:
         with self._lock:
-            node = self._joined.pop(visitor)
+            name, peer = self._joined.pop(visitor)
             self._informed.discard(visitor)
             self._lock.notify_all()
             started, here = self._started, len(self._joined) + 1
-            if not started:
-                self._away[node.address] = dataclasses.replace(node, state="left")
-            elif not is_over:
-                self._lost[node.address] = node.name
+            if started and not is_over:
+                self._lost[peer] = name
         if not started:
-            self.report(f"{node.name} has left. {self.missing()}")
-            self._changed()
+            self.report(f"{name} has left. {self.missing()}")
         elif not is_over and not self._closing:
-            self._on_loss(node.name, here)
+            self._on_loss(name, here)
 
-    def refuse(self, name: str, peer: str, error: RankdeckError) -> None:
+    def refuse(self, peer: str, error: RankdeckError) -> None:
         """A machine may not take part."""
-        refused = NodeStatus(name, peer, "refused", error=error.as_dict())
         with self._lock:
-            known = self._away.get(peer) == refused
-            self._away[peer] = refused
-        if not known:
-            self.report(f"{peer} was refused: {error.cause}")
-            self._changed()
+            known, self._refused[peer] = self._refused.get(peer), error.cause
+        if known != error.cause:
+            self.report(f"{peer} was refused: {error.cause} {error.next_step}")
 
     def _stranger(self, peer: str) -> None:
         step = f"Copy {key_file()} of this machine to the same path there."
-        self.refuse("", peer, RankdeckError("It has another key.", step, title="The keys of the nodes differ"))
+        self.refuse(peer, RankdeckError("It has another key.", step, title="The keys of the nodes differ"))
 
 
 class _Visitor:
@@ -234,7 +216,6 @@ class _Visitor:
         self._desk = desk
         self._peer = peer
         self._name = ""
-        self._devices: tuple[str, ...] = ()
         self._is_in = False
         self._is_over = False
 
@@ -261,8 +242,6 @@ class _Visitor:
         node = NodeFacts(str(value.get("name")), dict(value.get("values", {})), float(value.get("clock", 0.0)))
         here = NodeFacts(self._desk.facts.name, self._desk.facts.values)
         self._name = node.name
-        devices = value.get("devices")
-        self._devices = tuple(map(str, devices)) if isinstance(devices, list) else ()
         error = difference(here, node)
         if error is not None:
             return self._refusal(error)
@@ -285,11 +264,11 @@ class _Visitor:
         with contextlib.suppress(OSError):
             theirs.unlink()
         self._is_in = True
-        self._desk.arrived(self, NodeStatus(name, self._peer, "joined", self._devices))
+        self._desk.arrived(self, name, self._peer)
         return {"job": self._desk.job}
 
     def _refusal(self, error: RankdeckError) -> dict[str, Any]:
-        self._desk.refuse(self._name, self._peer, error)
+        self._desk.refuse(self._peer, error)
         return {"refused": error.as_dict()}
 
 
@@ -315,7 +294,7 @@ class CheckIn:
 
     def _check(self, facts: NodeFacts) -> str:
         channel = self._channel
-        value = {"name": facts.name, "values": dict(facts.values), "clock": time.time(), "devices": facts.devices}
+        value = {"name": facts.name, "values": dict(facts.values), "clock": time.time()}
         asked = _accepted(channel.ask({"facts": value}))
         folder, probe = Path(str(asked["folder"])), str(asked["probe"])
         seen = _read(folder / probe) if _appears(folder / probe) else ""

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import psutil
 
 from core.errors import PreflightError, UsageError
-from core.launch.nodes.request import AUTO_NIC
+from core.launch.nodes.job import AUTO_NIC
 
 
 def addresses() -> dict[str, str]:

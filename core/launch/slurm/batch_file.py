@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from core.errors import UsageError
-from core.launch.nodes.request import AUTO_NIC
+from core.launch.nodes.job import AUTO_NIC
 
 SIGNAL_AHEAD_S: Final = 120  # so long before the time limit the run saves a checkpoint and stops
 FOLDER: Final = "slurm"  # in the run's folder: the batch file, the job's log, and what was submitted

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from core.config.node_count import NodeCount
 from core.launch.nodes.agent import agent_command, compared, line_elsewhere, without_own_flags
 from core.launch.nodes.job import NodeJob
 
-JOB = NodeJob(1, 2, "node1", 29_400, nic="eth0", address="10.0.0.1", is_host=True)
-FIXED = JOB.replace(min_nodes=2)
+JOB = NodeJob(NodeCount(1, 2), "node1", nic="eth0", address="10.0.0.1", is_host=True)
+FIXED = JOB.replace(count=NodeCount(2, 2, can_lose=True))
 TYPED = [
     "train", "--dataset-file", "books", "--nodes=1:2", "--nic", "eth0", "--rdzv-endpoint", "node1",
     "--devices", "cpux2", "--json",
@@ -14,7 +15,7 @@ TYPED = [
 
 
 def test_workers_are_this_command_without_machines_and_devices() -> None:
-    command = agent_command(JOB, "name", 2, "/python", without_own_flags(TYPED), 600.0)
+    command = agent_command(JOB, "name", 2, "/python", without_own_flags(TYPED))
     assert command[:3] == ["/python", "-m", "torch.distributed.run"]
     assert command[-7:] == ["/python", "-m", "core", "train", "--dataset-file", "books", "--json"]
     assert {"--nnodes=1:2", "--nproc-per-node=2", "--rdzv-endpoint=node1:29400", "--rdzv-id=name"} <= set(command)
@@ -24,8 +25,8 @@ def test_workers_are_this_command_without_machines_and_devices() -> None:
 
 
 def test_agents_continue_with_fewer_machines_than_they_start_with() -> None:
-    assert "--nnodes=1:2" in agent_command(FIXED, "name", 2, "/python", [], 600.0)
-    assert "--nnodes=2:2" in agent_command(FIXED.replace(fewest_nodes=2), "name", 2, "/python", [], 600.0)
+    assert "--nnodes=1:2" in agent_command(FIXED, "name", 2, "/python", [])
+    assert "--nnodes=2:2" in agent_command(JOB.replace(count=NodeCount(2, 2)), "name", 2, "/python", [])
     assert line_elsewhere(["train", "--nodes", "2"], FIXED)[2:4] == ["--nodes", "2"]
 
 

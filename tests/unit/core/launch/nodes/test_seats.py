@@ -6,11 +6,12 @@ import dataclasses
 import json
 
 from core.config.distributed import DistributedConfig
+from core.config.node_count import NodeCount
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.seats import NodeSeats, Seat, text_of
 from core.machine.devices.device import Device
 
-JOB = NodeJob(1, 2, "node1", 29_400, nic="eth0", address="10.0.0.1", is_host=True)
+JOB = NodeJob(NodeCount(1, 2), "node1", nic="eth0", address="10.0.0.1", is_host=True)
 SEATS = (Seat(0, 0, 2, "eth0", "node1"), Seat(0, 1, 2, "eth0", "node1"), Seat(1, 0, 1, "ib0", "node2"))
 DEVICES = (
     Device("cpu:0", "cpu", 0, "CPU 0", 1),
