@@ -22,7 +22,6 @@ OTHERS: Final = {
     "core/processes/marks.py": "/proc",
     "core/processes/process_state.py": "/proc",
     "workers/host_link/peak_memory.py": "/proc",
-    "workers/script/store_process.py": "/proc",
     "core/processes/detached.py": "the null device",
     # The window's thread, which must not wait: what is refused is looked at again with the next change
     "app/views/run_list/run_menu.py": "no file: an intent",

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import os
 import sys
-import tempfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Any
 
 from core.cli.train import check_request
 from core.client import start_run
-from core.config.config_file import read_config
-from core.config.layers import DeviceCount, config_from_mapping
-from core.files.atomic import write_atomic
+from core.config.layers import DeviceCount
 from core.held_files import read_utf8
 from core.launch.command_line import TrainRequest
 from core.machines.agent import Frames, checked_path
+from core.machines.run_copy import read_settings
 from core.machines.server import Server
 from core.paths import default_runs_dir
 from core.recipes.catalog import get_recipe
@@ -42,10 +39,7 @@ def _start(frame: Mapping[str, Any]) -> dict[str, Any]:
     run_dir = runs_dir.absolute() / checked_path(str(frame["run_id"]))[0]
     if (run_dir / "run.toml").exists():
         return {"run_dir": str(run_dir), "config": read_utf8(run_dir / "run.toml"), "notes": []}
-    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / "run.toml"
-        write_atomic(path, str(frame["config"]), durable=False)
-        config = config_from_mapping(read_config(path))
+    config = read_settings(str(frame["config"]))
     count = None if frame.get("count") is None else DeviceCount(frame["count"][0], str(frame["count"][1]))
     request = TrainRequest(config, get_recipe(config.recipe), run_dir, runs_dir, count)
     checked = check_request(request, runs_dir)

@@ -259,7 +259,7 @@ def _job(made: Submission, terminal: Terminal) -> JobState:
             time.sleep(_LOOK_S)
     if job is None:
         raise PreflightError(
-            f"Slurm no longer knows job {made.number}, and keeps no accounts here.",
+            f"Slurm no longer knows job {made.number}: it ended minutes ago, or longer.",
             f"Look at the run itself: rankdeck show {made.name}",
             title="The job is gone",
         )

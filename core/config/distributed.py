@@ -11,12 +11,10 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import tomli_w
 
-from core.config.config_file import read_config
 from core.config.launcher_variables import launched_place
 from core.config.run_config import RunConfig
 from core.errors import ConfigError
@@ -185,15 +183,6 @@ class DistributedConfig:
     def to_text(self, suffix: str) -> str:
         """The value as a file of this suffix: .toml, .yaml or .json."""
         return _WRITERS[suffix.lower()](self.to_dict())
-
-    @classmethod
-    def read(cls, path: Path) -> DistributedConfig:
-        """The value in a .toml, .yaml or .json file.
-
-        Raises:
-            ConfigError: It cannot be read, or its fields contradict each other.
-        """
-        return cls.from_mapping(read_config(path)).validate()
 
 
 def _yaml(values: dict[str, Any]) -> str:

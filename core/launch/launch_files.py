@@ -121,7 +121,7 @@ def launch_command(store: RunStore, slurm: SlurmRequest | None = None) -> Launch
         variables=cards_by_uuid([device for device in devices if not device.startswith("cpu:")]),
         place=DistributedConfig(len(devices), devices_per_node=len(devices)).with_settings(config),
         runs_dir=str(default_runs_dir()),
-        slurm=dataclasses.replace(asked, gpus_per_node=0),
+        slurm=asked,
         warnings=() if code is None or code.is_known else (_NOT_STARTED_HERE, *code.lines),
     )
 
@@ -159,12 +159,7 @@ def _sbatch(command: LaunchCommand) -> str:
     # The job's GPUs are Slurm's to choose: those of this machine may be other ones there.
     variables = {name: value for name, value in command.variables.items() if name not in CARDS}
     ranks = command.place.devices_per_node
-    several = command.slurm.max_nodes > 1
-    asked = dataclasses.replace(
-        command.slurm,
-        gpus_per_node=0 if on_cpu else ranks,
-        cpus_per_task=ranks if on_cpu and several else 0,
-    )
+    gpus, cpus = (0, ranks) if on_cpu else (ranks, 0)
     return batch_file(
         BatchJob(
             name=command.name,
@@ -173,8 +168,7 @@ def _sbatch(command: LaunchCommand) -> str:
             train=command.train,
             devices=command.devices if on_cpu else (),
             run_dir=str(Path(command.runs_dir) / command.name),
-            slurm=asked.check(),
-            ranks=0 if several else ranks,
+            slurm=dataclasses.replace(command.slurm, gpus_per_node=gpus, cpus_per_task=cpus).check(),
             folder_per_job=True,
             variables=variables,
             notes=command.warnings,

@@ -102,13 +102,22 @@ class RunCopy:
 
     def _replace(self, name: str, data: bytes) -> None:
         if name in ("run.toml", "attempt.toml"):
-            path = self._store.dir / name
             try:
-                theirs = config_from_mapping(without_version(parse_toml(data.decode("utf-8")), path), path)
+                theirs = read_settings(data.decode("utf-8"))
                 data = to_toml(taken_settings(self._store.config(), theirs)).encode("utf-8")
             except (RankdeckError, ValueError):
                 return  # what is here stays
         write_atomic(self._store.dir / name, data)
+
+
+def read_settings(text: str) -> RunConfig:
+    """The settings in the text of a `run.toml` that came from another machine.
+
+    Raises:
+        RankdeckError, ValueError: They cannot be read.
+    """
+    path = Path("run.toml")
+    return config_from_mapping(without_version(parse_toml(text), path), path)
 
 
 def taken_settings(own: RunConfig, theirs: RunConfig) -> RunConfig:

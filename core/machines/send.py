@@ -1,13 +1,11 @@
 """Sending: what a run needs on another machine: its settings with the paths there, its code, and its data.
 
 Code and data go by their hashes, and only what is not there. A dataset is named by its path there (``there://PATH``),
-by its name at the Hub, or is uploaded once: its size and the time that takes are said first, and an upload that is
-cut continues where it ended.
+by its name at the Hub, or is uploaded once: its size is said first, and an upload that is cut continues where it ended.
 """
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +16,7 @@ from core.config.fields import FieldValue
 from core.config.run_config import RunConfig
 from core.data.dataset import NO_DATASET, STDLIB, is_hub, list_files
 from core.errors import ConfigError, PreflightError
-from core.formatting import byte_size, duration
+from core.formatting import byte_size
 from core.machines.machine import THERE
 from core.machines.session import Session
 from core.machines.tree import Tree, code_tree, tree_of
@@ -28,7 +26,6 @@ from core.recipes.user_script import RECIPE as USER_SCRIPT
 
 SHOWN_FROM_BYTES: Final = 4 << 20  # a smaller upload takes no time worth a line
 Options = dict[str, FieldValue]
-_PROBE_BYTES: Final = 1 << 20
 _EVERY_S: Final = 0.2
 
 
@@ -132,7 +129,9 @@ class Sender:
                 title="The disk there is too full",
             )
         if total >= SHOWN_FROM_BYTES:
-            self._say_time(source, total)
+            self.report.say(
+                f"Sends {byte_size(total)} of {source} to {name}. If it is interrupted, the next start continues it."
+            )
         sent, shown_at = 0, 0.0
 
         def count(size: int) -> None:
@@ -146,16 +145,6 @@ class Sender:
         if total >= SHOWN_FROM_BYTES:
             self.report.say(f"Sent {byte_size(total)}.")
         return below(there, Path(source.name)) if source.is_file() else there
-
-    def _say_time(self, source: Path, total: int) -> None:
-        """Says how long it will take, by a piece that is timed. Noise: an ssh that compresses would flatter itself."""
-        began = time.monotonic()
-        self.session.send_bytes({"op": "probe"}, _PROBE_BYTES, [os.urandom(_PROBE_BYTES)])
-        per_s = _PROBE_BYTES / max(time.monotonic() - began, 1e-3)
-        self.report.say(
-            f"Sends {byte_size(total)} of {source} to {self.session.machine.name}: about {duration(total / per_s)} at "
-            f"{byte_size(int(per_s))}/s. If it is interrupted, the next start continues it."
-        )
 
 
 def below(folder: str, path: Path) -> str:

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import contextlib
-import tempfile
 import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from core.config.config_file import read_config, to_toml
-from core.config.layers import config_from_mapping
+from core.config.config_file import to_toml
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
-from core.files.atomic import write_atomic
 from core.launch.command_line import TrainRequest
 from core.launch.preflight import check_folder
 from core.machines.answers import Started
 from core.machines.follow import start_following
 from core.machines.machine import THERE, Machine, UnreachableError
-from core.machines.run_copy import taken_settings
+from core.machines.run_copy import read_settings, taken_settings
 from core.machines.send import Report, Sender, below, check_sendable
 from core.machines.session import serving
 from core.recipes.outside_code import outside_code
@@ -81,8 +78,8 @@ def start_there(
     start = _Start(machine, request.config, run_id, count)
     answer = start.ask(report)
     config = request.config.replace(dataset_file=request.config.dataset_file.strip().removeprefix(THERE))
-    with contextlib.suppress(RankdeckError):  # what cannot be read of its settings is not taken
-        config = taken_settings(config, read_text(answer.config))
+    with contextlib.suppress(RankdeckError, ValueError):  # what cannot be read of its settings is not taken
+        config = taken_settings(config, read_settings(answer.config))
     first = answer.name or first_name(request.recipe.title)
     store = RunStore.create(runs_dir, config, request.run_dir or runs_dir / run_id, first)
     write_remote(store.dir, RemoteRun(machine.name, answer.run_dir))
@@ -127,15 +124,3 @@ class _Start:
             self._sent = config
             question = {"op": "start", "run_id": self.run_id, "count": self.count, "config": config}
             return session.ask(question, Started, START_LIMIT_S)
-
-
-def read_text(text: str) -> RunConfig:
-    """A run.toml's text as a config.
-
-    Raises:
-        ConfigError: It is not one, or a newer version's.
-    """
-    with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
-        path = Path(folder) / "run.toml"
-        write_atomic(path, text, durable=False)
-        return config_from_mapping(read_config(path))

@@ -241,7 +241,7 @@ class _Wrapper:
         if not self._alone and can_host(self._script, env):
             env["TORCHELASTIC_USE_AGENT_STORE"] = "True"
             if self._rank == 0:
-                self._store = HostedStore(self._script, env, int(env["MASTER_PORT"]), self._context.world_size)
+                self._store = HostedStore(self._script, env, int(env["MASTER_PORT"]))
         try:
             return Script(self._script.argv, env, self._script.folder)
         except OSError as error:

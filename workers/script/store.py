@@ -1,8 +1,8 @@
 """The store that a script's ranks meet at, hosted for them on loopback.
 
 torch's own TCPStore, which rank 0 of a process group makes, listens on all interfaces and asks for no password. Under
-torchrun the agent hosts it and ranks are clients (``TORCHELASTIC_USE_AGENT_STORE``); here rank 0's wrapper does, on
-a socket that it has bound to 127.0.0.1 (`workers.script.store_process`).
+torchrun the agent hosts it and ranks are clients (``TORCHELASTIC_USE_AGENT_STORE``); here a process of rank 0's wrapper
+does, on a socket that is bound to 127.0.0.1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,20 @@ from core.errors import RankdeckError
 from core.held_files import read_utf8
 from core.recipes.user_script import UserScript
 
-_PROGRAM: Final = Path(__file__).with_name("store_process.py")
+# Runs in the script's own interpreter, so that its TCPStore is the one that the script's torch expects. The current
+# folder's modules are none of torch's business. It ends with its standard input.
+_PROGRAM: Final = """
+import sys
+del sys.path[0]
+import os
+from datetime import timedelta
+from torch.distributed import TCPStore
+fd, port = map(int, sys.argv[1:])
+limit = timedelta(seconds=300)
+store = TCPStore("127.0.0.1", port, None, True, limit, wait_for_workers=False, master_listen_fd=fd)
+sys.stdin.buffer.read()
+os._exit(0)
+"""
 _FIND_TORCH: Final = "import importlib.util as u; s = u.find_spec('torch'); print(s.origin if s else '')"
 _FIND_LIMIT_S: Final = 30.0
 _END_LIMIT_S: Final = 5.0
@@ -71,7 +84,7 @@ class HostedStore:
         RankdeckError: The port is taken, or the store's process cannot be started.
     """
 
-    def __init__(self, script: UserScript, env: Mapping[str, str], port: int, world_size: int) -> None:
+    def __init__(self, script: UserScript, env: Mapping[str, str], port: int) -> None:
         kept = {name: value for name, value in env.items() if not name.startswith("RANKDECK_SDK_")}
         listener = socket.socket()
         try:
@@ -79,7 +92,7 @@ class HostedStore:
             listener.bind(("127.0.0.1", port))
             listener.listen(128)
             self._process = subprocess.Popen(
-                [script.python, str(_PROGRAM), str(listener.fileno()), str(world_size)],
+                [script.python, "-c", _PROGRAM, str(listener.fileno()), str(port)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.PIPE,

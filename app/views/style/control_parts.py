@@ -9,7 +9,6 @@ from PySide6.QtCore import QPoint, QPointF, QRect, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPalette, QPen
 from PySide6.QtWidgets import (
     QAbstractScrollArea,
-    QAbstractSpinBox,
     QComboBox,
     QPlainTextEdit,
     QPushButton,
@@ -160,7 +159,7 @@ def paint_field(painter: QPainter, option: QStyleOption) -> None:
 def paint_line_edit(painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
     if is_framed(option):
         paint_field(painter, option)
-    elif widget is None or not isinstance(widget.parentWidget(), QComboBox | QAbstractSpinBox):
+    elif widget is None or not isinstance(widget.parentWidget(), QComboBox):
         painter.fillRect(option.rect, option.palette.brush(QPalette.ColorRole.Base))
 
 

@@ -88,7 +88,6 @@ def _row_room(_option: QStyleOption, widget: QWidget | None) -> Room:
 _T: Final = QStyle.ContentsType
 _ROOM: Final[dict[QStyle.ContentsType, Room | Callable[[QStyleOption, QWidget | None], Room]]] = {
     _T.CT_PushButton: (0, HEIGHT),
-    _T.CT_SpinBox: (0, HEIGHT),
     _T.CT_ComboBox: (INDENT, HEIGHT),
     _T.CT_HeaderSection: (0, ROW),
     _T.CT_LineEdit: _line_room,

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QPainter, QPixmap
 from PySide6.QtWidgets import (
-    QAbstractSpinBox,
     QLineEdit,
     QProxyStyle,
     QStyle,
@@ -21,7 +20,6 @@ from PySide6.QtWidgets import (
     QStyleOptionMenuItem,
     QStyleOptionProgressBar,
     QStyleOptionSlider,
-    QStyleOptionSpinBox,
     QWidget,
 )
 
@@ -72,7 +70,6 @@ from app.views.style.control_sizes import (
     opens_menu,
     scroll_bar_part,
 )
-from app.views.style.tones import muted
 
 _P = QStyle.PrimitiveElement
 _C = QStyle.ControlElement
@@ -112,7 +109,7 @@ class ControlStyle(QProxyStyle):
             _C.CE_HeaderEmptyArea: paint_header,
             _C.CE_ToolBar: paint_nothing,
         }
-        self._complex = {_X.CC_ComboBox: self._paint_combo, _X.CC_SpinBox: self._paint_spin_box}
+        self._complex = {_X.CC_ComboBox: self._paint_combo}
         self._unseen = QPixmap(1, 1)
 
     def drawPrimitive(
@@ -211,15 +208,6 @@ class ControlStyle(QProxyStyle):
                 focus_frame(painter, option.rect, option.palette)
         arrow = self.subControlRect(_X.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxArrow, widget)
         chevron(painter, arrow, text_colour(option.palette))
-
-    def _paint_spin_box(self, painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
-        assert isinstance(option, QStyleOptionSpinBox)
-        if option.frame:
-            paint_field(painter, option)
-        if option.buttonSymbols == QAbstractSpinBox.ButtonSymbols.NoButtons:
-            return
-        for part, up in ((QStyle.SubControl.SC_SpinBoxUp, True), (QStyle.SubControl.SC_SpinBoxDown, False)):
-            chevron(painter, self.subControlRect(_X.CC_SpinBox, option, part, widget), muted(option.palette), up=up)
 
     def _paint_slider(self, painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
         assert isinstance(option, QStyleOptionSlider)

@@ -1,4 +1,4 @@
-"""Combo boxes, spin boxes, sliders and tabs that the wheel scrolls past. Those of Qt are banned (pyproject.toml).
+"""Combo boxes, sliders and tabs that the wheel scrolls past. Those of Qt are banned (pyproject.toml).
 
 Qt's own change their value under a pointer that only scrolls the page: a wheel over New run turned ZeRO stage 1
 into 3. Those here take the wheel only with the keyboard's focus, which the wheel does not give them; a combo box
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QWheelEvent
-from PySide6.QtWidgets import QComboBox, QSlider, QSpinBox, QTabBar, QWidget
+from PySide6.QtWidgets import QComboBox, QSlider, QTabBar, QWidget
 
 
 class ComboBox(QComboBox):
@@ -21,17 +21,6 @@ class ComboBox(QComboBox):
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         event.ignore()
-
-
-class SpinBox(QSpinBox):
-    """A whole number."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
-
-    def wheelEvent(self, event: QWheelEvent) -> None:
-        super().wheelEvent(event) if self.hasFocus() else event.ignore()
 
 
 class Slider(QSlider):

@@ -73,7 +73,6 @@ class BatchJob:
         devices: ``--devices``, for CPU devices; empty: the GPUs that Slurm gives.
         run_dir: The run's folder, which all nodes see.
         slurm: What it asks for.
-        ranks: How many ranks srun starts on the one node; 0: one Rankdeck on each node, which starts them.
         folder_per_job: The job's number is added to the folder's name, so that the file can be submitted again as a
             new run.
         log: The job's log; empty: Slurm's own name for it.
@@ -89,7 +88,6 @@ class BatchJob:
     devices: Sequence[str]
     run_dir: str
     slurm: SlurmRequest
-    ranks: int = 0
     folder_per_job: bool = False
     log: str = ""
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -116,7 +114,7 @@ def _directives(job: BatchJob) -> list[str]:
     asked = job.slurm
     is_range = asked.min_nodes < asked.max_nodes
     # Told how many tasks each node has, Slurm 22.05 gives a range's least number of nodes, however many are free.
-    tasks = [f"--ntasks={job.ranks}"] if job.ranks else [] if is_range else ["--ntasks-per-node=1"]
+    tasks = [] if is_range else ["--ntasks-per-node=1"]
     lines = [
         f"--job-name={job.name}",
         f"--nodes={asked.min_nodes}-{asked.max_nodes}" if is_range else f"--nodes={asked.max_nodes}",
@@ -137,9 +135,8 @@ def _directives(job: BatchJob) -> list[str]:
 
 
 def _comment(job: BatchJob) -> list[str]:
-    what = f"{job.ranks} ranks" if job.ranks else "one Rankdeck on each node"
     return [
-        comment(f"Trains as the Rankdeck run {job.name}: {what}, started by srun."),
+        comment(f"Trains as the Rankdeck run {job.name}: one Rankdeck on each node, started by srun."),
         f"# {SIGNAL_AHEAD_S} s before the time limit, and at a preemption, the run saves a checkpoint and stops;",
         "# then the job waits in the queue again and continues the run.",
         *map(comment, job.notes),
@@ -163,11 +160,10 @@ def _settings(job: BatchJob) -> list[str]:
 def _arguments(job: BatchJob) -> list[str]:
     """What every Rankdeck is given: the first time the settings, later the run that it continues."""
     devices = f" --devices {shlex.quote(','.join(job.devices))}" if job.devices else ""
-    own = "" if job.ranks else devices  # of a launcher's processes each takes the one that is its own
     changes = f" {shlex.join(job.resume)}" if job.resume else ""
     return [
         'if [ -e "$run/run.toml" ]; then',
-        f'  set -- resume "$run" --yes{changes}{own}',
+        f'  set -- resume "$run" --yes{changes}{devices}',
         "else",
         f'  set -- train {shlex.join(job.train)}{devices} --run-dir "$run" "$@"',
         "fi",
@@ -199,11 +195,11 @@ def _nodes(job: BatchJob) -> list[str]:
 
 def _start(job: BatchJob) -> list[str]:
     """srun. Slurm signals the tasks and not this shell, so a shell in each task notes that the job was to end."""
-    number = f"--ntasks={job.ranks}" if job.ranks else "--ntasks-per-node=1"
     spare = " --no-kill" if job.slurm.min_nodes < job.slurm.max_nodes else ""
     trap = """'trap ": > \\"\\$0\\"" TERM; "$@"; exit $?'"""
     return [
-        f'srun {number} --cpus-per-task="${{SLURM_CPUS_PER_TASK:-1}}" --kill-on-bad-exit=0 --wait=0{spare} \\',
+        'srun --ntasks-per-node=1 --cpus-per-task="${SLURM_CPUS_PER_TASK:-1}" \\',
+        f"  --kill-on-bad-exit=0 --wait=0{spare} \\",
         f'  sh -c {trap} "$again" "$python" -m rankdeck "$@"',
         "code=$?",
         # The highest of all tasks' codes, also of one that was killed with its node; the run continued without it.

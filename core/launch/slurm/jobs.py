@@ -16,7 +16,6 @@ _LIMIT_S: Final = 30.0  # for an answer of the cluster's controller
 _WAITING: Final = {"PENDING", "CONFIGURING", "REQUEUED", "REQUEUE_HOLD", "REQUEUE_FED", "SPECIAL_EXIT", "RESV_DEL_HOLD"}
 _RUNNING: Final = {"RUNNING", "COMPLETING", "SUSPENDED", "STOPPED", "RESIZING", "SIGNALING", "STAGE_OUT"}
 _FIELD: Final = re.compile(r"(?:^|\s)([A-Z][\w/:]*)=(\S*)")
-_SACCT_FIELDS: Final = "JobIDRaw,State,ExitCode,NodeList"
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +95,7 @@ def submit(file: Path) -> str:
 
 
 def look(number: str) -> JobState | None:
-    """A job's state; None where Slurm no longer knows it.
+    """A job's state; None where Slurm no longer knows it, which is minutes after its end.
 
     Raises:
         PreflightError: Slurm does not answer.
@@ -108,11 +107,7 @@ def look(number: str) -> JobState | None:
             "The job itself is not affected. Try again when the controller answers.",
             title="Slurm does not answer",
         )
-    job = job_of_scontrol(done.stdout) if done.returncode == 0 else None
-    if job is None and shutil.which("sacct") is not None:  # minutes after its end, accounting alone knows it
-        lines = _run("sacct", "-n", "-X", "-P", "-j", number, "-o", _SACCT_FIELDS).stdout.strip().splitlines()
-        job = job_of_sacct(lines[-1]) if lines else None
-    return job
+    return job_of_scontrol(done.stdout) if done.returncode == 0 else None
 
 
 def cancel(number: str) -> None:
@@ -131,7 +126,8 @@ def job_of_scontrol(line: str) -> JobState | None:
     values = {name: "" if text in ("(null)", "Unknown", "None") else text for name, text in _FIELD.findall(line)}
     if "JobId" not in values or "JobState" not in values:
         return None
-    code, signal = _code_of(values.get("ExitCode", ""))
+    found = re.fullmatch(r"(\d+):(\d+)", values.get("ExitCode", ""))
+    code, signal = (int(found[1]), int(found[2])) if found else (0, 0)
     restarts = values.get("Restarts", "")
     return JobState(
         values["JobId"],
@@ -143,22 +139,6 @@ def job_of_scontrol(line: str) -> JobState | None:
         restarts=int(restarts) if restarts.isdecimal() else 0,
         start=values.get("StartTime", ""),
     )
-
-
-def job_of_sacct(line: str) -> JobState | None:
-    """The job in a line of ``sacct --parsable2`` with `_SACCT_FIELDS`; None where it holds none."""
-    values = line.strip().split("|")
-    if len(values) != len(_SACCT_FIELDS.split(",")) or not values[0].isdecimal() or not values[1]:
-        return None
-    code, signal = _code_of(values[2])
-    state = re.split(r"[ +]", values[1])[0]  # "CANCELLED by 1000"
-    nodes = "" if values[3] == "None assigned" else values[3]
-    return JobState(values[0], state, nodes=nodes, exit_code=code, signal=signal)
-
-
-def _code_of(text: str) -> tuple[int, int]:
-    found = re.fullmatch(r"(\d+):(\d+)", text)
-    return (int(found[1]), int(found[2])) if found else (0, 0)
 
 
 def _run(*command: str) -> subprocess.CompletedProcess[str]:

@@ -81,7 +81,7 @@ def test_a_batch_script_is_submitted(
     file = exported(finished, "sbatch", tmp_path)
     job = start(["sbatch", "--wait", f"--output={tmp_path / 'job.log'}", str(file)], slurm)
     assert job.end() == 0, job.output + (tmp_path / "job.log").read_text(encoding="utf-8")
-    assert launcher_of(runs_dir) == (FINISHED, "srun", ["cpu:0", "cpu:1"])
+    assert launcher_of(runs_dir) == (FINISHED, "null", ["cpu:0", "cpu:1"])
 
 
 @pytest.mark.skipif(not has("pwsh"), reason="needs PowerShell (pwsh)")

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
+from core.config.config_file import read_config
 from core.config.distributed import ENV_DISTRIBUTED, DistributedConfig
 from core.errors import ConfigError
 
@@ -40,7 +41,7 @@ FULL = DistributedConfig(
 def test_files_hold_all_of_it(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"verteilt{suffix}"
     path.write_text(FULL.to_text(suffix), encoding="utf-8", newline="\n")
-    assert DistributedConfig.read(path) == FULL
+    assert DistributedConfig.from_mapping(read_config(path)).validate() == FULL
 
 
 def test_the_environment_holds_all_of_it() -> None:

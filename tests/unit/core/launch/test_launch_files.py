@@ -42,10 +42,10 @@ def test_scripts_for_torch(kind: str, module: str) -> None:
 
 def test_a_batch_script_asks_slurm_for_gpus() -> None:
     text = launch_file("sbatch", GPU)
-    assert "#SBATCH --gres=gpu:2\n" in text and "#SBATCH --ntasks=2\n" in text
+    assert "#SBATCH --gres=gpu:2\n" in text and "#SBATCH --ntasks-per-node=1\n" in text
     assert "CUDA_VISIBLE_DEVICES" not in text, "Slurm chooses which"
-    assert "srun --ntasks=2 " in text
-    assert "--gres" not in launch_file("sbatch", CPU)
+    on_cpu = launch_file("sbatch", CPU)
+    assert "--gres" not in on_cpu and "#SBATCH --cpus-per-task=2\n" in on_cpu
 
 
 def test_an_environment_is_read_back() -> None:

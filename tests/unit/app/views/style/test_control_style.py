@@ -22,7 +22,6 @@ from PySide6.QtWidgets import (
     QRadioButton,
     QScrollBar,
     QSlider,
-    QSpinBox,
     QStyle,
     QStyleOptionSlider,
     QTabBar,
@@ -133,7 +132,7 @@ def test_a_line_shows_where_the_keyboard_is(theme: Theme, qtbot: QtBot, qapp: QA
 
 @pytest.mark.usefixtures("theme")
 def test_fields_and_buttons_have_one_height(qtbot: QtBot) -> None:
-    for made in (QLineEdit(), QPushButton("a"), QComboBox(), QSpinBox()):
+    for made in (QLineEdit(), QPushButton("a"), QComboBox()):
         qtbot.addWidget(made)
         assert made.sizeHint().height() == HEIGHT, made
 

@@ -46,16 +46,16 @@ def test_a_run_that_there_is_continues_with_its_changes() -> None:
 
 
 def test_one_node() -> None:
-    job = dataclasses.replace(JOB, slurm=SlurmRequest(gpus_per_node=2), devices=(), ranks=2, folder_per_job=True)
+    job = dataclasses.replace(JOB, slurm=SlurmRequest(gpus_per_node=2), devices=(), folder_per_job=True)
     text = batch_file(job)
-    assert {"--nodes=1", "--ntasks=2", "--gres=gpu:2"} <= set(directives(job))
+    assert {"--nodes=1", "--ntasks-per-node=1", "--gres=gpu:2"} <= set(directives(job))
     assert "export CUDA_DEVICE_ORDER=PCI_BUS_ID\n" in text and "CUDA_DEVICE_ORDER" not in batch_file(JOB)
     assert "--rdzv-endpoint" not in text and "--devices" not in text and 'a run\'"-$SLURM_JOB_ID"' in text
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="sh")
 def test_a_shell_reads_it() -> None:
-    for job in (JOB, dataclasses.replace(JOB, slurm=SlurmRequest(1, 3)), dataclasses.replace(JOB, ranks=2)):
+    for job in (JOB, dataclasses.replace(JOB, slurm=SlurmRequest(1, 3))):
         done = subprocess.run(
             ["sh", "-n"], input=batch_file(job).encode(), capture_output=True, timeout=30, check=False
         )

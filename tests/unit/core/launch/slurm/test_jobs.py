@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from core.launch.slurm.jobs import JobState, job_of_sacct, job_of_scontrol
+from core.launch.slurm.jobs import JobState, job_of_scontrol
 
 PENDING = (
     "JobId=2 JobName=a name JobState=PENDING UserId=root(0) Priority=4294901758 Account=(null) QOS=(null) "
@@ -33,21 +33,21 @@ def test_a_running_job() -> None:
 
 
 @pytest.mark.parametrize(
-    ("line", "text", "has_step"),
+    ("state", "code", "text", "has_step"),
     [
-        ("7|COMPLETED|0:0|n1", "Job 7 has completed.", False),
-        ("7|FAILED|3:0|n1", "Job 7 failed on n1: exit code 3.", True),
-        ("7|FAILED|0:9|n1", "Job 7 failed on n1: ended by signal 9.", True),
-        ("7|CANCELLED by 1000|0:0|None assigned", "Job 7 was cancelled.", True),
-        ("7|TIMEOUT|0:0|n1", "Job 7 ended as TIMEOUT on n1.", True),
+        ("COMPLETED", "0:0", "Job 7 has completed.", False),
+        ("FAILED", "3:0", "Job 7 failed on n1: exit code 3.", True),
+        ("FAILED", "0:9", "Job 7 failed on n1: ended by signal 9.", True),
+        ("CANCELLED", "0:0", "Job 7 was cancelled.", True),
+        ("TIMEOUT", "0:0", "Job 7 ended as TIMEOUT on n1.", True),
     ],
 )
-def test_a_job_that_has_ended(line: str, text: str, has_step: bool) -> None:
-    job = job_of_sacct(line)
+def test_a_job_that_has_ended(state: str, code: str, text: str, has_step: bool) -> None:
+    job = job_of_scontrol(f"JobId=7 JobState={state} ExitCode={code} NodeList=n1")
     assert job is not None and job.has_ended
     assert (job.text, bool(job.next_step)) == (text, has_step)
 
 
-@pytest.mark.parametrize("line", ["", "slurm_load_jobs error: Invalid job id specified", "7|COMPLETED", "x|A|0:0|n"])
+@pytest.mark.parametrize("line", ["", "slurm_load_jobs error: Invalid job id specified", "JobId=7 ExitCode=0:0"])
 def test_what_is_no_job(line: str) -> None:
-    assert job_of_scontrol(line) is None and job_of_sacct(line) is None
+    assert job_of_scontrol(line) is None
