@@ -160,7 +160,7 @@ def _seconds(text: str) -> float:
         value = float(read_number(text, "s"))
     except NumberError:
         value = math.nan
-    if not 0 < value <= _LONGEST_S:  # nor is a value that is no number
+    if not 0 < value <= _LONGEST_S:  # false for NaN too
         raise ConfigError(
             "nodes_wait_s",
             f"{text!r} is not a number of seconds to wait.",
