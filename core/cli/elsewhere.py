@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from core.cli.terminal import Terminal
 from core.errors import RunNotFoundError
@@ -18,10 +18,11 @@ from core.machines.send import Report
 from core.machines.starting import start_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
-from core.recipes.outside_code import IN_RUN_FOLDER, OutsideCodeError, outside_code
+from core.recipes.outside_code import IN_RUN_FOLDER, OutsideCodeError, check_accepted, outside_code
 from core.run_folder.store import RunStore, find_run
 
-__all__ = ["fetched", "now_here", "resume_on_machine", "shows_move", "start_on_machine"]
+__all__ = ["agrees", "fetched", "now_here", "resume_on_machine", "shows_move", "start_on_machine"]
+NEVER_STARTED: Final = "It was never started on this machine."
 
 
 def terminal_report(terminal: Terminal) -> Report:
@@ -58,18 +59,18 @@ def resume_on_machine(
         plan = plan_move(store, machine, changes, accept_code=arguments.trust_recipe)
         _say_lines(plan.summary().lines, arguments, terminal)
         return None
-    accepted = bool(arguments.yes or arguments.trust_recipe)
     code = outside_code(store.config())
-    if code is not None and not code.is_known and not accepted:
-        cause = f"{code.text} It was never started on this machine, and would be sent to {machine.name}."
-        accepted = not code.in_run_folder and _agrees(cause, machine.name, terminal)
-        if not accepted:
-            raise OutsideCodeError(cause, "Check that first. If you trust it, confirm that.", option="--yes")
+    agreed = code is not None and not code.is_known and not arguments.trust_recipe
+    if code is not None and agreed:
+        for line in code.lines:
+            terminal.warn(line)
+        check_accepted(code, agrees(code.in_run_folder, arguments, terminal))
     offset, report = whole_bytes(store.metrics), terminal_report(terminal)
     try:
-        lines = resume_there(machine, store, changes, report, accept_code=accepted)
-    except OutsideCodeError as error:  # known here, but not where the run is
-        if IN_RUN_FOLDER in error.next_step or not _agrees(error.cause, machine.name, terminal):
+        lines = resume_there(machine, store, changes, report, accept_code=arguments.trust_recipe)
+    except OutsideCodeError as error:  # not known where the run is
+        inside = IN_RUN_FOLDER in error.next_step
+        if inside or not (agreed or agrees(inside, arguments, terminal, error.cause)):
             raise
         lines = resume_there(machine, store, changes, report, accept_code=True)
     terminal.end_progress()
@@ -77,9 +78,15 @@ def resume_on_machine(
     return store, offset
 
 
-def _agrees(cause: str, machine: str, terminal: Terminal) -> bool:
+def agrees(in_run_folder: bool, arguments: argparse.Namespace, terminal: Terminal, cause: str = NEVER_STARTED) -> bool:
+    """Whether the user agrees to run a run's code, here or on another machine.
+
+    Code inside a run's folder needs the flag, not a keystroke: its creator wrote it.
+    """
+    if in_run_folder or arguments.trust_recipe:
+        return bool(arguments.trust_recipe)
     terminal.end_progress()
-    return terminal.ask(f"{cause} Run it on {machine}? [y/N] ")
+    return bool(arguments.yes) or terminal.ask(f"{cause} Run it? [y/N] ")
 
 
 def shows_move(arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[str, Any], terminal: Terminal) -> bool:

@@ -39,7 +39,7 @@ from core.machine.platform import this_platform
 from core.machines.machine import check_not_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
-from core.recipes.outside_code import OutsideCode, check_accepted
+from core.recipes.outside_code import check_accepted
 from core.recipes.user_script import RECIPE, read_script
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 from core.resume.changes import STOPS
@@ -286,7 +286,9 @@ def _plan(
     for line in plan.lines():
         (terminal.warn if arguments.detach or arguments.json else terminal.say)(line)
     if plan.code is not None and not plan.code_accepted and not arguments.dry_run:
-        check_accepted(plan.code, _agrees(plan.code, arguments, terminal))
+        from core.cli.elsewhere import agrees  # here: to start a run needs none of it
+
+        check_accepted(plan.code, agrees(plan.code.in_run_folder, arguments, terminal))
         plan = plan_resume(arguments.path, runs_dir, changes, available=available, accept_code=True)
     return plan
 
@@ -295,13 +297,6 @@ def _resume(plan: ResumePlan) -> tuple[RunStore, int]:
     """Resumes a run; also returns how much of its metrics is not new."""
     offset = 0 if plan.run_dir is None else whole_bytes(RunStore(plan.run_dir).metrics)
     return resume_run(plan), offset
-
-
-def _agrees(code: OutsideCode, arguments: argparse.Namespace, terminal: Terminal) -> bool:
-    """Whether the user agrees to run the code. Code inside a run's folder needs the flag, not a keystroke."""
-    if code.in_run_folder:
-        return False
-    return bool(arguments.yes) or terminal.ask("It was never started on this machine. Run it? [y/N] ")
 
 
 def _follow(store: RunStore, arguments: argparse.Namespace, terminal: Terminal, offset: int = 0) -> int:

@@ -113,7 +113,7 @@ class BenchPage(Page):
         """It is over."""
         had_focus = self.stop.hasFocus()
         self._is_going = False
-        self.folder.setEnabled(has_folder)
+        self._has_folder = has_folder
         self._show_state()
         if had_focus:
             self.start.setFocus(Qt.FocusReason.OtherFocusReason)
@@ -141,7 +141,7 @@ class BenchPage(Page):
         self.stop.clicked.connect(self._on_stop_clicked)
         self.folder = OutlinedButton("Open f&older")
         self.folder.setToolTip("Open the folder with the table, the page and the pictures")
-        self.folder.setEnabled(False)
+        self._has_folder = False
         self.folder.clicked.connect(self.folder_requested)
         self.bar = named(QProgressBar(minimum=0, maximum=_STEPS, textVisible=False), "Progress")
         self.bar.setFixedWidth(160)
@@ -236,7 +236,7 @@ class BenchPage(Page):
         self.start.setVisible(not self._is_going)
         self.stop.setVisible(self._is_going)
         self.stop.setEnabled(self._is_going)
-        self.folder.setVisible(not self._is_going)
+        self.folder.setVisible(self._has_folder and not self._is_going)
         self._going.setVisible(self._is_going)
         self._results.setVisible(has_rows)
         self.text.setVisible(bool(self.text.text()))

@@ -119,6 +119,7 @@ class EnvironmentDialog(QDialog):
 
     def _lay_out(self, offered: Offered) -> None:
         buttons = QDialogButtonBox()
+        buttons.setContentsMargins(0, 8, 0, 0)
         buttons.addButton(self.start, QDialogButtonBox.ButtonRole.ActionRole)
         buttons.addButton(self.stop, QDialogButtonBox.ButtonRole.RejectRole)
         about = sentences(offered.present, ABOUT_ANOTHER) if offered.present else ABOUT
@@ -129,7 +130,7 @@ class EnvironmentDialog(QDialog):
         lay_column(
             self.form, _heading("Drive for PyTorch, models and runs"),
             lay_row(None, self.drive, self.other, None, spacing=8), self._place_grid(),
-            _heading("What do you want to train?"), *self._extra_rows(offered.extras),
+            _heading("Optional packages"), *self._extra_rows(offered.extras),
             lay_row(None, self.offline, None), self.from_folder, spacing=6,
         )  # fmt: skip
         lay_column(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from PySide6.QtCore import QSize, QTimer, Signal
-from PySide6.QtGui import QTextOption
+from PySide6.QtGui import QTextCursor, QTextOption
 from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QFrame, QPlainTextEdit, QPushButton, QWidget
 
 from app.state.resume_choices import TrainingPlace
@@ -49,6 +49,11 @@ class PlanText(QPlainTextEdit):
 
     def sizeHint(self) -> QSize:
         return self.minimumSizeHint()  # it takes what room the dialog leaves
+
+    @property
+    def missing_height(self) -> int:
+        """How much higher it would have to be to show all of its lines; the document counts in lines."""
+        return round(self.document().size().height()) * self.fontMetrics().lineSpacing() + 4 - self.viewport().height()
 
     def text(self) -> str:
         return self.toPlainText()
@@ -176,6 +181,15 @@ class ResumeDialog(Dialog):
             self.form.trust.show()
             self.go.setEnabled(False)
             self.go.setToolTip(CONFIRM)
+        self._make_room(shows_end=not shown.code_accepted)
+
+    def _make_room(self, *, shows_end: bool) -> None:
+        """Grows with the plan, as far as the screen has room; its end, with what must be trusted, is in sight."""
+        if (layout := self.layout()) is not None:
+            layout.activate()
+        if (missing := self.message.missing_height) > 0:
+            self.resize(self.width(), min(room_for(self).height(), self.height() + missing))
+        self.message.moveCursor(QTextCursor.MoveOperation.End if shows_end else QTextCursor.MoveOperation.Start)
 
     def show_error(self, error: RankdeckError) -> None:
         about_data = isinstance(error, DatasetError) or "dataset" in f"{error.title} {error.cause}".lower()

@@ -33,7 +33,7 @@ from core.measure.estimate.prices import NO_PRICES, Prices
 WIDTH: Final = 560
 MARGIN: Final = 16
 PRICE_WIDTH: Final = 110
-PRICES_NOTE: Final = "With your currency. They make the estimated cost of a run on GPUs."
+PRICES_NOTE: Final = "Used to estimate the cost of a run on GPUs. Write them with your currency."
 
 
 @dataclass(frozen=True, slots=True)

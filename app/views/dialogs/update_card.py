@@ -54,7 +54,7 @@ class UpdateCard(Card):
         super().__init__(parent)
         self._address = status.address
         self.address = named(QLineEdit(status.address), "Address of updates")
-        self.address.setPlaceholderText("https://… (empty: never check)")
+        self.address.setPlaceholderText("Update address (leave empty to turn updates off)")
         self.address.editingFinished.connect(self._on_edited)
         self.check = _button("Check &now")
         self.check.clicked.connect(self._on_check_clicked)

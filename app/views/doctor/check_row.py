@@ -46,7 +46,7 @@ class CheckRow(QWidget):
         for label in (self._name, self.text, self._meaning, self.next_step):
             label.setWordWrap(True)
             label.setTextFormat(Qt.TextFormat.PlainText)
-        for label in (self.text, self.next_step):
+        for label in (self._name, self.word, self.text, self.next_step):  # all, so that they have one base line
             label.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self._name.setFixedWidth(NAME_WIDTH)
         self.fix = OutlinedButton()
@@ -70,7 +70,8 @@ class CheckRow(QWidget):
         self.finding = finding
         self.word.setText(LEVELS[finding.level].word.capitalize())
         self._name.setText(finding.name)
-        self.text.setText(f"{finding.text[:1].upper()}{finding.text[1:]}")
+        text = finding.text.removeprefix("works ") if self._in_table else finding.text  # the word stands beside it
+        self.text.setText(f"{text[:1].upper()}{text[1:]}")
         self.next_step.setText(f"To do: {finding.next_step}")
         self.next_step.setVisible(bool(finding.next_step) and not shares_cause and not self._in_table)
         self._meaning.setText(finding.topic.meaning)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QSizePolicy, QWidget
+from PySide6.QtWidgets import QGridLayout, QLabel, QPushButton, QWidget
 
 from app.views.widgets.build import bold_label, code_box, lay_column, lay_row, muted_label, scrolled
 from app.views.widgets.card import Card
@@ -51,7 +51,8 @@ class ConfigView(QWidget):
         self.grid = QGridLayout()
         self.grid.setHorizontalSpacing(24)
         self.grid.setVerticalSpacing(6)
-        self.grid.setColumnStretch(3, 1)
+        for column, share in enumerate((2, 2, 1), 1):  # words that wrap ask for no width of their own
+            self.grid.setColumnStretch(column, share)
         head = lay_row(None, self.title, None, self.copy, spacing=8)
         lay_column(card, head, self.grid, self.notes, spacing=10, margins=(16, 10, 12, 12))
         body = QWidget()
@@ -91,8 +92,8 @@ class ConfigView(QWidget):
                 label.setTextFormat(Qt.TextFormat.PlainText)
                 label.setToolTip(one.name)
                 label.setWordWrap(column > 0)
-                label.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Preferred)
-                self.grid.addWidget(label, line, column, Qt.AlignmentFlag.AlignTop)
+                label.setAlignment(Qt.AlignmentFlag.AlignTop)  # in the cell, it would get the height of a narrow label
+                self.grid.addWidget(label, line, column)
 
     def show_notes(self, notes: Sequence[str]) -> None:
         self.notes.setText("\n".join(notes))

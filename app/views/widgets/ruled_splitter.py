@@ -17,9 +17,6 @@ class RuledHandle(QSplitterHandle):
     """One pixel of rule in the middle of what can be grabbed."""
 
     def paintEvent(self, _event: QPaintEvent) -> None:
-        splitter = self.splitter()
-        if isinstance(splitter, RuledSplitter) and not splitter.is_ruled:
-            return
         painter, colour = QPainter(self), rule(self.palette())
         if self.orientation() == Qt.Orientation.Horizontal:
             painter.fillRect(self.width() // 2, 0, 1, self.height(), colour)
@@ -27,18 +24,24 @@ class RuledHandle(QSplitterHandle):
             painter.fillRect(0, self.height() // 2, self.width(), 1, colour)
 
 
-class RuledSplitter(QSplitter):
-    """`QSplitter` with `RuledHandle`s.
+class BareHandle(QSplitterHandle):
+    """Draws nothing: between cards that end at the handle."""
 
-    Args:
-        orientation: Of the splitter.
-        ruled: Draws the rule; cards that end at the handle need none.
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        pass
+
+
+class RuledSplitter(QSplitter):
+    """`QSplitter` with `RuledHandle`s, or with `BareHandle`s where it is not `ruled`.
+
+    A handle must not ask for its `splitter()`: PySide then takes the splitter for a child of its handle, and Python's
+    garbage collection deletes both, with all that they hold.
     """
 
     def __init__(self, orientation: Qt.Orientation, *, ruled: bool = True) -> None:
         super().__init__(orientation)
-        self.is_ruled = ruled
+        self._handle = RuledHandle if ruled else BareHandle
         self.setHandleWidth(GRAB_PX)
 
     def createHandle(self) -> QSplitterHandle:
-        return RuledHandle(self.orientation(), self)
+        return self._handle(self.orientation(), self)

@@ -51,7 +51,7 @@ def test_start_fills_table_chart_and_folder(
 ) -> None:
     rankdeck, page = opened(open_sheet, qtbot)
     assert any(entry.title == "Benchmark" for entry in rankdeck.palette.entries())
-    assert not page.folder.isEnabled()
+    assert not page.folder.isVisible()
     qtbot.mouseClick(page.start, Qt.MouseButton.LeftButton)
     assert page.is_going and page.stop.isVisible() and not page.start.isVisible() and not page.kinds.isEnabled()
     qtbot.waitUntil(lambda: page.table.topLevelItemCount() == 2, timeout=FOUND_MS)
@@ -81,7 +81,7 @@ def test_stop_keeps_what_was_measured_and_a_closed_window_leaves_no_process(
     qtbot.waitUntil(lambda: page.table.topLevelItemCount() == 2, timeout=FOUND_MS)
     qtbot.mouseClick(page.stop, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(lambda: not page.is_going, timeout=FOUND_MS)
-    assert "Stopped early" in page.text.text() and page.folder.isEnabled() and not ranks_alive()
+    assert "Stopped early" in page.text.text() and page.folder.isVisible() and not ranks_alive()
     qtbot.mouseClick(page.start, Qt.MouseButton.LeftButton)
     qtbot.waitUntil(ranks_alive, timeout=SOON_MS)
     rankdeck.close()

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import gc
 import itertools
 
 import pytest
+from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QListView, QStyle, QStyleOptionToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QListView, QStyle, QStyleOptionToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.views.style.icons import ICON_DIR, app_icon, icon
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark, muted, tone
+from app.views.widgets.build import lay_column
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.field_row import FieldRow
 from app.views.widgets.notice_bar import NoticeBar, Step
+from app.views.widgets.ruled_splitter import RuledSplitter
 from core.config.run_config import FIELD_BY_NAME
 from core.errors import UsageError
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
@@ -158,3 +162,17 @@ def test_an_open_disclosure_turns_its_chevron_and_is_drawn_as_a_closed_one(qtbot
     disclosure.initStyleOption(option)
     assert disclosure.isChecked() and disclosure.icon().cacheKey() != closed
     assert not option.state & QStyle.StateFlag.State_On, "it is no pressed button"
+
+
+def test_a_splitter_outlives_garbage_collection(qtbot: QtBot) -> None:
+    page = QWidget()
+    qtbot.addWidget(page)
+    panes = RuledSplitter(Qt.Orientation.Horizontal)
+    for text in ("left", "right"):
+        panes.addWidget(QLabel(text))
+    lay_column(page, panes)
+    del panes
+    page.show()
+    page.grab()
+    gc.collect()
+    assert page.findChild(RuledSplitter) is not None

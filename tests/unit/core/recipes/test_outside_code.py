@@ -18,6 +18,8 @@ from core.config.run_config import RunConfig
 from core.errors import UsageError
 from core.export.export import export_run
 from core.launch.command_line import request_from_arguments
+from core.machines.machine import Machine
+from core.machines.machine_list import keep_machine
 from core.recipes.outside_code import OutsideCodeError, known_code_file, outside_code
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
@@ -106,10 +108,12 @@ def test_a_recipe_from_inside_a_run_folder_needs_the_flag(
     text = store.run_toml.read_text(encoding="utf-8").partition("[options]")[0]
     text = text.replace('recipe = "minigpt"', f"recipe = '{recipe}'")
     store.run_toml.write_text(text, encoding="utf-8", newline="\n")
-    for words in ([], ["--yes"]):
+    keep_machine(Machine("box", "nobody@127.0.0.1", port=1))
+    for words in ([], ["--yes"], ["--machine", "box"], ["--machine", "box", "--yes"]):
         assert main(["resume", store.dir.name, *words]) == 2
         assert "--trust-recipe" in capsys.readouterr().err
     assert not (recipe / "ran").exists()
+    assert main(["resume", store.dir.name, "--machine", "box", "--trust-recipe"]) == 1, "it cannot be reached"
     assert main(["resume", store.dir.name, "--trust-recipe"]) == 0
     assert no_host == [store.dir]
 

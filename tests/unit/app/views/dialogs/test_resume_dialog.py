@@ -233,6 +233,7 @@ def test_code_that_a_run_brings_is_named_and_has_to_be_trusted(qtbot: QtBot, pla
     dialog.choose(str(theirs.dir))
     assert f"uses the recipe code in {recipe.resolve()}. It runs with your permissions." in dialog.message.text()
     assert dialog.form.trust.isVisible() and not dialog.go.isEnabled()
+    assert dialog.message.cursorRect().bottom() <= dialog.message.viewport().height(), "what is agreed to is in sight"
     dialog.form.trust.click()
     qtbot.waitUntil(dialog.go.isEnabled)
     with qtbot.waitSignal(dialog.resume_requested) as agreed:
