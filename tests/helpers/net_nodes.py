@@ -116,15 +116,6 @@ class NetNodes:
         """A command that starts another one on a machine."""
         return ["ip", "netns", "exec", self._names[number]]
 
-    def start_command(self, number: int, *command: str) -> Job:
-        """Starts any command on a machine."""
-        output = self._folder / f"output{len(self.jobs)}"
-        output.mkdir()
-        enter = ["ip", "netns", "exec", self._names[number]]
-        job = Job([*enter, *command], output, {"XDG_DATA_HOME": str(self._home(number))})
-        self.jobs.append(job)
-        return job
-
     @contextlib.contextmanager
     def entered(self, number: int) -> Iterator[None]:
         """This thread is on a machine meanwhile, and so are the threads and processes that it starts."""

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QDialogButtonBox, QFileDialog, QLineEdit, QMessageBox
+from PySide6.QtWidgets import QDialogButtonBox, QLineEdit, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
@@ -182,20 +182,3 @@ def test_settings_of_a_received_run_are_asked_about(
     rankdeck.window.runs.settings_copy_requested.emit(three[2])
     qtbot.waitUntil(lambda: bool(asked or copied), timeout=SOON_MS)
     assert "LD_PRELOAD=/evil.so" in asked[0] and not copied, "New run would preview with it"
-
-
-def test_resume_from_a_state_file(
-    open_window: OpenWindow, qtbot: QtBot, three: list[Path], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rankdeck = opened(open_window, qtbot, three[0])
-    asked: list[str] = []
-    monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda _parent, title, *_: (asked.append(title) or "", ""))
-    button = rankdeck.window.runs.resume_file
-    assert button is not None and button.text() == "Resume from state file…"
-    button.click()
-    assert asked == ["Open a state file"] and rankdeck.control.dialog is not None
-    rankdeck.control.dialog.reject()
-    qtbot.waitUntil(lambda: rankdeck.control.dialog is None, timeout=SOON_MS)
-    rankdeck.window.runs.resume_requested.emit(three[2])
-    assert rankdeck.control.dialog is not None and "c" in rankdeck.control.dialog.form.run.currentText()
-    rankdeck.control.dialog.reject()

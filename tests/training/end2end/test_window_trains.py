@@ -6,16 +6,14 @@ import importlib.util
 import json
 import re
 from pathlib import Path
-from typing import Any
 
 import pytest
-from PySide6.QtWidgets import QComboBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from core.run_folder.notes import read_notes
 from core.run_folder.store import RunStore
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut, type_into, unfold
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into, unfold
 
 pytestmark = [
     OFFSCREEN_NOISE,
@@ -57,11 +55,6 @@ def state_of(rankdeck: Rankdeck) -> str:
 def steps_shown(rankdeck: Rankdeck, rank: int) -> list[int]:
     series = rankdeck.data.series.rank(rank)
     return [int(step) for step in series.columns["step"].read(0, series.rows)] if series.rows else []
-
-
-def file_steps(store: RunStore, rank: int) -> list[int]:
-    lines: list[dict[str, Any]] = [json.loads(line) for line in store.metrics.read_text(encoding="utf-8").splitlines()]
-    return [line["step"] for line in lines if line["event"] == "step" and line["rank"] == rank]
 
 
 def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp_path: Path) -> None:
@@ -112,37 +105,3 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     qtbot.waitUntil(lambda: rankdeck.ledger.snapshot is not None and rankdeck.ledger.snapshot.checkpoint is not None)
     assert snapshot is not None and window.tabs.samples.text.toPlainText().startswith("step ")
     qtbot.waitUntil(lambda: window.tabs.log.source.count() == 4)
-
-
-@pytest.mark.second_tier
-@pytest.mark.usefixtures("quick_hosts")
-def test_a_run_goes_on_without_the_window_and_is_found_again(
-    open_window: OpenWindow, qtbot: QtBot, tmp_path: Path
-) -> None:
-    text = tmp_path / "text.txt"
-    text.write_text("she sells sea shells by the sea shore\n" * 1500, encoding="utf-8")
-    first = open_window()
-    set_up(first, text, qtbot, steps="5000")
-    first.window.new_run.mode.radios["independent"].click()
-    merge = first.window.new_run.mode.merging.rows["merge_policy"].editor
-    assert isinstance(merge, QComboBox)
-    merge.setCurrentIndex(merge.findData("none"))
-    qtbot.waitUntil(first.window.actions_.start.isEnabled)
-    first.window.actions_.start.trigger()
-    qtbot.waitUntil(lambda: len(steps_shown(first, 0)) >= 10 and len(steps_shown(first, 1)) >= 10, timeout=TRAIN_MS)
-    run_dir = first.showing.run_dir
-    assert run_dir is not None
-    shut(first)
-
-    second = open_window()
-    qtbot.waitUntil(lambda: second.data.is_caught_up, timeout=10_000)
-    assert second.showing.run_dir == run_dir
-    seen = len(steps_shown(second, 0))
-    qtbot.waitUntil(lambda: len(steps_shown(second, 0)) > seen + 5, timeout=TRAIN_MS)
-    second.window.actions_.stop.trigger()
-    second.window.actions_.stop.trigger()
-    qtbot.waitUntil(lambda: state_of(second) == "stopped", timeout=TRAIN_MS)
-    for rank in (0, 1):
-        written = file_steps(RunStore.open(run_dir), rank)
-        qtbot.waitUntil(lambda rank=rank, written=written: steps_shown(second, rank) == written, timeout=10_000)
-        assert written == list(range(1, len(written) + 1))

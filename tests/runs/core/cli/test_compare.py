@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 
@@ -43,16 +41,6 @@ def test_a_table_of_what_differs(names: tuple[str, str], capsys: pytest.CaptureF
     assert "settings are the same. Show them too: --all" in out
     assert main(["compare", *names, "--all"]) == 0
     assert "Sequence length" in capsys.readouterr().out
-
-
-def test_csv_and_json(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["compare", *names, "--csv"]) == 0
-    table = list(csv.reader(io.StringIO(capsys.readouterr().out)))
-    assert table[0][:3] == ["section", "name", "label"] and len(table[0]) == 5
-    assert main(["compare", *names, "--json"]) == 0
-    values = json.loads(capsys.readouterr().out)
-    assert values["settings"]["lr"][1] == 0.25
-    assert values["results"]["best_val_loss"] == [{"value": 2.5, "step": 5}, {"value": 2.0, "step": 5}]
 
 
 def test_what_cannot_be_compared_is_refused(names: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:

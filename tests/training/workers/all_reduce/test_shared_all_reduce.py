@@ -246,13 +246,6 @@ def test_means_refusals_and_many_in_a_row(two: list[dict[str, Any]]) -> None:
     assert len(first["refused"]) == 2 and "torch.bool" in first["refused"][0]
 
 
-def test_three_ranks_take_means(three: list[dict[str, Any]]) -> None:
-    found = [rank["shapes"] for rank in three]
-    assert found[0] == found[1] == found[2]
-    assert found[0]["crooked"][1] == pytest.approx([2.0, 10.0, 18.0])
-    assert found[0]["many"] == pytest.approx([1.0] * 17)
-
-
 @pytest.mark.windows
 def test_half_the_bytes(two: list[dict[str, Any]]) -> None:
     first, second = (rank["half_wire"] for rank in two)
@@ -260,19 +253,9 @@ def test_half_the_bytes(two: list[dict[str, Any]]) -> None:
     assert 0 < first["error"] <= 2 * 2**-6  # values below 8, each rounded once to 8 bits
 
 
-def test_half_the_bytes_among_three(three: list[dict[str, Any]]) -> None:
-    found = [rank["half_wire"] for rank in three]
-    assert all(rank["digests"] == found[0]["digests"] for rank in found)
-    assert 0 < found[0]["error"] <= 3 * 2**-6 + 2**-5  # and their sum, below 16, once more
-
-
 @pytest.mark.windows
 def test_sums_where_tensors_lie_have_the_bits_of_the_slots(two: list[dict[str, Any]]) -> None:
     check_in_place([rank["in_place"] for rank in two])
-
-
-def test_three_ranks_sum_where_tensors_lie(three: list[dict[str, Any]]) -> None:
-    check_in_place([rank["in_place"] for rank in three])
 
 
 def check_in_place(found: list[dict[str, Any]]) -> None:
