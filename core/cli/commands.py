@@ -7,9 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.cli.machine_flags import add_machine_flag, add_machines_flags
-from core.cli.node_flags import add_nodes_flags
-from core.cli.slurm_flags import add_slurm_flags
+from core.cli.machine_flags import add_machine_flag, add_machines_flags, add_nodes_flags, add_slurm_flags
 from core.config.launch_kinds import LAUNCH_KINDS
 from core.export import AUTO_DTYPE, DTYPES, KINDS
 from core.formatting import listed

@@ -35,16 +35,18 @@ from core.formatting import duration
 from core.launch.command_line import command_text
 from core.launch.meeting import Meeting, folder_of
 from core.launch.nodes.agent import (
+    address_of,
+    addresses,
     agent_command,
     compared,
     line_elsewhere,
+    resolve_host,
     without_own_flags,
 )
 from core.launch.nodes.channel import Channel, ChannelError
 from core.launch.nodes.desk import CheckIn, Desk, NodeFacts
 from core.launch.nodes.job import NodeJob
 from core.launch.nodes.key import key_file, make_key, read_key
-from core.launch.nodes.nic import address_of, addresses, resolve_host
 from core.machine.devices.device import Device
 from core.machine.devices.visible import VARIABLE
 from core.machine.platform import this_platform

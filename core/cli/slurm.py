@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.cli.interrupts import Interrupts, counted_interrupts
+from core.cli.machine_flags import names_a_job, slurm_request
 from core.cli.runs import chosen_runs_dir
-from core.cli.slurm_flags import names_a_job, slurm_request
 from core.cli.terminal import Terminal
 from core.config.layers import device_texts
 from core.errors import PreflightError, RankdeckError, UsageError, with_option

@@ -13,20 +13,23 @@ from core.cli.device_request import resolve_request, with_devices
 from core.cli.follow import Follower, StopLadder, exit_code, report_ending
 from core.cli.interrupts import counted_interrupts
 from core.cli.launched import LaunchedRun, check_arguments, launched_place, own_device, with_others
-from core.cli.node_flags import check_nodes_arguments, check_one_on_each_node, check_recipe_on_nodes
+from core.cli.machine_flags import (
+    check_nodes_arguments,
+    check_one_on_each_node,
+    check_recipe_on_nodes,
+    check_slurm_arguments,
+)
 from core.cli.node_worker import NodeRun
 from core.cli.nodes import run_nodes
 from core.cli.parser import parse
-from core.cli.slurm_flags import check_slurm_arguments
 from core.cli.terminal import Terminal
 from core.client import resume_run, start_run
 from core.config.arguments import join_arguments
-from core.config.distributed import DistributedConfig
+from core.config.distributed import DistributedConfig, flags_of, laid_under
 from core.config.layers import device_texts
 from core.config.run_config import RunConfig
 from core.errors import DatasetError, UsageError
 from core.launch.command_line import TrainRequest, request_from_arguments
-from core.launch.distributed_file import flags_of, laid_under
 from core.launch.mode import usable_devices
 from core.launch.nodes.job import NodeJob
 from core.launch.preflight import Checked, check

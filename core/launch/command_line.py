@@ -81,7 +81,7 @@ def add_train_flags(parser: argparse._ActionsContainer) -> None:
     rare = parser.add_argument_group("more settings")
     for spec in FIELDS:
         if spec.name in ("nodes", "lr_schedule"):
-            continue  # with its companions: `core.cli.node_flags`; of resumed runs only
+            continue  # with its companions: `core.cli.machine_flags`; of resumed runs only
         _add_field(common if spec.common else rare, spec)
     rare.add_argument("--keep-generations", dest="keep_checkpoints", help=argparse.SUPPRESS)  # 0.1
     rare.add_argument("--set", metavar="KEY=VALUE", action="append", help="A recipe's own field; may be repeated.")

@@ -17,8 +17,7 @@ from core.held_files import read_utf8
 from core.machines.machine import Machine, MachineError, UnreachableError, check_address, check_name
 from core.machines.machine_list import keep_host_key, keep_machine, list_machines
 from core.machines.session import Session, find_ssh
-from core.machines.ssh_command import ssh_command
-from core.machines.ssh_failure import PYTHON_MISSING, explain_ssh
+from core.machines.ssh import PYTHON_MISSING, explain_ssh, ssh_command
 from core.no_window import NO_WINDOW
 
 _LIMIT_S: Final = 40.0

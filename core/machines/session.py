@@ -36,8 +36,7 @@ from core.machines.answers import (
 )
 from core.machines.machine import Machine, MachineError, NotSetUpError, UnreachableError
 from core.machines.machine_list import known_hosts_file
-from core.machines.ssh_command import agent_command, ssh_command
-from core.machines.ssh_failure import explain_ssh
+from core.machines.ssh import agent_command, explain_ssh, ssh_command
 from core.machines.tree import Tree, own_code
 from core.no_window import NO_WINDOW
 from core.parsing import ParseError, parse_json, type_text
