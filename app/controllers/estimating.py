@@ -26,7 +26,6 @@ from app.state.memory_text import (
 )
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
-from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import DeviceSample
 from core.measure.estimate.figures import Baselines, ModelFigures, least_figures
@@ -249,8 +248,7 @@ class Estimating(QObject):
         found, is_timing, timed = self.timing.found, self.timing.is_measuring, self._timed(fitted)
 
         def work() -> MemoryText:
-            kept = remembered_batch(folder / FILE, fitted)
-            made = overview(fitted, figures, baselines, free_now(samples, folder), found, read_prices(), kept)
+            made = overview(fitted, figures, baselines, free_now(samples, folder), found, read_prices())
             text = memory_text(made, is_timing=found is None and is_timing)
             if not can_balance(fitted):
                 return text

@@ -61,7 +61,7 @@ class NewRunController(QObject):
         self.previewing = PreviewController(self._sheet, drafting, table, self.install_step, self)
         self.installing = Installing(runner, self)
         self.install_dialog: InstallDialog | None = None
-        self.tune_control = TuneControl(self._sheet, drafting, table, runner, self)
+        self.tune_control = TuneControl(self._sheet, drafting, table, self)
         self._sheet.set_remedies(self.remedies)
         recipes.listed.connect(self._sheet.set_recipes)
         self._connect()

@@ -1,24 +1,21 @@
-"""Control of New run's *Tune…*: whether the draft can be tuned, trials and their dialog, and what was found before."""
+"""Control of New run's *Tune…*: whether the draft can be tuned, trials and their dialog."""
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QObject
 
-from app.controllers.background import Operation, OperationRunner
 from app.controllers.draft_checks_controller import DraftChecksController
 from app.controllers.measuring import Cancelled, Measuring, Tell
 from app.models.device_table import DeviceTable
 from app.state.draft import CheckedDraft
-from app.state.tune_text import EarlierText, about_text, earlier_text, result_text, trial_lines, why_not_tunable
+from app.state.tune_text import about_text, result_text, trial_lines, why_not_tunable
 from app.views.new_run.new_run_sheet import NewRunSheet
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
 from core.measure.ranks import CancelledError
-from core.measure.tune.remembered import FILE, earlier_tuning, remember
 from core.measure.tune.search import fastest
 from core.measure.tune.tuned import Tuned
 from core.measure.tune.tuner import SECONDS, Progress, find_room, tune
@@ -28,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TuneControl(QObject):
-    """Keeps the row current, and carries out what it asks for.
+    """Keeps the button current, and carries out what it asks for.
 
     Attributes:
         seconds: For trials and comparison.
@@ -40,20 +37,18 @@ class TuneControl(QObject):
         sheet: NewRunSheet,
         drafting: DraftChecksController,
         table: DeviceTable,
-        runner: OperationRunner,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._sheet, self._row, self._table, self._drafting = sheet, sheet.summary.tune, table, drafting
-        self._runner, self._runs_dir = runner, drafting.memory.timing.runs_dir
+        self._sheet, self._table, self._drafting = sheet, table, drafting
+        self._runs_dir = drafting.memory.timing.runs_dir
         self._measuring = Measuring(self)
         self._run: ResolvedRun | None = None
         self._made: Tuned | None = None
         self.seconds = SECONDS
         self.dialog: TuneDialog | None = None
         drafting.checked.connect(self._on_checked)
-        self._row.tune_requested.connect(self._on_tune_requested)
-        self._row.settings_requested.connect(sheet.change_settings)
+        sheet.summary.tune.clicked.connect(self._on_tune_requested)
         self._measuring.progressed.connect(self._on_progressed)
         self._measuring.found.connect(self._on_found)
         self._measuring.failed.connect(self._on_failed)
@@ -71,7 +66,7 @@ class TuneControl(QObject):
         why_not = why_not_tunable(self._run, is_script=is_script, is_training=is_training)
         if self._drafting.is_elsewhere:
             why_not = "Choose devices of this computer to tune."
-        self._row.show_tunable(why_not)
+        self._sheet.summary.show_tunable(why_not)
 
     def close(self) -> None:
         """Ends what is going on."""
@@ -79,20 +74,7 @@ class TuneControl(QObject):
 
     def _on_checked(self, checked: CheckedDraft, _steps_per_epoch: int | None) -> None:
         self._run = checked.run if not checked.problems and not self._drafting.is_elsewhere else None
-        self._look_for_earlier()
         self.update()
-
-    def _look_for_earlier(self) -> None:
-        """Looks for what was found for such a run before."""
-        run, file = self._run, self._runs_dir / FILE
-        if run is None or run.recipe.self_contained:
-            self._row.show_earlier(None)
-            return
-
-        def work() -> EarlierText | None:
-            return earlier_text(earlier_tuning(file, run), time.time())
-
-        self._runner.run(Operation(work, self._row.show_earlier, lambda _: None, topic="tuned before"))
 
     def _on_tune_requested(self) -> None:
         run = self._run
@@ -116,7 +98,6 @@ class TuneControl(QObject):
 
     def _on_found(self, made: Tuned) -> None:
         self._made = made
-        self._look_for_earlier()
         if self.dialog is not None:
             lines = trial_lines(made.results, made.best)
             self.dialog.show_result(result_text(made), lines, can_use=bool(made.changes))
@@ -134,12 +115,10 @@ class TuneControl(QObject):
 
 
 def _tuned(run: ResolvedRun, runs_dir: Path, seconds: float, tell: Tell, cancelled: Cancelled) -> Tuned:
-    """Tunes, in a worker thread, and keeps what was found."""
+    """Tunes, in a worker thread."""
     fitted, _ = run.fitted()
     try:
         room = find_room(fitted, runs_dir, on_progress=tell, cancelled=cancelled)
     except CancelledError:
         return Tuned(fitted, (), is_stopped=True)
-    made = tune(fitted, room, seconds=seconds, on_progress=tell, cancelled=cancelled)
-    remember(runs_dir / FILE, made)
-    return made
+    return tune(fitted, room, seconds=seconds, on_progress=tell, cancelled=cancelled)

@@ -263,7 +263,6 @@ class _Attempt:
                 "mode": self._mode if len(devices) > 1 else Mode.AUTO,
                 **self._mode_values,
                 **given,
-                "keep_micro_batch": self._keeps_micro_batch(),
                 "options": {name: value for name, value in options.items() if value is not None},
             }
         )
@@ -273,11 +272,6 @@ class _Attempt:
             if run.mode.is_apart:
                 resolve_synchronisation(run.config)
         return run
-
-    def _keeps_micro_batch(self) -> bool:
-        """Whether it was chosen: the form shows the recipe's own until another one is typed."""
-        typed, own = self._values.get("batch_size"), self._recipe.defaults.get("batch_size")
-        return bool(self._values.get("keep_micro_batch")) or typed not in (None, own)
 
     def _put_right(self, name: str) -> bool:
         """Leaves a setting at its default; False where that is not possible."""

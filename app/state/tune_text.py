@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from core.errors import RankdeckError
 from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
 from core.measure.trial import OUTCOMES
 from core.measure.tune.choice import check_tunable, on_off
-from core.measure.tune.remembered import EarlierTuning
 from core.measure.tune.search import Result
 from core.measure.tune.tuned import Tuned
 
@@ -41,19 +39,6 @@ class TrialLine:
     tone: str = ""
     tip: str = ""
     is_best: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class EarlierText:
-    """What was found before, for a line with a button.
-
-    Attributes:
-        text: A sentence.
-        changes: What the button sets; empty where the draft has these settings already.
-    """
-
-    text: str
-    changes: Mapping[str, Any]
 
 
 def why_not_tunable(run: ResolvedRun | None, *, is_script: bool, is_training: bool) -> str:
@@ -95,11 +80,6 @@ def about_text(run: ResolvedRun) -> str:
 def result_text(found: Tuned) -> str:
     """What was found, with what only a person can decide on."""
     return "\n".join([found.sentence, *(offer.text for offer in found.offers)])
-
-
-def earlier_text(earlier: EarlierTuning | None, now: float) -> EarlierText | None:
-    """What was found before; None where nothing was."""
-    return None if earlier is None else EarlierText(earlier.text(now), earlier.changes)
 
 
 def _line(result: Result, *, is_best: bool) -> TrialLine:

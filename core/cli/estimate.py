@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from time import time as now
 
 from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.cli.trial_run import checked_run
 from core.errors import ConfigError
 from core.formatting import UNKNOWN, byte_size, memory_size, number, parameters_text, rate, short_duration
-from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.devices.names import device_label
@@ -20,9 +18,6 @@ from core.measure.estimate.overview import Overview, hours_text, overview
 from core.measure.estimate.prices import Prices, keep_prices, read_prices
 from core.measure.estimate.probe import find_baselines, find_figures
 from core.measure.estimate.steps import find_time
-from core.measure.tune.choice import changes_flags
-from core.measure.tune.remembered import FILE as TUNED_FILE
-from core.measure.tune.remembered import earlier_tuning
 
 VERDICTS = {"fits": "fits", "tight": "tight", "too_large": "does not fit", "unknown": UNKNOWN}
 GAINS = {"faster": "faster", "same": "no gain", "slower": "slower", "unknown": UNKNOWN}
@@ -45,15 +40,11 @@ def estimate(arguments: argparse.Namespace, terminal: Terminal) -> int:
     terminal.progress("Timing steps and the link between the devices")
     time = find_time(run, figures, chosen_runs_dir(arguments))
     terminal.end_progress()
-    kept = remembered_batch(chosen_runs_dir(arguments) / FILE, run)
-    made = overview(run, figures, baselines, free, time, prices, kept)
-    tuned = earlier_tuning(chosen_runs_dir(arguments) / TUNED_FILE, run)
+    made = overview(run, figures, baselines, free, time, prices)
     if arguments.json:
-        terminal.json({**made.as_dict(), "tuned": None if tuned is None else tuned.changes})
+        terminal.json(made.as_dict())
     else:
         _show(terminal, made)
-        if tuned is not None:
-            terminal.say(" ".join([tuned.text(now()), *changes_flags(tuned.changes)]))
     return 0
 
 

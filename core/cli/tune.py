@@ -18,7 +18,6 @@ from core.launch.resolved import ResolvedRun
 from core.measure.ranks import CancelledError
 from core.measure.trial import OUTCOMES
 from core.measure.tune.choice import check_tunable, on_off
-from core.measure.tune.remembered import FILE, remember
 from core.measure.tune.search import Result
 from core.measure.tune.tuned import Tuned
 from core.measure.tune.tuner import SECONDS, Progress, Tell, find_room
@@ -46,7 +45,6 @@ def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
     with counted_interrupts() as interrupts:
         found = _found(run, runs_dir, seconds, on_progress, lambda: interrupts.count > 0)
     terminal.end_progress()
-    remember(runs_dir / FILE, found)
     if arguments.json:
         terminal.json(found.as_dict())
     else:

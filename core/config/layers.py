@@ -40,6 +40,8 @@ ALIASES: Final[Mapping[str, str]] = {
     "set": "options",
     "keep_generations": "keep_checkpoints",  # 0.1
 }
+# Settings of earlier versions, which change nothing any more: their runs and config files are read as before.
+_FORMER_KEYS: Final = ("keep_micro_batch",)
 _TABLES: Final = ("options", "set", FIELD)
 _AIOS_KEYS: Final = ("ddp", "parallel_independent", "cuda_ids", "world_size", "num_gpus")
 _VAL_BATCHES: Final = FieldSpec("val_batches", "Validation batches", "int", None, 1, 1_000_000)
@@ -204,7 +206,7 @@ def _build(given: Given, base: RunConfig, option_fields: Mapping[str, FieldSpec]
     if option_fields and given.values.get("recipe", base.recipe) in _HAD_VAL_BATCHES:
         option_fields = {_VAL_BATCHES.name: _VAL_BATCHES, **option_fields}
     for name, value in given.values.items():
-        if name in PLACE_KEYS or name in MEETING_KEYS:
+        if name in (*PLACE_KEYS, *MEETING_KEYS, *_FORMER_KEYS):
             continue
         if name == "devices":
             changes["devices"] = device_texts(value)

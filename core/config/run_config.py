@@ -165,11 +165,6 @@ class RunConfig:
         None, "Micro-batch", "Samples per device in one forward pass. Lower it if memory runs out.",
         limits=(1, 10**6), unit="samples", common=True, changes="batch", group="How",
     )
-    keep_micro_batch: bool = setting(
-        False, "Keep micro-batch",
-        "Begin with this micro-batch even if memory ran out with it before. On if you choose one of your own.",
-        group="Batch & steps",
-    )
     grad_accum_steps: int | None = setting(
         None, "Accumulation", "Micro-batches accumulated before each optimizer step.", limits=(1, 10**6), common=True,
         changes="batch", group="Batch & steps",

@@ -166,7 +166,7 @@ class RunLifecycle:
         context = await services.on_disk(
             gather_context, services.store, self._first.run_id, config, recipe, monitor, services.checkpoints, others
         )
-        context = replace(context, run=await self._micro_batches.first(context.run))
+        self._micro_batches.asked = context.run
         for bad in context.damaged:
             self._emit("alert", **damaged_alert(bad, context.checkpoint))
         uuids = await asyncio.to_thread(lambda: sampled(context.run.devices, monitor.devices()))

@@ -8,7 +8,6 @@ from core.checkpoints.store import Checkpoint
 from core.config.batch import MOST_HALVINGS, Batch
 from core.host.outcome import Outcome
 from core.host.services import HostServices
-from core.launch.micro_batch_memory import FILE, as_remembered, in_micro_batches, remember
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.protocol.messages import MicroBatchHalved
 
@@ -16,19 +15,18 @@ log = logging.getLogger(__name__)
 
 
 class MicroBatches:
-    """One host's; counts over all its attempts."""
+    """One host's; counts over all its attempts.
+
+    Attributes:
+        asked: What the first attempt trains.
+        halvings: How often the micro-batch was halved since the host started.
+    """
 
     def __init__(self, services: HostServices) -> None:
         self._services = services
-        self._memory = services.store.dir.parent / FILE
-        self._asked: ResolvedRun | None = None
+        self.asked: ResolvedRun | None = None
         self._heard: MicroBatchHalved | None = None
         self.halvings = 0
-
-    async def first(self, run: ResolvedRun) -> ResolvedRun:
-        """What the first attempt trains: `run`, in micro-batches that have fitted before."""
-        self._asked = await self._services.on_disk(as_remembered, self._memory, run)
-        return self._asked
 
     def heard(self, message: MicroBatchHalved) -> None:
         """Ranks train in smaller micro-batches from here on; independent ones each in their own."""
@@ -72,11 +70,10 @@ class MicroBatches:
         return await self._kept(run, MicroBatchHalved(batch.micro, self.halvings, ranks))
 
     async def _kept(self, run: ResolvedRun, halved: MicroBatchHalved) -> ResolvedRun:
-        """The run in smaller micro-batches, also for a later resume and for the next run of this model."""
-        asked, on_disk = self._asked, self._services.on_disk
-        config = in_micro_batches(run.config, run.batch, halved.micro_batch)
+        """The run in smaller micro-batches, also for a later resume; accumulation makes up for them."""
+        asked, share = self.asked, run.batch.micro * run.batch.accumulation
+        config = run.config.replace(batch_size=halved.micro_batch, grad_accum_steps=share // halved.micro_batch)
         if asked is not None and (run.mode, run.world_size) == (asked.mode, asked.world_size):  # no fallback's batch
             batch = {"batch_size": config.batch_size, "grad_accum_steps": config.grad_accum_steps}
             await self._services.enter_settings(**batch)
-        await on_disk(remember, self._memory, run, halved.micro_batch, halved.ranks)
         return resolve_on(config, run.recipe, run.devices, run.platform)

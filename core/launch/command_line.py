@@ -131,8 +131,6 @@ def request_from_arguments(arguments: argparse.Namespace) -> TrainRequest:
     _check_aios_options(given, recipe)
     named = {key for key, value in given.values.items() if value is not None}
     base = RunConfig(**recipe_defaults(recipe, named, {**given.values, **given.options}))
-    if "batch_size" in named:
-        base = base.replace(keep_micro_batch=True)
     config = config_from_given(given, base, recipe.fields)
     config = _until_episodes(config, named)
     if arguments.config is not None:
@@ -251,8 +249,7 @@ def to_command_line(config: RunConfig, recipe: Recipe | None = None) -> list[str
 
     def base(given: Collection[str]) -> RunConfig:
         chosen = {**config.as_dict(), **config.options}
-        made = RunConfig(**recipe_defaults(recipe, given, chosen))
-        return made.replace(recipe=RunConfig().recipe, keep_micro_batch="batch_size" in given)
+        return RunConfig(**recipe_defaults(recipe, given, chosen)).replace(recipe=RunConfig().recipe)
 
     names = _needed(config, base)
     arguments = ["rankdeck", "train"]

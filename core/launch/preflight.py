@@ -25,7 +25,6 @@ from core.held_files import open_binary
 from core.launch.checkpoint_size import FOR_THE_END, known_checkpoint_bytes
 from core.launch.commit_charge import check_commit
 from core.launch.deepspeed import check_run, effective_config
-from core.launch.micro_batch_memory import FILE, remembered_batch
 from core.launch.mode import DEEPSPEED, TORCH
 from core.launch.resolved import ResolvedRun
 from core.launch.run_length import run_notes, samples_known
@@ -120,10 +119,8 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
     own_notes = (*run_notes(run, samples if samples_known(run, dataset) else None), *own_notes)
     own_notes = (*choice.notes, *settings_without_effect(run), *own_notes)
     engine_notes = (choice.engine_note, *engine_notes) if choice.engine_note else engine_notes
-    remembered = remembered_batch(runs_dir / FILE, run)
-    batch_notes = () if remembered is None else (remembered.note,)
     power_notes = battery_notes(read_battery())
-    notes = (*run.device_notes, *batch_notes, *engine_notes, *own_notes, *asked_notes, *power_notes)
+    notes = (*run.device_notes, *engine_notes, *own_notes, *asked_notes, *power_notes)
     return Checked(run, dataset, samples, notes, data)
 
 

@@ -18,7 +18,6 @@ from core.machine.platform import Platform
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import Recipe, apply_recipe, check_mode
 
-_SHARDING: Final = ("zero_stage", "offload_optimizer", "offload_parameters")
 _FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has it
 
 
@@ -90,13 +89,6 @@ class ResolvedRun:
         return self.recipe.self_contained or (
             self.choice.engine == DEEPSPEED and self.config.deepspeed_config is not None
         )
-
-    @property
-    def memory_shape(self) -> tuple[object, ...]:
-        """What a rank's memory depends on, besides the micro-batch and the device."""
-        config = self.config
-        model = (config.recipe, *sorted(config.options.items()), config.seq_len, config.precision)
-        return (*model, self.mode.value, self.choice.engine, *(getattr(config, name) for name in _SHARDING))
 
     @property
     def decision(self) -> dict[str, str]:

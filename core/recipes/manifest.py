@@ -75,7 +75,7 @@ _MANIFEST_KEYS: Final = (
     "heroes", "variants", "parameters",
 )  # fmt: skip
 _EXPORTS: Final = ("hf",)
-_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env", "keep_micro_batch")
+_NOT_A_DEFAULT: Final = ("recipe", "mode", "strict", "log_file", "env")
 
 
 @dataclass(frozen=True, slots=True)

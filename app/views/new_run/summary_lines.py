@@ -11,7 +11,7 @@ from PySide6.QtWidgets import QFrame, QLabel, QLineEdit, QPushButton, QWidget
 
 from app.state.draft import CheckedDraft
 from app.state.memory_text import MemoryText
-from app.state.tune_text import TIP, EarlierText
+from app.state.tune_text import TIP as TUNE_TIP
 from app.views.new_run.memory_strip import MemoryStrip
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
@@ -51,7 +51,7 @@ class SummaryLines(QFrame):
         self.facts.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self._known: tuple[str, ...] = ("", "")
         self.memory = MemoryStrip()
-        self.tune = TuneRow()
+        self.tune = chip("&Tune…", TUNE_TIP)
         self.status = ElidedLabel()
         self.status.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.notes = muted_label()
@@ -72,11 +72,10 @@ class SummaryLines(QFrame):
             self.start.setMinimumWidth(_START_WIDTH)
             row.addWidget(self.start)
         self.memory.content.insertWidget(0, self.notes)
-        self.memory.content.addWidget(self.tune.earlier)
         lines = lay_row(None, self.arithmetic, self.facts, spacing=8, grow=self.facts)
         state = QWidget()
         lay_row(state, self.fix, self.status, self.tune, self.memory.toggle, spacing=8, grow=self.status)
-        parts = (self.fix, self.tune.tune, self.memory.toggle)
+        parts = (self.fix, self.tune, self.memory.toggle)
         state.setFixedHeight(max(part.sizeHint().height() for part in parts))
         body = lay_column(None, self.memory, lines, state, self.memory.body, row, spacing=4, margins=(16, 10, 12, 12))
         lay_column(self, Line(), body)
@@ -149,6 +148,12 @@ class SummaryLines(QFrame):
     def noted(self) -> tuple[str, ...]:
         return self._full_notes
 
+    def show_tunable(self, why_not: str) -> None:
+        """Whether the draft can be tuned; `why_not` is empty where it can, and else the button's tooltip."""
+        self.tune.setEnabled(not why_not)
+        self.tune.setToolTip(why_not or TUNE_TIP)
+        self.tune.setAccessibleDescription(why_not or TUNE_TIP)
+
     def show_waiting(self, text: str) -> None:
         """Says why Start has to wait, where no setting is wrong; empty when it does not."""
         self._waiting = text
@@ -158,45 +163,6 @@ class SummaryLines(QFrame):
         QGuiApplication.clipboard().setText(self.command.text())
         self.copy.setIcon(icon("state-finished", "success"))
         self._back.start()
-
-
-class TuneRow(QWidget):
-    """Beside the estimate: the button that tunes, and what was found for such a run before.
-
-    Attributes:
-        earlier: What was found; the foot places it.
-
-    Signals:
-        tune_requested: The button was clicked.
-        settings_requested: ``dict``: settings found before, and their values.
-    """
-
-    tune_requested = Signal()
-    settings_requested = Signal(object)
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.tune = chip("&Tune…", TIP)
-        self.tune.clicked.connect(self.tune_requested)
-        self.earlier = muted_label()
-        self.use = chip("&Use these", "Set these settings in the form")
-        self.use.clicked.connect(lambda: self.settings_requested.emit(dict(self._changes)))
-        self._changes: dict[str, object] = {}
-        lay_row(self, self.use, self.tune, spacing=8)
-        self.show_earlier(None)
-
-    def show_tunable(self, why_not: str) -> None:
-        """Whether the draft can be tuned; `why_not` is empty where it can, and else the button's tooltip."""
-        self.tune.setEnabled(not why_not)
-        self.tune.setToolTip(why_not or TIP)
-        self.tune.setAccessibleDescription(why_not or TIP)
-
-    def show_earlier(self, found: EarlierText | None) -> None:
-        """Shows what was found before; nothing where nothing was."""
-        self._changes = dict(found.changes) if found is not None else {}
-        self.earlier.setText("" if found is None else found.text)
-        self.earlier.setVisible(found is not None)
-        self.use.setVisible(bool(self._changes))
 
 
 class FixButton(QPushButton):

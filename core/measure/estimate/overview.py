@@ -10,14 +10,13 @@ from typing import Any, Final
 from core.config.mode import Mode
 from core.errors import sentences
 from core.formatting import number
-from core.launch.micro_batch_memory import RememberedBatch
 from core.launch.resolved import ResolvedRun
 from core.measure.estimate.figures import Baselines, ModelFigures, least_figures
 from core.measure.estimate.free import Free
 from core.measure.estimate.modes import ModeEstimate, estimate_modes, estimate_run, worst_need
 from core.measure.estimate.prices import NO_PRICES, Prices
 from core.measure.estimate.probe import known_baselines, known_figures
-from core.measure.estimate.remedies import Remedy, as_fitted, remedies
+from core.measure.estimate.remedies import Remedy, remedies
 from core.measure.estimate.speed import NO_STEP, TimeEstimate, TimeFigures, estimate_times, time_of
 from core.recipes.parameter_formula import model_size
 
@@ -36,7 +35,7 @@ class Overview:
         free: What is free.
         chosen: It in its own mode.
         modes: It in every mode.
-        remedies: What would make it fit, if it does not, or if memory ran out with it before.
+        remedies: What would make it fit, if it does not.
         times: Its time in every mode, in the same order; empty while nothing was measured.
         advice: What these figures recommend, in one sentence; may be empty.
         prices: What the costs are made of.
@@ -100,7 +99,6 @@ def overview(
     free: Free,
     time: TimeFigures | None = None,
     prices: Prices = NO_PRICES,
-    kept: RememberedBatch | None = None,
 ) -> Overview:
     """A run's overview. Pure, and quick.
 
@@ -111,9 +109,7 @@ def overview(
         free: What is free.
         time: What is known of its time; None: nothing yet.
         prices: Of energy and of devices.
-        kept: The batch that was left when memory ran out with this model on these devices; None: it never did.
     """
-    after_shortage = () if kept is None else (as_fitted(run, kept.batch, figures, baselines, free),)
     modes = estimate_modes(run, figures, baselines, free)
     times = () if time is None else estimate_times(run, figures, time, prices)
     return Overview(
@@ -122,7 +118,7 @@ def overview(
         free,
         estimate_run(run, figures, baselines, free),
         modes,
-        (*after_shortage, *remedies(run, figures, baselines, free)),
+        remedies(run, figures, baselines, free),
         times,
         advice(run, modes, times, prices) if times else "",
         prices,

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.config.batch import Batch
 from core.config.mode import Mode
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun, resolve_on
@@ -45,16 +44,6 @@ def remedies(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free
     if figures.is_least:  # smaller passes do not help where not even the parameters fit
         return others
     return (*_smaller(run, figures, baselines, free), *_untried(run), *others)
-
-
-def as_fitted(run: ResolvedRun, batch: Batch, figures: ModelFigures, baselines: Baselines, free: Free) -> Remedy:
-    """The micro-batches that were left when memory ran out with this model on these devices."""
-    changes = {"batch_size": batch.micro, "grad_accum_steps": batch.accumulation}
-    made = _changed(run, changes, figures, baselines, free)
-    text = f"Micro-batch {batch.micro}, accumulation {batch.accumulation}, as memory ran out here with more"
-    label = f"Micro-batch {batch.micro} × {batch.accumulation}"
-    needed, verdict = (None, "unknown") if made is None else (made.largest, made.verdict)
-    return Remedy("micro_batch", label, text, changes, needed, verdict)
 
 
 def _smaller(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> Iterator[Remedy]:

@@ -1,8 +1,6 @@
-"""Tune… in New run with real ranks: rows as they come, Stop, and a click that fills the form and is offered again."""
+"""Tune… in New run with real ranks: rows as they come, Stop, and a click that fills the form."""
 
 from __future__ import annotations
-
-from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
@@ -11,7 +9,6 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.views.dialogs.tune_dialog import TuneDialog
-from core.measure.tune.remembered import FILE, EarlierTuning, earlier_tuning
 from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
@@ -34,13 +31,13 @@ def opened(open_sheet: OpenWindow, qtbot: QtBot, mode: str = "ddp") -> Rankdeck:
     sheet.change_settings({"devices": ["cpu:0", "cpu:1"], "mode": mode})
     for name, text in SMALL:
         type_into(rankdeck, name, text, qtbot)
-    qtbot.waitUntil(sheet.summary.tune.tune.isEnabled, timeout=SOON_MS)
+    qtbot.waitUntil(sheet.summary.tune.isEnabled, timeout=SOON_MS)
     return rankdeck
 
 
 def clicked(rankdeck: Rankdeck, qtbot: QtBot) -> TuneDialog:
     """The dialog that *Tune…* opens."""
-    qtbot.mouseClick(rankdeck.window.new_run.summary.tune.tune, Qt.MouseButton.LeftButton)
+    qtbot.mouseClick(rankdeck.window.new_run.summary.tune, Qt.MouseButton.LeftButton)
     dialog = rankdeck.new_run.tune_control.dialog
     assert dialog is not None and dialog.isVisible()
     return dialog
@@ -74,35 +71,15 @@ def number(rankdeck: Rankdeck, name: str) -> int:
     return int(row.text() or editor.placeholderText())
 
 
-def earlier(rankdeck: Rankdeck, runs_dir: Path) -> EarlierTuning | None:
-    latest = rankdeck.drafting.latest
-    assert latest is not None and latest.run is not None
-    return earlier_tuning(runs_dir / FILE, latest.run)
-
-
-def test_settings_that_are_found_fill_the_form_and_are_offered_again(
-    open_sheet: OpenWindow, qtbot: QtBot, runs_dir: Path
-) -> None:
+def test_settings_that_are_found_fill_the_form(open_sheet: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = opened(open_sheet, qtbot)
-    row = rankdeck.window.new_run.summary.tune
-    assert row.earlier.text() == "" and not row.use.isVisible()
     rankdeck.new_run.tune_control.seconds = 30
     dialog = found_faster(rankdeck, qtbot)
     assert "as fast as your settings" in dialog.sentence.text()
     assert dialog.use.isVisible()
     qtbot.mouseClick(dialog.use, Qt.MouseButton.LeftButton)
-    found = earlier(rankdeck, runs_dir)
-    assert found is not None
-    qtbot.waitUntil(lambda: row.earlier.text().startswith("Tuned before: these settings"), timeout=SOON_MS)
     micro = number(rankdeck, "batch_size")
     assert micro > 1 and micro * number(rankdeck, "grad_accum_steps") == 16
-    assert earlier(rankdeck, runs_dir) == EarlierTuning({}, found.gain, found.when)
-
-    type_into(rankdeck, "batch_size", "1", qtbot)  # next time, with the settings as they were
-    type_into(rankdeck, "grad_accum_steps", "16", qtbot)
-    qtbot.waitUntil(lambda: row.earlier.text().startswith("Tuned before: micro-batch"), timeout=SOON_MS)
-    qtbot.mouseClick(row.use, Qt.MouseButton.LeftButton)
-    qtbot.waitUntil(lambda: number(rankdeck, "batch_size") == micro, timeout=SOON_MS)
 
 
 def test_stop_and_a_closed_window_leave_no_process(open_sheet: OpenWindow, qtbot: QtBot) -> None:
@@ -127,5 +104,5 @@ def test_what_cannot_be_tuned_says_why(open_sheet: OpenWindow, qtbot: QtBot) -> 
     rankdeck = opened(open_sheet, qtbot)
     sheet = rankdeck.window.new_run
     type_into(rankdeck, "batch_size", "0", qtbot)
-    qtbot.waitUntil(lambda: not sheet.summary.tune.tune.isEnabled(), timeout=SOON_MS)
-    assert sheet.summary.tune.tune.toolTip() == "Fix the marked settings first."
+    qtbot.waitUntil(lambda: not sheet.summary.tune.isEnabled(), timeout=SOON_MS)
+    assert sheet.summary.tune.toolTip() == "Fix the marked settings first."

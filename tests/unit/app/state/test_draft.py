@@ -197,21 +197,6 @@ def test_the_command_asks_for_the_same_config() -> None:
     assert checked.config == request.config
 
 
-@pytest.mark.parametrize(
-    ("texts", "kept"),
-    [
-        ({}, False),
-        ({"batch_size": "8"}, False),  # the form shows it before anybody has typed
-        ({"batch_size": ""}, False),
-        ({"batch_size": "4"}, True),
-        ({"keep_micro_batch": "true"}, True),
-    ],
-)
-def test_a_micro_batch_that_was_chosen_is_kept(texts: dict[str, str], kept: bool) -> None:
-    config = check_draft(fields(**texts), RECIPE, SLOTS, LINUX).config
-    assert config is not None and config.keep_micro_batch is kept
-
-
 def test_only_what_belongs_to_the_mode_is_asked_for() -> None:
     chosen = {"zero_stage": "1", "zero_engine": "torch", "sync_every": "50", "merge_policy": "average"}
     zero = check_draft(Draft(mode="zero", mode_fields=chosen), RECIPE, SLOTS, LINUX).config

@@ -75,7 +75,7 @@ def test_what_people_set_first_is_in_sight() -> None:
 
 
 def test_the_rest_is_grouped() -> None:
-    assert names("minigpt", "Batch & steps") == ["keep_micro_batch", "grad_accum_steps", "global_batch_size"]
+    assert names("minigpt", "Batch & steps") == ["grad_accum_steps", "global_batch_size"]
     assert "clip_norm" in names("clstm_ppo", "Optimizer") and "clip" in names("clstm_ppo", "Recurrent PPO")
     assert "text_column" in names("minigpt", "Data") and "samples_per_block" in names("minigpt", "Data")
     saving = names("minigpt", "Checkpoints & evaluation")

@@ -10,13 +10,11 @@ from app.state.tune_text import (
     TRAINING,
     UNFIXED,
     about_text,
-    earlier_text,
     result_text,
     trial_lines,
     why_not_tunable,
 )
 from core.config.mode import Mode
-from core.measure.tune.remembered import EarlierTuning
 from core.measure.tune.search import Result
 from core.measure.tune.tuned import Tuned
 from tests.unit.core.measure.tune.made import RUN, START, result, run
@@ -48,12 +46,8 @@ def test_what_is_tried_is_said_before() -> None:
     assert "The global batch of each device stays 32" in about_text(run(Mode.INDEPENDENT))
 
 
-def test_the_result_and_what_was_found_before() -> None:
+def test_the_result_and_what_is_offered() -> None:
     found = Tuned(
         RUN, (result(START), replace(result(START), choice=replace(START, exchange="bf16"), samples_per_s=200))
     )
     assert result_text(found).splitlines() == [found.sentence, found.offers[0].text]
-    assert earlier_text(None, 0.0) is None
-    text = earlier_text(EarlierTuning({"batch_size": 16}, 1.5, 1000.0), 1000.0)
-    assert text is not None and text.changes == {"batch_size": 16}
-    assert text.text.startswith("Tuned before: micro-batch 16 (1.50 × as fast, ")

@@ -203,6 +203,12 @@ def test_a_run_of_an_earlier_version_keeps_all_files_of_its_folder(tmp_path: Pat
     assert load_config(tmp_path / "run.toml").data_files == RunConfig().data_files == "auto"
 
 
+def test_a_setting_of_an_earlier_version_is_passed_over(tmp_path: Path) -> None:
+    path = tmp_path / "run.toml"
+    path.write_text("keep_micro_batch = true\nbatch_size = 4\n", encoding="utf-8")
+    assert load_config(path).batch_size == 4
+
+
 def test_a_choice_of_an_earlier_version_is_read_but_not_offered(tmp_path: Path) -> None:
     path = tmp_path / "run.toml"
     path.write_text('gradient_exchange = "powersgd"\n', encoding="utf-8")

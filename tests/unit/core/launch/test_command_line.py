@@ -204,16 +204,6 @@ def test_the_command_is_short(minigpt: Recipe) -> None:
     assert to_command_line(config, minigpt) == shlex.split("rankdeck train --devices cpux2 --steps 40")
 
 
-def test_a_micro_batch_that_is_given_is_kept_also_if_it_is_the_recipes_own(minigpt: Recipe) -> None:
-    own = str(minigpt.defaults["batch_size"])
-    assert not _request().config.keep_micro_batch
-    assert _request("--batch-size", own).config.keep_micro_batch
-    assert not _request("--batch-size", own, "--no-keep-micro-batch").config.keep_micro_batch
-    words = to_command_line(_request("--batch-size", own).config, minigpt)
-    assert words == shlex.split("rankdeck train --keep-micro-batch")
-    assert to_command_line(_request("--batch-size", "4").config, minigpt)[2:] == ["--batch-size", "4"]
-
-
 @pytest.mark.parametrize(
     ("word", "quoted"),
     [

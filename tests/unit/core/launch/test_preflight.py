@@ -13,7 +13,6 @@ import pytest
 
 from core.config.run_config import RunConfig
 from core.errors import ConfigError, PreflightError, RankdeckError
-from core.launch.micro_batch_memory import FILE, remember
 from core.launch.preflight import MIN_FREE_BYTES, Checked, check, check_folder, check_stop_rules, needed_bytes
 from core.launch.resolved import resolve
 from core.machine.devices import Device
@@ -119,20 +118,6 @@ def test_what_was_asked_of_the_mode_and_comes_to_something_else_is_said(tmp_path
     assert "mode ddp is the same as training on it alone" in alone.notes[0] and "nothing to synch" in alone.notes[1]
     assert "in step at all times" in _check(tmp_path, text, mode="ddp", sync_every=10).notes[0]
     assert _check(tmp_path, text, devices=("cpu:0",)).notes == ()
-
-
-def test_a_batch_with_which_memory_ran_out_is_named_before_the_start(tmp_path: Path, text: Path) -> None:
-    for keep, words in (
-        (True, "The run keeps your 16 × 1. Micro-batch 4 × accumulation 4 fitted"),
-        (False, "instead of 16"),
-    ):
-        asked = {"mode": "ddp", "batch_size": 16, "keep_micro_batch": keep}
-        run = _check(tmp_path, text, **asked).run
-        (tmp_path / "runs").mkdir(exist_ok=True)
-        remember(tmp_path / "runs" / FILE, run, 4, [0])
-        (note,) = _check(tmp_path, text, **asked).notes
-        assert words in note
-        (tmp_path / "runs" / FILE).unlink()
 
 
 class Case(NamedTuple):

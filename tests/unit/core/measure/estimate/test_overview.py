@@ -9,9 +9,7 @@ from pathlib import Path
 import pytest
 
 from core.config import RunConfig
-from core.config.batch import Batch
 from core.config.mode import Mode
-from core.launch.micro_batch_memory import RememberedBatch
 from core.launch.resolved import ResolvedRun
 from core.machine.devices import Device
 from core.measure.estimate.free import Free
@@ -24,15 +22,6 @@ from core.recipes.catalog import get_recipe
 from core.recipes.manifest import recipe_defaults
 from tests.helpers.resolved_run import resolved_run
 from tests.unit.core.measure.estimate.made import BASELINES, CONFIG, FIGURES, FOUND, MB, MUCH, RUN, figures
-
-
-def test_what_was_left_when_memory_ran_out_is_offered_though_it_should_fit() -> None:
-    run, much = resolved_run(CONFIG, Mode.DDP, 2), Free(ram=100_000 * MB, disk=50_000 * MB)
-    assert overview(run, FIGURES, BASELINES, much).remedies == ()
-    kept = RememberedBatch(Batch.of(4, 2, 2), run.batch, is_chosen=True)
-    (remedy,) = overview(run, FIGURES, BASELINES, much, kept=kept).remedies
-    assert (remedy.label, remedy.changes) == ("Micro-batch 4 × 2", {"batch_size": 4, "grad_accum_steps": 2})
-    assert remedy.bytes is not None and remedy.bytes < estimate_run(run, FIGURES, BASELINES, much).largest
 
 
 def test_all_that_is_shown_as_json() -> None:
