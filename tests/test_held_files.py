@@ -15,7 +15,6 @@ CALLS: Final = frozenset((*READS, "open", "rename", "replace"))
 
 OTHERS: Final = {
     # Linux, whose files are never refused
-    "core/machine/competition.py": "/proc",
     "core/machine/devices/cpu.py": "/proc",
     "core/machine/torch_builds.py": "/sys",
     "core/processes/launcher.py": "/proc",

@@ -11,7 +11,7 @@ from app.controllers.draft_checks_controller import DraftChecksController
 from app.controllers.measuring import Cancelled, Measuring, Tell
 from app.models.device_table import DeviceTable
 from app.state.draft import CheckedDraft
-from app.state.tune_text import about_text, result_text, trial_lines, why_not_tunable
+from app.state.tune_text import about_text, trial_lines, why_not_tunable
 from app.views.new_run.new_run_sheet import NewRunSheet
 from core.errors import RankdeckError
 from core.launch.resolved import ResolvedRun
@@ -100,7 +100,7 @@ class TuneControl(QObject):
         self._made = made
         if self.dialog is not None:
             lines = trial_lines(made.results, made.best)
-            self.dialog.show_result(result_text(made), lines, can_use=bool(made.changes))
+            self.dialog.show_result(made.sentence, lines, can_use=bool(made.changes))
 
     def _on_failed(self, error: RankdeckError) -> None:
         if self.dialog is not None:

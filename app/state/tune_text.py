@@ -6,22 +6,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from core.errors import RankdeckError
-from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
-from core.measure.trial import OUTCOMES
-from core.measure.tune.choice import check_tunable, on_off
+from core.measure.tune.choice import check_tunable
 from core.measure.tune.search import Result
-from core.measure.tune.tuned import Tuned
+from core.measure.tune.tuned import trial_cells
 
-COLUMNS: Final = (
-    *("Micro-batch", "Accumulation", "All-reduce", "Checkpointing", "Compiled"),
-    *("Needs", "Step", "Speed", "Result"),
-)
 TIP: Final = "Try settings with real steps on the selected devices for about a minute"
 TRAINING: Final = "A run is training. Trials would slow it down, and it would slow them down. Tune when it has ended."
 SCRIPT: Final = "Your script chooses its own batches and steps, so Rankdeck cannot try others with it."
 UNFIXED: Final = "Fix the marked settings first."
-_EXCHANGES: Final = {"shared": "shared memory", "nccl": "NCCL"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +55,15 @@ def why_not_tunable(run: ResolvedRun | None, *, is_script: bool, is_training: bo
 
 def trial_lines(results: tuple[Result, ...], best: Result | None) -> tuple[TrialLine, ...]:
     """The table."""
-    return tuple(_line(result, is_best=result is best) for result in results)
+    return tuple(
+        TrialLine(
+            trial_cells(result, is_best=result is best),
+            "success" if result is best else "" if result.is_measured else "warning",
+            result.cause,
+            result is best,
+        )
+        for result in results
+    )
 
 
 def about_text(run: ResolvedRun) -> str:
@@ -75,26 +76,3 @@ def about_text(run: ResolvedRun) -> str:
         f"which settings are fastest. The global batch{each} stays {run.batch.global_}, so micro-batches up to {share} "
         "can be tried. Nothing is trained or saved."
     )
-
-
-def result_text(found: Tuned) -> str:
-    """What was found, with what only a person can decide on."""
-    return "\n".join([found.sentence, *(offer.text for offer in found.offers)])
-
-
-def _line(result: Result, *, is_best: bool) -> TrialLine:
-    choice, measured = result.choice, result.is_measured
-    exchange = result.exchange or choice.exchange
-    cells = (
-        str(choice.micro_batch),
-        str(choice.accumulation),
-        _EXCHANGES.get(exchange, exchange) or UNKNOWN,
-        on_off(choice.checkpointing),
-        on_off(choice.compiles),
-        memory_size(result.need_bytes),
-        short_duration(result.step_s) if measured else UNKNOWN,
-        rate(result.samples_per_s, "samples/s") if measured else UNKNOWN,
-        "fastest" if is_best else OUTCOMES[result.outcome],
-    )
-    tone = "success" if is_best else "" if measured else "warning"
-    return TrialLine(cells, tone, result.cause, is_best)

@@ -13,21 +13,14 @@ from core.cli.runs import chosen_runs_dir
 from core.cli.terminal import Terminal
 from core.cli.trial_run import checked_run, refuse_beside_a_run
 from core.errors import UsageError
-from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
 from core.measure.ranks import CancelledError
-from core.measure.trial import OUTCOMES
-from core.measure.tune.choice import check_tunable, on_off
-from core.measure.tune.search import Result
-from core.measure.tune.tuned import Tuned
+from core.measure.tune.choice import check_tunable
+from core.measure.tune.tuned import COLUMNS, Tuned, trial_cells
 from core.measure.tune.tuner import SECONDS, Progress, Tell, find_room
 from core.measure.tune.tuner import tune as find
 
 _LEAST_S: Final = 10.0
-_COLUMNS: Final = (
-    *("MICRO-BATCH", "ACCUMULATION", "ALL-REDUCE", "CHECKPOINTING", "COMPILED"),
-    *("NEEDS", "STEP", "SPEED", "RESULT"),
-)
 
 
 def tune(arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -64,28 +57,11 @@ def _show(terminal: Terminal, found: Tuned) -> None:
     run = found.run
     terminal.say(f"{run.recipe.title}, {run.mode.label} on {run.world_size} devices, global batch {run.batch.global_}")
     if found.results:
-        terminal.table(_COLUMNS, [_row(result) for result in found.results])
+        rows = [trial_cells(result, is_best=result is found.best) for result in found.results]
+        terminal.table([title.upper() for title in COLUMNS], rows)
     for result in found.results:
         if not result.is_measured:
             terminal.say(f"Micro-batch {result.choice.micro_batch}: {result.cause}")
     terminal.say(found.sentence)
     if found.flags:
         terminal.say(f"  {' '.join(found.flags)}")
-    for offer in found.offers:
-        terminal.say(offer.text)
-
-
-def _row(result: Result) -> tuple[str, ...]:
-    choice, shown = result.choice, result.is_measured
-    exchange = " → ".join(dict.fromkeys(filter(None, (choice.exchange, result.exchange))))
-    return (
-        str(choice.micro_batch),
-        str(choice.accumulation),
-        exchange or UNKNOWN,
-        on_off(choice.checkpointing),
-        on_off(choice.compiles),
-        memory_size(result.need_bytes),
-        short_duration(result.step_s) if shown else UNKNOWN,
-        rate(result.samples_per_s, "samples/s") if shown else UNKNOWN,
-        OUTCOMES[result.outcome],
-    )

@@ -1,10 +1,10 @@
 """DeepSpeed's configuration: Rankdeck's own for each stage, a person's in its place, and what the run decides in it.
 
 `resources/deepspeed_zero<stage>.json` are Rankdeck's own. In them, and in a person's, ``"auto"`` (or a key that is
-left out) stands for what the run decides: batch sizes, clipping, precision and offload. A person may also write such
-a value; then it has to be the run's. That, and what Rankdeck refuses (a second optimizer or schedule, whatever
-needs a compiler, MPI or libaio), is checked before a rank starts. Every other setting is DeepSpeed's to judge, which it
-does before the first step (`workers.strategies.deepspeed.engine`): its settings change with its versions.
+left out) stands for what the run decides: stage, batch sizes, clipping, precision and offload. A person may also write
+such a value; then it has to be the run's. That, and keys that would take Rankdeck's part, is checked before a rank
+starts. Every other setting is DeepSpeed's to judge, which it does before the first step
+(`workers.strategies.deepspeed.engine`): its settings change with its versions.
 """
 
 from __future__ import annotations
@@ -26,62 +26,19 @@ FIELD: Final = "deepspeed_config"
 _ADDS_UP_ALL: Final = (0, 19)
 _RESOURCES: Final = PACKAGE_FOLDER / "resources"
 _TITLE: Final = "The DeepSpeed configuration cannot be used"
-# Where the run decides something; each has to be a JSON object.
-_SECTIONS: Final = (
-    ("zero_optimization",),
-    ("zero_optimization", "offload_optimizer"),
-    ("zero_optimization", "offload_param"),
-    ("bf16",),
-    ("fp16",),
-    ("optimizer",),
-    ("optimizer", "params"),
-)
-_NUMBERS: Final = (
-    "train_batch_size",
-    "train_micro_batch_size_per_gpu",
-    "gradient_accumulation_steps",
-    "gradient_clipping",
-)
-
-_NOT_OURS: Final = "Rankdeck does that itself"
-_REFUSED: Final[Mapping[str, str]] = {
-    "scheduler": "the recipe decides the learning rate at each step",
-    "amp": "precision is chosen in the run's own setting",
-    "torch_autocast": "precision is chosen in the run's own setting",
-    "aio": "it needs libaio, which Rankdeck does without",
-    "checkpoint": _NOT_OURS,
-    "load_universal_checkpoint": _NOT_OURS,
-    "tensorboard": _NOT_OURS,
-    "wandb": _NOT_OURS,
-    "comet": _NOT_OURS,
-    "csv_monitor": _NOT_OURS,
-    "monitor_config": _NOT_OURS,
-    "elasticity": "the devices of a run are chosen in Rankdeck",
-    "autotuning": "it starts runs of its own",
-    "managed_gradient_accumulation": "Rankdeck says where a step ends",
-    "gradient_allreduce_op": "gradients are averaged, weighted by samples",
-    "log_level": "DeepSpeed's warnings go to each rank's log",
-    "compile": "it needs a compiler",
-    "compression_training": "it needs a compiler",
-    "zero_quantized_weights": "it needs a compiler",
-    "zero_quantized_nontrainable_weights": "it needs a compiler",
-    "zero_quantized_gradients": "it needs a compiler",
-    "zenflow": "it needs a compiler",
-    "nvme_path": "it needs libaio, which Rankdeck does without",
-    "cpu_offload": "it is an old name: write offload_optimizer",
-    "cpu_offload_param": "it is an old name: write offload_param",
-    "data_efficiency": "the ledger decides which samples are trained",
-    "curriculum_learning": "the ledger decides which samples are trained",
-    "pipeline": "Rankdeck shares a model out by ZeRO only",
-    "tensor_parallel": "Rankdeck shares a model out by ZeRO only",
-    "sequence_parallel_size": "Rankdeck shares a model out by ZeRO only",
-    "zero_hpz_partition_size": "Rankdeck keeps each number on one rank only",
-    "elastic_checkpoint": _NOT_OURS,
-    "load_from_fp32_weights": _NOT_OURS,
-    "fp16_master_weights_and_grads": "the weights that are kept are fp32",
-    "bf16_master_weights_and_grads": "the weights that are kept are fp32",
-    "bf16_optimizer_states": "the weights that are kept are fp32",
+# DeepSpeed accepts these, and the run would train, or be saved, otherwise than Rankdeck says.
+_REFUSED: Final[Mapping[str, tuple[str, ...]]] = {
+    "Rankdeck decides the learning rate, the precision, the devices, the samples and the end of each step": (
+        *("scheduler", "amp", "torch_autocast", "elasticity", "data_efficiency", "curriculum_learning"),
+        *("managed_gradient_accumulation", "gradient_allreduce_op", "compression_training", "zenflow"),
+    ),
+    "Rankdeck's checkpoints hold fp32 weights, each number of them from one device": (
+        *("pipeline", "tensor_parallel", "sequence_parallel_size", "zero_hpz_partition_size"),
+        *("load_from_fp32_weights", "fp16_master_weights_and_grads", "bf16_master_weights_and_grads"),
+        "bf16_optimizer_states",
+    ),
 }
+_REASONS: Final = {name: reason for reason, names in _REFUSED.items() for name in names}
 
 
 def own_text(stage: int) -> str:
@@ -120,7 +77,7 @@ def effective_config(
     written = _Written(config.deepspeed_config or own_text(stage), stage)
     written.check_optimizer(config.lr, config.options.get("weight_decay"))
     known = precision or (None if config.precision == AUTO else config.precision)
-    _check_precision(written, config.precision)
+    written.check_precision(config.precision)
     decided: dict[tuple[str, ...], Any] = {
         ("train_batch_size",): None if batch is None else batch.global_,
         ("train_micro_batch_size_per_gpu",): None if batch is None else batch.micro,
@@ -181,14 +138,8 @@ class _Written:
     def __init__(self, text: str, stage: int) -> None:
         self._text = text
         self.values = self._parse()
-        self._check_sections()
         self._check_refused((), self.values)
-        self._check_decided()
-        self._check_stage(stage)
-        if self._on("fp16") and self._on("bf16"):
-            raise self.wrong(("bf16",), "fp16 and bf16 are both turned on", "Turn one of them off.")
-
-    # against the run
+        self.decide(("zero_optimization", "stage"), stage)
 
     def decide(self, path: tuple[str, ...], value: Any) -> None:
         """Puts the run's value where "auto" stands or nothing; None leaves it open."""
@@ -199,126 +150,69 @@ class _Written:
         elif value is not None and there is not value:
             raise self.wrong(
                 path,
-                f"{_dotted(path)} is {json.dumps(there)}, and the run's is {json.dumps(value)}",
+                f"{_dotted(path)} is {json.dumps(there)[:80]}, and the run's is {json.dumps(value)}",
                 'Write "auto", or change the run\'s own setting.',
             )
 
     def decide_offload(self, name: str, wanted: bool) -> None:
         """Where state that need not stay on the device is kept; the file may ask for it by itself."""
         path = ("zero_optimization", name, "device")
-        if wanted or self._section(path).get("device", AUTO) == AUTO:
+        there = self._section(path).get("device", AUTO)
+        if there not in (AUTO, "cpu", "none"):
+            what = f"{name} to {json.dumps(there)} is not possible here (nvme needs libaio)"
+            raise self.wrong(path, what, 'Write "cpu", "none" or "auto".')
+        if wanted or there == AUTO:
             self.decide(path, "cpu" if wanted else "none")
 
     def check_optimizer(self, lr: float, weight_decay: object) -> None:
         """The recipe's optimizer is used; a section may only repeat what it is."""
-        section = self.values.get("optimizer", {})
-        kind = str(section.get("type", "AdamW"))
+        if "optimizer" not in self.values:
+            return
+        kind = str(self._section(("optimizer", "type")).get("type", "AdamW"))
         if kind.lower() != "adamw":
             raise self.wrong(
                 ("optimizer", "type"),
                 f"it asks for the optimizer {kind}, and the recipe brings its own (AdamW)",
                 "Leave the section optimizer out.",
             )
-        params = section.get("params", {})
         for key, value in (("lr", lr), ("weight_decay", weight_decay)):
-            there = params.get(key, AUTO)
-            if there != AUTO and value is not None and there != value:
-                raise self.wrong(
-                    ("optimizer", "params", key),
-                    f"optimizer.params.{key} is {json.dumps(there)}, and the run's is {json.dumps(value)}",
-                    'Write "auto", or change the run\'s own setting.',
-                )
+            self.decide(("optimizer", "params", key), value)
+
+    def check_precision(self, precision: str) -> None:
+        """A file that turns a number format on needs a run that says so too: the loss is computed in it as well."""
+        for name in ("bf16", "fp16"):
+            path = (name, "enabled")
+            if self._section(path).get("enabled") is True and precision != name:
+                what = f"it turns {name} on, and the run's precision is {precision}"
+                raise self.wrong(path, what, f'Set the precision to {name}, or write "auto".')
 
     def wrong(self, path: tuple[str, ...], what: str, next_step: str) -> ConfigError:
         return refusal(self._text, path, what, next_step)
 
-    def turned_on(self) -> str | None:
-        """The number format that the file itself turns on."""
-        return next((name for name in ("bf16", "fp16") if self._on(name)), None)
-
-    # by itself
-
     def _parse(self) -> dict[str, Any]:
         try:
-            values = parse_json(self._text, pairs=self._without_repetition, constant=self._constant)
+            values = parse_json(self._text)
         except ParseError as error:
             place = f"line {error.line}, column {error.column}: it" if error.line is not None else "It"
-            wrong = ConfigError(FIELD, f"{place} cannot be read as JSON: {error.problem}.", "Correct that line.")
-            wrong.title = _TITLE
-            raise wrong from None
+            raise self.wrong((), f"{place} cannot be read as JSON: {error.problem}", "Correct that line.") from None
         if not isinstance(values, dict):
             raise self.wrong((), "It is not a JSON object", 'Begin with {"zero_optimization": …}.')
         return values
 
-    def _without_repetition(self, pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        values = dict(pairs)
-        if len(values) < len(pairs):
-            names = [name for name, _ in pairs]
-            twice = next(name for name in names if names.count(name) > 1)
-            raise self.wrong((twice,), f"{twice} stands there twice", "Keep one of them.")
-        return values
-
-    def _constant(self, name: str) -> Any:
-        raise self.wrong((), f"{name} is not a finite number", "Write a finite number.")
-
-    def _check_sections(self) -> None:
-        for path in _SECTIONS:
-            holder: Any = self.values
-            for name in path[:-1]:
-                holder = holder.get(name, {})
-            if not isinstance(holder.get(path[-1], {}), dict):
-                raise self.wrong(path, f"{_dotted(path)} is a section", "Write it in braces: { … }.")
-
     def _check_refused(self, path: tuple[str, ...], section: Mapping[str, Any]) -> None:
         for name, value in section.items():
             here = (*path, name)
-            if name in _REFUSED:
-                raise self.wrong(here, f"{_dotted(here)} cannot be used: {_REFUSED[name]}", "Leave it out.")
+            if name in _REASONS:
+                raise self.wrong(here, f"{_dotted(here)} cannot be used: {_REASONS[name]}", "Leave it out.")
             if isinstance(value, Mapping):
                 self._check_refused(here, value)
 
-    def _check_decided(self) -> None:
-        for name in _NUMBERS:
-            value = self.values.get(name, AUTO)
-            if value != AUTO and (isinstance(value, bool) or not isinstance(value, int | float)):
-                raise self.wrong((name,), f"{name} is {json.dumps(value)[:80]}, not a number", "Write a number.")
-        for name in self.values.get("optimizer", {}).get("params", {}):
-            if name not in ("lr", "weight_decay", "torch_adam"):
-                path = ("optimizer", "params", name)
-                raise self.wrong(path, f"the recipe decides the optimizer's {name}", "Leave it out.")
-
-    def _check_stage(self, stage: int) -> None:
-        zero = self.values.setdefault("zero_optimization", {})
-        there = zero.get("stage", AUTO)
-        if there not in (AUTO, stage):
-            raise self.wrong(
-                ("zero_optimization", "stage"),
-                f"it is for ZeRO stage {there}, and the run's is {stage}",
-                f"Choose stage {there} for the run, or write {stage} here.",
-            )
-        zero["stage"] = stage
-        if stage < 3 and "offload_param" in zero:
-            raise self.wrong(
-                ("zero_optimization", "offload_param"),
-                f"offload_param means nothing in stage {stage}",
-                "Leave it out, or use stage 3.",
-            )
-        for name in ("offload_optimizer", "offload_param"):
-            device = zero.get(name, {}).get("device", AUTO)
-            if device not in (AUTO, "cpu", "none"):
-                raise self.wrong(
-                    ("zero_optimization", name, "device"),
-                    f"{name} to {json.dumps(device)} is not possible here (nvme needs libaio)",
-                    'Write "cpu", "none" or "auto".',
-                )
-
-    def _on(self, name: str) -> bool:
-        return self.values.get(name, {}).get("enabled") is True
-
     def _section(self, path: tuple[str, ...]) -> dict[str, Any]:
         section = self.values
-        for name in path[:-1]:
+        for depth, name in enumerate(path[:-1], 1):
             section = section.setdefault(name, {})
+            if not isinstance(section, dict):
+                raise self.wrong(path[:depth], f"{_dotted(path[:depth])} is a section", "Write it in braces: { … }.")
         return section
 
 
@@ -346,17 +240,6 @@ def _line(text: str, path: tuple[str, ...]) -> int | None:
             return None
         position = found.end()
     return text.count("\n", 0, position) + 1 if path else None
-
-
-def _check_precision(written: _Written, precision: str) -> None:
-    """A file that turns a number format on needs a run that says so too: the loss is computed in it as well."""
-    name = written.turned_on()
-    if name is not None and precision != name:
-        raise written.wrong(
-            (name, "enabled"),
-            f"it turns {name} on, and the run's precision is {precision}",
-            f'Set the precision to {name}, or write "auto".',
-        )
 
 
 def _numbers(version: str) -> tuple[int, ...]:

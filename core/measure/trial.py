@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal
 
 from core.config.sync import resolve_synchronisation
+from core.formatting import UNKNOWN
 from core.launch.resolved import ResolvedRun
 from core.records import Limits, RecordError, Text, read_record
 
@@ -22,6 +23,7 @@ OUTCOMES: Final[dict[Outcome, str]] = {
     "timed_out": "timed out",
     "failed": "failed",
 }
+_TRANSPORTS: Final = {"shared": "shared memory", "nccl": "NCCL"}
 Seconds = Annotated[float, Limits(0, 1e9)]
 Bytes = Annotated[int, Limits(0)]
 
@@ -146,6 +148,12 @@ def judge(answers: Sequence[RankAnswer | None], deaths: Mapping[int, Death]) -> 
         pairs=tuple(zip(zip(*own, strict=False), zip(*best, strict=False), strict=False)),  # independent ranks differ
         answers=tuple(found),
     )
+
+
+def transport_title(name: str) -> str:
+    """How tensors travelled, for a person: "shared memory, bf16"."""
+    base, _, wire = name.partition(" ")
+    return _TRANSPORTS.get(base, base or UNKNOWN) + (f", {wire}" if wire else "")
 
 
 def samples_per_s(run: ResolvedRun, steps_s: Sequence[float], round_s: float | None = None) -> float:

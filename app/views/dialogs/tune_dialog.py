@@ -19,7 +19,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.state.tune_text import COLUMNS, TrialLine
+from app.state.tune_text import TrialLine
 from app.views.style.fonts import tabular
 from app.views.style.tones import tone
 from app.views.widgets.build import lay_column, muted_label, named
@@ -27,6 +27,7 @@ from app.views.widgets.buttons import PrimaryButton
 from app.views.widgets.first_size import set_first_size
 from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
+from core.measure.tune.tuned import COLUMNS
 
 ROW_HEIGHT: Final = 24
 _STEPS: Final = 1000

@@ -13,7 +13,6 @@ from statistics import median
 from typing import Any, Final
 
 from core.formatting import listed, number, percent
-from core.machine.devices.device import POWER_CAP
 
 # Steps to judge by.
 ENOUGH: Final = 20
@@ -29,8 +28,6 @@ _STEADY: Final = 0.75
 _NEAR: Final = 0.25
 # Predicted gain of load balancing from which on it is offered; it changes shares from there on, too.
 WORTH: Final = 0.05
-_KEPT_OFF: Final = 0.15
-_MORE: Final = 1.2
 # Times that differ by less than this are alike.
 _ALIKE: Final = 0.15
 
@@ -159,16 +156,14 @@ class DeviceConditions:
     """What the machine says of a device in a run.
 
     Attributes:
+        throttled: Why a GPU's clock was held down in the last seconds, but for its power limit.
         celsius: How hot it is; None where that is not known.
-        kept_off: Share of the time in which its rank could have computed and did not, because others did.
-        cores: On how many cores its process may run; None where that is not known.
+        programs: Others that compute on the GPU.
     """
 
     throttled: tuple[str, ...] = ()
     celsius: float | None = None
     programs: tuple[str, ...] = ()
-    kept_off: float = 0.0
-    cores: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,7 +171,7 @@ class Reason:
     """Why, and what to do.
 
     Attributes:
-        kind: "samples", "data", "throttled", "program", "cores", "power_cap" or "slower".
+        kind: "samples", "data", "throttled", "program" or "slower".
         window_step: The same with the labels of the window.
         gain: By how much load balancing is predicted to shorten a step, as a share of it; 0 where it cannot help.
     """
@@ -189,21 +184,21 @@ class Reason:
 
 
 def straggler_reason(
-    found: Straggler, names: Sequence[str], around: Sequence[DeviceConditions], *, can_balance: bool, is_balanced: bool
+    found: Straggler, names: Sequence[str], here: DeviceConditions, *, can_balance: bool, is_balanced: bool
 ) -> Reason:
     """The most certain reason.
 
     Args:
         found: Who makes the others wait.
         names: What the devices are called, by rank.
-        around: What is known of them, by rank.
+        here: What is known of the slowest one.
         can_balance: The mode can give devices unequal shares of a batch.
         is_balanced: It does already.
     """
     gain = balance_gain(found) if can_balance and not is_balanced else 0.0
     if _has_more_samples(found) and not is_balanced:
         return _samples(found, names)
-    kind, cause, step = _find_reason(found, names, around)
+    kind, cause, step = _find_reason(found, names, here)
     if kind == "data":
         return Reason(kind, cause, step, step)
     if gain >= WORTH:
@@ -226,38 +221,24 @@ def balance_gain(found: Straggler) -> float:
 
 
 def _find_reason(
-    found: Straggler, names: Sequence[str], around: Sequence[DeviceConditions]
+    found: Straggler, names: Sequence[str], here: DeviceConditions
 ) -> tuple[str, str, str]:  # kind, cause, next step
-    slow, here = found.slowest, around[found.slowest]
+    slow = found.slowest
     name, excess_s = names[slow], found.work_s[slow] - _of_others(found, found.work_s)
     more_data_s = found.data_s[slow] - _of_others(found, found.data_s)
     if more_data_s > excess_s / 2 > 0:
         cause = f"{name} spends {_time(found.data_s[slow])} of each step on loading data, {_time(more_data_s)} more "
         step = "Put the data on a faster drive, or do the slow part of loading before the run, once for all samples."
         return "data", f"{cause}than the others.", step
-    held = [why for why in here.throttled if why != POWER_CAP]
-    if held:
+    if here.throttled:
         hot = "" if here.celsius is None else f", at {number(here.celsius, 2)} °C"
-        return "throttled", f"The clock of {name} is held down ({held[0]}{hot}).", "Check its cooling and power supply."
-    if here.programs and _is_kept_off(found, around):
+        cause = f"The clock of {name} is held down ({here.throttled[0]}{hot})."
+        return "throttled", cause, "Check its cooling and power supply."
+    if here.programs:
         cause = f"{listed(here.programs)} {'uses' if len(here.programs) == 1 else 'use'} {name} at the same time."
         return "program", cause, "Close other programs, or leave this device to them."
-    cores = [one.cores for rank, one in enumerate(around) if rank in found.others and one.cores is not None]
-    if here.cores is not None and cores and here.cores < min(cores):
-        cause = f"The process on {name} may run on {_cores(here.cores)}, the others on {min(cores)} or more."
-        return "cores", cause, "Let it run on as many (it was limited by taskset, a container or a batch system)."
-    capped = [POWER_CAP in around[rank].throttled for rank in found.others]
-    if POWER_CAP in here.throttled and not any(capped):
-        return "power_cap", f"{name} is at its power limit, the others are not.", "Raise its power limit if it is low."
     cause = f"{name} works {_time(found.work_s[slow])} in each step, {_time(excess_s)} more than the others."
     return "slower", cause, ""
-
-
-def _is_kept_off(found: Straggler, around: Sequence[DeviceConditions]) -> bool:
-    """Others are in its way more than in that of the devices that wait for it."""
-    longer = [1 / max(0.01, 1 - one.kept_off) for one in around]  # how many times as long its work takes by that
-    here = found.slowest
-    return around[here].kept_off >= _KEPT_OFF and longer[here] >= _MORE * _of_others(found, longer)
 
 
 def _samples(found: Straggler, names: Sequence[str]) -> Reason:
@@ -294,7 +275,3 @@ def _whole(value: float) -> str:
 
 def _time(seconds: float) -> str:
     return f"{number(1e3 * seconds, 2)} ms" if seconds < 1 else f"{number(seconds, 2)} s"
-
-
-def _cores(count: int) -> str:
-    return "1 core" if count == 1 else f"{count} cores"

@@ -25,8 +25,7 @@ from core.host.watches.straggler import (
     straggler_reason,
 )
 from core.host.watches.watch import Watch
-from core.machine.competition import find_competition
-from core.machine.devices.device import Device
+from core.machine.devices.device import POWER_CAP, Device
 from core.machine.devices.monitor import DeviceMonitor
 
 log = logging.getLogger(__name__)
@@ -105,13 +104,13 @@ class StragglerWatch(Watch):
             await asyncio.wait([self._reporting])
 
     async def _report(self, found: Straggler) -> None:
-        """Says who it is and why. Looking for the reason takes a second, in a thread."""
+        """Says who it is and why. A driver in trouble answers late, so it is asked in a thread."""
         run, names = self._ranks.run, [rank.device for rank in self._ranks]
-        around = await asyncio.get_running_loop().run_in_executor(None, self._look_around, found.slowest)
+        here = await asyncio.get_running_loop().run_in_executor(None, self._conditions, self._ranks[found.slowest])
         reason = straggler_reason(
             found,
             names,
-            around,
+            here,
             can_balance=Needs.DDP in run.has,
             is_balanced=run.config.balance == "measured",
         )
@@ -149,31 +148,14 @@ class StragglerWatch(Watch):
         if not task.cancelled() and task.exception() is not None:
             log.error("a straggler could not be reported", exc_info=task.exception())
 
-    # what the machine says; off the loop
-
-    def _look_around(self, slowest: int) -> list[DeviceConditions]:
-        pids = [rank.pid or -1 for rank in self._ranks]
-        on_gpu = gpu_programs(self._ranks[slowest].command.device, pids)
-        found = []
-        for rank, competition in zip(self._ranks, find_competition(pids), strict=True):
-            device = rank.command.device
-            readings = list(self._readings.get(device.uuid, ()))
-            newest = readings[-1] if readings else {}
-            programs = tuple(f"{program.name} (process {program.pid})" for program in competition.programs)
-            kept_off = competition.kept_off
-            if device.kind == "cuda":  # how long a kernel waits for another program's cannot be asked
-                programs = on_gpu if rank.number == slowest else ()
-                kept_off = float(bool(programs))
-            found.append(
-                DeviceConditions(
-                    tuple(dict.fromkeys(why for row in readings for why in row.get("throttle_reasons") or ())),
-                    newest.get("temperature_celsius"),
-                    programs[:_NAMED],
-                    kept_off,
-                    competition.cores,
-                )
-            )
-        return found
+    def _conditions(self, rank: Rank) -> DeviceConditions:
+        """What the machine says of a rank's device; off the loop."""
+        device = rank.command.device
+        readings = list(self._readings.get(device.uuid, ()))
+        held = dict.fromkeys(why for row in readings for why in row.get("throttle_reasons") or () if why != POWER_CAP)
+        programs = gpu_programs(device, [other.pid or -1 for other in self._ranks])
+        celsius = readings[-1].get("temperature_celsius") if readings else None
+        return DeviceConditions(tuple(held), celsius, programs[:_NAMED])
 
 
 def gpu_programs(device: Device, ours: Sequence[int]) -> tuple[str, ...]:

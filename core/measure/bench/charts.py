@@ -8,7 +8,8 @@ from typing import Annotated, Final
 
 from core.measure.bench.contenders import TARGETS, TITLES, Kind
 from core.measure.bench.rows import Bench, Row, rows_of
-from core.measure.bench.table import percent, size_text, transport_title
+from core.measure.bench.table import percent, size_text
+from core.measure.trial import transport_title
 from core.records import Limits, Text
 
 Number = Annotated[float, Limits(-1e18, 1e18)]

@@ -10,8 +10,8 @@ from core.formatting import listed, memory_size, short_duration
 from core.measure.bench.contenders import Kind
 from core.measure.bench.growth import find_growth
 from core.measure.bench.rows import Bench, Row, rows_of
-from core.measure.bench.table import percent, size_text, spread_text, transport_title
-from core.measure.trial import OUTCOMES
+from core.measure.bench.table import percent, size_text, spread_text
+from core.measure.trial import OUTCOMES, transport_title
 
 NO_PICTURES: Final = "Pictures are missing"
 

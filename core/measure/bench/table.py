@@ -12,8 +12,7 @@ from core.config.mode import mode_label
 from core.formatting import UNKNOWN, memory_size, number, rate, short_duration
 from core.measure.bench.contenders import Kind
 from core.measure.bench.rows import Bench, Row, rows_of
-
-TRANSPORTS: Final = {"shared": "shared memory", "nccl": "NCCL"}
+from core.measure.trial import transport_title
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,12 +69,6 @@ class Table:
 def table_of(bench: Bench) -> Table:
     """The table of what was measured so far."""
     return Table(_COLUMNS[bench.kind], tuple(rows_of(bench)))
-
-
-def transport_title(name: str) -> str:
-    """A transport for a person: "shared memory, bf16"."""
-    base, _, wire = name.partition(" ")
-    return TRANSPORTS.get(base, base) + (f", {wire}" if wire else "")
 
 
 def size_text(size: int) -> str:
@@ -163,7 +156,7 @@ _COLUMNS: Final[dict[Kind, tuple[Column, ...]]] = {
         Column(
             "transport",
             "Transport",
-            lambda row: transport_title(row.get("transport") or UNKNOWN),
+            lambda row: transport_title(row.get("transport") or ""),
             is_text=True,
             usual="shared memory, bf16",
         ),

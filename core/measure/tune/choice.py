@@ -14,8 +14,6 @@ from core.launch.resolved import ResolvedRun, resolve_on
 
 # The option's name in the recipes that have it.
 CHECKPOINTING: Final = "grad_checkpointing"
-# Gradient all-reduces that give the mean itself; the others round it or approximate it.
-LOSSLESS: Final = ("auto", "shared", "plain")
 _TITLE: Final = "This run cannot be tuned"
 
 
@@ -51,11 +49,6 @@ class Choice:
             option if isinstance(option, bool) else None,
             run.compiles if Needs.COMPILER in run.has else None,
         )
-
-    @property
-    def is_lossless(self) -> bool:
-        """Whether it trains the same model as every other lossless choice, apart from rounding."""
-        return not self.exchange or self.exchange in LOSSLESS
 
     def in_micro_batches(self, size: int) -> Choice:
         """The same in micro-batches of another size, which divides a rank's share of the global batch."""

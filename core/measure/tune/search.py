@@ -7,8 +7,7 @@ One setting after the other, each with the best of those before it:
    first that did not, halfway. Where larger ones are no faster, smaller ones.
 3. The gradient all-reduce: the way that the first trial did not take.
 4. Gradient checkpointing: on where memory ended the search for a larger micro-batch, off where it is on.
-5. A compressed all-reduce: it changes what is learnt, so it is only offered.
-6. torch.compile, last: compiling takes longer than all other trials together.
+5. torch.compile, last: compiling takes longer than all other trials together.
 """
 
 from __future__ import annotations
@@ -92,12 +91,10 @@ class Space:
 
     Attributes:
         start: The settings as they are.
-        may_compress: A compressed all-reduce can be offered.
         may_use_gloo: Ranks that NCCL connects may be connected by gloo.
     """
 
     start: Choice
-    may_compress: bool = False
     may_use_gloo: bool = False
 
     @property
@@ -120,14 +117,13 @@ def next_trial(space: Space, results: Sequence[Result]) -> Choice | None:
 
 
 def fastest(results: Sequence[Result]) -> Result | None:
-    """The fastest trial that trains the same model as the first one; None if none was measured.
+    """The fastest trial; None if none was measured.
 
     Among trials that differ by no more than noise, the one that came first: it changes less.
     """
     best: Result | None = None
     for result in results:
-        alike = result.choice.is_lossless or result.choice.exchange == results[0].choice.exchange
-        if result.is_measured and alike:
+        if result.is_measured:
             best = result if best is None else _faster(best, result)
     return best
 
@@ -142,8 +138,6 @@ def _search(space: Space) -> _Steps:
         return
     best = yield from _exchange(space, best)
     best = yield from _checkpointing(space, best, results)
-    if space.may_compress and best.choice.is_lossless:
-        yield replace(best.choice, exchange="bf16")
     if best.choice.compiles is not None:
         yield replace(best.choice, compiles=True)
 

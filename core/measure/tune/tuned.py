@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from core.config.sync import resolve_synchronisation
+from core.formatting import UNKNOWN, memory_size, rate, short_duration
 from core.launch.resolved import ResolvedRun
-from core.measure.tune.choice import Choice, changes_flags, changes_text
+from core.measure.trial import OUTCOMES, transport_title
+from core.measure.tune.choice import Choice, changes_flags, changes_text, on_off
 from core.measure.tune.search import Result, fastest
 
 # Whose turn it is: 0 the run's own settings, 1 those found. Two in a row make a pair, each begun by the other.
@@ -20,8 +21,11 @@ LEAST_PAIRS: Final = 3
 WORTH: Final = 0.02
 # Student's t by degrees of freedom from 1 on; beyond them the last one, which is a little too strict.
 _ONE_SIDED_95: Final = (6.31, 2.92, 2.35, 2.13, 2.02, 1.94, 1.90, 1.86, 1.83, 1.81)
-# A larger share of the time for rounds is worth a longer sync interval.
-SYNC_WORTH: Final = 0.05
+# Of the table of trials, for the command line and the window.
+COLUMNS: Final = (
+    *("Micro-batch", "Accumulation", "All-reduce", "Checkpointing", "Compiled"),
+    *("Needs", "Step", "Speed", "Result"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,19 +84,6 @@ def compare(speeds: Sequence[float]) -> Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
-    """A change that makes steps faster and changes what is learnt, so that only a person can decide on it.
-
-    Attributes:
-        text: What it changes and brings, as a sentence.
-        changes: Settings and their new values.
-    """
-
-    text: str
-    changes: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
 class Tuned:
     """What tuning found.
 
@@ -110,7 +101,7 @@ class Tuned:
 
     @property
     def best(self) -> Result | None:
-        """The fastest trial that trains the same model."""
+        """The fastest trial."""
         return fastest(self.results)
 
     @property
@@ -172,42 +163,6 @@ class Tuned:
         text = changes_text(best.choice.changes(self.run))
         return f"Stopped early. Fastest so far: {text}; it was not compared with your settings in turns."
 
-    @property
-    def offers(self) -> tuple[Offer, ...]:
-        """Changes that are faster and change what is learnt."""
-        return tuple(filter(None, (self._compressed(), self._sync_interval())))
-
-    def _compressed(self) -> Offer | None:
-        best = self.best
-        rounded = [result for result in self.results if result.is_measured and not result.choice.is_lossless]
-        if best is None or not best.choice.is_lossless or not rounded:
-            return None
-        found = max(rounded, key=lambda result: result.samples_per_s)
-        gain = found.samples_per_s / best.samples_per_s
-        if gain < 1 + SYNC_WORTH:
-            return None
-        name = found.choice.exchange
-        return Offer(
-            f"With gradients sent as {name} steps were {gain:.2f} × as fast. It rounds gradients, so decide yourself.",
-            {"gradient_exchange": name},
-        )
-
-    def _sync_interval(self) -> Offer | None:
-        rule = resolve_synchronisation(self.run.config) if self.run.mode.is_apart else None
-        best = self.best
-        if rule is None or best is None or best.round_s is None:
-            return None
-        alone_s = best.step_s - best.round_s / rule.every
-        share = best.round_s / rule.every / best.step_s
-        if share <= SYNC_WORTH or alone_s <= 0:
-            return None
-        every = next(every for every in _round_numbers(rule.every) if best.round_s / every <= SYNC_WORTH * alone_s)
-        return Offer(
-            f"Rounds take {share:.0%} of the time. With a sync interval of {every} steps they would take less than "
-            f"{SYNC_WORTH:.0%}. It changes what is learnt, so decide yourself.",
-            {"sync_every": every},
-        )
-
     def as_dict(self) -> dict[str, Any]:
         """As JSON shows it."""
         comparison = self.comparison
@@ -221,11 +176,20 @@ class Tuned:
             "ratios": [] if comparison is None else list(comparison.ratios),
             "stopped": self.is_stopped,
             "sentence": self.sentence,
-            "offers": [{"text": offer.text, "changes": dict(offer.changes)} for offer in self.offers],
         }
 
 
-def _round_numbers(above: int) -> list[int]:
-    """1, 2, 5, 10, 20 …, those above a number."""
-    numbers = (factor * 10**power for power in range(10) for factor in (1, 2, 5))
-    return [number for number in numbers if number > above]
+def trial_cells(result: Result, *, is_best: bool) -> tuple[str, ...]:
+    """A trial's row in the order of `COLUMNS`; `is_best`: it is the fastest so far."""
+    choice, measured = result.choice, result.is_measured
+    return (
+        str(choice.micro_batch),
+        str(choice.accumulation),
+        transport_title(result.exchange or choice.exchange),
+        on_off(choice.checkpointing),
+        on_off(choice.compiles),
+        memory_size(result.need_bytes),
+        short_duration(result.step_s) if measured else UNKNOWN,
+        rate(result.samples_per_s, "samples/s") if measured else UNKNOWN,
+        "fastest" if is_best else OUTCOMES[result.outcome],
+    )

@@ -277,7 +277,6 @@ def space_of(run: ResolvedRun) -> Space:
     start = Choice.of(run)
     return Space(
         start,
-        may_compress=bool(start.exchange) and run.world_size > 1 and run.config.precision != "fp16",
         may_use_gloo=bool(start.backend),
     )
 

@@ -71,12 +71,9 @@ def test_a_device_that_loads_slowly_is_named(mode: str, settings: dict[str, Any]
 
 
 def test_a_slower_device_is_named_with_what_load_balancing_would_bring(tmp_path: Path) -> None:
-    for number in range(3):
-        store = make_unequal(tmp_path / f"run {number}", "ddp", {"times": 4, "n_embd": 96}, batch_size=16)
-        stopped_after(store, lambda store=store: bool(lines(store, "alert")))
-        (alert,) = lines(store, "alert")
-        if alert["reason"] != "program":  # else another program of this machine is in the way, and that is what is said
-            break
+    store = make_unequal(tmp_path / "run", "ddp", {"times": 4, "n_embd": 96}, batch_size=16)
+    stopped_after(store, lambda: bool(lines(store, "alert")))
+    (alert,) = lines(store, "alert")
     assert (alert["kind"], alert["ranks"]) == ("straggler", [1])
     assert alert["gain"] > 0.1 and "--balance measured" in alert["next_step"]
     assert alert["reason"] == "slower" and "more than the others" in alert["cause"]
@@ -90,11 +87,7 @@ def test_a_slower_device_is_waited_for_where_weights_are_sharded(mode: str, stag
     assert max(line["step"] for line in lines(store, "step")) == 12
 
 
-def test_nothing_is_said_of_equal_devices_and_of_those_that_do_not_wait(tmp_path: Path) -> None:
-    equal = make_unequal(tmp_path / "equal", "ddp", {"n_embd": 96}, batch_size=16, max_hours=20 / 3600)
-    assert host(equal) == 0
-    # Where other programs of this machine are in the way of one rank, that is what is said.
-    assert [line["reason"] for line in lines(equal, "straggler") if line["ranks"] and line["reason"] != "program"] == []
+def test_nothing_is_said_of_devices_that_do_not_wait(tmp_path: Path) -> None:
     apart = make_unequal(tmp_path / "apart", "independent", {"load_ms": 60}, max_hours=20 / 3600)
     assert host(apart) == 0
     assert len(lines(apart, "step")) > 200

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from app.state.tune_text import (
-    COLUMNS,
     SCRIPT,
     TRAINING,
     UNFIXED,
     about_text,
-    result_text,
     trial_lines,
     why_not_tunable,
 )
 from core.config.mode import Mode
 from core.measure.tune.search import Result
-from core.measure.tune.tuned import Tuned
+from core.measure.tune.tuned import COLUMNS
 from tests.unit.core.measure.tune.made import RUN, START, result, run
 
 
@@ -44,10 +42,3 @@ def test_the_table_marks_the_fastest_and_says_why_others_have_no_figures() -> No
 def test_what_is_tried_is_said_before() -> None:
     assert "The global batch stays 32, so micro-batches up to 16 can be tried." in about_text(RUN)
     assert "The global batch of each device stays 32" in about_text(run(Mode.INDEPENDENT))
-
-
-def test_the_result_and_what_is_offered() -> None:
-    found = Tuned(
-        RUN, (result(START), replace(result(START), choice=replace(START, exchange="bf16"), samples_per_s=200))
-    )
-    assert result_text(found).splitlines() == [found.sentence, found.offers[0].text]

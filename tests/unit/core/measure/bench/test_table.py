@@ -9,7 +9,8 @@ import pytest
 
 from core.formatting import short_duration
 from core.measure.bench.contenders import Kind
-from core.measure.bench.table import percent, size_text, spread_text, table_of, transport_title
+from core.measure.bench.table import percent, size_text, spread_text, table_of
+from core.measure.trial import transport_title
 from tests.unit.core.measure.bench.made import KILLED, SUMS, WEAK, bench, memory, steps
 
 TURNS = {

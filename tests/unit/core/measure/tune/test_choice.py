@@ -47,11 +47,6 @@ def test_what_is_not_possible_is_refused() -> None:
         replace(START, exchange="pigeons").applied(RUN)
 
 
-def test_rounding_all_reduces_train_another_model() -> None:
-    assert START.is_lossless and replace(START, exchange="").is_lossless
-    assert not replace(START, exchange="bf16").is_lossless
-
-
 def test_torch_compile_is_a_choice_where_there_is_a_compiler() -> None:
     assert Choice.of(RUN).compiles is None
     able = replace(RUN, platform=replace(RUN.platform, cxx="/usr/bin/g++"))

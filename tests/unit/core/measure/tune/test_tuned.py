@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 
-from core.config.mode import Mode
-from core.measure.tune.choice import Choice
 from core.measure.tune.search import Result
 from core.measure.tune.tuned import TURNS, Comparison, Tuned, compare
-from tests.unit.core.measure.tune.made import RUN, START, result, run
+from tests.unit.core.measure.tune.made import RUN, START, result
 
 OWN = result(START)
 BETTER = result(START.in_micro_batches(16), 150.0)
@@ -53,23 +49,6 @@ def test_settings_that_do_not_fit_are_replaced_without_a_comparison() -> None:
     assert found.changes == {"batch_size": 1, "grad_accum_steps": 16}
     assert found.sentence.startswith("Your settings don't work here: Rank 1: No memory. The fastest that do: ")
     assert Tuned(RUN, (short,)).sentence == "No settings could be measured. Rank 1: No memory."
-
-
-def test_what_changes_the_model_is_only_offered() -> None:
-    rounded = result(replace(BETTER.choice, exchange="bf16"), 180.0, "bf16")
-    found = Tuned(RUN, (OWN, BETTER, rounded), FASTER)
-    assert "gradient_exchange" not in found.changes
-    (offer,) = found.offers
-    assert offer.changes == {"gradient_exchange": "bf16"} and "1.20 × as fast" in offer.text
-    assert Tuned(RUN, (OWN, BETTER, replace(rounded, samples_per_s=151.0)), FASTER).offers == ()
-
-
-def test_a_longer_sync_interval_is_offered_where_rounds_take_long() -> None:
-    rounds = run(Mode.INDEPENDENT, sync_every=2)
-    own = Result(Choice.of(rounds), "measured", 32.0, 1.0, round_s=1.0)  # half of a step of 1 s
-    (offer,) = Tuned(rounds, (own,)).offers
-    assert offer.changes == {"sync_every": 50} and "50% of the time" in offer.text  # 1 s / 50 of 0.5 s: 4 %
-    assert Tuned(rounds, (replace(own, round_s=0.01),)).offers == ()
 
 
 def test_both_begin_a_pair_equally_often_within_one() -> None:
