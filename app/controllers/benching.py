@@ -77,7 +77,6 @@ class Benching(QObject):
 
     @property
     def is_going(self) -> bool:
-        """It is being measured."""
         return self._measuring.is_going
 
     def open(self) -> None:
@@ -96,7 +95,6 @@ class Benching(QObject):
         self._window.show_page(self.page)
 
     def update(self) -> None:
-        """Says what would be measured now."""
         page = self.page
         if page is None or page.is_going:
             return

@@ -55,15 +55,12 @@ class Timing(QObject):
 
     @property
     def is_measuring(self) -> bool:
-        """Something is measured, or about to be."""
         return self._answers.is_asking
 
     def set_watched(self, watched: bool) -> None:
-        """Whether the answer is in sight."""
         self._answers.set_watched(watched)
 
     def close(self) -> None:
-        """Ends what measures."""
         self._key = ""
         self._answers.close()
 

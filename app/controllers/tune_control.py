@@ -55,7 +55,6 @@ class TuneControl(QObject):
 
     @property
     def is_going(self) -> bool:
-        """Settings are being tried."""
         return self._measuring.is_going
 
     def update(self) -> None:
@@ -69,7 +68,6 @@ class TuneControl(QObject):
         self._sheet.summary.show_tunable(why_not)
 
     def close(self) -> None:
-        """Ends what is going on."""
         self._measuring.close()
 
     def _on_checked(self, checked: CheckedDraft, _steps_per_epoch: int | None) -> None:
@@ -115,7 +113,6 @@ class TuneControl(QObject):
 
 
 def _tuned(run: ResolvedRun, runs_dir: Path, seconds: float, tell: Tell, cancelled: Cancelled) -> Tuned:
-    """Tunes, in a worker thread."""
     fitted, _ = run.fitted()
     try:
         room = find_room(fitted, runs_dir, on_progress=tell, cancelled=cancelled)

@@ -84,5 +84,4 @@ def folder_name(kind: Kind, recipe: str, stamp: str) -> str:
 
 
 def kind_titles() -> list[tuple[str, str]]:
-    """Kinds and what they are called."""
     return [(kind.value, TITLES[kind]) for kind in Kind]

@@ -54,7 +54,6 @@ def why_not_tunable(run: ResolvedRun | None, *, is_script: bool, is_training: bo
 
 
 def trial_lines(results: tuple[Result, ...], best: Result | None) -> tuple[TrialLine, ...]:
-    """The table."""
     return tuple(
         TrialLine(
             trial_cells(result, is_best=result is best),
@@ -67,7 +66,6 @@ def trial_lines(results: tuple[Result, ...], best: Result | None) -> tuple[Trial
 
 
 def about_text(run: ResolvedRun) -> str:
-    """What tuning does with a run."""
     each = " of each device" if run.mode.is_apart else ""
     devices = "one device" if run.world_size == 1 else f"{run.world_size} devices"
     share = run.batch.micro * run.batch.accumulation

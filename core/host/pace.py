@@ -94,5 +94,4 @@ class Pace:
         return limit_s if limit_s is None or not is_busy else PATIENCE * limit_s
 
     def silent_s(self, now: float) -> float:
-        """How long it has said nothing."""
         return 0.0 if self.heard_at is None else now - self.heard_at

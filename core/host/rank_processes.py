@@ -34,8 +34,6 @@ _LAST_NEWS_S: Final = 2.0
 
 
 class RankProcess(Protocol):
-    """One rank's process."""
-
     @property
     def pid(self) -> int:
         """Its process id."""

@@ -42,7 +42,6 @@ class StopLadder:
             self._end_at = now + self._timeout_s
 
     def hurry(self, now: float) -> None:
-        """A stop without waiting for a commit."""
         self.is_hurried = True
         self._end_at = now if self._end_at is None else min(now, self._end_at)
 

@@ -22,7 +22,6 @@ _LEAST_TICKS: Final = 10
 
 
 def rss_bytes() -> int:
-    """The memory of this process."""
     return int(psutil.Process().memory_info().rss)
 
 
@@ -59,7 +58,6 @@ class GpuMemory:
 
     @property
     def free_bytes(self) -> int:
-        """What no process has."""
         free, _ = torch.cuda.mem_get_info(self._device)
         return int(free)
 
@@ -69,7 +67,6 @@ class GpuMemory:
         torch.cuda.reset_peak_memory_stats(self._device)
 
     def peak_bytes(self) -> int:
-        """The most that PyTorch has reserved."""
         return torch.cuda.max_memory_reserved(self._device)
 
     def context_bytes(self) -> int:

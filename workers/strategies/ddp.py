@@ -104,7 +104,6 @@ class DdpStrategy(Strategy):
         return outcome
 
     def settle(self) -> int:
-        """Waits for the vote that is out."""
         if self._work is None or self._vote is None:
             return 0
         self._work.wait()

@@ -156,7 +156,6 @@ class FsdpReplica(Replica):
         return super().parts()
 
     def load(self, saved: SavedState) -> None:
-        """Takes this rank's rows of every tensor."""
         self._let_go()
         self._load_weights(saved)
         groups = saved.optimizer_groups(self.optimizer, self._optimization)

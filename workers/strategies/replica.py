@@ -77,7 +77,6 @@ class Replica:
     # one step
 
     def set_lr(self, lr: float) -> None:
-        """The learning rate of the next update."""
         for group in self.optimizer.param_groups:
             group["lr"] = lr
 

@@ -92,7 +92,6 @@ class _Timed:
         self._waits = waits
 
     def allocate(self, size: Sequence[int], *, dtype: torch.dtype, device: torch.device) -> Tensor:
-        """Memory for what is gathered or summed."""
         return torch.empty(*size, dtype=dtype, device=device)
 
 

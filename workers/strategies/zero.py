@@ -17,8 +17,6 @@ from workers.strategies.replica import Replica, optimizer_state
 
 
 class ZeroStrategy(DdpStrategy):
-    """DDP with a sharded optimizer."""
-
     name = "zero"
 
     def replicate(self, model: nn.Module, optimization: Optimization, lr: float, precision: Precision) -> Replica:

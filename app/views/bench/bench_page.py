@@ -67,12 +67,10 @@ class BenchPage(Page):
 
     @property
     def kind(self) -> Kind:
-        """The chosen benchmark."""
         return Kind(self.kinds.currentData())
 
     @property
     def is_going(self) -> bool:
-        """It is being measured."""
         return self._is_going
 
     # --- from outside ------------------------------------------------------------------------------------
@@ -97,20 +95,17 @@ class BenchPage(Page):
             self.stop.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_progress(self, doing: str, share: float) -> None:
-        """Where it is."""
         if self._is_going and self.stop.isEnabled():
             self.doing.set_full_text(f"{doing}…")
             self.bar.setValue(round(share * _STEPS))
 
     def show_news(self, news: BenchNews) -> None:
-        """What was measured so far."""
         self._show_table(news)
         self._show_charts(news.charts)
         self.text.setText(news.text)
         self._show_state()
 
     def show_ended(self, *, has_folder: bool) -> None:
-        """It is over."""
         had_focus = self.stop.hasFocus()
         self._is_going = False
         self._has_folder = has_folder
@@ -119,7 +114,6 @@ class BenchPage(Page):
             self.start.setFocus(Qt.FocusReason.OtherFocusReason)
 
     def show_error(self, error: RankdeckError) -> None:
-        """Why something could not be done."""
         self.notice.show_error(error)
 
     # --- building ----------------------------------------------------------------------------------------

@@ -79,7 +79,6 @@ class TuneDialog(QDialog):
 
     @property
     def is_going(self) -> bool:
-        """Settings are being tried."""
         return self._is_going
 
     def show_progress(self, doing: str, share: float, lines: Sequence[TrialLine]) -> None:
@@ -90,7 +89,6 @@ class TuneDialog(QDialog):
             self.show_lines(lines)
 
     def show_lines(self, lines: Sequence[TrialLine]) -> None:
-        """Fills the table."""
         while self.table.topLevelItemCount() < len(lines):
             item = QTreeWidgetItem()
             item.setSizeHint(0, QSize(0, ROW_HEIGHT))
@@ -125,7 +123,6 @@ class TuneDialog(QDialog):
             self.use.setFocus()
 
     def show_error(self, error: RankdeckError) -> None:
-        """Why nothing could be tried."""
         self._end()
         self.notice.show_error(error)
 

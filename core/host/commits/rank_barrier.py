@@ -19,8 +19,6 @@ ASK_AGAIN_S: Final = 2.0
 
 
 class Next(Enum):
-    """What the host does next."""
-
     WAIT = auto()
     COMMIT = auto()
     MERGE = auto()
@@ -106,7 +104,6 @@ class RankBarrier:
         return action, ""
 
     def merge_done(self, rank: Rank, message: MergeDone) -> None:
-        """Rank 0 has merged."""
         newest = self._commits.newest
         if self._merging is None or rank.number != 0 or newest is None or Path(message.file).name != message.file:
             log.warning("rank %d reports a merge that was not requested", rank.number)

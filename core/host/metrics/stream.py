@@ -68,7 +68,6 @@ class MetricsStream:
         self._loop.call_soon_threadsafe(emit_all)
 
     def settle(self, timeout_s: float) -> bool:
-        """As `MetricsSink.settle`."""
         sink = self._sink
         return sink is None or sink.settle(timeout_s)
 

@@ -40,7 +40,6 @@ class RankView:
 
     @property
     def text(self) -> str:
-        """What it does, as a sentence."""
         if self.stacks is None:
             return f"{self.device}{' does not answer;' if self.asked else ':'} its process {self.process}."
         if self.stacks.waits == "yes":

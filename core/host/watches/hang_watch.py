@@ -114,7 +114,6 @@ class HangWatch(Watch):
         return rank.begins and any(at is not None and at >= heard_at + limit_s for at in stepped)
 
     def silent_s(self, rank: Rank) -> float:
-        """How long a rank has said nothing."""
         return rank.pace.silent_s(self._clock.now)
 
     def _is_overdue(self, rank: Rank, *, is_busy: bool) -> bool:
@@ -165,7 +164,6 @@ class HangResponse:
             self._responding.cancel()
 
     async def close(self) -> None:
-        """As `cancel`, and waits for it."""
         self.cancel()
         if self._responding is not None:
             await asyncio.wait([self._responding])

@@ -66,7 +66,6 @@ class Contender:
 
     @property
     def devices(self) -> int:
-        """How many."""
         return self.run.world_size
 
     @property

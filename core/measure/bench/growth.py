@@ -39,17 +39,14 @@ class Growth:
 
     @property
     def verdict(self) -> Literal["grows", "no growth"]:
-        """Whether it grows beyond the uncertainty."""
         return "grows" if self.bytes_per_step - self.error > 0 else "no growth"
 
     @property
     def figures(self) -> str:
-        """The slope and its uncertainty."""
         return f"{self.bytes_per_step:,.0f} ± {self.error:,.0f}"
 
     @property
     def sentence(self) -> str:
-        """The verdict, for a person."""
         if self.verdict == "grows":
             ahead = byte_size(round(self.bytes_per_step * _AHEAD))
             return f"Memory grows by {self.figures} bytes a step: {ahead} in {_AHEAD:,} steps."

@@ -37,7 +37,6 @@ class Measured:
 
     @property
     def steps_s(self) -> list[float]:
-        """Seconds of a step, in each turn."""
         return [step_seconds(self.contender.run, turn.steps_s, turn.round_s) for turn in self.turns]
 
 
@@ -65,7 +64,6 @@ class Bench:
 
     @property
     def has_figures(self) -> bool:
-        """Whether anything was measured."""
         return any(one.turns for one in self.measured)
 
     @property
@@ -94,7 +92,6 @@ class Spread:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> Spread | None:
-        """That of some values; None of none."""
         if not values:
             return None
         if len(values) == 1:
@@ -109,7 +106,6 @@ def ratios(values: Sequence[float], base: Sequence[float]) -> list[float]:
 
 
 def rows_of(bench: Bench) -> list[Row]:
-    """What was measured so far."""
     return [{"kind": bench.kind.value, **row} for row in _ROWS[bench.kind](bench)]
 
 

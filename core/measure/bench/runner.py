@@ -87,8 +87,6 @@ def run_bench(
 
 @dataclass(slots=True)
 class _Runner:
-    """One benchmark."""
-
     kind: Kind
     run: ResolvedRun
     contenders: tuple[Contender, ...]
@@ -117,7 +115,6 @@ class _Runner:
         self._tell("Done", done)
 
     def bench(self, *, is_stopped: bool = False) -> Bench:
-        """What was measured so far."""
         measured = [
             Measured(contender, tuple(made), self.failures.get(place))
             for place, (contender, made) in enumerate(zip(self.contenders, self.made, strict=True))
@@ -125,7 +122,6 @@ class _Runner:
         return Bench(self.kind, self.run, self.threads, tuple(measured), self.turns, self.seconds, is_stopped)
 
     def close(self) -> None:
-        """Ends all ranks."""
         for ranks in self._sets.values():
             ranks.close()
         self._sets.clear()

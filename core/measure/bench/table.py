@@ -48,16 +48,13 @@ class Table:
 
     @property
     def shown(self) -> list[Column]:
-        """Columns for a person."""
         return [column for column in self.columns if column.title]
 
     @property
     def cells(self) -> list[list[str]]:
-        """What a person reads."""
         return [[column.text(row) for column in self.shown] for row in self.rows]
 
     def as_csv(self) -> str:
-        """All columns with all digits."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([column.key for column in self.columns])
@@ -80,7 +77,6 @@ def size_text(size: int) -> str:
 
 
 def percent(value: float | None) -> str:
-    """A share: "92 %"."""
     return UNKNOWN if value is None else f"{100 * value:.0f} %"
 
 

@@ -38,7 +38,6 @@ class Choice:
 
     @classmethod
     def of(cls, run: ResolvedRun) -> Choice:
-        """What a run has now."""
         by_nccl = run.backend == "nccl"
         option = run.config.options.get(CHECKPOINTING)
         return cls(

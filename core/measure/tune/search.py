@@ -54,7 +54,6 @@ class Result:
 
     @property
     def is_measured(self) -> bool:
-        """Whether it has figures."""
         return self.outcome == "measured"
 
     @property
@@ -63,7 +62,6 @@ class Result:
         return self.outcome in ("too_large", "out_of_memory", "killed")
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON shows it."""
         choice = self.choice
         return {
             "batch_size": choice.micro_batch,

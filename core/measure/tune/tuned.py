@@ -101,7 +101,6 @@ class Tuned:
 
     @property
     def best(self) -> Result | None:
-        """The fastest trial."""
         return fastest(self.results)
 
     @property
@@ -121,7 +120,6 @@ class Tuned:
 
     @property
     def flags(self) -> list[str]:
-        """The same for the command line."""
         return changes_flags(self.changes)
 
     @property
@@ -131,7 +129,6 @@ class Tuned:
 
     @property
     def sentence(self) -> str:
-        """The result for a person."""
         if self.best is None:
             cause = self.results[0].cause if self.results else ""
             return f"No settings could be measured. {cause}".strip()
@@ -164,7 +161,6 @@ class Tuned:
         return f"Stopped early. Fastest so far: {text}; it was not compared with your settings in turns."
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON shows it."""
         comparison = self.comparison
         return {
             "trials": [result.as_dict() for result in self.results],

@@ -128,8 +128,6 @@ def tune(
 
 @dataclass(slots=True)
 class _Tuner:
-    """One search and its comparison."""
-
     run: ResolvedRun
     room: Room
     deadline: float
@@ -148,7 +146,6 @@ class _Tuner:
             return Tuned(self.run, tuple(self.results), is_stopped=True)
 
     def close(self) -> None:
-        """Ends the ranks."""
         if self._ranks is not None:
             self._ranks.close()
             self._ranks = None
@@ -201,7 +198,6 @@ class _Tuner:
         return compare(speeds)
 
     def _tried(self, choice: Choice, seconds: float) -> Result:
-        """One trial; what fails is a result."""
         try:
             run = choice.applied(self.run)
         except (ConfigError, PreflightError) as error:
@@ -273,7 +269,6 @@ class _Tuner:
 
 
 def space_of(run: ResolvedRun) -> Space:
-    """What may be tried with a run."""
     start = Choice.of(run)
     return Space(
         start,

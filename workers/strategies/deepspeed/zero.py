@@ -221,7 +221,6 @@ class DeepSpeedReplica(Replica):
         ]
 
     def load(self, saved: SavedState) -> None:
-        """Takes this rank's elements of every tensor."""
         self.shards.let_go()
         self._load_weights(saved)
         numbered = SimpleNamespace(param_groups=self._groups())  # DeepSpeed's groups hold buffers, not parameters
