@@ -26,8 +26,7 @@ from core.host.watches.disk import DiskWatch
 from core.host.watches.early_stop import StopReason, StopWatch
 from core.host.watches.hang_watch import HangResponse, HangWatch
 from core.host.watches.log_watch import LogWatch
-from core.host.watches.loss_watch import LossWatch
-from core.host.watches.own_copies import OwnCopies
+from core.host.watches.script_watches import LossWatch, OwnCopies
 from core.host.watches.spill_watch import SpillWatch
 from core.host.watches.straggler_watch import StragglerWatch
 from core.host.watches.watch import Watch

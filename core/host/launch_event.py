@@ -1,15 +1,20 @@
-"""The ``launch`` event: how an attempt trains, where it continues from, and notes for the person."""
+"""The ``launch`` event: how an attempt trains, where it continues from, notes, and machines that were lost or came."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from core.checkpoints.store import Checkpoint
 from core.config.mode import Mode
+from core.formatting import listed
 from core.host.attempt_launch import AttemptLaunch
 from core.launch.mode import pytorch_engine_note
 from core.launch.resolved import ResolvedRun
+
+NODE_LOST: Final = "node_lost"
+NODE_RETURNED: Final = "node_returned"
 
 
 def launch_fields(
@@ -118,3 +123,39 @@ def _learning(run: ResolvedRun) -> tuple[str, str]:
         "samples than before.",
         "To keep the batch, stop the run, and resume it with a global batch.",
     )
+
+
+def node_changes(before: Sequence[str], now: Sequence[str]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
+    """The events for what has changed between two attempts, each with its fields.
+
+    Args:
+        before: The names of the machines of the last attempt, which may be the same; empty: it was on one machine.
+        now: Those of this attempt.
+    """
+    if not before or not now:
+        return ()
+    lost, new = list((Counter(before) - Counter(now)).elements()), list((Counter(now) - Counter(before)).elements())
+    machines = f"{len(now)} machine{'' if len(now) == 1 else 's'} ({', '.join(dict.fromkeys(now))})"
+    left = f"The run continues on {machines}"
+    changes: list[tuple[str, Mapping[str, Any]]] = []
+    if lost:
+        alert = {
+            "kind": NODE_LOST,
+            "title": f"{_machines(lost)} lost",
+            "cause": f"{listed(lost)} does not answer any more: it was ended or switched off, or the network to it is "
+            f"cut. {left}, from its last checkpoint.",
+            "next_step": f"Start the command of the run on {listed(lost)} again: the run takes it back.",
+        }
+        changes.append(("alert", alert))
+    if new:
+        is_back = {"kind": NODE_RETURNED, "title": f"{_joined(new)}", "cause": f"{left}, from a new checkpoint."}
+        changes.append((NODE_RETURNED, is_back))
+    return tuple(changes)
+
+
+def _machines(names: Sequence[str]) -> str:
+    return "A machine was" if len(names) == 1 else f"{len(names)} machines were"
+
+
+def _joined(names: Sequence[str]) -> str:
+    return "A machine has joined" if len(names) == 1 else f"{len(names)} machines have joined"

@@ -15,9 +15,8 @@ from core.host.attempt_launch import AttemptLaunch, RunContext, damaged_alert, g
 from core.host.device_samples import DeviceSampler, sampled
 from core.host.failures import CrashStreak, crash_limit
 from core.host.fallback import NextAttempt, StartFallbacks
-from core.host.launch_event import ScriptSteps, fewer_devices_alert, launch_fields
+from core.host.launch_event import ScriptSteps, fewer_devices_alert, launch_fields, node_changes
 from core.host.micro_batches import MicroBatches
-from core.host.node_changes import node_changes
 from core.host.outcome import Outcome
 from core.host.services import HostServices
 from core.host.states import HostState

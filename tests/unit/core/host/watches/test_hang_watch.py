@@ -14,7 +14,7 @@ from core.host.rank_processes import RankProcess
 from core.host.ranks import Rank
 from core.host.states import AttemptPhase
 from core.host.watches.hang_watch import HangResponse, HangWatch
-from core.host.watches.own_copies import OwnCopies
+from core.host.watches.script_watches import OwnCopies
 from core.protocol.messages import MergeReady, RankDone
 from core.protocol.server import Connection
 from tests.helpers.resolved_run import made_ranks
@@ -219,7 +219,7 @@ def test_a_copy_of_a_script_that_sleeps_for_good_is_told(monkeypatch: pytest.Mon
     told: list[str] = []
     services: Any = SimpleNamespace(stream=SimpleNamespace(emit=lambda _, **values: told.append(values["kind"])))
     copies = OwnCopies(services, story.ranks)
-    monkeypatch.setattr("core.host.watches.own_copies.may_be_connected", lambda _pids: False)
+    monkeypatch.setattr("core.host.watches.script_watches.may_be_connected", lambda _pids: False)
     for rank in story.ranks:
         rank.child = cast(RankProcess, SimpleNamespace(pid=1))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from core.host.watches.loss_watch import LossWatch
+from core.host.watches.script_watches import LossWatch
 from tests.helpers.resolved_run import made_ranks
 
 pytestmark = pytest.mark.windows

@@ -1,21 +1,21 @@
-"""Notices ranks of a script that train the same model side by side because no process group was made.
+"""Watches of scripts: ranks that each train a copy of the model, and a loss that is not finite.
 
 A process group leaves connections between its ranks for as long as it lives: to its store, and gloo's or NCCL's own.
 Steps on several ranks without any such connection mean that each rank trains a copy of its own, mostly unknown to the
-person.
+person. Recipes report losses that are not finite themselves (`workers.training.divergence`).
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import combinations
-from typing import Final
+from typing import Any, Final
 
 import psutil
 
-from core.host.ranks import Ranks
+from core.host.ranks import Rank, Ranks
 from core.host.services import HostServices
 from core.host.states import AttemptPhase
 from core.host.watches.watch import Watch
@@ -68,6 +68,42 @@ class OwnCopies(Watch):
             next_step="To train one model on all devices, let the script call torch.distributed.init_process_group "
             "and wrap its model in DistributedDataParallel. If one copy is enough, choose one device; if separate "
             "copies are what you want, choose the mode Independent.",
+        )
+
+
+class LossWatch(Watch):
+    """Emits an alert once a stretch, which lasts until the losses of all ranks are finite again."""
+
+    def __init__(self, services: HostServices, ranks: Ranks) -> None:
+        self._emit = services.stream.emit
+        self._is_on = ranks.run.recipe.self_contained
+        self._bad: set[int] = set()
+
+    def take(self, rank: Rank, lines: Sequence[Mapping[str, Any]]) -> None:
+        """A number that was not finite is null in a line, and its name in `nonfinite`."""
+        for line in lines if self._is_on else ():
+            bad = [name for name in line.get("nonfinite") or () if "loss" in str(name)]
+            if not bad:
+                if any("loss" in name and value is not None for name, value in line.items()):
+                    self._bad.discard(rank.number)
+                continue
+            first = not self._bad
+            self._bad.add(rank.number)
+            if first:
+                self._report(rank, line.get("step"), str(bad[0]))
+
+    def _report(self, rank: Rank, step: Any, name: str) -> None:
+        at = f" at step {step}" if isinstance(step, int) else ""
+        what = "the loss" if name == "loss" else f"“{name}”"
+        self._emit(
+            "alert",
+            kind="nonfinite_loss",
+            of=rank.number,
+            step=step if isinstance(step, int) else None,
+            title="The loss is not finite",
+            cause=f"{rank.device} reports {what} as NaN or infinite{at}.",
+            next_step="Stop the run, lower the learning rate or check the data of that step, and continue from the "
+            "script's last good checkpoint.",
         )
 
 
