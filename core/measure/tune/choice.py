@@ -24,7 +24,6 @@ class Choice:
     Attributes:
         micro_batch, accumulation: Of one rank; their product is the same in all choices, so the global batch stays.
         exchange: `RunConfig.gradient_exchange`; empty where DDP averages no gradients.
-        backend: `RunConfig.backend`; empty where there is nothing to choose.
         checkpointing: Gradient checkpointing; None where the recipe has no such option.
         compiles: torch.compile; None where it has no effect.
     """
@@ -32,22 +31,25 @@ class Choice:
     micro_batch: int
     accumulation: int
     exchange: str = ""
-    backend: str = ""
     checkpointing: bool | None = None
     compiles: bool | None = None
 
     @classmethod
     def of(cls, run: ResolvedRun) -> Choice:
-        by_nccl = run.backend == "nccl"
         option = run.config.options.get(CHECKPOINTING)
         return cls(
             run.batch.micro,
             run.batch.accumulation,
             run.config.gradient_exchange if Needs.DDP in run.has else "",
-            run.config.backend if by_nccl else "",
             option if isinstance(option, bool) else None,
             run.compiles if Needs.COMPILER in run.has else None,
         )
+
+    @property
+    def micro_batches(self) -> list[int]:
+        """Sizes that give the same global batch, ascending: the divisors of a rank's share of it."""
+        share = self.micro_batch * self.accumulation
+        return [size for size in range(1, share + 1) if share % size == 0]
 
     def in_micro_batches(self, size: int) -> Choice:
         """The same in micro-batches of another size, which divides a rank's share of the global batch."""
@@ -61,8 +63,6 @@ class Choice:
             changes |= {"batch_size": self.micro_batch, "grad_accum_steps": self.accumulation}
         if self.exchange != own.exchange:
             changes["gradient_exchange"] = self.exchange
-        if self.backend != own.backend:
-            changes["backend"] = self.backend
         if self.compiles != own.compiles:
             changes["torch_compile"] = self.compiles
         if self.checkpointing != own.checkpointing:

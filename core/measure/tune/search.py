@@ -67,7 +67,6 @@ class Result:
             "batch_size": choice.micro_batch,
             "grad_accum_steps": choice.accumulation,
             "gradient_exchange": choice.exchange or None,
-            "backend": choice.backend or None,
             "grad_checkpointing": choice.checkpointing,
             "torch_compile": choice.compiles,
             "outcome": self.outcome,
@@ -83,28 +82,12 @@ _Steps = Generator[Choice, Result, None]
 _Found = Generator[Choice, Result, Result]
 
 
-@dataclass(frozen=True, slots=True)
-class Space:
-    """What may be tried.
+def next_trial(start: Choice, results: Sequence[Result]) -> Choice | None:
+    """What to try after these results, in the order in which they came; None when nothing is left to try.
 
-    Attributes:
-        start: The settings as they are.
-        may_use_gloo: Ranks that NCCL connects may be connected by gloo.
+    `start`: the settings as they are.
     """
-
-    start: Choice
-    may_use_gloo: bool = False
-
-    @property
-    def micro_batches(self) -> list[int]:
-        """Those that give the wanted global batch, ascending: the divisors of a rank's share of it."""
-        share = self.start.micro_batch * self.start.accumulation
-        return [size for size in range(1, share + 1) if share % size == 0]
-
-
-def next_trial(space: Space, results: Sequence[Result]) -> Choice | None:
-    """What to try after these results, in the order in which they came; None when nothing is left to try."""
-    steps = _search(space)
+    steps = _search(start)
     try:
         wanted = next(steps)
         for result in results:
@@ -126,22 +109,22 @@ def fastest(results: Sequence[Result]) -> Result | None:
     return best
 
 
-def _search(space: Space) -> _Steps:
-    first = yield space.start
+def _search(start: Choice) -> _Steps:
+    first = yield start
     results = [first]
     if not first.is_measured and not first.is_short:
         return
-    best = yield from _micro_batch(space, first, results)
+    best = yield from _micro_batch(start.micro_batches, first, results)
     if not best.is_measured:
         return
-    best = yield from _exchange(space, best)
-    best = yield from _checkpointing(space, best, results)
+    best = yield from _exchange(best)
+    best = yield from _checkpointing(best, results)
     if best.choice.compiles is not None:
         yield replace(best.choice, compiles=True)
 
 
-def _micro_batch(space: Space, best: Result, results: list[Result]) -> _Found:
-    sizes, began = space.micro_batches, best
+def _micro_batch(sizes: Sequence[int], best: Result, results: list[Result]) -> _Found:
+    began = best
     if best.is_measured:
         best = yield from _larger(best, sizes, results)
     if best is began:  # nothing larger was faster
@@ -189,27 +172,23 @@ def _smaller(best: Result, sizes: Sequence[int], results: list[Result]) -> _Foun
     return best
 
 
-def _exchange(space: Space, best: Result) -> _Found:
+def _exchange(best: Result) -> _Found:
     """The all-reduce that the best trial did not take; its own name says which one that was."""
     own = best.choice.exchange
-    if own:
-        other = "auto" if own != "auto" else "shared" if best.exchange == "gloo" else "plain"
-        if best.exchange != "nccl":
-            tried = yield replace(best.choice, exchange=other)
-            best = _faster(best, tried)
-    if space.may_use_gloo and best.choice.backend in ("auto", "nccl"):
-        tried = yield replace(best.choice, backend="gloo")
-        best = _faster(best, tried)
-    return best
+    if not own or best.exchange == "nccl":
+        return best
+    other = "auto" if own != "auto" else "shared" if best.exchange == "gloo" else "plain"
+    tried = yield replace(best.choice, exchange=other)
+    return _faster(best, tried)
 
 
-def _checkpointing(space: Space, best: Result, results: Sequence[Result]) -> _Found:
+def _checkpointing(best: Result, results: Sequence[Result]) -> _Found:
     own = best.choice.checkpointing
     if own is None:
         return best
     if own:
         tried = yield replace(best.choice, checkpointing=False)
-        if tried.is_short and (size := _halved(best.choice.micro_batch, space.micro_batches)) is not None:
+        if tried.is_short and (size := _halved(best.choice.micro_batch, best.choice.micro_batches)) is not None:
             tried = yield replace(best.choice.in_micro_batches(size), checkpointing=False)
         return _faster(best, tried)
     short = [result.choice.micro_batch for result in results if result.is_short]
@@ -218,7 +197,7 @@ def _checkpointing(space: Space, best: Result, results: Sequence[Result]) -> _Fo
         tried = yield replace(best.choice.in_micro_batches(size), checkpointing=True)
         if _faster(best, tried) is best:
             return best
-        best, size = tried, _doubled(size, space.micro_batches)
+        best, size = tried, _doubled(size, best.choice.micro_batches)
     return best
 
 

@@ -17,7 +17,7 @@ from core.measure.ranks import CancelledError, MeasuringRanks
 from core.measure.room import Room
 from core.measure.trial import TrialResult, samples_per_s, step_seconds
 from core.measure.tune.choice import Choice, check_tunable
-from core.measure.tune.search import Result, Space, fastest, next_trial
+from core.measure.tune.search import Result, fastest, next_trial
 from core.measure.tune.tuned import LEAST_PAIRS, TURNS, Comparison, Tuned, compare
 
 # For all trials and the comparison. What an estimate needs is measured before that, once for each model.
@@ -152,8 +152,8 @@ class _Tuner:
 
     def _search(self) -> None:
         """Trials until none is left to make, or only the time for the comparison."""
-        space = space_of(self.run)
-        while (choice := next_trial(space, self.results)) is not None:
+        start = Choice.of(self.run)
+        while (choice := next_trial(start, self.results)) is not None:
             if self.results and self._left_s() < self._comparison_s() + self._expected_s(choice):
                 return
             self._tell(f"Trying {_name(choice)}")
@@ -268,14 +268,6 @@ class _Tuner:
         self.on_progress(Progress(doing, tuple(self.results), min(1.0, max(0.0, share))))
 
 
-def space_of(run: ResolvedRun) -> Space:
-    start = Choice.of(run)
-    return Space(
-        start,
-        may_use_gloo=bool(start.backend),
-    )
-
-
 def _are_of_one_model(own: Choice, other: Choice) -> bool:
     """Whether steps of both can be made on the same model, which need not be built again for each turn."""
     return replace(other, compiles=own.compiles) == own.in_micro_batches(other.micro_batch)
@@ -285,8 +277,6 @@ def _name(choice: Choice) -> str:
     parts = [f"micro-batch {choice.micro_batch} × {choice.accumulation}"]
     if choice.exchange not in ("", "auto"):
         parts.append(f"all-reduce {choice.exchange}")
-    if choice.backend == "gloo":
-        parts.append("gloo")
     if choice.checkpointing:
         parts.append("gradient checkpointing")
     if choice.compiles:

@@ -11,12 +11,12 @@ from core.launch.resolved import ResolvedRun, resolve_on
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.measure.tune.choice import Choice
-from core.measure.tune.search import Result, Space, next_trial
+from core.measure.tune.search import Result, next_trial
 from core.recipes.catalog import get_recipe
 
 CONFIG = RunConfig(batch_size=2, global_batch_size=32, precision="fp32", options={"grad_checkpointing": False})
 DEVICES = [Device(f"cpu:{number}", "cpu", number, f"CPU {number}") for number in range(2)]
-START = Choice(2, 8, "auto", "", False)
+START = Choice(2, 8, "auto", False)
 
 
 def run(mode: Mode = Mode.DDP, **changes: object) -> ResolvedRun:
@@ -33,10 +33,10 @@ def result(choice: Choice, speed: float = 100.0, exchange: str = "shared") -> Re
     return Result(choice, "measured", speed, 32 / speed, exchange)
 
 
-def searched(space: Space, answer: Callable[[Choice], Result]) -> list[Result]:
+def searched(start: Choice, answer: Callable[[Choice], Result]) -> list[Result]:
     """All trials of a search whose trials come out as `answer` says."""
     results: list[Result] = []
-    while (choice := next_trial(space, results)) is not None:
+    while (choice := next_trial(start, results)) is not None:
         results.append(replace(answer(choice), choice=choice))
         assert len(results) < 40
     return results
