@@ -44,7 +44,6 @@ SECOND_TIER: Final[dict[str, tuple[str, ...]]] = {
         "runs/end2end/test_script_hangs.py",
     ),
     "bad days and drives that fill up": ("runs/faults/test_bad_days.py", "runs/faults/test_small_disk.py"),
-    "stragglers, as unit tests and training show them too": ("runs/core/machine/test_competition.py",),
     "training of all kinds": ("training",),
 }
 
