@@ -9,8 +9,10 @@ from typing import Any, Final
 from core.metrics.metric import LOSS, METRICS, STEP_TIME, THROUGHPUT, has_own_card, metric, sort_key
 from core.recipes.heroes import Hero
 
-# The key of the card of devices, which stands last.
-DEVICES: Final = "devices"
+# Keys of the cards of devices, which stand last, begin so.
+DEVICE_PREFIX: Final = "device/"
+# Those that a person has to choose first: more charts would leave each less room.
+HIDDEN_AT_FIRST: Final = frozenset((f"{DEVICE_PREFIX}temperature", f"{DEVICE_PREFIX}power"))
 VAL_LOSS: Final = "val_loss"
 EVAL_PREFIX: Final = "eval/"
 EVALUATED: Final = " (evaluation)"
@@ -133,7 +135,7 @@ class Arrangement:
     """
 
     order: tuple[str, ...] = ()
-    hidden: frozenset[str] = frozenset()
+    hidden: frozenset[str] = HIDDEN_AT_FIRST
 
     @classmethod
     def read(cls, values: Mapping[str, Any]) -> Arrangement:
@@ -141,7 +143,7 @@ class Arrangement:
         order, hidden = (values.get(name) for name in ("order", "hidden"))
         return cls(
             tuple(key for key in order if isinstance(key, str)) if isinstance(order, list) else (),
-            frozenset(key for key in hidden if isinstance(key, str)) if isinstance(hidden, list) else frozenset(),
+            frozenset(key for key in hidden if isinstance(key, str)) if isinstance(hidden, list) else HIDDEN_AT_FIRST,
         )
 
     def values(self) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 Better = Literal["", "lower", "higher"]
 OWN_CARD: Final = ""
-NO_CARD: Final = "-"  # it says where the run is, or is drawn in the devices' card
+NO_CARD: Final = "-"  # it says where the run is, or is measured of devices
 LOSS: Final = "loss"
 THROUGHPUT: Final = "throughput"
 STEP_TIME: Final = "step_time"

@@ -18,7 +18,7 @@ from app.views.compare.compare_table_view import CompareTableView
 from app.views.plots.chart import NO_VALUES, Chart
 from app.views.plots.chart_cards import ChartCards
 from app.views.plots.chart_export import save_as
-from app.views.plots.curve_controls import AxisBox, CardsButton, FitButton, LogBox, SmoothingSlider
+from app.views.plots.curve_controls import AxisBox, CardsButton, SmoothingSlider, fit_button, log_box
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.run_overlay import OverlaidRun, RunOverlay, reported_columns
@@ -59,7 +59,7 @@ class ComparedCards(ChartCards):
     ) -> None:
         self._runs = runs
         self._named: tuple[Hero, ...] = ()
-        super().__init__(RunSeries, options, time_axis, None, settings, parent)
+        super().__init__(RunSeries, options, time_axis, settings, parent)
         self.grid.is_made = self.frames.__contains__
         self.open_recipe(ARRANGEMENT)
 
@@ -80,6 +80,12 @@ class ComparedCards(ChartCards):
 
     def _source(self, card: ChartCard) -> PlotSource:
         return RunOverlay(self._runs, card, self._options)
+
+    def _unit(self, key: str) -> str:
+        unit = self.cards[key].unit
+        for shared in SHARED_UNITS if not self._options.mean else ():
+            unit = unit.replace(shared, "each device")
+        return unit
 
 
 SHARED_UNITS: Final = ("all devices", "mean over devices")
@@ -234,13 +240,13 @@ class ComparePage(QWidget):
         self.smoothing.strength_changed.connect(self._on_smoothing_changed)
         self.axis_box = AxisBox()
         self.axis_box.axis_chosen.connect(self.set_axis)
-        self.log_box = LogBox()
+        self.log_box = log_box()
         self.log_box.toggled.connect(self._on_log_toggled)
         self.each_device = QCheckBox("Each &device")
         self.each_device.setToolTip("Draw each device with its own dashes, instead of the mean over a run's devices")
         self.each_device.toggled.connect(self._on_each_device_toggled)
         self.cards_button = CardsButton(self.cards)
-        self.fit_button = FitButton()
+        self.fit_button = fit_button()
         self.fit_button.clicked.connect(self._on_fit)
 
     def _lay_out(self) -> None:
@@ -306,8 +312,6 @@ class ComparePage(QWidget):
 
     def _on_card_made(self, frame: PlotFrame) -> None:
         frame.chart.where = self._where
-        for key in [key for key, made in self.cards.frames.items() if made is frame]:
-            self._show_unit(key, frame)
         self._say_empty(frame.chart)
         source = frame.chart.source
         if isinstance(source, RunOverlay):
@@ -315,13 +319,6 @@ class ComparePage(QWidget):
                 frame.chart.set_log(self.log_box.isChecked())
             if not source.is_ready:
                 self.columns_wanted.emit([source.name])
-
-    def _show_unit(self, key: str, frame: PlotFrame) -> None:
-        card = self.cards.cards[key]
-        unit = card.unit
-        for shared in SHARED_UNITS if not self.options.mean else ():
-            unit = unit.replace(shared, "each device")
-        frame.show_title(card.title, unit)
 
     def _on_smoothing_changed(self, strength: int) -> None:
         self.options.smoothing = strength
@@ -335,8 +332,7 @@ class ComparePage(QWidget):
 
     def _on_each_device_toggled(self, on: bool) -> None:
         self.options.mean = not on
-        for key, frame in self.cards.frames.items():
-            self._show_unit(key, frame)
+        self.cards.show_titles()
         self._show_about()
         self._on_options_changed()
 

@@ -30,7 +30,7 @@ from app.views.plots.crosshair_table import CrosshairTable
 from app.views.plots.drawing import Layer, hairline
 from app.views.plots.plot_items import CurvesItem, MarksItem
 from app.views.plots.scale import Scale, fitting
-from app.views.plots.source import HidesCurves, PlotSource, Reading, View, WideLayers
+from app.views.plots.source import PlotSource, Reading, View, WideLayers
 from app.views.plots.time_axis import TimeAxis
 from app.views.plots.view_box import PlotView
 from app.views.style.fonts import tabular
@@ -208,9 +208,7 @@ class Chart(pyqtgraph.GraphicsView):
 
     def legend(self) -> list[Reading]:
         """The same with the curves that are hidden, so that they can be shown again."""
-        if isinstance(self.source, HidesCurves):
-            return self.source.legend(self.view(), self.palette(), self.layers)
-        return self.readings()
+        return self.source.legend(self.view(), self.palette(), self.layers)
 
     @property
     def scale(self) -> Scale | None:

@@ -12,7 +12,6 @@ from PySide6.QtWidgets import QWidget
 from app.run_data.run_series import RunSeries
 from app.settings import Settings
 from app.state.chart_cards import (
-    DEVICES,
     LOSS_CARD,
     STEP_TIME_CARD,
     THROUGHPUT_CARD,
@@ -23,7 +22,7 @@ from app.state.chart_cards import (
 from app.views.plots.card_grid import CardGrid
 from app.views.plots.chart import Chart
 from app.views.plots.curve_options import CurveOptions
-from app.views.plots.device_rows import DeviceRows
+from app.views.plots.device_chart import QUANTITIES, DeviceChart, device_cards, measured_devices
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.run_chart import RunChart
 from app.views.plots.source import PlotSource
@@ -44,7 +43,6 @@ class ChartCards(QObject):
         run: Gives the run that is shown just now.
         options: Shared by the charts.
         time_axis: Shared by them too.
-        devices: The card of devices; None: there is none.
         settings: Where arrangements are kept; None: nowhere.
         parent: Qt owner.
 
@@ -63,7 +61,6 @@ class ChartCards(QObject):
         run: Callable[[], RunSeries],
         options: CurveOptions,
         time_axis: TimeAxis,
-        devices: DeviceRows | None,
         settings: Settings | None,
         parent: QWidget,
     ) -> None:
@@ -71,26 +68,26 @@ class ChartCards(QObject):
         self._run = run
         self._options = options
         self._time_axis = time_axis
-        self._devices = devices
         self._settings = settings
         self._recipe = ""
         self._heroes: tuple[Hero, ...] = ()
         self._columns: object = None
-        self._blank = [set[str](), set[str]()]
-        self._valued = [set[str](), set[str]()]
+        self._blank = [set[str](), set[str](), set[str]()]
+        self._valued = [set[str](), set[str](), set[str]()]
         self._found: list[str] = []
         self.cards: dict[str, Card] = dict(ALWAYS)
         self.shown: list[str] = []
         self.arrangement = Arrangement()
         self.frames: dict[str, PlotFrame] = {}
-        self.grid = CardGrid(self.frame, devices)
+        self.grid = CardGrid(self.frame)
 
     def frame(self, key: str) -> PlotFrame:
         """The card of a key; made if there is none yet."""
         if key not in self.frames:
             card = self.cards[key]
             chart = Chart(self._source(card), self._time_axis, f"{card.title} plot")
-            frame = self.frames[key] = PlotFrame(card.title, chart, card.unit, parent=self.grid.body)
+            frame = self.frames[key] = PlotFrame(card.title, chart, parent=self.grid.body)
+            frame.show_title(card.title, self._unit(key))
             frame.hide()  # the grid shows it, while it has a place there
             frame.readout.tab_stop_changed.connect(self.grid.chain_tabs)
             frame.readout.setMinimumHeight(frame.more.sizeHint().height())
@@ -116,47 +113,54 @@ class ChartCards(QObject):
     def follow(self) -> None:
         """Shows a card for each metric that the run has by now."""
         found_cards = self._find_cards()
-        if found_cards is None:
-            self._arrange()
-            return
-        found = {card.key: card for card in found_cards}
-        gone = self.frames.keys() - found.keys() - ALWAYS.keys()
-        for key in self.frames.keys() & found.keys():
-            units = (found[key].unit, self._options.note(self._run()))
-            self.frames[key].show_title(found[key].title, ", ".join(unit for unit in units if unit))
-        self.cards, self._found = ALWAYS | found, list(found)
+        gone: set[str] = set()
+        if found_cards is not None:
+            found = {card.key: card for card in found_cards}
+            gone = self.frames.keys() - found.keys() - ALWAYS.keys()
+            self.cards, self._found = ALWAYS | found, list(found)
         self._arrange()
         for frame in [self.frames.pop(key) for key in gone]:
             frame.chart.close_plot()
             frame.deleteLater()
+        self.show_titles()
+
+    def show_titles(self) -> None:
+        """Says in each card's head what it shows: a run may have another unit, or be over."""
+        for key, frame in self.frames.items():
+            frame.show_title(self.cards[key].title, self._unit(key))
+
+    def _unit(self, key: str) -> str:
+        parts = (self.cards[key].unit, self.frames[key].chart.source.note())
+        return ", ".join(part for part in parts if part)
 
     def _find_cards(self) -> list[Card] | None:
         """The cards of the metrics that have a value by now; None while they are those that were found last."""
         run = self._run()
         ranks = self._options.offered(run)
-        groups, evals = [run.rank(rank) for rank in ranks], list(run.evaluations().values())
-        columns = (id(run), *(len(series.columns) for series in (*groups, *evals)))
+        devices = [run.device(uuid) for uuid in measured_devices(run, self._options)]
+        parts = [run.rank(rank) for rank in ranks], list(run.evaluations().values()), devices
+        columns = (id(run), *(len(series.columns) for part in parts for series in part))
         if columns != self._columns:
             self._columns = columns
-            self._blank = [{name for series in part for name in series.columns} for part in (groups, evals)]
-            self._valued = [set[str](), set[str]()]
+            self._blank = [{name for series in part for name in series.columns} for part in parts]
+            self._valued = [set[str](), set[str](), set[str]()]
         elif not any(self._blank):
             return None
-        for blank, valued, part in zip(self._blank, self._valued, (groups, evals), strict=True):
+        for blank, valued, part in zip(self._blank, self._valued, parts, strict=True):
             # A loss that was never finite is worth a card that says so. Thousands of names are not read for this.
             known = blank if len(blank) > MOST_CHECKED else blank & {"loss"}
             seen = known | {name for name in blank - known if any(series.has_values(name) for series in part)}
             valued |= seen
             blank -= seen
-        return cards_for(self._valued[0], self._valued[1], self._heroes)
+        of_ranks, of_evaluations, of_devices = self._valued
+        return [*cards_for(of_ranks, of_evaluations, self._heroes), *device_cards(of_devices)]
 
     def all_keys(self) -> list[str]:
-        """All cards of the run, the hidden ones too, in their order; devices last."""
-        has_devices = self._devices is not None and bool(self._devices.rows)
-        return [*self.arrangement.sort(self._found), *([DEVICES] if has_devices else [])]
+        """All cards of the run, the hidden ones too, in their order."""
+        return self.arrangement.sort(self._found)
 
     def title(self, key: str) -> str:
-        return "Devices" if key == DEVICES else self.cards[key].title
+        return self.cards[key].title
 
     def set_hidden(self, key: str, hidden: bool) -> None:
         self._change(self.arrangement.hide(key, hidden))
@@ -182,15 +186,15 @@ class ChartCards(QObject):
     def _arrange(self) -> None:
         shown = self.arrangement.shown(self._found)
         is_new, self.shown = shown != self.shown, shown
-        has_devices = self._devices is not None and bool(self._devices.rows)
-        has_devices = has_devices and DEVICES not in self.arrangement.hidden
-        self.grid.show_cards(shown, has_devices)
+        self.grid.show_cards(shown)
         if is_new:
             self.arranged.emit()
 
     def _source(self, card: Card) -> PlotSource:
         if card.key == STEP_TIME_CARD.key:
             return StepTime(self._run, self._options)
+        if card.key in QUANTITIES:
+            return DeviceChart(QUANTITIES[card.key], self._run, self._options)
         return RunChart(card, self._run, self._options)
 
     # --- what happens ------------------------------------------------------------------------------------

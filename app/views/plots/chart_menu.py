@@ -1,10 +1,9 @@
-"""Menus of charts and of the devices' card: save, copy, scale, what is drawn, and the dialog of a value range."""
+"""Menu of a chart: save, copy, scale; and the dialog of its value range."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable
 from typing import Final
 
 from PySide6.QtCore import QPoint
@@ -13,8 +12,6 @@ from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLabel, QL
 
 from app.views.plots.chart import Chart
 from app.views.plots.chart_export import drawing, picture, save_as, values
-from app.views.plots.device_curves import QUANTITIES, DeviceOptions
-from app.views.plots.device_strip import DeviceStrip
 from app.views.widgets.build import dialog_buttons
 from core.config.numbers import NumberError, read_number
 
@@ -62,43 +59,6 @@ def make_menu(chart: Chart, title: str, parent: QWidget, ask: Callable[[str], ob
         menu.addSeparator()
         for step, text in CARD_STEPS.items():
             menu.addAction(text).triggered.connect(lambda _on=False, step=step: ask(step))
-    return menu
-
-
-def make_device_menu(
-    card: QWidget, options: DeviceOptions, draw: Callable[[str, bool], object], strips: Mapping[str, DeviceStrip]
-) -> QMenu:
-    """The devices' menu, as it is now.
-
-    Args:
-        card: What is saved as a picture; owns the menu.
-        options: Which quantities are drawn.
-        draw: Called with a quantity and whether to draw it.
-        strips: The plots, by their devices' names.
-    """
-    menu, clipboard = QMenu(card), QGuiApplication.clipboard()
-    first = next(iter(strips.values()))
-
-    def table(separator: str) -> str:
-        found = [replace(one, label=f"{name} {one.label}") for name, strip in strips.items() for one in strip.layers]
-        return values(found, first.time_axis, separator)
-
-    for quantity in QUANTITIES:
-        action = menu.addAction(f"&{quantity.capitalize()}")
-        action.setCheckable(True)
-        action.setChecked(quantity in options.shown)
-        action.triggered.connect(lambda on, quantity=quantity: draw(quantity, on))
-    menu.addSeparator()
-    steps: list[tuple[str, Callable[[], object]]] = [
-        ("Save p&icture (PNG)…", lambda: save_as(card, "Devices", "devices.png", lambda: card.grab().toImage())),
-        ("Save &values (CSV)…", lambda: save_as(card, "Devices", "devices.csv", lambda: table(","))),
-        ("&Copy picture", lambda: clipboard.setPixmap(card.grab())),
-        ("Copy va&lues", lambda: clipboard.setText(table("\t"))),
-    ]
-    for text, act in steps:
-        menu.addAction(text).triggered.connect(lambda _on=False, act=act: act())
-    menu.addSeparator()
-    menu.addAction("&Fit the whole run").triggered.connect(first.fit)
     return menu
 
 

@@ -9,7 +9,6 @@ from PySide6.QtCore import QEvent, Signal
 from PySide6.QtGui import QAction, QActionGroup, QIcon, QPalette, QPixmap
 from PySide6.QtWidgets import (
     QCheckBox,
-    QHBoxLayout,
     QInputDialog,
     QLabel,
     QMenu,
@@ -20,10 +19,12 @@ from PySide6.QtWidgets import (
 )
 
 from app.run_data.series import AxisName
+from app.state.chart_cards import Arrangement
 from app.views.plots.chart_cards import ChartCards
-from app.views.plots.curve_options import CurveOptions
+from app.views.plots.curve_options import CurveOptions, rank_key
 from app.views.style.fonts import tabular
 from app.views.style.palette import rank_colour
+from app.views.widgets.build import lay_row, named
 from app.views.widgets.steady import ComboBox, Slider
 from core.machine.devices.names import RankNames
 
@@ -46,26 +47,21 @@ class SmoothingSlider(QWidget):
 
     def __init__(self, strength: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
-        self.slider = Slider()
+        self.slider = named(
+            Slider(), "Smoothing",
+            "The bold line is a straight line fitted to the values near each point.\n"
+            "The number is how near, in steps on each side: the line is the same at any zoom, and single spikes do\n"
+            "not lift it.",
+        )  # fmt: skip
         self.slider.setRange(0, len(STRENGTHS) - 1)
         self.slider.setPageStep(1)
         self.slider.setFixedWidth(84)
-        self.slider.setAccessibleName("Smoothing")
-        self.slider.setToolTip(
-            "The bold line is a straight line fitted to the values near each point.\n"
-            "The number is how near, in steps on each side: the line is the same at any zoom, and single spikes do\n"
-            "not lift it."
-        )
         self.label = QLabel("S&moothing")
         self.label.setBuddy(self.slider)
         self.value = QLabel()
         self.value.setFont(tabular(self.value.font()))
         self.value.setMinimumWidth(self.value.fontMetrics().horizontalAdvance(_steps(STRENGTHS[-1])))
-        layout = QHBoxLayout(self)
-        layout.setContentsMargins(0, 0, 0, 0)
-        layout.setSpacing(4)
-        for widget in (self.label, self.slider, self.value):
-            layout.addWidget(widget)
+        lay_row(self, self.label, self.slider, self.value, spacing=4)
         self.setSizePolicy(QSizePolicy.Policy.Fixed, QSizePolicy.Policy.Fixed)
         self.set_strength(strength)
         self.slider.valueChanged.connect(self._on_moved)
@@ -134,7 +130,7 @@ class DevicesButton(QPushButton):
         """Ticks the ranks that are drawn, after one was hidden or shown elsewhere."""
         for rank, action in zip(self._ranks, self._rank_actions, strict=True):
             action.blockSignals(True)
-            action.setChecked(rank not in self._options.hidden)
+            action.setChecked(not self._options.is_hidden(rank_key(rank)))
             action.blockSignals(False)
 
     def show_names(self, names: RankNames) -> None:
@@ -160,7 +156,7 @@ class DevicesButton(QPushButton):
         action = QAction(swatch(self.palette(), rank), "", self)
         self._name(action, rank)
         action.setCheckable(True)
-        action.setChecked(rank not in self._options.hidden)
+        action.setChecked(not self._options.is_hidden(rank_key(rank)))
         action.toggled.connect(lambda shown: self._on_rank(rank, shown))
         return action
 
@@ -177,7 +173,7 @@ class DevicesButton(QPushButton):
         self.options_changed.emit()
 
     def _on_rank(self, rank: int, shown: bool) -> None:
-        (self._options.hidden.discard if shown else self._options.hidden.add)(rank)
+        self._options.hide(rank_key(rank), not shown)
         self.options_changed.emit()
 
 
@@ -209,21 +205,16 @@ class AxisBox(ComboBox):
         self.setCurrentIndex(self.findData(chosen))
 
 
-class FitButton(QToolButton):
-    """Back to the whole run, and to following it."""
-
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setText("Reset zoom")  # its key is F; Alt+F is FSDP's in New run
-        self.setAccessibleName("Reset zoom")
-        self.setToolTip("Show the whole run and follow it (F, or double-click a plot)")
+def fit_button() -> QToolButton:
+    """Back to the whole run, and to following it. Its key is F; Alt+F is FSDP's in New run."""
+    button = named(QToolButton(), "Reset zoom", "Show the whole run and follow it (F, or double-click a plot)")
+    button.setText("Reset zoom")
+    return button
 
 
-class LogBox(QCheckBox):
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__("&Log", parent)
-        self.setAccessibleName("Logarithmic loss")
-        self.setToolTip("Logarithmic loss axis (values of zero and below are not drawn)")
+def log_box() -> QCheckBox:
+    tip = "Logarithmic loss axis (values of zero and below are not drawn)"
+    return named(QCheckBox("&Log"), "Logarithmic loss", tip)
 
 
 def swatch(palette: QPalette, rank: int) -> QIcon:
@@ -264,7 +255,7 @@ class CardsButton(QPushButton):
         if keys:
             self._menu.addSeparator()
         reset = self._menu.addAction("&Show all in the usual order")
-        reset.setEnabled(cards.arrangement.values() != {"order": [], "hidden": []})
+        reset.setEnabled(cards.arrangement != Arrangement())
         reset.triggered.connect(cards.forget_arrangement)
         return self._menu
 

@@ -16,24 +16,26 @@ MOST_RANKS: Final = 32
 
 @dataclass(slots=True)
 class CurveOptions:
-    """What a person chose for all plots with ranks.
+    """What a person chose for all plots with ranks, and what is known of the run's devices.
 
     Attributes:
         smoothing: Steps on each side that count for a point of the bold line; 0 turns smoothing off.
         mean: One curve, the mean over ranks, instead of one a rank.
-        hidden: Ranks that are not drawn (and not in the mean).
-        hidden_curves: Keys of other curves that are not drawn.
+        hidden: Keys of curves that are not drawn: "eval"; "rank 3", which is not in a mean either.
         names: What ranks are called in a readout.
+        trained_on: UUIDs of the run's devices by rank.
+        is_over: The run has ended: without a crosshair, a device's figures are means and peaks, not its last sample.
     """
 
     smoothing: int = FIRST_SMOOTHING
     mean: bool = False
-    hidden: set[int] = field(default_factory=set)
-    hidden_curves: set[str] = field(default_factory=set)
+    hidden: set[str] = field(default_factory=set)
     names: RankNames = field(default_factory=RankNames)
+    trained_on: tuple[str, ...] = ()
+    is_over: bool = False
 
     def ranks(self, run: RunSeries) -> list[int]:
-        return [rank for rank in self.offered(run) if rank not in self.hidden]
+        return [rank for rank in self.offered(run) if not self.is_hidden(rank_key(rank))]
 
     def offered(self, run: RunSeries) -> list[int]:
         ranks = run.ranks()
@@ -45,15 +47,10 @@ class CurveOptions:
         return f"{offered} of {ranks:,} devices" if offered < ranks else ""
 
     def is_hidden(self, key: str) -> bool:
-        rank = rank_in(key)
-        return key in self.hidden_curves if rank is None else rank in self.hidden
+        return key in self.hidden
 
     def hide(self, key: str, hidden: bool) -> None:
-        rank = rank_in(key)
-        if rank is None:
-            (self.hidden_curves.add if hidden else self.hidden_curves.discard)(key)
-        else:
-            (self.hidden.add if hidden else self.hidden.discard)(rank)
+        (self.hidden.add if hidden else self.hidden.discard)(key)
 
     def choose(self, key: str, alone: bool, keys: Sequence[str]) -> None:
         """Hides or shows a curve; or shows it alone, and if it is alone already, all.
@@ -71,6 +68,6 @@ class CurveOptions:
             self.hide(one, one != key and not is_alone)
 
 
-def rank_in(key: str) -> int | None:
-    """The rank whose curve a key names: "rank 3"; None for another curve."""
-    return int(key[5:]) if key.startswith("rank ") else None
+def rank_key(rank: int) -> str:
+    """Names a rank's curve, in every chart."""
+    return f"rank {rank}"

@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 import shiboken6
+from numpy.typing import NDArray
 from PySide6.QtCore import QPointF, QRectF, Qt
 from PySide6.QtGui import QColor, QPainter, QPen, QPolygonF
 
@@ -64,7 +65,7 @@ class Area(Layer):
     """Filled between two values at each position."""
 
 
-def cut(layer: Layer, part: slice) -> Layer:
+def cut(layer: Layer, part: slice | NDArray[np.bool_]) -> Layer:
     """A part of a layer."""
     low = layer.low[part]
     return replace(layer, x=layer.x[part], low=low, high=low if layer.high is layer.low else layer.high[part])

@@ -8,11 +8,12 @@ from PySide6.QtCore import QPoint, QSize, Qt, Signal
 from PySide6.QtGui import QMouseEvent, QPaintEvent, QResizeEvent
 from PySide6.QtWidgets import QApplication, QFrame, QHBoxLayout, QToolButton, QVBoxLayout, QWidget
 
-from app.views.plots.chart import Chart
+from app.views.plots.chart import KEYS, Chart
 from app.views.plots.readout import Readout
 from app.views.style.icons import icon
 from app.views.widgets.build import bold_label, muted_label
 from app.views.widgets.card import draw_card
+from app.views.widgets.tone_label import ToneLabel
 
 HEAD_MARGIN: Final = 10
 SIGN: Final = 14
@@ -35,7 +36,6 @@ class PlotFrame(QFrame):
     Args:
         title: What is plotted.
         chart: The plot.
-        unit: Of its values, as text; stands beside the title.
         parent: Qt owner.
 
     Signals:
@@ -50,7 +50,7 @@ class PlotFrame(QFrame):
     dragged = Signal(QPoint, bool)
     entry_chosen = Signal(str, bool)
 
-    def __init__(self, title: str, chart: Chart, unit: str = "", parent: QWidget | None = None) -> None:
+    def __init__(self, title: str, chart: Chart, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self.chart = chart
         self._pressed_at: QPoint | None = None
@@ -58,7 +58,6 @@ class PlotFrame(QFrame):
         self.title = bold_label(title, chart)
         self.title.setTextFormat(Qt.TextFormat.PlainText)
         self.unit = muted_label(wraps=False)
-        self.unit.setText(unit)
         self.readout = Readout()
         self.readout.entry_chosen.connect(self.entry_chosen)
         self.enlarge = _head_button("enlarge", "Enlarge (Enter)", checkable=True)
@@ -71,6 +70,9 @@ class PlotFrame(QFrame):
         layout.setSpacing(2)
         layout.addLayout(self._head)
         layout.addWidget(chart, 1)
+        self.warning = ToneLabel()
+        self.warning.setContentsMargins(HEAD_MARGIN, 0, HEAD_MARGIN, 0)
+        layout.addWidget(self.warning)
         chart.renewed.connect(self.read)
         chart.time_axis.cursor_changed.connect(self.read)
         chart.menu_requested.connect(self._pop_up)
@@ -95,9 +97,16 @@ class PlotFrame(QFrame):
 
     def show_title(self, title: str, unit: str) -> None:
         """Names what is plotted, and the unit of the values; an empty unit takes no room."""
-        self.title.setText(title)
-        self.unit.setText(unit)
-        self._fit_head()
+        if (title, unit) != (self.title.text(), self.unit.text()):
+            self.title.setText(title)
+            self.unit.setText(unit)
+            self._fit_head()
+
+    def show_warning(self, text: str) -> None:
+        """Says what is wrong with what is plotted, below it; empty where nothing is."""
+        if text != self.warning.text():
+            self.warning.say(text, "warning")
+            self.chart.setAccessibleDescription(text or KEYS)
 
     def _fit_head(self) -> None:
         """The unit steps back before values are left out."""
@@ -137,9 +146,6 @@ class PlotFrame(QFrame):
 
         menu = chart_menu.make_menu(self.chart, self.title.text(), self, self.step_chosen.emit)
         chart_menu.pop_up(menu, place)
-
-    def head_height(self) -> int:
-        return self._head.sizeHint().height() + 2
 
     def read(self) -> None:
         """Shows the values at the crosshair, or the newest."""

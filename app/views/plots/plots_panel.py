@@ -1,4 +1,4 @@
-"""The plots panel: a card for each metric of a run, and its devices, over one time axis."""
+"""The plots panel: a card for each metric of a run and of its devices, over one time axis."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from app.run_data.series import AXES, AxisName
 from app.settings import Settings
 from app.views.plots.chart import NO_VALUES, Chart
 from app.views.plots.chart_cards import ChartCards
-from app.views.plots.curve_controls import AxisBox, CardsButton, DevicesButton, FitButton, LogBox, SmoothingSlider
+from app.views.plots.curve_controls import AxisBox, CardsButton, DevicesButton, SmoothingSlider, fit_button, log_box
 from app.views.plots.curve_options import CurveOptions
-from app.views.plots.device_rows import DeviceRows
-from app.views.plots.device_strip import DeviceStrip
+from app.views.plots.device_chart import UTILISATION, DeviceWarnings, measured_devices
 from app.views.plots.plot_frame import PlotFrame
 from app.views.plots.ticks import time_of_day
 from app.views.plots.time_axis import TimeAxis
 from app.views.widgets.build import lay_column, lay_row
 from app.views.widgets.exposure import Exposure
 from core.formatting import duration, percent
+from core.machine.devices import DeviceSample
 from core.machine.devices.names import RankNames
 from core.metrics.column_group import EVAL_GROUP
 from core.metrics.metric import LOSS, STEP_TIME, THROUGHPUT
@@ -127,7 +127,7 @@ class PlotsPanel(QWidget):
         self._pace = RedrawPace()
         self._redrawn_at = -math.inf
         self._drawn_at = self._drawn_to = 0.0
-        self._devices_of: tuple[tuple[str, ...], bool] | None = None
+        self._warnings = DeviceWarnings()
         self._timer = QTimer(self)
         self._timer.setSingleShot(True)
         self._timer.timeout.connect(self._redraw)
@@ -162,19 +162,34 @@ class PlotsPanel(QWidget):
 
     def show_names(self, names: RankNames) -> None:
         """Names the devices, also as those of the run's ranks."""
-        self.device_rows.set_names(names.labels)
         self.options.names = names
         self.devices_button.show_names(names)
         for chart in self.charts():
             chart.refresh()
         self._schedule()
 
-    def charts(self) -> list[Chart | DeviceStrip]:
-        """Every plot that is made, in the order of the cards; devices last."""
-        return [*self.cards.charts(), *self.device_rows.charts()]
+    def show_samples(self, samples: Sequence[DeviceSample]) -> None:
+        """Warns of devices that are held down just now, while the run goes."""
+        self._warnings.take_samples(samples)
+        self._show_warnings()
+
+    def show_waits(self, texts: Mapping[str, str]) -> None:
+        """Says for which device others wait, by the UUID of those that wait, while the run goes."""
+        self._warnings.take_waits(texts)
+        self._show_warnings()
+
+    def _show_warnings(self) -> None:
+        frame = self.cards.frames.get(UTILISATION.key)
+        if frame is not None:
+            devices = () if self.options.is_over else measured_devices(self._run(), self.options)
+            frame.show_warning(self._warnings.text(devices, self.options.names.labels))
+
+    def charts(self) -> list[Chart]:
+        """Every plot that is made, in the order of the cards."""
+        return self.cards.charts()
 
     def frames(self) -> list[PlotFrame]:
-        """The cards that are made and shown, in their order; not the devices' rows."""
+        """The cards that are made and shown, in their order."""
         return [self.cards.frames[key] for key in self.cards.shown if key in self.cards.frames]
 
     def read_values(self) -> None:
@@ -218,18 +233,16 @@ class PlotsPanel(QWidget):
     def _make_controls(self) -> None:
         self.smoothing = SmoothingSlider(self.options.smoothing)
         self.smoothing.strength_changed.connect(self._on_smoothing_changed)
-        self.log_box = LogBox()
+        self.log_box = log_box()
         self.devices_button = DevicesButton(self.options)
         self.devices_button.options_changed.connect(self._on_options_changed)
         self.axis_box = AxisBox()
         self.axis_box.axis_chosen.connect(self.set_axis)
-        self.fit_button = FitButton()
+        self.fit_button = fit_button()
         self.fit_button.clicked.connect(self.fit)
 
     def _make_plots(self) -> None:
-        axis = self.time_axis
-        self.device_rows = DeviceRows(self._run, axis)
-        self.cards = ChartCards(self._run, self.options, axis, self.device_rows, self._settings, self)
+        self.cards = ChartCards(self._run, self.options, self.time_axis, self._settings, self)
         self.cards.made.connect(self._on_card_made)
         self.cards.options_changed.connect(self.devices_button.show_hidden)
         self.cards.options_changed.connect(self._on_options_changed)
@@ -269,7 +282,6 @@ class PlotsPanel(QWidget):
 
     def _on_reset(self) -> None:
         self.options.hidden.clear()
-        self.options.hidden_curves.clear()
         self.time_axis.forget()
         self.time_axis.set_cursor(None)
         for frame in self.cards.frames.values():
@@ -292,11 +304,12 @@ class PlotsPanel(QWidget):
     def _on_status_changed(self, state: RunState | None) -> None:
         self.cards.grid.show_empty(_why_empty(state, self._data.is_open))
         if state is not None:
-            self.device_rows.options.is_over = not state.is_live
             self.cards.open_recipe(state.recipe, self._heroes(state.recipe))
-            if state.devices and (state.devices, state.is_live) != self._devices_of:
+            known = state.devices, not state.is_live
+            if known != (self.options.trained_on, self.options.is_over):
+                self.options.trained_on, self.options.is_over = known
+                self._show_warnings()
                 self._schedule()  # not with each state that says how far the run is
-            self._devices_of = state.devices, state.is_live
 
     def _on_progress_changed(self, text: str, done: float | None) -> None:
         if text:
@@ -311,11 +324,11 @@ class PlotsPanel(QWidget):
 
     def _on_smoothing_changed(self, strength: int) -> None:
         self.options.smoothing = strength
-        for chart in self.cards.charts():
+        for chart in self.charts():
             chart.refresh()
 
     def _on_options_changed(self) -> None:
-        for chart in self.cards.charts():
+        for chart in self.charts():
             chart.refit()
 
     # --- drawing -----------------------------------------------------------------------------------------
@@ -351,10 +364,9 @@ class PlotsPanel(QWidget):
     def _redraw(self) -> None:
         if not self._is_seen():
             return
-        run, state = self._data.series, self._data.state
+        run = self._data.series
         self._stale = False
         self._show_axis()
-        self.device_rows.show_devices(state.devices if state is not None else ())
         self.devices_button.show_ranks(self.options.offered(run))
         now, extent = time.monotonic(), run.extent(self.time_axis.axis)
         is_seen = self._tell_charts(self.time_axis.extent[1] if extent is None else extent[1], now)

@@ -11,7 +11,7 @@ from PySide6.QtGui import QPalette
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.state.chart_cards import Card
-from app.views.plots.curve_options import CurveOptions
+from app.views.plots.curve_options import CurveOptions, rank_key
 from app.views.plots.source import View
 from app.views.plots.traces import Trace, TraceChart, figure_text, rows_in
 from app.views.style.palette import plot_colours, rank_colour
@@ -47,6 +47,9 @@ class RunChart(TraceChart):
         groups = [run.rank(rank) for rank in self._options.offered(run)]
         return next((name for name in names if any(name in s.columns for s in groups)), names[0])
 
+    def note(self) -> str:
+        return self._options.note(self._run())
+
     def rows(self, view: View) -> int:
         """Those of the longest curve."""
         run = self._run()
@@ -70,13 +73,13 @@ class RunChart(TraceChart):
             own = figure_text(shown) if len(offered) == 1 else plain
             found = [
                 Trace(run, (run.rank(rank),), shown, options.names.short(rank), rank_colour(rank, palette),
-                      f"rank {rank}", own)
+                      rank_key(rank), own)
                 for rank in offered
             ]  # fmt: skip
             if len(ranks) > 1 and not shown.is_rate:
                 found.insert(0, Trace(run, visible, shown, MEAN, None, text=plain))
         if shown.is_rate and len(offered) > 1 and ranks:
-            every = tuple(run.rank(rank) for rank in run.ranks() if rank not in options.hidden)
+            every = tuple(run.rank(rank) for rank in run.ranks() if not options.is_hidden(rank_key(rank)))
             found.insert(0, Trace(run, every, shown, "", None, text=figure_text(shown), is_sum=True))
         return found
 
@@ -84,18 +87,18 @@ class RunChart(TraceChart):
         """One curve for all ranks; where they evaluate by themselves, one each or their mean."""
         run, options, shown = self._run(), self._options, metric(self._card.evals)
         known = {rank: series for rank, series in run.evaluations().items() if shown.name in series.columns}
+        shown_ranks = [rank for rank in options.ranks(run) if rank in known]
         best = self._best(shown.name) if self._card.steps else None
         column = "evaluation" if self._card.steps else shown.name
         if len(known) < 2 or options.mean:
-            series = tuple(one for rank, one in known.items() if len(known) == 1 or rank not in options.hidden)
+            series = tuple(known.values() if len(known) == 1 else [known[rank] for rank in shown_ranks])
             colour = plot_colours(palette).eval
             one = Trace(run, series, shown, EVAL, colour, EVAL, layer_label=column, is_ring=True, best=best)
             return [one] if series else []
         return [
             Trace(run, (known[rank],), shown, f"{EVAL} {options.names.short(rank)}", rank_colour(rank, palette),
                   f"{EVAL} {rank}", layer_label=f"{column} {options.names.short(rank)}", is_ring=True, best=best)
-            for rank in options.offered(run)
-            if rank in known and rank not in options.hidden
+            for rank in shown_ranks
         ]  # fmt: skip
 
     def _best(self, name: str) -> tuple[Series, int] | None:

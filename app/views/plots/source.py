@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import ceil, log2
-from typing import Final, Protocol, runtime_checkable
+from typing import Final, Protocol
 
 from PySide6.QtGui import QColor, QPalette
 
@@ -57,16 +57,17 @@ class Reading:
     is_best: bool = False
 
 
-class LayerSource(Protocol):
+class PlotSource(Protocol):
+    """What a plot shows. No widget: it turns a view into layers and into values."""
+
     def rows(self, view: View) -> int:
         """How many rows the longest curve has in a view: how fine its bins are follows from it."""
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
         """What is drawn, back to front, in at most about `bins` bins a curve."""
 
-
-class PlotSource(LayerSource, Protocol):
-    """What a plot shows. No widget: it turns a view into layers and into values."""
+    def note(self) -> str:
+        """Says which part of the run is drawn, or whose figures; empty where that is plain."""
 
     @property
     def fed_by(self) -> tuple[str, ...]:
@@ -93,11 +94,6 @@ class PlotSource(LayerSource, Protocol):
             layers: What `layers` gave for the view: the smoothed values are those of its lines.
         """
 
-
-@runtime_checkable
-class HidesCurves(Protocol):
-    """A source whose curves can be hidden one by one."""
-
     def legend(self, view: View, palette: QPalette, layers: Sequence[Layer] = ()) -> list[Reading]:
         """What `readings` gives, and the curves that are hidden, each at its own place."""
 
@@ -120,7 +116,7 @@ class _Made:
 
     layers: list[Layer]
     part: View
-    source: LayerSource
+    source: PlotSource
     bins: int
     octave: int
 
@@ -142,14 +138,14 @@ class WideLayers:
         self._made = None
 
     def of(
-        self, source: LayerSource, view: View, bins: int, palette: QPalette, extent: tuple[float, float]
+        self, source: PlotSource, view: View, bins: int, palette: QPalette, extent: tuple[float, float]
     ) -> list[Layer]:
         """What `source.layers` gives for a view, and perhaps a bin more on both sides.
 
         Args:
             source: Gives the layers.
             view: What is shown.
-            bins: As for `LayerSource.layers`.
+            bins: As for `PlotSource.layers`.
             palette: Likewise.
             extent: All there is on the axis; more is not made.
         """

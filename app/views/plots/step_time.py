@@ -31,6 +31,9 @@ class StepTime:
         self._run = run
         self._options = options
 
+    def note(self) -> str:
+        return self._options.note(self._run())
+
     def rows(self, view: View) -> int:
         return rows_in(self._run().clock(), view)
 

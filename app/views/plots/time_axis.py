@@ -26,12 +26,10 @@ class TimeAxis(QObject):
     until they fit it again.
 
     Signals:
-        moved: Another part is shown.
         axis_changed: Another axis.
         cursor_changed: The crosshair moved, came or went.
     """
 
-    moved = Signal()
     axis_changed = Signal()
     cursor_changed = Signal()
 
@@ -46,7 +44,6 @@ class TimeAxis(QObject):
         self._leader = PlotView()
         self._views = [self._leader]
         self._leader.sigRangeChangedManually.connect(self._on_moved_by_hand)
-        self._leader.sigXRangeChanged.connect(lambda *_: self.moved.emit())
         self._limit(*self.extent)
         self._show(*self.extent)
 

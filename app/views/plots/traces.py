@@ -16,7 +16,7 @@ from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.run_data.smoothing import half_width_rows, smooth_line, smoothed_at
 from app.views.plots.curve_options import CurveOptions
-from app.views.plots.drawing import Layer, Line, Points, Strokes, broken
+from app.views.plots.drawing import Layer, Line, Points, Strokes, broken, cut
 from app.views.plots.scale import Scale
 from app.views.plots.source import Reading, View
 from app.views.style.palette import faint
@@ -29,13 +29,13 @@ RAW_SHARE: Final = 0.32
 
 
 class Placed(Protocol):
-    """A run beside others: it has its own place on the axis that they share."""
+    """A run beside others, or samples by time: they have their own place on the axis that is shown."""
 
     def own_view(self, view: View) -> View:
-        """A view of the shared axis as one of the run."""
+        """A view of the shared axis as one of their own."""
 
     def shared_places(self, view: View, places: Floats) -> Floats:
-        """Places in the run's own view, on the shared axis."""
+        """Places in their own view, on the shared axis; NaN beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +127,9 @@ class TraceChart:
         """All curves, the hidden ones too."""
         raise NotImplementedError
 
+    def note(self) -> str:
+        return ""
+
     def named_traces(self, palette: QPalette) -> list[Trace]:
         """The curves that the legend names."""
         return self.traces(palette)
@@ -143,7 +146,7 @@ class TraceChart:
             is_one = trace.is_ring or len(trace.drawn) == 1
             made = without_pauses(trace.run, trace.series[0] if is_one else trace.run.clock(), own, made)
             if trace.place is not None:
-                made = [replace(layer, x=trace.place.shared_places(view, layer.x)) for layer in made]
+                made = [_moved(layer, trace.place.shared_places(view, layer.x)) for layer in made]
             many = 0 if trace.is_ring else 1
             behind += made[:many]
             front += made[many:]
@@ -235,6 +238,12 @@ def curve_and_line(trace: Trace, view: View, bins: int, strength: int) -> tuple[
 def _one_curve(series: Series, name: str, view: View, bins: int, strength: int) -> tuple[Curve, Curve]:
     curve, first = reduce_range(series, name, view.axis, view.low, view.high, bins)
     return curve, smooth_line(series, name, view.axis, curve, first, half_width_rows(strength, series), bins / 2)
+
+
+def _moved(layer: Layer, x: Floats) -> Layer:
+    """A layer at other places, without what has none."""
+    there = ~np.isnan(x)
+    return replace(layer, x=x) if there.all() else replace(cut(layer, there), x=x[there])
 
 
 def _scaled(curve: Curve, factor: float) -> Curve:

@@ -280,12 +280,12 @@ class MainWindow(QMainWindow):
     def show_device_samples(self, samples: Sequence[DeviceSample]) -> None:
         """Shows what devices do just now, where charts are shown."""
         if self._plots is not None:
-            self._plots.device_rows.show_samples(samples)
+            self._plots.show_samples(samples)
 
     def show_waits(self, texts: Mapping[str, str]) -> None:
         """Shows which devices wait for another one, by their UUID, where charts are shown."""
         if self._plots is not None:
-            self._plots.device_rows.show_waits(texts)
+            self._plots.show_waits(texts)
 
     # --- what has happened -------------------------------------------------------------------------------
 

@@ -144,14 +144,11 @@ def story_eight(folder: Path) -> None:
         run = FakeRun(folder, devices=tuple(str(n) for n in range(8))).behave(steps=10_000, step_s=0.05)
         run.start().wait_for_step(1)
         rankdeck.showing.show(run.run_dir)
-        plots = rankdeck.window.plots.device_rows
-        rankdeck.window.resize(1600, 1000)
-        wait_for(lambda: len(plots.rows) == 8 and "%" in plots.rows[7].text)
-        wait_for(lambda: plots.rows[7].title.text() == "GPU 7 · H100 80GB HBM3")
-        wait_for(lambda: plots.scroll_bar.maximum() == 0)  # all of them in sight
-        rankdeck.window.resize(1024, 640)
-        QApplication.processEvents()
-        wait_for(lambda: all(row.strip.width() >= 40 and row.title.text().startswith("GPU") for row in plots.rows))
+        plots = rankdeck.window.plots
+        wait_for(lambda: "device/utilisation" in plots.cards.shown)
+        busy = plots.cards.frame("device/utilisation").chart
+        wait_for(lambda: [one.label for one in busy.legend()] == [f"GPU {n}" for n in range(8)])
+        wait_for(lambda: "%" in busy.legend()[7].text)
         run.stop(now=True).end()
 
 
@@ -184,18 +181,15 @@ def story_training(folder: Path) -> None:
     with window(folder) as rankdeck:
         run = FakeRun(folder).behave(steps=10_000, step_s=0.05).start().wait_for_step(1)
         rankdeck.showing.show(run.run_dir)
-        plots = rankdeck.window.plots.device_rows
-        titles = ["CPU 0", "CPU 1", "GPU 0 · RTX 6000 Ada Generation", "GPU 1 · RTX 4090"]
-        wait_for(lambda: [row.title.toolTip().splitlines()[0] for row in plots.rows] == titles)
-        wait_for(lambda: all("W" in row.text for row in plots.rows[2:]))
-        ada = plots.rows[2]
-        assert "/ 48 GiB" in ada.text and "not used" in ada.title.toolTip()
-        assert "Rank 1 trains" in plots.rows[1].title.toolTip() and "GiB" in plots.rows[1].text
-        assert plots.rows[0].whose.text() == "this run's process"
-        wait_for(lambda: len(ada.strip.source.layers(ada.strip.view(), 100, ada.palette())) == 1)
-        card = plots.rows[3]
-        wait_for(lambda: card.text.startswith("88 %"))
-        wait_for(lambda: card.text.startswith("– %"))  # lost: not the figure from before
+        plots = rankdeck.window.plots
+        wait_for(lambda: {"device/utilisation", "device/memory"} <= set(plots.cards.shown))
+        busy, memory = (plots.cards.frame(f"device/{name}").chart for name in ("utilisation", "memory"))
+        wait_for(lambda: [one.label for one in busy.legend()] == ["CPU 0", "CPU 1", "GPU 0", "GPU 1"])
+        assert [one.key.partition(" ")[0] for one in busy.legend()[:2]] == ["rank", "rank"]
+        wait_for(lambda: "/ 48 GiB" in memory.legend()[2].text)
+        wait_for(lambda: bool(busy.source.layers(busy.view(), 100, busy.palette())))
+        wait_for(lambda: busy.legend()[3].text == "88 %")
+        wait_for(lambda: busy.legend()[3].text == "–")  # lost: not the figure from before
         run.stop(now=True).end()
 
 

@@ -26,7 +26,7 @@ def opened(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> Rankdeck:
     window.resize(1500, 900)
     window.runs.run_chosen.emit(store.dir)
     qtbot.waitUntil(lambda: rankdeck.data.is_caught_up, timeout=10_000)
-    qtbot.waitUntil(lambda: window.plots.device_rows.isVisible(), timeout=10_000)
+    qtbot.waitUntil(lambda: "device/memory" in window.plots.cards.frames, timeout=10_000)
     window.activateWindow()
     qtbot.waitUntil(window.isActiveWindow)
     return rankdeck
@@ -54,16 +54,16 @@ def _places(window: MainWindow) -> dict[str, QWidget]:
         "tabs": window.tabs.tabBar(),
         "controls": plots.controls,
         **{key: plots.cards.frames[key] for key in plots.cards.shown},
-        "devices": plots.device_rows,
     }
 
 
 def test_tab_follows_the_eye(open_window: OpenWindow, qtbot: QtBot, runs_dir: Path) -> None:
     window = opened(open_window, qtbot, runs_dir).window
     around = ["header", "tabs", "controls"]  # how it went, and what it made, stands in the header
-    assert stops(window, qtbot) == [*around, "loss", "throughput", "step_time", "lr", "devices"]
+    devices = ["device/utilisation", "device/memory"]
+    assert stops(window, qtbot) == [*around, "loss", "throughput", "step_time", "lr", *devices]
     window.plots.cards.move("lr", "loss")
-    assert stops(window, qtbot) == [*around, "lr", "loss", "throughput", "step_time", "devices"], "cards were arranged"
+    assert stops(window, qtbot) == [*around, "lr", "loss", "throughput", "step_time", *devices], "cards were arranged"
     window.resize(900, 700)
     QApplication.processEvents()
-    assert stops(window, qtbot) == [*around, "lr", "loss", "throughput", "step_time", "devices"], "one column, scrolled"
+    assert stops(window, qtbot) == [*around, "lr", "loss", "throughput", "step_time", *devices], "one column, scrolled"

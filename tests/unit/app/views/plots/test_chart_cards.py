@@ -21,7 +21,8 @@ from tests.helpers.synthetic_run import START_S, Shape, make_run, write_lines
 from tests.unit.app.views.plots.conftest import Make, settle
 
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
-USUAL = ["loss", "throughput", "step_time", "lr"]
+DEVICE_CARDS = ["device/utilisation", "device/memory"]
+USUAL = ["loss", "throughput", "step_time", "lr", *DEVICE_CARDS]
 
 
 @pytest.fixture
@@ -49,22 +50,22 @@ def choose(panel: PlotsPanel, key: str, text: str) -> None:
 def test_a_card_is_hidden_by_its_menu_and_shown_again(make_panel: Make, run: RunStore) -> None:
     panel = make_panel(run)
     choose(panel, "throughput", "Hide this card")
-    assert panel.cards.shown == ["loss", "step_time", "lr"] and not panel.throughput.isVisible()
+    assert panel.cards.shown == ["loss", "step_time", "lr", *DEVICE_CARDS] and not panel.throughput.isVisible()
     menu = panel.cards_button.fill()
     entry = action(menu, "Throughput")
     assert not entry.isChecked()
     entry.trigger()
     assert panel.cards.shown == USUAL and panel.throughput.isVisible()
-    action(panel.cards_button.fill(), "Devices").trigger()
-    assert not panel.device_rows.isVisible()
+    action(panel.cards_button.fill(), "Temperature").trigger()
+    assert panel.cards.shown == [*USUAL, "device/temperature"], "chosen where it is wanted"
     action(panel.cards_button.fill(), "Show all in the usual order").trigger()
-    assert panel.device_rows.isVisible()
+    assert panel.cards.shown == USUAL
 
 
 def test_a_card_is_moved_by_its_menu(make_panel: Make, run: RunStore) -> None:
     panel = make_panel(run)
     choose(panel, "step_time", "Move left")
-    assert panel.cards.shown == ["loss", "step_time", "throughput", "lr"]
+    assert panel.cards.shown == ["loss", "step_time", "throughput", "lr", *DEVICE_CARDS]
     assert panel.step_time.x() > panel.loss.x() and panel.step_time.y() == panel.loss.y()
     choose(panel, "loss", "Move left")
     assert panel.cards.shown[0] == "loss"
@@ -83,14 +84,14 @@ def test_a_card_is_dragged_by_its_head(make_panel: Make, run: RunStore) -> None:
     QApplication.processEvents()
     assert panel.cards.grid.body.drop is not None
     QTest.mouseRelease(head, left, pos=end)
-    assert panel.cards.shown == ["step_time", "loss", "throughput", "lr"]
+    assert panel.cards.shown == ["step_time", "loss", "throughput", "lr", *DEVICE_CARDS]
     assert panel.cards.grid.body.drop is None
 
 
 def test_an_arrangement_belongs_to_a_recipe(tmp_path: Path, qtbot: QtBot, run: RunStore) -> None:
     settings: Settings = settings_in(tmp_path / "settings.ini")
     other = write_lines(tmp_path / "other", Shape(steps=20), recipe="ppo")
-    for expected in (USUAL, ["throughput", "loss", "step_time"]):
+    for expected in (USUAL, ["throughput", "loss", "step_time", *DEVICE_CARDS]):
         data = RunData()
         panel = PlotsPanel(data, settings)
         qtbot.addWidget(panel)
@@ -152,7 +153,7 @@ def test_a_click_on_a_legend_entry_hides_its_curve(make_panel: Make, run: RunSto
     readout, left = panel.loss.readout, Qt.MouseButton.LeftButton
     assert readout.keys() == ["rank 0", "rank 1", "eval"]
     qtbot.mouseClick(readout, left, pos=place_of(panel, "rank 0"))
-    assert panel.options.hidden == {0} and [r.label for r in panel.loss.chart.readings()] == ["rank 1", "eval"]
+    assert panel.options.hidden == {"rank 0"} and [r.label for r in panel.loss.chart.readings()] == ["rank 1", "eval"]
     assert [a.isChecked() for a in panel.devices_button._rank_actions] == [False, True], "the menu says the same"
     assert readout.accessibleName().startswith("rank 0 hidden; rank 1 ")
     qtbot.mouseClick(readout, left, pos=place_of(panel, "rank 0"))
@@ -170,10 +171,10 @@ def test_legend_entries_by_keyboard(make_panel: Make, run: RunStore, qtbot: QtBo
     assert readout.focusPolicy() == Qt.FocusPolicy.TabFocus
     qtbot.keyClick(readout, Qt.Key.Key_Right)
     qtbot.keyClick(readout, Qt.Key.Key_Space)
-    assert panel.options.hidden_curves == {"work"}
+    assert panel.options.hidden == {"work"}
     assert [layer.label for layer in panel.step_time.chart.layers] == ["wait s"]
     qtbot.keyClick(readout, Qt.Key.Key_Return)
-    assert panel.options.hidden_curves == {"wait"}
+    assert panel.options.hidden == {"wait"}
     assert [r.label for r in panel.step_time.chart.readings()] == ["work"]
 
 

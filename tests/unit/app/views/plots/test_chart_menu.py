@@ -117,20 +117,6 @@ def test_a_value_range_is_asked_for(panel: PlotsPanel, qtbot: QtBot) -> None:
 def test_a_card_can_have_all_the_room(panel: PlotsPanel, qtbot: QtBot) -> None:
     qtbot.mouseClick(panel.throughput.enlarge, Qt.MouseButton.LeftButton)
     assert panel.throughput.isVisible()
-    assert not panel.loss.isVisible() and not panel.device_rows.isVisible()
+    assert not panel.loss.isVisible()
     qtbot.mouseClick(panel.throughput.enlarge, Qt.MouseButton.LeftButton)
-    assert all(frame.isVisible() for frame in panel.frames()) and panel.device_rows.isVisible()
-
-
-def test_the_devices_can_have_all_the_room(panel: PlotsPanel, qtbot: QtBot) -> None:
-    devices, view = panel.device_rows, panel.cards.grid.viewport()
-    small = (devices.height(), devices.rows[0].height())
-    qtbot.mouseClick(devices.enlarge, Qt.MouseButton.LeftButton)
-    assert devices.isVisible() and devices.height() == view.height() and devices.rows[0].height() > small[1]
-    assert not any(frame.isVisible() for frame in panel.frames())
-    qtbot.keyClick(devices.enlarge, Qt.Key.Key_Escape)
-    assert (devices.height(), devices.rows[0].height()) == small
     assert all(frame.isVisible() for frame in panel.frames())
-    devices.enlarge.click()
-    panel.cards.set_hidden("devices", True)
-    assert not devices.enlarge.isChecked() and all(frame.isVisible() for frame in panel.frames())

@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
-from app.views.plots.curve_options import MOST_RANKS, CurveOptions, rank_in
+from app.views.plots.curve_options import MOST_RANKS, CurveOptions
 
 KEYS = ("rank 0", "rank 1", "eval")
-
-
-def test_a_key_names_a_rank_or_another_curve() -> None:
-    assert [rank_in(key) for key in (*KEYS, "eval 1")] == [0, 1, None, None]
 
 
 def test_curves_are_hidden_and_shown() -> None:
     options = CurveOptions()
     options.choose("rank 1", False, KEYS)
     options.choose("eval", False, KEYS)
-    assert options.hidden == {1} and options.hidden_curves == {"eval"}
+    assert options.hidden == {"rank 1", "eval"}
     options.choose("rank 1", False, KEYS)
     assert [key for key in KEYS if options.is_hidden(key)] == ["eval"]
 
@@ -34,4 +30,4 @@ def test_of_thousands_of_ranks_some_are_offered() -> None:
     run = RunSeries({f"rank{rank}": Series() for rank in range(3000)})
     offered = CurveOptions().offered(run)
     assert len(offered) <= MOST_RANKS and offered[0] == 0 and offered[-1] > 2800
-    assert CurveOptions(hidden={0}).ranks(run) == offered[1:]
+    assert CurveOptions(hidden={"rank 0"}).ranks(run) == offered[1:]

@@ -135,7 +135,8 @@ def test_a_run_is_drawn_from_its_first_point_to_its_last(make: Make, run: RunSto
     drawn = colours_in(panel.loss.chart)
     assert has_hue(drawn, rank_colour(0, palette)) and has_hue(drawn, rank_colour(1, palette))
     assert panel.loss.chart.scale is not None
-    assert [row.title.text() for row in panel.device_rows.rows] == [f"{uuid[:12]}…" for uuid in UUIDS]
+    devices = panel.cards.frame("device/utilisation").chart.legend()
+    assert [reading.label for reading in devices] == [f"{uuid[:12]}…" for uuid in UUIDS]
 
 
 def test_every_plot_has_its_left_edge_at_the_same_place(make: Make, run: RunStore) -> None:
@@ -287,7 +288,7 @@ def test_the_crosshair_reads_all_plots(make: Make, run: RunStore) -> None:
     assert not panel.throughput.chart.table.isVisible(), "one table is enough"
     assert "tok/s" in panel.throughput.readout.accessibleName()
     assert "wait" in panel.step_time.readout.accessibleName()
-    assert "°C" in panel.device_rows.rows[0].text
+    assert "%" in panel.cards.frame("device/utilisation").readout.accessibleName()
     QApplication.sendEvent(chart, QEvent(QEvent.Type.Leave))
     assert panel.time_axis.cursor is None
     assert not chart.table.isVisible()
@@ -341,16 +342,6 @@ def test_smoothing_logarithm_and_ranks(make: Make, run: RunStore) -> None:
     panel.devices_button.each_action.trigger()
     panel.devices_button._rank_actions[0].trigger()
     assert [r.label for r in chart.readings()] == ["rank 1", "eval"]
-
-
-def test_quantities_of_devices_can_be_chosen(make: Make, run: RunStore) -> None:
-    panel = make(run)
-    row = panel.device_rows.rows[0].strip
-    before = image(row)
-    assert panel.device_rows.options.shown == {"utilisation"}
-    panel.device_rows.set_drawn("temperature", True)
-    assert panel.device_rows.options.shown == {"utilisation", "temperature"}
-    assert image(row) != before
 
 
 def test_another_run_is_drawn_at_once(
@@ -414,17 +405,17 @@ def test_values_stand_over_their_plot_and_never_on_its_curves(make: Make, run: R
 
 def test_charts_are_painted_for_new_points_of_their_own_only(make: Make, run: RunStore, qtbot: QtBot) -> None:
     panel = make(run)
-    charts, strips = panel.cards.charts(), panel.device_rows.charts()
+    charts = panel.charts()
     painted = paints_from_now_on(panel, qtbot)
-    drawn, read = Drawn(panel), [0]
-    strips[0].renewed.connect(lambda: read.append(1))
-    strips[1].renewed.connect(lambda: read.append(100))
+    drawn, read = Drawn(panel), list[str]()
+    for key in panel.cards.shown:
+        panel.cards.frame(key).chart.renewed.connect(lambda key=key: read.append(key))
     sample = {"ts": START_S + 19.0, "event": "device", "uuid": UUIDS[0], "utilization_percent": 50.0}
     with run.metrics.open("ab") as file:
         file.write(json.dumps(sample).encode() + b"\n")
     qtbot.waitUntil(lambda: drawn.times == 1)
     QApplication.processEvents()
-    assert read == [0, 1], "only the device with the sample is read again"
+    assert read == ["device/utilisation", "device/memory"]
     assert [counts.total for counts in painted] == [0] * len(charts) != []
 
 
@@ -620,7 +611,8 @@ def test_what_was_chosen_is_remembered(make: Make, run: RunStore) -> None:
 def test_devices_are_called_by_their_names(make: Make, run: RunStore, qtbot: QtBot) -> None:
     panel = make(run)
     panel.show_names(RankNames((), {UUIDS[0]: "RTX 6000 Ada"}))
-    qtbot.waitUntil(lambda: panel.device_rows.rows[0].title.text() == "RTX 6000 Ada")
+    chart = panel.cards.frame("device/utilisation").chart
+    qtbot.waitUntil(lambda: chart.legend()[0].label == "RTX 6000 Ada")
 
 
 def test_everything_has_an_accessible_name(make: Make, run: RunStore) -> None:
@@ -633,20 +625,20 @@ def test_everything_has_an_accessible_name(make: Make, run: RunStore) -> None:
 
 def test_every_metric_that_a_run_reports_has_a_card(make: Make, run: RunStore, qtbot: QtBot) -> None:
     panel = make(run)
-    usual = ["loss", "throughput", "step_time", "lr"]
-    assert panel.cards.shown == usual
+    usual, devices = ["loss", "throughput", "step_time", "lr"], ["device/utilisation", "device/memory"]
+    assert panel.cards.shown == [*usual, *devices]
     append(run, 401, 420, my_score=0.5, loss_scale=65_536.0)
     line = {"ts": START_S + 22, "event": "eval", "rank": 0, "attempt": 1, "step": 420, "val_loss": 1.0, "my_score": 0.7}
     with run.metrics.open("ab") as file:
         file.write(json.dumps(line).encode() + b"\n")
-    qtbot.waitUntil(lambda: panel.cards.shown == [*usual, "loss_scale", "my_score", "eval/my_score"])
+    qtbot.waitUntil(lambda: panel.cards.shown == [*usual, "loss_scale", "my_score", "eval/my_score", *devices])
     settle(qtbot, panel)
-    texts = {key: [r.text for r in panel.cards.frame(key).chart.readings()] for key in panel.cards.shown[4:]}
+    texts = {key: [r.text for r in panel.cards.frame(key).chart.readings()] for key in panel.cards.shown[4:-2]}
     assert texts["loss_scale"] == ["65,536"] and texts["my_score"] == ["0.500"], "one line for what ranks share"
     assert texts["eval/my_score"] == ["0.700"]
     assert panel.cards.frame("eval/my_score").chart.accessibleName() == "My score (evaluation) plot"
     panel._data.open(write_lines(run.dir.parent / "other", Shape(steps=40)).dir)
-    qtbot.waitUntil(lambda: panel.cards.shown == usual)
+    qtbot.waitUntil(lambda: panel.cards.shown == [*usual, *devices])
     assert "my_score" not in panel.cards.frames
 
 

@@ -15,7 +15,6 @@ from app.run_data.run_series import RunSeries
 from app.run_data.series import Series
 from app.state.chart_cards import LOSS_CARD, THROUGHPUT_CARD, Card
 from app.views.plots.curve_options import CurveOptions
-from app.views.plots.device_curves import DeviceCurves, DeviceOptions
 from app.views.plots.drawing import Area, Line, Points, Strokes
 from app.views.plots.run_chart import RunChart
 from app.views.plots.source import View
@@ -71,7 +70,7 @@ def test_mean_and_hidden_ranks() -> None:
     np.testing.assert_allclose(strokes.low, np.arange(1, 101) + 1)
     assert isinstance(line, Line)
     assert texts(source.readings(WHOLE, QPalette())) == ["mean 101"]
-    hidden = RunChart(LOSS_CARD, lambda: run, CurveOptions(hidden={0}))
+    hidden = RunChart(LOSS_CARD, lambda: run, CurveOptions(hidden={"rank 0"}))
     assert texts(hidden.readings(WHOLE, QPalette())) == ["rank 1 102"]
     assert len(hidden.layers(WHOLE, 500, QPalette())) == 2
 
@@ -138,20 +137,6 @@ def test_waiting_that_is_not_known_is_a_dash() -> None:
     assert short_duration(0.0005) == "0.500 ms"
 
 
-def device_run() -> RunSeries:
-    run = run_of(loss=1.0)
-    lines = [
-        {
-            "ts": 1000.0 + s, "event": "device", "rank": -1, "uuid": "GPU-1", "utilization_percent": 50 + s % 10,
-            "memory_used_bytes": 12 * 2**30, "memory_total_bytes": 48 * 2**30, "power_w": 150, "power_limit_w": 300,
-            "temperature_celsius": 61,
-        }
-        for s in range(101)
-    ]  # fmt: skip
-    run.apply(parse_lines([json.dumps(line).encode() for line in lines]))
-    return run
-
-
 @pytest.mark.filterwarnings("error")
 def test_the_mean_by_time_leaves_out_steps_that_have_none() -> None:
     """The longest rank is the clock, and it began later here than the other one."""
@@ -168,61 +153,6 @@ def test_the_mean_by_time_leaves_out_steps_that_have_none() -> None:
     assert [type(layer) for layer in layers] == [Strokes, Line]
     for layer in layers:
         assert layer.x.tolist() == sorted(layer.x.tolist()) and layer.x[0] == 1020.0
-
-
-@pytest.mark.parametrize("view", [View("ts", 1001, 1100), WHOLE], ids=["time", "step"])
-def test_a_device_is_on_the_same_axis_as_the_ranks(view: View) -> None:
-    run = device_run()
-    options = DeviceOptions({"utilisation", "memory", "temperature", "power"})
-    busy, memory, warm, power = DeviceCurves(lambda: run, options, "GPU-1", 0).layers(view, 500, QPalette())
-    assert isinstance(busy, Area)
-    assert (busy.x.min(), busy.x.max()) == (view.low, view.high) if view.axis == "step" else True
-    for line, percent in ((memory, 25), (warm, 61), (power, 50)):
-        assert isinstance(line, Line)
-        np.testing.assert_allclose(line.y, percent)
-
-
-def test_a_devices_figures_have_their_own_units() -> None:
-    run = device_run()
-    source = DeviceCurves(lambda: run, DeviceOptions(), "GPU-1", None)
-    assert texts(source.readings(WHOLE, QPalette())) == ["50 %", "12 / 48 GiB", "61 °C", "150 W"]
-    at = source.readings(View("step", 1, 100, cursor=37), QPalette())
-    assert at[0].text == "57 %"
-
-
-def test_of_a_run_that_is_over_means_and_peaks_are_read() -> None:
-    run = device_run()
-    idle = {"ts": 1102.0, "event": "device", "rank": -1, "uuid": "GPU-1", "utilization_percent": 0, "power_w": 20}
-    run.apply(parse_lines([json.dumps(idle).encode()]))
-    source = DeviceCurves(lambda: run, DeviceOptions(is_over=True), "GPU-1", 0)
-    assert texts(source.readings(WHOLE, QPalette())) == ["mean 54 %", "peak 12 / 48 GiB", "peak 61 °C", "mean 149 W"]
-    assert texts(source.readings(View("step", 1, 100, cursor=37), QPalette()))[0] == "57 %"
-
-
-def test_little_memory_is_not_a_flat_line() -> None:
-    run = RunSeries()
-    lines = [
-        {"ts": float(s), "event": "device", "rank": -1, "uuid": "cpu:0", "memory_used_bytes": s * 2**20 * 3}
-        | {"memory_total_bytes": 24 * 2**30, "utilization_percent": 1}
-        for s in range(101)
-    ]
-    run.apply(parse_lines([json.dumps(line).encode() for line in lines]))
-    source = DeviceCurves(lambda: run, DeviceOptions({"memory"}), "cpu:0", 0)
-    (line,) = source.layers(View("ts", 0, 100), 500, QPalette())
-    assert isinstance(line, Line) and 55 < line.y.max() < 60
-    assert source.memory_axis() == "memory: the top is 0.5 of 24 GiB" and source.measured() == "this run's process"
-    assert source.readings(View("ts", 0, 100), QPalette())[1].text == "0.29 GiB", "a process has no memory of its own"
-    big = device_run()
-    assert DeviceCurves(lambda: big, DeviceOptions(), "GPU-1", 0).memory_axis() == "", "a quarter or more is used"
-
-
-def test_a_device_that_says_little() -> None:
-    run = RunSeries()
-    run.apply(parse_lines([b'{"ts":1,"event":"device","rank":-1,"uuid":"host","cpu_percent":20}']))
-    source = DeviceCurves(lambda: run, DeviceOptions(), "host", None)
-    assert texts(source.readings(View("ts", 0, 1), QPalette())) == ["20 %", "– GiB"]
-    unknown = DeviceCurves(lambda: run, DeviceOptions(), "GPU-9", None)
-    assert unknown.layers(View("ts", 0, 1), 100, QPalette()) == []
 
 
 def test_values_that_stand_alone_are_one_curve() -> None:

@@ -16,7 +16,7 @@ from app.state.chart_cards import LOSS_CARD
 from app.views.plots.curve_options import CurveOptions
 from app.views.plots.drawing import Area, Layer, Line, Points, Strokes
 from app.views.plots.run_chart import RunChart
-from app.views.plots.source import LayerSource, View, WideLayers
+from app.views.plots.source import PlotSource, View, WideLayers
 from app.views.plots.step_time import StepTime
 
 ROWS = 60_000
@@ -47,7 +47,7 @@ def run() -> RunSeries:
 class Asked:
     """A source that notes for which parts it was asked."""
 
-    def __init__(self, source: LayerSource) -> None:
+    def __init__(self, source: PlotSource) -> None:
         self._source = source
         self.parts: list[tuple[float, float]] = []
 
