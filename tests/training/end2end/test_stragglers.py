@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from core.client import stop_run
+from core.host.watches import straggler
 from core.run_folder.store import RunStore
 from tests.helpers.hosted_run import HOST_S, host, lines, make_run, write_text
 
@@ -64,7 +65,8 @@ def test_a_device_that_loads_slowly_is_named(mode: str, settings: dict[str, Any]
     (found,) = stopped_after(store, lambda: bool(lines(store, "alert")))
     (alert,) = lines(store, "alert")
     assert (found["ranks"], found["reason"]) == ([1], "data")
-    assert found["lost"] == found["waits"]["0"] > 0.3 and found["waits"]["1"] == 0
+    # the share of a wait of 60 ms falls as a busy machine's steps grow longer
+    assert found["lost"] == found["waits"]["0"] > straggler.BEGINS and found["waits"]["1"] == 0
     assert (alert["kind"], alert["ranks"]) == ("straggler", [1])
     assert alert["title"] == "CPU 1 slows down the other devices"
     assert "CPU 0 waits" in alert["cause"] and "on loading data" in alert["cause"]
