@@ -41,14 +41,14 @@ RESTARTED: dict[str, tuple[str, int, dict[str, Any]]] = {
 }
 
 
-def short(folder: Path, mode: str, world: int, name: str = "run", **settings: Any) -> RunStore:
+def short(folder: Path, mode: str, world: int, **settings: Any) -> RunStore:
     """A run whose last rank has no memory for micro-batches of 8 from step 13 on."""
     folder.mkdir(exist_ok=True)
     options = {"short_from": FIRST_SHORT, "short_rank": world - 1, **settings.pop("options", {})}
     values = {"steps": STEPS, "checkpoint_every_steps": 6, "batch_size": 8, "keep_checkpoints": 50, **settings}
     text = write_text(folder / "text.txt")
     recipe = str(ROOT / "tests" / "helpers" / "recipes" / "memory")
-    return make_run(folder / name, text, mode, world, recipe=recipe, options=options, **values)
+    return make_run(folder / "run", text, mode, world, recipe=recipe, options=options, **values)
 
 
 def changed(store: RunStore, **settings: Any) -> RunStore:
@@ -173,16 +173,6 @@ def test_a_micro_batch_of_one_is_not_made_smaller(tmp_path: Path) -> None:
     assert not alerts(store) and not lines(store, "restart")
     error = store.state().error
     assert error is not None and "Memory ran out at step 13 with micro-batch 1." in error["cause"]
-
-
-def test_the_next_run_of_the_model_on_the_device_begins_with_what_fitted(tmp_path: Path) -> None:
-    assert host(short(tmp_path, "single", 1)) == 0
-    again = short(tmp_path, "single", 1, "again")
-    assert host(again) == 0
-    (launch,) = lines(again, "launch")
-    (note,) = [note for note in launch["notes"] if "Micro-batch" in note]
-    assert note.startswith("Micro-batch 4 × accumulation 2 instead of 8 × 1") and not alerts(again)
-    assert samples_trained(again) == STEPS * 8
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="a limit that the system enforces")
