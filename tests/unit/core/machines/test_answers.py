@@ -199,16 +199,16 @@ def places(value: object, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...
         yield from places(item, (*path, key))
 
 
-def changed(frames: Frames, at: int, path: tuple[Any, ...], bad: object) -> Frames:
-    made: Any = copy.deepcopy(frames)
-    holder = made[at]
+def changed(frame: dict[str, Any], path: tuple[Any, ...], bad: object) -> dict[str, Any]:
+    made = copy.deepcopy(frame)
+    holder: Any = made
     for key in path[:-1]:
         holder = holder[key]
     if bad is MISSING:
         del holder[path[-1]]
     else:
         holder[path[-1]] = bad
-    return list(made)
+    return made
 
 
 def attempt(act: Act, store: RunStore) -> None:
@@ -224,14 +224,15 @@ def test_every_field_of_every_answer_is_checked(
 ) -> None:
     act, frames = SCENES[scene]
     whole: Frames = [*BEGINNING, *frames]
-    says(encoded(whole))
+    sent = list(encoded(whole))
+    says(sent)
     attempt(act, store)
     outside = sorted(store.dir.parent.rglob("*"))
     first = 0 if scene == "look" else len(BEGINNING)
     for at, frame in enumerate(whole):
         if at >= first and isinstance(frame, dict):
             for path, bad in itertools.product(places(frame), BAD):
-                says(encoded(changed(whole, at, path, bad)))
+                says([*sent[:at], *encoded([changed(frame, path, bad)]), *sent[at + 1 :]])
                 attempt(act, store)
     new = {path.relative_to(store.dir).parts[0] for path in store.dir.rglob("*")}
     assert [path for path in sorted(store.dir.parent.rglob("*")) if store.dir not in path.parents] == [

@@ -105,7 +105,7 @@ def test_one_broken_entry_takes_nothing_else_away(
 
 
 @POSIX
-@pytest.mark.parametrize("damage", [link_to_itself, pipe, endless])
+@pytest.mark.parametrize("damage", [link_to_itself, pipe])
 def test_a_broken_file_of_a_run_is_waited_for_nowhere(runs: Path, damage: Callable[[Path], None]) -> None:
     for name in FILES:
         store = RunStore(Path(shutil.copytree(runs / "good", runs / "bad", dirs_exist_ok=True)))
