@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -151,26 +149,3 @@ def test_the_mark_on_the_icon_has_the_colour_of_the_state(qapp: QApplication) ->
         image = marked_icon(plain, look).pixmap(32).toImage()
         colours.add(image.pixelColor(24, 24).name())
     assert len(colours) == 3
-
-
-MARK = """
-import sys
-from PySide6.QtWidgets import QApplication
-from app.state.task_progress import TaskState
-from app.views.style.icons import app_icon
-from app.views.window.tray import marked_icon
-app = QApplication([])
-for size in (16, 48):
-    image = marked_icon(app_icon(), TaskState.ERROR).pixmap(size).toImage()
-    side = image.width()
-    print(image.pixelColor(round(side * 0.72), round(side * 0.72)).name())
-"""
-
-
-@pytest.mark.parametrize("scale", ["1", "1.5", "2"])
-def test_the_mark_is_whole_at_any_scale(scale: str) -> None:
-    environment = {**os.environ, "QT_QPA_PLATFORM": "offscreen", "QT_SCALE_FACTOR": scale}
-    answer = subprocess.run(
-        [sys.executable, "-c", MARK], env=environment, capture_output=True, text=True, timeout=100, check=True
-    )
-    assert answer.stdout.split() == ["#e0452c", "#e0452c"], "the middle of the mark"

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QApplication, QLineEdit
+from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.state.palette_entries import COMMAND, RECIPE, RUN, SETTING, TAB
-from app.views.dialogs.about_dialog import AboutDialog
+from app.state.palette_entries import RECIPE, RUN, SETTING, TAB
 from app.views.window.command_palette import CommandPalette
 from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
@@ -90,37 +89,3 @@ def test_it_is_used_and_left_by_keyboard(open_window: OpenWindow, qtbot: QtBot) 
     palette = opened(rankdeck, qtbot)
     assert palette.line.text() == ""
     palette.close()
-
-
-def test_what_is_unavailable_says_why_and_stays(open_window: OpenWindow, qtbot: QtBot) -> None:
-    rankdeck = open_window()
-    palette = opened(rankdeck, qtbot)
-    qtbot.keyClicks(palette.line, "replay")
-    entry = palette.current()
-    assert entry is not None and entry.kind == COMMAND and entry.why_not == "No run is selected."
-    assert entry.why_not in entry.spoken
-    qtbot.keyClick(palette.line, Qt.Key.Key_Return)
-    assert palette.isVisible()
-    palette.close()
-
-
-def test_it_stays_within_a_small_window(open_window: OpenWindow, qtbot: QtBot) -> None:
-    rankdeck = open_window()
-    window = rankdeck.window
-    for size in ((1920, 1080), (1024, 640)):
-        window.resize(*size)
-        QApplication.processEvents()
-        palette = opened(rankdeck, qtbot)
-        assert window.geometry().contains(palette.geometry())
-        assert abs(palette.geometry().center().x() - window.geometry().center().x()) <= 1
-        palette.close()
-    palette = opened(rankdeck, qtbot)
-    qtbot.keyClicks(palette.line, "about rankdeck")
-    entry = palette.current()
-    place = palette.view.visualItemRect(palette.view.topLevelItem(0)).center()
-    with qtbot.waitSignal(palette.chosen) as chosen:
-        qtbot.mouseClick(palette.view.viewport(), Qt.MouseButton.LeftButton, pos=place)
-    assert chosen.args == [entry] and palette.isHidden()
-    about = window.findChild(AboutDialog)
-    assert about is not None and about.isVisible()
-    about.close()

@@ -15,7 +15,7 @@ from app.main import Rankdeck
 from app.views.dialogs.charts_dialog import ChartsDialog
 from app.views.new_run.script_rows import InterpreterRow
 from core.run_folder.store import RunStore
-from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 SOON_MS = 10_000
@@ -66,43 +66,6 @@ def editor(rankdeck: Rankdeck, name: str) -> QLineEdit:
     found = rankdeck.window.new_run.form.rows[name].editor
     assert isinstance(found, QLineEdit)
     return found
-
-
-def test_the_form_of_a_script_asks_what_a_script_needs(open_sheet: OpenWindow) -> None:
-    rankdeck = open_sheet()
-    sheet = rankdeck.window.new_run
-    choose_script_recipe(rankdeck)
-    names = list(sheet.form.rows)
-    assert names[0] == "script" and "python" in names and "max_restarts" in names
-    assert "lr" not in names and "batch_size" not in names, "they mean nothing to a program with its own"
-    assert not sheet.data.isVisible()
-    assert sheet.mode.radios["ddp"].isEnabled() and not sheet.mode.radios["zero"].isEnabled()
-    sheet.mode.radios["independent"].click()
-    assert not sheet.mode.sync_interval.isVisible() and not sheet.mode.merging.isVisible()
-    sheet.recipe.setCurrentIndex(sheet.recipe.findData("minigpt"))
-    assert sheet.data.isVisible() and "lr" in sheet.form.rows
-
-
-def test_what_is_wrong_is_marked_at_its_field(
-    open_sheet: OpenWindow, script: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rankdeck = open_sheet()
-    start = rankdeck.window.actions_.start
-    choose_script_recipe(rankdeck)
-    qtbot.waitUntil(lambda: "No script is selected" in problem(rankdeck, "script"), timeout=SOON_MS)
-    assert not start.isEnabled() and "No script is selected" in start.toolTip()
-    assert pick("script", script, rankdeck, qtbot, monkeypatch) == ["Script (*.py *.pyw);;All files (*)"]
-    qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
-    assert problem(rankdeck, "script") == ""
-    pick("working_directory", script.parent / "gone", rankdeck, qtbot, monkeypatch)
-    qtbot.waitUntil(lambda: "There is no folder" in problem(rankdeck, "working_directory"), timeout=SOON_MS)
-    pick("working_directory", script.parent, rankdeck, qtbot, monkeypatch)
-    type_into(rankdeck, "arguments", "--name 'a b", qtbot)
-    qtbot.waitUntil(lambda: "quote is never closed" in problem(rankdeck, "arguments"), timeout=SOON_MS)
-    assert problem(rankdeck, "working_directory") == "" and not start.isEnabled()
-    qtbot.keyClicks(editor(rankdeck, "arguments"), "'")
-    qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
-    assert "2 processes, one per device" in rankdeck.window.new_run.summary.arithmetic.text()
 
 
 def test_pythons_are_offered_and_another_can_be_chosen(

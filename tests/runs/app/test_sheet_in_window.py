@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import subprocess
 import sys
 import time
@@ -94,29 +93,6 @@ def test_a_model_that_is_not_here_is_one_message_with_two_buttons(
     qtbot.waitUntil(lambda: "will be downloaded" in sheet.summary.notes.text(), timeout=SOON_MS)
 
 
-@pytest.mark.skipif(sys.platform == "win32", reason="NTFS gives a file that is made longer its room at once")
-def test_a_disk_without_room_for_the_run_is_said_before_start(
-    open_sheet: OpenWindow, qtbot: QtBot, tmp_path: Path
-) -> None:
-    rankdeck = open_sheet()
-    window, start = rankdeck.window, rankdeck.window.actions_.start
-    qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
-    large = tmp_path / "large.txt"
-    with large.open("wb") as file:
-        file.write(b"A line of text.\n" * 10_000)
-        file.truncate(shutil.disk_usage(tmp_path).free)  # its tokens and its copy want twice that
-    set_data(window, large)
-    said = window.new_run.what.place_problem
-    qtbot.waitUntil(lambda: not said.isHidden(), timeout=SOON_MS)
-    assert "MB free; this run needs at least" in said.text() and "Free some space" in said.text()
-    assert window.new_run.summary.fix.text() == "✕ Fix 1 setting to start" and not start.isEnabled()
-    with large.open("r+b") as file:
-        file.truncate(100_000)
-    set_data(window, Path(__file__))
-    qtbot.waitUntil(start.isEnabled, timeout=SOON_MS)
-    assert said.isHidden()
-
-
 def test_a_sheet_out_of_sight_starts_no_checks(open_window: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_window()
     type_into(rankdeck, "n_head", "3", qtbot)
@@ -124,19 +100,6 @@ def test_a_sheet_out_of_sight_starts_no_checks(open_window: OpenWindow, qtbot: Q
     assert problem(rankdeck.window, "n_embd") == "" and not rankdeck.drafting.recipe_check.is_asking
     rankdeck.window.actions_.new_run.setChecked(True)
     qtbot.waitUntil(lambda: "divisible" in problem(rankdeck.window, "n_embd"), timeout=SOON_MS)
-
-
-@pytest.mark.second_tier
-def test_the_foot_says_how_large_the_model_is(open_sheet: OpenWindow, qtbot: QtBot) -> None:
-    rankdeck = open_sheet()
-    foot, memory = rankdeck.window.new_run.summary, rankdeck.drafting.memory
-    facts = foot.facts
-    qtbot.waitUntil(lambda: facts.full_text.startswith("0.84 M parameters · ≈ "), timeout=SOON_MS)
-    type_into(rankdeck, "lr", "1e-4", qtbot)
-    assert facts.full_text.startswith("0.84 M"), "the rate builds no other model"
-    type_into(rankdeck, "n_layer", "8", qtbot)
-    assert facts.full_text.startswith("1.63 M parameters"), "no process is needed to know it"
-    assert foot.memory.verdict.text() == "Weights fit" and not memory.shown.is_too_large
 
 
 def test_a_run_that_cannot_fit_says_so_at_once_and_asks(

@@ -8,33 +8,16 @@ from typing import Any
 import pytest
 
 from core.config import RunConfig
-from core.errors import ConfigError
 from core.machine.packages import MissingPackageError
 from core.recipes.catalog import get_recipe
 from core.recipes.check import check_by_recipe
 from core.recipes.manifest import apply_recipe
-from tests.unit.workers.recipes.hf_causal_lm.model_folder import only_pickle, write_model
 
 pytestmark = pytest.mark.windows
 
 
-@pytest.fixture
-def model(tmp_path: Path) -> Path:
-    return write_model(tmp_path / "Mödell mit Raum")
-
-
 def settings(**changes: Any) -> RunConfig:
     return apply_recipe(RunConfig(recipe="hf_causal_lm", seq_len=32, lr=1e-3, **changes), get_recipe("hf_causal_lm"))
-
-
-def test_all_this_is_known_before_a_run_is_started(model: Path) -> None:
-    recipe = get_recipe("hf_causal_lm")
-    assert check_by_recipe(settings(), recipe)[1] == ()
-    assert "is high" in check_by_recipe(settings(model=str(model)), recipe)[1][0]
-    only_pickle(model)
-    with pytest.raises(ConfigError, match="pickle only") as caught:
-        check_by_recipe(settings(model=str(model)), recipe)
-    assert caught.value.title == "The weights are not safetensors"
 
 
 def test_without_peft_lora_says_which_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
