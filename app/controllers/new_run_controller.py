@@ -58,7 +58,7 @@ class NewRunController(QObject):
         self._pricing = pricing
         self._table = table
         self._data = data
-        self.previewing = PreviewController(self._sheet, drafting, table, self.install_step, self)
+        self.previewing = PreviewController(self._sheet, drafting, self.install_step, self)
         self.installing = Installing(runner, self)
         self.install_dialog: InstallDialog | None = None
         self.tune_control = TuneControl(self._sheet, drafting, table, self)
@@ -134,7 +134,7 @@ class NewRunController(QObject):
         why_not = None
         if checked.preview is None:
             why_not = "Fix the marked settings first."
-        elif checked.preview.dataset_file == NO_DATASET:
+        elif checked.preview.config.dataset_file == NO_DATASET:
             why_not = "This recipe generates its own samples."
         sheet.data.set_preview(why_not)
         size = self._drafting.size

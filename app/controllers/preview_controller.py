@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, Signal
@@ -12,18 +12,14 @@ from PySide6.QtCore import QObject, Signal
 from app.bridge import Feed, Send
 from app.controllers.background import unexpected
 from app.controllers.draft_checks_controller import DraftChecksController
-from app.models.device_table import DeviceTable
 from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.widgets.notice_bar import Step
-from core.config.run_config import RunConfig
 from core.data.formats import TEXT_COLUMN
 from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError
 from core.errors import ConfigError, RankdeckError
-from core.machine.devices import Device
+from core.launch.resolved import ResolvedRun
 from core.machine.packages import MissingPackageError
-from core.machine.platform import this_platform
 from core.measure.data_preview import preview_data
-from core.recipes.manifest import Recipe
 
 if TYPE_CHECKING:
     from app.views.dialogs.preview_dialog import PreviewDialog
@@ -45,12 +41,11 @@ class PreviewController(Feed):
         self,
         sheet: NewRunSheet,
         drafting: DraftChecksController,
-        table: DeviceTable,
         install_step: Callable[[MissingPackageError], Step],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._sheet, self._drafting, self._table, self._install_step = sheet, drafting, table, install_step
+        self._sheet, self._drafting, self._install_step = sheet, drafting, install_step
         self.dialog: PreviewDialog | None = None
         sheet.data.preview_requested.connect(self._on_preview_requested)
 
@@ -73,8 +68,8 @@ class PreviewController(Feed):
 
     def look(self, read_all: bool = False) -> None:
         """Looks at the draft's dataset, if the dialog is open; `read_all` makes all tokens, and keeps them."""
-        latest, recipe, dialog = self._drafting.latest, self._sheet.chosen_recipe(), self.dialog
-        if dialog is None or recipe is None:
+        latest, dialog = self._drafting.latest, self.dialog
+        if dialog is None:
             return
         if latest is None or latest.preview is None:
             wrong = next(iter(latest.problems.values()), None) if latest is not None else None
@@ -84,8 +79,8 @@ class PreviewController(Feed):
             return
         dialog.set_can_choose(TEXT_COLUMN in self._sheet.form.rows)
         dialog.show_looking()
-        config, devices = latest.preview, tuple(self._table.devices)
-        self._start("preview", lambda stopping, send: _look(stopping, send, config, recipe, devices, read_all))
+        run = latest.preview
+        self._start("preview", lambda stopping, send: _look(stopping, send, run, read_all))
 
     def _set_and_look(self, field: str, text: str) -> None:
         self._sheet.set_field(field, text)
@@ -117,9 +112,7 @@ class PreviewController(Feed):
         return None
 
 
-def _look(
-    stopping: threading.Event, send: Send, config: RunConfig, recipe: Recipe, devices: Sequence[Device], read_all: bool
-) -> None:
+def _look(stopping: threading.Event, send: Send, run: ResolvedRun, read_all: bool) -> None:
     """In a thread: sends how far it is, and then what it found or why there is nothing to show."""
 
     def progress(text: str) -> None:
@@ -128,10 +121,7 @@ def _look(
     outcome: object
     try:
         outcome = preview_data(
-            config,
-            recipe,
-            devices,
-            this_platform(),
+            run.fitted()[0],
             documents=SHOWN,
             read_all=read_all,
             limit_s=None,  # the person sees how far it is, and can cancel

@@ -127,13 +127,13 @@ class CheckedDraft:
         return None if self.run is None or self.run.recipe.self_contained else self.run.batch
 
     @property
-    def preview(self) -> RunConfig | None:
+    def preview(self) -> ResolvedRun | None:
         """What the data can be previewed with; a preview helps with a column, and says how large a download is."""
         problem = self.problems.get("dataset_file")
         is_readable = problem is None or isinstance(problem, DownloadNeededError)
         if self.probe is None or not is_readable or not self.problems.keys() <= {"dataset_file", TEXT_COLUMN, RUNS_DIR}:
             return None
-        return self.probe.config
+        return self.probe
 
     def steps_per_epoch(self, dataset: DatasetIdentity) -> int | None:
         """Optimizer steps in one pass (of one rank, in independent mode); None where the data must be read first."""

@@ -5,13 +5,11 @@ from __future__ import annotations
 import argparse
 from typing import Any, Final
 
-from core.cli.device_request import with_devices
+from core.cli.device_request import resolve_request
 from core.cli.terminal import Terminal
 from core.errors import ConfigError
 from core.formatting import byte_size
 from core.launch.command_line import request_from_arguments
-from core.machine.devices.monitor import DeviceMonitor
-from core.machine.platform import this_platform
 from core.measure.data_preview import DOCUMENTS, preview_data
 
 _MOST: Final = 100
@@ -29,16 +27,9 @@ def preview(arguments: argparse.Namespace, terminal: Terminal) -> int:
         raise ConfigError(
             "recipe", f"{request.recipe.title} reads its own data.", "Choose a recipe that trains on text."
         )
-    with DeviceMonitor() as monitor:
-        available = monitor.devices()
-        cpus = monitor.cpu_slots()
-    platform = this_platform()
-    config, _ = with_devices(request, available, cpus, platform)
+    run, _ = resolve_request(request)[0].fitted()
     found = preview_data(
-        config,
-        request.recipe,
-        available,
-        platform,
+        run,
         documents=documents,
         read_all=arguments.all,
         limit_s=None if arguments.all else 600.0,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 from core.config.layers import is_path
-from core.data.formats import FileFormat, check_text, format_for, missing_package
+from core.data.formats import FileFormat, check_table, check_text, format_for, missing_package
 from core.data.hub import HUB, HubName, cached_text_bytes, check_package
 from core.data.listing import AUTO, MISSING, Listing, list_folder, relative
 from core.errors import DatasetError, sentences
@@ -355,6 +355,8 @@ def _read_facts(path: Path, file_format: FileFormat) -> _FileFacts:
 def _check_block(path: Path, file_format: FileFormat, block: bytes, *, is_beginning: bool) -> None:
     if file_format.is_readable_text:
         check_text(str(path), block, is_beginning=is_beginning)
+    elif is_beginning and file_format.form in ("parquet", "arrow"):
+        check_table(str(path), file_format.form, block)
     elif is_beginning:
         check_lfs_pointer(path, block)
 

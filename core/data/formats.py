@@ -35,38 +35,62 @@ _OPEN_ENDINGS: Final = frozenset(("txt", "log"))
 BEGINNING_BYTES: Final = 1 << 13
 _SAME_LINES: Final = 5
 _DAY: Final = r"\d{1,4}[-./]\d{1,2}[-./]\d{1,4}"
-_MONTH: Final = "(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)"
+_TIME: Final = r"\d{1,2}:\d\d"
 _MAIL_HEADER: Final = "(from|to|subject|date|return-path|received|delivered-to|mime-version|message-id|x-[\\w-]+)"
-# What people take for text, and what a program wrote around it: trained too, so it is named. The first that fits.
+SETTINGS: Final = "names and values, as in settings"
+PAGES: Final = ("HTML", "XML")
+# What people take for text, and what a program wrote around it: trained too, so it is named. The first that fits: a
+# text that begins so, or one of which this share of the lines holds such a thing.
 _MARKUP: Final = tuple(
-    (what, re.compile(begins, re.IGNORECASE))
-    for what, begins in (
-        ("a Jupyter notebook, with outputs", r'\s*\{\s*"(cells|metadata|nbformat)":'),
-        ("HTML", r"(\s|<!--[^>]*-->)*<(!doctype html|html|head|body)\b"),
-        ("XML", r"\s*<((\?xml|mediawiki|rss|feed|tmx|tei)\b|(\w+>\s*<){1,3}\w+>[^<]*</\w+>)"),
-        (
-            "a database dump",
-            r"(\s|--.*\n|/\*.*\n|(set|select) .*;[ \t\r]*\n)*"
-            r"(create table|insert into|drop table|copy .* from stdin|pragma)\b",
-        ),
-        (
-            "subtitles with times",
-            r"webvtt\b|\[script info\]|\[\d\d:\d\d[.:]\d\d\]|\s*\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ -->",
-        ),
-        ("a mailbox with headers", r"from \S+ .*\n[\w-]+: "),
-        ("a mail with headers", rf"({_MAIL_HEADER}: .*\n([ \t].*\n)*){{2}}"),
-        ("lines with dates and names", rf"\[?({_DAY})[ ,T]+\d{{1,2}}:\d\d|{_MONTH} [ \d]\d \d\d:\d\d:\d\d "),
-        ("lines with times and names", r"\[?\d\d:\d\d(:\d\d)?\]? <[^>\n]+> "),
-        ("rows as Python prints them", r"\[?\{'\w+': "),
-        ("rows in YAML", r"- \w+: .*\n\s+\w+: "),
-        ("front matter above the text", r"---[ \t]*\r?\n[\w-]+:.*\n(.*\n){0,60}?---[ \t]*\r?\n"),
-        ("a patch", r"diff --git |--- \S.*\n\+\+\+ \S"),
-        ("BibTeX", r"\s*@\w+\{[\w:./-]+,\s*\n"),
-        ("labels and texts", r"__label__\S+ "),
-        ("JavaScript with data", r"(const |var |let |window\.)[\w.$]+ *= *[\[{]"),
-        ("a table in Markdown", r"\|.*\|\s*\n\|[ :|-]+\|"),
+    (what, share, re.compile(pattern, re.IGNORECASE if not share else 0))
+    for what, share, pattern in (
+        ("a Jupyter notebook, with outputs", 0, r'\s*\{\s*"(cells|metadata|nbformat)":'),
+        (PAGES[0], 0, r"(\s|<!--[^>]*-->)*<(!doctype html|html|head|body)\b"),
+        (PAGES[1], 0, r"\s*<((\?xml|mediawiki|rss|feed|tmx|tei|svg)\b|(\w+>\s*<){1,3}\w+>[^<]*</\w+>)"),
+        ("a database dump", 0,
+         r"(\s|--.*\n|/\*.*\n|(set|select) .*;[ \t\r]*\n)*"
+         r"(create table|insert into|drop table|copy .* from stdin|pragma)\b"),
+        ("subtitles with times", 0,
+         r"webvtt\b|\[script info\]|\[\d\d:\d\d[.:]\d\d\]|\s*\d+\r?\n\d\d:\d\d:\d\d[,.]\d+ -->"),
+        ("a mailbox with headers", 0, r"from \S+ .*\n[\w-]+: "),
+        ("a mail with headers", 0, rf"({_MAIL_HEADER}: .*\n([ \t].*\n)*){{2}}"),
+        ("rows as Python prints them", 0, r"\[?\{'\w+': "),
+        ("JSON", 0, r'\s*[\[{]\s*(\{\s*)?"[^"\n]*"\s*:'),
+        ("rows in YAML", 0, r"- \w+: .*\n\s+\w+: "),
+        ("front matter above the text", 0, r"---[ \t]*\r?\n[\w-]+:.*\n(.*\n){0,60}?---[ \t]*\r?\n"),
+        ("a patch", 0, r"diff --git |--- \S.*\n\+\+\+ \S"),
+        ("BibTeX", 0, r"\s*@\w+\{[\w:./-]+,\s*\n"),
+        ("JavaScript with data", 0, r"(const |var |let |window\.)[\w.$]+ *= *[\[{]"),
+        ("a table in Markdown", 0, r"\|.*\|\s*\n\|[ :|-]+\|"),
+        ("Project Gutenberg's preamble and license", 0, r"\s*the project gutenberg ebook"),
+        ("special tokens, spelled out", 0.01, r"<\|\w+\|>|\[/?INST\]|</?s>|<(start|end)_of_turn>"),
+        ("labels and texts", 0.5, r"^__label__\S+ "),
+        ("colors of a terminal", 0.1, "\x1b\\["),
+        ("letters that were decoded wrongly, such as Ã¼", 0.2, "Ã[\x80-¿]|â€"),
+        ("wiki markup", 0.3, r"\[\[[^\]\n]+\]\]|\{\{[^{}\n]+\}\}|'{3}"),
+        ("HTML or XML tags", 0.2, r"</[a-zA-Z][\w:]*>|<[a-zA-Z][\w:]*\s+[\w:-]+=[^<>]*>|<(br|p|hr|li)\s*/?>"),
+        ("LaTeX", 0.3, r"\\[a-zA-Z]{2,}\b"),
+        ("long strings without spaces, such as sequences or encoded data", 0.5, r"[A-Za-z0-9+/=_*-]{50,}"),
+        ("words with tags, a word in each line", 0.7, r"^\S+([ \t]+([A-Z]{1,5}\$?(-[A-Z]+)?|_|[.,:]))+\s*$"),
+        ("words with tags", 0.7, r"^(\S+[/_][A-Z]{1,5}\$?(\s|$)){3,}"),
+        ("lines with dates or times", 0.2,
+         rf"^.{{0,30}}(\b{_DAY}[ ,T]+{_TIME}|\b{_TIME}:\d\d|\b\d{{4}}-\d\d-\d\d\b)|^\W?{_TIME}\b|{_TIME} [AP]M$|"
+         rf"^[A-Z][a-z]{{2}} [ \d]\d {_TIME}|^.{{0,20}}\b(INFO|WARNING|WARN|ERROR|DEBUG)\b"),
+        (SETTINGS, 0.9,
+         r"^\s*([\w.;-]+\s*=.*|[\w.;-]+:(\s+\S{1,30}){0,3}|[A-Z][A-Z0-9;-]+:\S.*|[A-Z][A-Z0-9]  - .*|\[[^\]]+\]|#.*|"
+         r"-\s+\S{1,30})\s*$"),
+        ("one word in each line", 0.9, "^[!-~À-ɏ]{1,30}$"),
+        ("lines that begin with numbers", 0.8, r"^\W{0,2}\d"),
     )
+)  # fmt: skip
+# Of a text that is none of these, the least share of characters that belong to words.
+_WORDS: Final = 0.5
+_FEW_WORDS: Final = "more numbers and signs than words"
+_WORD: Final = re.compile(
+    r"(?<!\S)[\"'(*_“‘«¿¡\[]*[^\W\d_]+(?:[-'’][^\W\d_]+)*[\])*_.,;:!?…”’\"'»]*(?!\S)|[^\x00-\x7f]+"
 )
+_FEWEST: Final = 2
+_SHOWN_BYTES: Final = 60
 _UNPACK: Final = "Unpack it and choose what was in it."
 # Files that are no UTF-8 text though their names leave it open: how they begin, what they are, what to do.
 _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
@@ -74,22 +98,27 @@ _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
      "Save it as plain text, or a table as CSV, UTF-8."),
     (rb"PK\x03\x04", "a ZIP archive", _UNPACK),
     (rb".{257}ustar", "a tar archive", _UNPACK),
-    (rb"\x1f\x8b", "packed with gzip", "Let its name end in .gz."),
-    (rb"\x28\xb5\x2f\xfd", "packed with Zstandard", "Let its name end in .zst."),
+    (rb"\x1f\x8b", "packed with gzip", "Unpack it, or let its name end in .gz."),
+    (rb"\x28\xb5\x2f\xfd", "packed with Zstandard", "Unpack it, or let its name end in .zst."),
     (rb"BZh|\xfd7zXZ|7z\xbc\xaf|Rar!", "packed", _UNPACK),
     (rb"PAR1", "a Parquet table", "Let its name end in .parquet."),
     (rb"SQLite format 3", "an SQLite database", "Export a table as CSV."),
     (rb"%PDF-", "a PDF document", "Export its text."),
     (rb"\{\\rtf", "a document in RTF", "Save it as plain text, UTF-8."),
-    (rb"\xff\xfe|\xfe\xff|[ -~\r\n\t]\0.\0", "UTF-16",
+    (rb"\xff\xfe|\xfe\xff|\0\0\xfe\xff|[ -~\r\n\t]\0.\0", "UTF-16 or UTF-32",
      "Save it as UTF-8 (in Notepad: Save as, Encoding)."),
 )  # fmt: skip
 _PACKINGS: Final[dict[str, Packing]] = {"gz": "gz", "zst": "zst"}
+_CODE: Final = (
+    r"css|pyi?|jsx?|tsx?|java|kt|[ch]|cc|cpp|cxx|hpp|cuh?|cs|go|rs|rb|php|p[lm]|lua|r|jl|m|swift|scala|sh|bash|ps1|bat|"
+    "tex"
+)
 _TEXT_NAME: Final = re.compile(
-    r".+\.(txt|text|md|markdown|rst|tex|log|csv|tsv|jsonl?|ndjson|xml|html?|css|ya?ml|toml|ini|cfg|pyi?|ipynb|jsx?|tsx?"
-    r"|java|kt|[ch]|cc|cpp|cxx|hpp|cuh?|cs|go|rs|rb|php|p[lm]|lua|r|jl|m|swift|scala|sh|bash|ps1|bat|sql|srt|vtt)",
+    r".+\.(txt|text|md|markdown|rst|log|csv|tsv|jsonl?|ndjson|xml|html?|ya?ml|toml|ini|cfg|ipynb|sql|srt|vtt|"
+    rf"{_CODE})",
     re.IGNORECASE,
 )
+_CODE_NAME: Final = re.compile(rf".+\.({_CODE})", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +170,7 @@ def is_worth_a_look(path: Path, file_format: FileFormat) -> bool:
         return True
     with open_binary(path) as file:
         data = file.read(BEGINNING_BYTES)
-    if data.startswith(b"\xef\xbb\xbf") or find_markup(data.decode("utf-8", "replace")):
+    if data.startswith(b"\xef\xbb\xbf") or find_markup(data.decode("utf-8", "replace"), path.name):
         return True
     beginning = data.lstrip()
     lines = [line for line in beginning.splitlines() if line.strip()][:_SAME_LINES]
@@ -149,9 +178,23 @@ def is_worth_a_look(path: Path, file_format: FileFormat) -> bool:
     return file_format.is_open and (beginning[:1] in (b"{", b"[") or (bool(lines) and any(same)))
 
 
-def find_markup(beginning: str) -> str:
-    """What stands in a text besides words, by its beginning; empty: nothing that is known."""
-    return next((what for what, begins in _MARKUP if begins.match(beginning)), "")
+def find_markup(beginning: str, name: str = "") -> str:
+    """What stands in a text besides words, by its beginning; empty: nothing that is known.
+
+    Args:
+        beginning: Of the text.
+        name: Its file's: in source code, signs and settings are what people expect.
+    """
+    is_code = bool(_CODE_NAME.fullmatch(name))
+    lines = [] if is_code else [line for line in beginning.splitlines() if line.strip()]
+    for what, share, pattern in _MARKUP:
+        if not share and pattern.match(beginning):
+            return what
+        if share and sum(pattern.search(line) is not None for line in lines) >= max(_FEWEST, share * len(lines)):
+            return what
+    characters = sum(map(len, beginning.split()))
+    words = sum(len(found[0]) for found in _WORD.finditer(beginning))
+    return _FEW_WORDS if not is_code and words < _WORDS * characters else ""
 
 
 def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
@@ -174,6 +217,23 @@ def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
     elif b"\0" not in data:
         return
     raise DatasetError(f"{name} is {what}, not UTF-8 text.", next_step, title="The dataset is not text")
+
+
+def check_table(name: str, form: Form, beginning: bytes) -> None:
+    """Refuses what is no Parquet or Arrow table though its name says so: an error page, or rows of another form.
+
+    Raises:
+        DatasetError: Says how it begins.
+    """
+    check_lfs_pointer(name, beginning)
+    shown = " ".join(beginning[:_SHOWN_BYTES].decode("utf-8", "replace").split())
+    if shown.isprintable() if form == "arrow" else not beginning.startswith(b"PAR"):
+        begins = f" It begins with “{shown}”." if shown.isprintable() else ""
+        raise DatasetError(
+            f"{name} is not a {'Parquet' if form == 'parquet' else 'Arrow'} table.{begins}",
+            "Download or export it again, or let its name end as what it is.",
+            title="The dataset is not a table",
+        )
 
 
 def is_data_name(name: str) -> bool:

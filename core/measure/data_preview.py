@@ -6,23 +6,19 @@ arithmetic. It is the door for the command line and the window alike.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from core.config import RunConfig
 from core.config.config_file import to_json
 from core.data.hub import DownloadNeededError
 from core.errors import ConfigError, DatasetError, PreflightError, RankdeckError, UsageError
 from core.held_files import read_utf8
-from core.launch.resolved import ResolvedRun, resolve
+from core.launch.resolved import ResolvedRun
 from core.ledger.chunk_grid import ChunkGrid
-from core.machine.devices import Device
-from core.machine.platform import Platform
 from core.parsing import parse_json
 from core.processes.ask import ask_program
 from core.recipes.check import error_in
-from core.recipes.manifest import Recipe
 
 DOCUMENTS: Final = 3
 LIMIT_S: Final = 600.0
@@ -41,10 +37,7 @@ _CLASSES: Final[dict[str, type[RankdeckError]]] = {
 
 
 def preview_data(
-    config: RunConfig,
-    recipe: Recipe,
-    available: Sequence[Device],
-    platform: Platform,
+    run: ResolvedRun,
     *,
     documents: int = DOCUMENTS,
     read_all: bool = False,
@@ -55,10 +48,7 @@ def preview_data(
     """Looks at a dataset. Blocks; may be called from any thread.
 
     Args:
-        config: What would be trained; of its fields those about data, batch and devices count.
-        recipe: Its recipe.
-        available: This machine's devices.
-        platform: This machine.
+        run: What would be trained, as its recipe fits it (`ResolvedRun.fitted`).
         documents: How many of the first documents, and of the first samples, are shown.
         read_all: Tokenise all of it (a run then finds it done) instead of estimating from its first 32 MB.
         limit_s: After that it is ended, whatever it is doing; None: never.
@@ -72,7 +62,6 @@ def preview_data(
         RankdeckError: As a run's would be: the dataset, a column or a package is missing, …
         PreviewError: It took too long, was cancelled, or its process died.
     """
-    run = resolve(config, recipe, available, platform)
     config = run.config
     shown = ""
 
@@ -85,7 +74,7 @@ def preview_data(
             shown = text
             progress(text)
 
-    asked = {"config": parse_json(to_json(config)), "recipe": str(recipe.folder)}
+    asked = {"config": parse_json(to_json(config)), "recipe": str(run.recipe.folder)}
     asked |= {"documents": documents, "read_all": read_all}
     answer = ask_program(("-m", "workers.programs.preview_main"), asked, config.env, limit_s, waiting)
     if not answer.in_time:

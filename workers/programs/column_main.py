@@ -35,6 +35,8 @@ def check_column(asked: dict[str, Any], _folder: Path) -> dict[str, Any]:
             amount += f", {text_bytes + len(TokenizerSpec().separator) * counts.documents:,} tokens"
         if counts.left_out:
             notes.append(f"{counts.left_out} The first: {counts.examples[0]}.")
+        if counts.repeated:
+            notes.append(counts.repeated)
     return {"notes": [f"Data: {corpus.text}{amount}.", *notes]}
 
 

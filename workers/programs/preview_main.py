@@ -237,7 +237,7 @@ def _answer(
         "size_bytes": corpus.size_bytes,
         "form": corpus.form,
         "shape": corpus.shape.text or "texts",
-        "remarks": list(corpus.remarks),
+        "remarks": [*([counts.repeated] if counts.repeated else []), *corpus.remarks],
         "text_column": corpus.column or None,
         "text_column_guessed": corpus.guessed,
         "columns": corpus.columns.as_list(),

@@ -29,7 +29,7 @@ _NOT_TEXT: Final = re.compile(
     r"company|phone|number|date|time|"
     r"datetime|timestamp|created|updated|created_at|updated_at|path|file|filename|file_name|user|username|author|name|"
     r"names|label|labels|class|category|categories|tag|tags|lang|language|split|source|domain|license|hash|sha|md5|"
-    r"score|rating|status|type|kind|level|logger|role|model)",
+    r"error|score|rating|status|type|kind|level|logger|role|model)",
     re.IGNORECASE,
 )
 # Addresses, e-mail, numbers, ids, paths and dates.
@@ -47,12 +47,12 @@ _LONGEST_NO_VALUE: Final = 20
 _WIDE: Final = re.compile(r"[\u0e00-\u0eff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _NAME_WEIGHT: Final = 4.0
 _OTHER_TEXT: Final = 1.0
-_PLACEHOLDERS: Final = ("[deleted]", "[removed]")
 _EXAMPLE_CHARS: Final = 80
 _LOOKED_AT_CHARS: Final = 2000
 _PROSE_LENGTH: Final = 4
 _DEPTH: Final = 3
 _MOST_COLUMNS: Final = 500
+_KEPT_TEXTS: Final = 20
 
 ValueKind = Literal["text", "opaque", "number", "conversation", "texts", "numbers", "objects", "object"]
 
@@ -90,6 +90,8 @@ def is_conversation(value: object) -> bool:
 
 
 def kind_of(value: object) -> ValueKind:
+    if isinstance(value, bytes):
+        value = _decoded(value)
     if is_conversation(value):
         return "conversation"
     if isinstance(value, str):
@@ -103,7 +105,15 @@ def kind_of(value: object) -> ValueKind:
         if isinstance(first, str):
             return "texts"
         return "numbers" if isinstance(first, int | float) else "objects"
-    return "text" if isinstance(value, bytes) else "number"
+    return "number"
+
+
+def _decoded(value: bytes) -> str:
+    """Text that is kept as bytes; nothing where they are something else."""
+    try:
+        return value.decode("utf-8")
+    except UnicodeDecodeError:
+        return ""
 
 
 @dataclass(slots=True)
@@ -117,7 +127,7 @@ class ColumnFacts:
         length: Words of the texts in all.
         distinct: Different texts among them.
         example: The start of the first.
-        placeholders: Rows whose text was taken away, as exports of forums mark it.
+        texts_kept: The beginnings of the first ones.
     """
 
     rows: int = 0
@@ -126,9 +136,11 @@ class ColumnFacts:
     length: int = 0
     distinct: set[int] = field(default_factory=set)
     example: str = ""
-    placeholders: int = 0
+    texts_kept: list[str] = field(default_factory=list)
 
     def add(self, value: object) -> None:
+        if isinstance(value, bytes):
+            value = _decoded(value)
         if is_no_value(value):
             return
         kind = kind_of(value)
@@ -138,7 +150,8 @@ class ColumnFacts:
             self.chars += len(value)
             self.length += word_count(value[:_LOOKED_AT_CHARS])
             self.distinct.add(hash(value))
-            self.placeholders += value.strip() in _PLACEHOLDERS
+            if len(self.texts_kept) < _KEPT_TEXTS:
+                self.texts_kept.append(value[:_LOOKED_AT_CHARS])
             self.example = self.example or " ".join(value[: 2 * _EXAMPLE_CHARS].split())[:_EXAMPLE_CHARS]
 
     def merge(self, other: ColumnFacts) -> None:
@@ -147,7 +160,7 @@ class ColumnFacts:
         self.chars += other.chars
         self.length += other.length
         self.distinct |= other.distinct
-        self.placeholders += other.placeholders
+        self.texts_kept += other.texts_kept[: _KEPT_TEXTS - len(self.texts_kept)]
         self.example = self.example or other.example
 
     @property

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from core.data.dataset import identify, is_hub, list_dataset
-from core.data.formats import TEXT_COLUMN, FileFormat
+from core.data.formats import TEXT_COLUMN, FileFormat, find_markup
 from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError, HubName, cached_info
 from core.data.listing import ALL_FILES, AUTO
 from core.errors import DatasetError, sentences
@@ -85,7 +85,9 @@ class Corpus:
     def report(self, counts: RowCounts, tokens: int) -> str:
         """What came of it, in sentences: how it was read, documents, tokens, what was left out, remarks."""
         documents = f"{counts.documents:,} document{'' if counts.documents == 1 else 's'}"
-        return sentences(f"{self.text}: {documents}, {tokens:,} tokens.", counts.left_out, *self.remarks, "")
+        return sentences(
+            f"{self.text}: {documents}, {tokens:,} tokens.", counts.left_out, counts.repeated, *self.remarks, ""
+        )
 
     def without_validation(self) -> Corpus:
         """What is trained on of it, alone."""
@@ -197,11 +199,8 @@ def _looked_at(dataset: str, found: Sequence[tuple[Path, FileFormat]], options: 
         chosen, looked, more = _with_columns(looked, together, wanted, dataset)
         remarks += more
     facts = together.facts.get(chosen.column)
-    if facts is not None and facts.placeholders:
-        remarks.append(
-            f"{facts.placeholders:,} of the first {facts.rows:,} rows are only “[deleted]” or “[removed]”; they are "
-            "trained on as text."
-        )
+    if facts is not None and (markup := find_markup("\n".join(facts.texts_kept))):
+        remarks.append(f"The texts in column {chosen.column} hold more than words, which is trained too: {markup}.")
     remarks += _markup_remarks(looked)
     if len(remarks) > _LISTED:
         remarks = [*remarks[:_LISTED], f"There are {len(remarks) - _LISTED} more notes like these."]
@@ -262,7 +261,7 @@ def _check_json_text(looked: Sequence[_Looked], wanted: str) -> None:
     """
     if wanted != WHOLE and looked and all(file.source.layout.markup == JSON for file in looked):
         raise DatasetError(
-            f"{looked[0].source.name} holds JSON, but no rows: neither objects one after the other nor an array.",
+            f"{looked[0].source.name} holds no rows: neither JSON objects one after the other nor an array of them.",
             f"Choose data with rows, or {WHOLE} as the text column to train on it as plain text, brackets included.",
             option=f"--set {TEXT_COLUMN}={WHOLE}",
             title="The data has no rows",

@@ -15,7 +15,7 @@ from workers.data.reading.columns import NAMES, kind_of, word_count
 from workers.data.reading.row_counts import Bad
 
 MAX_ROW_BYTES: Final = 64 << 20
-_DELIMITERS: Final = (",", "\t", ";", "|")
+_DELIMITERS: Final = (",", "\t", ";", "|", "^", "~", "\x01")
 # Stands for no delimiter: a table of one column.
 _NONE: Final = "\x1f"
 _DELIMITER_NAMES: Final = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "vertical bars"}
@@ -101,7 +101,7 @@ def header_line(head: str, *, is_whole: bool, usual: str) -> int:
         rest = "\n".join(lines[number:])
         rows, well_formed = sampled_rows(rest, Dialect(usual), is_whole)
         if (
-            lines[number].strip()
+            lines[number].strip(f" \r{usual}")
             and len(rows) > _SURE_ROWS
             and len(rows[0]) > 1
             and _share(rows, well_formed) > 0.9

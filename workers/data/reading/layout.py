@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
-from core.data.formats import BEGINNING_BYTES, FileFormat, Form, Packing, check_text, find_markup
+from core.data.formats import BEGINNING_BYTES, PAGES, FileFormat, Form, Packing, check_table, check_text, find_markup
 from core.errors import DatasetError
 from core.files.lfs_pointer import check_lfs_pointer
 from workers.data.reading.columns import NAMES
@@ -85,14 +85,22 @@ def find_layout(path: Path, file_format: FileFormat, wanted: str = "") -> Layout
     if not file_format.is_readable_text:
         check_lfs_pointer(path)
     if form in ("parquet", "arrow"):
+        if data := _beginning(path, "", BEGINNING_BYTES)[0]:
+            check_table(path.name, form, data)
         return Layout(form)
     may_hold_rows = wanted != WHOLE and (file_format.has_rows or file_format.is_open)
     data, is_whole = _beginning(path, packing, _HEAD_BYTES if may_hold_rows else BEGINNING_BYTES)
     head = data.removeprefix(BOM).decode("utf-8", "surrogateescape")
-    as_text = Layout("text", has_bom=data.startswith(BOM), markup=find_markup(head))
+    as_text = Layout("text", has_bom=data.startswith(BOM), markup=find_markup(head[:BEGINNING_BYTES], path.name))
     if not may_hold_rows:
         return as_text
     check_text(path.name, data, is_beginning=True)
+    if file_format.has_rows and as_text.markup in PAGES:
+        raise DatasetError(
+            f"{path.name} holds {as_text.markup}, not rows. Servers answer so where there is an error or a login.",
+            "Download the data again.",
+            title="The file is a page in place of data",
+        )
     if form in ("json", "jsonl"):
         found = find_json_layout(head, is_whole=is_whole, lines_expected=form == "jsonl")
         if found is None:
@@ -137,7 +145,9 @@ def _in_table(path: Path, head: str, is_whole: bool, form: Form) -> Layout:
             return _json(found, f"{path.name} is not a table: it holds {found.text}.")
     usual = _USUAL_DELIMITERS[form]
     dialect = find_dialect(head, is_whole=is_whole, usual=usual)
-    if dialect.is_one_column and (line := header_line(head, is_whole=is_whole, usual=usual)) > 1:
+    first = next(iter(sampled_rows(head, dialect, is_whole)[0]), [])
+    is_odd = dialect.is_one_column or 2 * sum(not cell.strip() for cell in first) > len(first)
+    if is_odd and (line := header_line(head, is_whole=is_whole, usual=usual)) > 1:
         raise DatasetError(
             f"{path.name} does not begin with its table: the columns' names stand in line {line}.",
             "Remove the lines above them.",
@@ -166,4 +176,4 @@ def _in_text(path: Path, head: str, is_whole: bool, wanted: str, as_text: Layout
         f"{path.name} looks like a table ({dialect.text}: {', '.join(names)}) and is read as plain text. "
         "Name its text column to read that alone."
     )
-    return replace(as_text, remark=remark)
+    return replace(as_text, remark=remark, markup="")

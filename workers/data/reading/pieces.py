@@ -208,7 +208,7 @@ def _row_pieces(source: Source, counts: RowCounts, on_read: OnRead) -> Iterator[
         if problem:
             counts.add_bad(problem, f"{source.name}, row {counts.rows - rows_before}")
             continue
-        counts.documents += 1
+        counts.add_document(data)
         if len(data) <= PIECE_BYTES:
             yield Piece(data, True)
             continue

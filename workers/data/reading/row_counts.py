@@ -11,6 +11,12 @@ from typing import Any, Final
 from core.errors import ConfigError, DatasetError
 
 MAX_EXAMPLES: Final = 5
+_KNOWN_TEXTS: Final = 20_000
+_SHOWN_BYTES: Final = 60
+_HASH: Final = "\0"
+_MANY: Final = 3
+_SHOWN_TEXTS: Final = 3
+_MANY_SHARE: Final = 0.01
 # Kinds of bad rows, and what users read.
 BAD_ROW_TEXTS: Final[Mapping[str, str]] = {
     "invalid_utf8": "not UTF-8",
@@ -49,6 +55,7 @@ class RowCounts:
             bytes are tokens too.
         examples: Where the first ones stand.
         training_documents: How many documents come before those of a validation split; None where there is none.
+        texts: How often each text came, by its beginning and a hash; of the first 20,000 that differ.
     """
 
     rows: int = 0
@@ -56,6 +63,16 @@ class RowCounts:
     bad: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
     training_documents: int | None = None
+    texts: Counter[str] = field(default_factory=Counter)
+
+    def add_document(self, text: bytes) -> None:
+        """Notes a text that was taken from a row."""
+        self.documents += 1
+        text = text.strip()
+        key = " ".join(text[:_SHOWN_BYTES].decode("utf-8", "ignore").split())
+        key += f"…{_HASH}{hash(text)}" if len(text) > _SHOWN_BYTES else ""
+        if key in self.texts or len(self.texts) < _KNOWN_TEXTS:
+            self.texts[key] += 1
 
     def add_bad(self, kind: str, where: str) -> None:
         """Notes a bad row: one of `BAD_ROW_TEXTS`, and file and place for `examples`."""
@@ -83,17 +100,35 @@ class RowCounts:
         listed = ", ".join(f"{count:,} {BAD_ROW_TEXTS.get(kind, kind)}" for kind, count in kinds)
         return f"{total:,} {'row is' if total == 1 else 'rows are'} left out: {listed}."
 
+    @property
+    def repeated(self) -> str:
+        """What many documents are, such as “[deleted]” in exports of forums, as a sentence; empty: they differ."""
+        least = max(_MANY, _MANY_SHARE * self.documents)
+        many = [
+            f"{count:,} × “{text.partition(_HASH)[0]}”"
+            for text, count in self.texts.most_common(_SHOWN_TEXTS)
+            if count >= least
+        ]
+        return f"Of {self.documents:,} documents, many are the same text: {', '.join(many)}." if many else ""
+
     def as_dict(self) -> dict[str, Any]:
         return {
             "rows": self.rows,
             "documents": self.documents,
             "bad": dict(sorted(self.bad.items())),
             "examples": list(self.examples),
+            "repeated": dict(self.texts.most_common(_SHOWN_TEXTS)),
         }
 
     @classmethod
     def from_dict(cls, value: Mapping[str, Any]) -> RowCounts:
-        return cls(value["rows"], value["documents"], Counter(value["bad"]), list(value["examples"]))
+        return cls(
+            value["rows"],
+            value["documents"],
+            Counter(value["bad"]),
+            list(value["examples"]),
+            texts=Counter(value.get("repeated")),
+        )
 
     @property
     def summary(self) -> str:

@@ -23,7 +23,7 @@ _LANGUAGES: Final = frozenset(
 _QUESTIONS: Final = ("question", "questions", "query", "q", "problem", "ask", "frage", "pregunta")
 _ANSWERS: Final = (
     "answer", "answers", "a", "response", "responses", "reply", "solution", "output", "best_answer", "correct_answer",
-    "final_answer", "choices", "options", "antwort", "respuesta", "label_text", "completion",
+    "final_answer", "choices", "options", "antwort", "respuesta", "label_text", "completion", "sql", "query",
 )  # fmt: skip
 _INSTRUCTIONS: Final = ("instruction", "instructions", "prompt", "task", "human_prompt", "user_prompt")
 _RESPONSES: Final = (

@@ -11,6 +11,7 @@ import pytest
 from core.config import RunConfig
 from core.data.hub import DownloadNeededError
 from core.errors import ConfigError, RankdeckError
+from core.launch.resolved import resolve
 from core.machine.devices import Device
 from core.machine.packages import MissingPackageError
 from core.machine.platform import Platform
@@ -43,9 +44,8 @@ def test_an_error_keeps_its_kind_and_words(
     monkeypatch.setattr("core.measure.data_preview.ask_program", Mock(return_value=answer))
     devices = [Device("cpu:0", "cpu", 0, "CPU 0")]
     with pytest.raises(RankdeckError) as caught:
-        preview_data(
-            RunConfig(dataset_file=str(tmp_path)), get_recipe("minigpt"), devices, Platform("linux", "2.13.0", None, 4)
-        )
+        config = RunConfig(dataset_file=str(tmp_path))
+        preview_data(resolve(config, get_recipe("minigpt"), devices, Platform("linux", "2.13.0", None, 4)))
     error = caught.value
     assert type(error) is expected and error.exit_code == exit_code
     assert (error.cause, error.next_step) == ("So it is.", "Do that.")

@@ -100,11 +100,26 @@ BESIDE_WORDS = [
     ("song.lrc", "[00:12.10]Some words\n[00:15.90]More words\n", "subtitles with times"),
     ("film.ass", "[Script Info]\nTitle: Film\n", "subtitles with times"),
     ("one.eml", "Received: from a\n\tby b\nFrom: a@b.example\nSubject: Words\n\nWords.\n", "a mail with headers"),
-    ("syslog.log", "Jan  2 03:04:05 host program[1]: Words.\n", "lines with dates and names"),
-    ("irc.log", "[10:01] <ann> Words.\n[10:02] <bob> More words.\n", "lines with times and names"),
+    ("syslog.log", "Jan  2 03:04:05 host program[1]: Words.\n" * 2, "lines with dates or times"),
+    ("irc.log", "[10:01] <ann> Words.\n[10:02] <bob> More words.\n", "lines with dates or times"),
     ("post.md", "---\ntitle: Words\ndate: 2020-01-02\n---\n\nSome words.\n", "front matter above the text"),
     ("fix.patch", "diff --git a/x b/x\n--- a/x\n+++ b/x\n+Words.\n", "a patch (fix.patch)"),
     ("books.bib", "@book{ann2020,\n  title = {Words},\n}\n", "BibTeX (books.bib)"),
+    ("parts.txt", "A heading.\n<div class='a'>Some words.</div>\n" * 2, "HTML or XML tags"),
+    ("ner.txt", "Ann NNP B-PER\nreads VBZ O\na DT O\nbook NN O\n. . O\n", "words with tags, a word in each line"),
+    ("brown.txt", "The/AT jury/NN said/VBD\n" * 2, "words with tags"),
+    ("protein", ">sp|P1\n" + "MKTAYIAKQR" * 6 + "\n" + "QISFVKSHFS" * 6 + "\n", "long strings without spaces"),
+    ("encoded.txt", "SGVsbG8gd29ybGQhIEhlbGxvIHdvcmxkISBIZWxsbyB3b3JsZCE\n" * 9, "long strings without spaces"),
+    ("run.toml", "[run]\nname = 'a'\nsteps = 3\n", "names and values, as in settings"),
+    ("run.yaml", "run:\n  name: a\n  steps: 3\n", "names and values, as in settings"),
+    ("card.vcf", "BEGIN:VCARD\nFN:Ann\nEND:VCARD\n", "names and values, as in settings"),
+    ("paper.txt", "\\section{Words}\nSome \\emph{words} here.\n", "LaTeX (paper.txt)"),
+    ("house.txt", "[[House]] is a [[building]].\nMore {{words}}.\n", "wiki markup"),
+    ("chat.txt", "<|im_start|>user\nSome words?<|im_end|>\n" * 2, "special tokens, spelled out"),
+    ("wrong.txt", "Gr\u00c3\u00b6\u00c3\u009fe und mehr\n" * 2, "letters that were decoded wrongly"),
+    ("ids.txt", "12 9 4004\n7 1 16\n", "lines that begin with numbers"),
+    ("game.pgn", "e4 e5 2. Nf3 Nc6 3. Bb5 a6 4. Ba4 Nf6\n", "more numbers and signs than words"),
+    ("words.txt", "house\nriver\nhill\n", "one word in each line"),
 ]
 READ = [
     Kind("rows.jsonl", lines(TEXT_ROWS), "JSON Lines"),
@@ -192,13 +207,20 @@ READ = [
     Kind("rows.csv.gz", gzip.compress(table(TEXT_ROWS, ";")), "CSV with semicolons"),
     Kind("bom.txt", b"\xef\xbb\xbfA text.\n", "plain text", "", 1),
     Kind("latin.txt", "Größe\nund mehr\n".encode("latin-1"), "plain text", "", 1, {"kept": 1}),
-    Kind("whatsapp.txt", WHATSAPP, "plain text", "", 1, remark="lines with dates and names"),
-    Kind("iphone.txt", b"[12.03.24, 14:05:06] Ann: Hello.\n", "plain text", "", 1, remark="lines with dates and names"),
-    Kind("server.log", b"2024-01-01 12:00:00,123 INFO start\n", "plain text", "", 1, remark="lines with dates"),
+    Kind("whatsapp.txt", WHATSAPP, "plain text", "", 1, remark="lines with dates or times"),
+    Kind("iphone.txt", b"[12.03.24, 14:05:06] Ann: Hello.\n" * 2, "plain text", "", 1, remark="lines with dates"),
+    Kind("server.log", b"2024-01-01 12:00:00,123 INFO start\n" * 2, "plain text", "", 1, remark="lines with dates"),
     Kind("subtitles.srt", SUBTITLES, "plain text", "", 1, remark="subtitles with times"),
     *(Kind(name, text.encode(), "plain text", "", 1, remark=remark) for name, text, remark in BESIDE_WORDS),
-    Kind("reddit.jsonl", lines(named(body=[*TEXTS[:-3], "[deleted]", "[removed]", "[deleted] "])), "JSON Lines", "body",
-         remark=f"3 of the first {ROWS} rows are only"),
+    Kind("reddit.jsonl", lines(named(body=[*TEXTS * 2 * ROWS, *["[deleted]", "[removed]", "[deleted] "] * 70])),
+         "JSON Lines", "body", 3410, remark="× “This is sentence number 0"),
+    Kind("removed.jsonl", lines(named(body=[*(f"{t} {n}" for n in range(9) for t in TEXTS), *["[removed]"] * 8])),
+         "JSON Lines", "body", 368, remark="Of 368 documents, many are the same text: 8 × “[removed]”."),
+    Kind("html.csv", table(named(id=range(ROWS), body=[f"<p class='a'>{t}</p>" for t in TEXTS])), "CSV", "body",
+         remark="The texts in column body hold more than words, which is trained too: HTML or XML tags."),
+    Kind("escaped.jsonl", lines([json.dumps(row) for row in TEXT_ROWS]), "JSON Lines", "value",
+         remark="The texts in column value hold more than words, which is trained too: JSON."),
+    Kind("caret.csv", table(TEXT_ROWS, "^"), "CSV with “^”"),
     Kind("talk.vtt", b"WEBVTT\n\n00:01.000 --> 00:02.000\nHello.\n", "plain text", "", 1, remark="subtitles with"),
     Kind("page.html", b"<!DOCTYPE html>\n<html><p>Words.</p></html>", "plain text", "", 1, remark="HTML (page.html)"),
     Kind("wiki.xml", b"<mediawiki><page>Words.</page></mediawiki>", "plain text", "", 1, remark="XML (wiki.xml)"),
@@ -212,7 +234,7 @@ READ = [
          remark="a mailbox with headers"),
     Kind("printed.txt", b"{'text': 'Python prints it so'}\n" * 9, "plain text", "", 1, remark="as Python prints them"),
     Kind("rows.yaml", b"- text: Words.\n  label: 1\n", "plain text", "", 1, remark="rows in YAML"),
-    Kind("fasttext.txt", b"__label__2 Some words.\n", "plain text", "", 1, remark="labels and texts"),
+    Kind("fasttext.txt", b"__label__2 Some words.\n" * 2, "plain text", "", 1, remark="labels and texts"),
     Kind("tweets.js", b'window.YTD.tweets.part0 = [ {"full_text": "Words."} ]', "plain text", "", 1,
          remark="JavaScript with data"),
     Kind("table.md", b"| id | text |\n|---|---|\n| 1 | Words. |\n", "plain text", "", 1, remark="a table in Markdown"),
@@ -272,6 +294,17 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("oasst.jsonl", lines(named(role=["prompter", "assistant"] * 20, text=TEXTS)),
      "The rows are messages of conversations"),
     ("preamble.csv", b"Exported by Tool\n\n" + table(TEXT_ROWS), "The table has lines above it"),
+    ("titled.csv", b"Export,,\n,,\n" + table(named(id=range(ROWS), text=TEXTS, n=range(ROWS))),
+     "The table has lines above it"),
+    ("denied.csv", b'<?xml version="1.0"?>\n<Error><Code>Denied</Code></Error>\n',
+     "The file is a page in place of data"),
+    ("denied.jsonl", b'{"error": "Access to this dataset is restricted to some people."}\n',
+     "Which column is the text?"),
+    ("page.parquet", b"<!DOCTYPE html>\n<html></html>\n", "The dataset is not a table"),
+    ("lines.arrow", lines(TEXT_ROWS), "The dataset is not a table"),
+    ("arrow.parquet", b"ARROW1\0\0", "The dataset is not a table"),
+    ("spider.jsonl", lines(named(question=QUESTIONS, query=["SELECT a FROM b"] * ROWS)),
+     "The rows are questions and answers"),
     ("ragged.csv", b"id,text\n" + b"".join(f"{n},{t}\n".encode() for n, t in enumerate(TEXTS)),
      "Too many rows are bad"),
     ("values.json", whole([[n, t] for n, t in enumerate(TEXTS)]), "Too many rows are bad"),
@@ -329,7 +362,7 @@ REFUSED: list[tuple[str, bytes, str]] = [
     ("places.geojson", whole({"type": "A", "features": [{"type": "Feature", "properties": {"name": "A b"}}]}),
      "Which column is the text?"),
     ("sequence.jsonl", b"".join(b"\x1e" + whole(row) + b"\n" for row in TEXT_ROWS), "Too many rows are bad"),
-    ("page.jsonl", b"<!DOCTYPE html><html>404</html>\n", "Too many rows are bad"),
+    ("page.jsonl", b"<!DOCTYPE html><html>404</html>\n", "The file is a page in place of data"),
     ("error.json", whole({"error": "Invalid API key, please check it.", "code": 401}), "The data has no rows"),
     ("zeros.csv.gz", gzip.compress(table(TEXT_ROWS).decode().encode("utf-16")), "The dataset is not text"),
     ("utf16.csv", table(TEXT_ROWS).decode().encode("utf-16"), "The dataset is not text"),
@@ -352,7 +385,8 @@ def test_a_file_is_read_as_what_it_holds(tmp_path: Path, kind: Kind) -> None:
     corpus, texts, counts = read(tmp_path / kind.name, kind.options or {})
     assert (corpus.form, corpus.column) == (kind.form, kind.column)
     assert (counts.documents, dict(counts.bad)) == (kind.documents, kind.bad or {})
-    assert kind.remark in " ".join(corpus.remarks) and bool(corpus.remarks) >= bool(kind.remark)
+    said = " ".join((*corpus.remarks, counts.repeated))
+    assert kind.remark in said and bool(said) >= bool(kind.remark)
     if counts.documents == ROWS and kind.column == "text" and kind.name not in ("essays.csv", "labels.csv"):
         assert TEXTS[-1].encode() in texts[-1]
     assert not texts[0].startswith(b"\xef\xbb\xbf")
@@ -363,7 +397,11 @@ def test_a_file_is_read_as_what_it_holds(tmp_path: Path, kind: Kind) -> None:
     [
         "Ann: Some words.\nBob: From here to there.\n",
         "---\nSome words below a rule.\n\n---\nMore words.\n",
-        "<s> <s> Words",
+        "<unk> words are <unk> here\n",
+        "# A heading\n\n- some words, with a [link](https://x.example/y)\n- `code` and **more** words\n",
+        "北京的夏天很热。\n公园里有很多人。\n",
+        "“Some words,” said Ann.\n“More,” said Bob.\n",
+        "ANN: Some words, and more of them.\nBOB: Yes.\n",
     ],
 )
 def test_prose_gets_no_note_on_what_is_besides_words(tmp_path: Path, text: str) -> None:
@@ -378,6 +416,13 @@ def test_texts_in_a_parquet_list_are_not_guessed(tmp_path: Path) -> None:
         read(tmp_path / "a.parquet", {})
     _, texts, _ = read(tmp_path / "a.parquet", {"text_column": "text"})
     assert texts[3].decode() == f"{TEXTS[3]}\nMore."
+
+
+def test_texts_in_parquet_may_be_bytes(tmp_path: Path) -> None:
+    images = [{"bytes": b"\x89PNG\0", "path": "a.png"}] * ROWS
+    write_parquet(tmp_path / "a.parquet", named(text=[t.encode() for t in TEXTS], image=images))
+    corpus, texts, _ = read(tmp_path / "a.parquet", {})
+    assert (corpus.column, corpus.remarks, texts[3].decode()) == ("text", (), TEXTS[3])
 
 
 def save_to_disk(folder: Path, rows: list[dict[str, object]], shards: int = 2) -> None:
