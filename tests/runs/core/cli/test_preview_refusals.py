@@ -20,7 +20,7 @@ SIZES = {"train.parquet": 12_000_000, "test.parquet": 300_000}
 
 
 def write(path: Path, good: int, bad: int, more: str = "") -> Path:
-    rows = [json.dumps({"text": f"{number}: {TEXTS[number % len(TEXTS)]}{more}"}) for number in range(good)]
+    rows = [json.dumps({"text": f"{TEXTS[number % len(TEXTS)]}{more} {number}"}) for number in range(good)]
     path.write_text("\n".join(["{broken"] * bad + rows) + "\n", encoding="utf-8")
     return path
 

@@ -141,9 +141,10 @@ def test_only_tables_of_recipes_on_text_are_looked_at(tmp_path: Path) -> None:
     table = tmp_path / "Tabelle mit Raum.jsonl"
     table.write_text('{"title": "a", "body": "some words"}\n' * 50, encoding="utf-8", newline="\n")
     asked = apply_recipe(RunConfig(dataset_file=str(table)), get_recipe("minigpt"))
-    found, short = text_column(asked)
+    found, short, same = text_column(asked)
     assert found == "Data: JSON Lines, text column body (guessed; not used: title), 50 documents, 600 tokens."
     assert short == "The texts in column body are short: 2.0 words on average."
+    assert same == "Of 50 documents, many are the same text: 50 × “some words”."
     with table.open("a", encoding="utf-8", newline="\n") as file:
         file.write('{"body": NaN}\n{"body": "x\n')
     left_out = text_column(asked)[2]
