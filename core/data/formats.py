@@ -84,8 +84,8 @@ _MARKUP: Final = tuple(
     )
 )  # fmt: skip
 # Of a text that is none of these, the least share of characters that belong to words.
-_WORDS: Final = 0.5
-_FEW_WORDS: Final = "more numbers and signs than words"
+_LEAST_PROSE: Final = 0.5
+_LITTLE_PROSE: Final = "more numbers and signs than words"
 _WORD: Final = re.compile(
     r"(?<!\S)[\"'(*_“‘«¿¡\[]*[^\W\d_]+(?:[-'’][^\W\d_]+)*[\])*_.,;:!?…”’\"'»]*(?!\S)|[^\x00-\x7f]+"
 )
@@ -193,8 +193,8 @@ def find_markup(beginning: str, name: str = "") -> str:
         if share and sum(pattern.search(line) is not None for line in lines) >= max(_FEWEST, share * len(lines)):
             return what
     characters = sum(map(len, beginning.split()))
-    words = sum(len(found[0]) for found in _WORD.finditer(beginning))
-    return _FEW_WORDS if not is_code and words < _WORDS * characters else ""
+    prose = sum(len(found[0]) for found in _WORD.finditer(beginning))
+    return _LITTLE_PROSE if not is_code and prose < _LEAST_PROSE * characters else ""
 
 
 def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
@@ -220,7 +220,7 @@ def check_text(name: str, data: bytes, *, is_beginning: bool) -> None:
 
 
 def check_table(name: str, form: Form, beginning: bytes) -> None:
-    """Refuses what is no Parquet or Arrow table though its name says so: an error page, or rows of another form.
+    """Refuses what is not a Parquet or Arrow table though its name says so: an error page, or rows of another form.
 
     Raises:
         DatasetError: Says how it begins.
