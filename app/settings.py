@@ -9,10 +9,12 @@ from typing import Any, Final
 from PySide6.QtCore import QByteArray, QSettings
 
 ORGANISATION: Final = "Rankdeck"
+# Switches: news of runs outside the window, progress in the task bar, an icon in the tray, and no sleep while a run
+# trains, which is kept for the command line too (core.machine.power).
 NOTIFICATIONS: Final = "notifications"
 TASK_PROGRESS: Final = "task_progress"
-# Switches: news of runs outside the window, progress in the task bar, and an icon in the tray.
 TRAY_ICON: Final = "tray_icon"
+KEEP_AWAKE: Final = "keep_awake"
 
 
 def user_settings() -> Settings:

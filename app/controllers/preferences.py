@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QApplication
 
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.updating import Updating
-from app.settings import NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON, Settings
+from app.settings import KEEP_AWAKE, NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON, Settings
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark
 from app.views.widgets.open_outside import open_path
@@ -76,23 +76,13 @@ class Preferences(QObject):
 
         smoothing = self._window.plots.settings().get("smoothing_steps")
         strength = smoothing if isinstance(smoothing, int) else 0
-        preferred = Preferred(
-            self.theme,
-            strength,
-            *kept_folders(self._runs_dir),
-            self._settings.flag(NOTIFICATIONS, True),
-            self._settings.flag(TASK_PROGRESS, True),
-            self._settings.flag(TRAY_ICON, True),
-            read_power_settings().keep_awake,
-            read_prices(),
-            self._updating.status(),
-        )
+        off = [name for name in (NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON) if not self._settings.flag(name, True)]
+        off += [] if read_power_settings().keep_awake else [KEEP_AWAKE]
+        folders = kept_folders(self._runs_dir)
+        preferred = Preferred(self.theme, strength, *folders, off, read_prices(), self._updating.status())
         dialog = SettingsDialog(preferred, self._window)
         dialog.theme_chosen.connect(self.choose_theme)
-        dialog.notifications_chosen.connect(functools.partial(self._set_flag, NOTIFICATIONS))
-        dialog.task_progress_chosen.connect(functools.partial(self._set_flag, TASK_PROGRESS))
-        dialog.tray_icon_chosen.connect(functools.partial(self._set_flag, TRAY_ICON))
-        dialog.keep_awake_chosen.connect(self._on_keep_awake_chosen)
+        dialog.switched.connect(self._on_switched)
         for row, file, variable in (
             (dialog.runs, runs_dir_file, RUNS_VARIABLE),
             (dialog.models, models_dir_file, HUB_VARIABLES[0]),
@@ -159,32 +149,27 @@ class Preferences(QObject):
         plots.smoothing.set_strength(strength)
         self._settings.set_values("plots", dict(plots.settings()))
 
-    def _set_flag(self, name: str, on: bool) -> None:
-        self._settings.set_flag(name, on)
-        self.flag_changed.emit(name)
+    def _on_switched(self, name: str, on: bool) -> None:
+        if name == KEEP_AWAKE:
+            self._keep(functools.partial(keep_power_settings, PowerSettings(keep_awake=on)), "setting")
+        else:
+            self._settings.set_flag(name, on)
+            self.flag_changed.emit(name)
+
+    def _keep(self, keep: Callable[[], object], what: str, step: str = "") -> None:
+        """Keeps what the command line uses too, or says why it cannot be kept."""
+        try:
+            keep()
+        except RankdeckError as error:
+            title = f"The {what} could not be kept"
+            self._window.notice.show_error(RankdeckError(error.cause, step or error.next_step, title=title))
 
     def _on_folder_chosen(self, file: Callable[[], Path], variable: str, folder: Path) -> None:
-        """Keeps it for window and command line."""
-        try:
-            keep_folder(file(), folder)
-        except RankdeckError as error:
-            step = f"Set the variable {variable} to the folder instead." if variable else error.next_step
-            title = "The folder could not be kept"
-            self._window.notice.show_error(RankdeckError(error.cause, step, title=title))
-
-    def _on_keep_awake_chosen(self, on: bool) -> None:
-        try:
-            keep_power_settings(PowerSettings(keep_awake=on))
-        except RankdeckError as error:
-            title = "The setting could not be kept"
-            self._window.notice.show_error(RankdeckError(error.cause, error.next_step, title=title))
+        step = f"Set the variable {variable} to the folder instead." if variable else ""
+        self._keep(lambda: keep_folder(file(), folder), "folder", step)
 
     def _on_prices_chosen(self, prices: Prices) -> None:
-        try:
-            keep_prices(prices)
-        except RankdeckError as error:
-            title = "The prices could not be kept"
-            self._window.notice.show_error(RankdeckError(error.cause, error.next_step, title=title))
+        self._keep(functools.partial(keep_prices, prices), "prices")
 
     def _on_folder_requested(self, folder: Path) -> None:
         open_path(folder, self._window.notice)

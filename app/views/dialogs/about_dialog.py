@@ -7,10 +7,11 @@ from typing import Final
 
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QLabel, QWidget
 
 from app.views.style.icons import app_icon
-from app.views.widgets.build import bold_label, dialog_buttons, lay_column, lay_row, muted_label
+from app.views.widgets.build import lay_column, lay_row, muted_label, page_title
+from app.views.widgets.dialog import Dialog, Role
 from core import __version__
 from core.machine.packages import installed_version
 from core.training_python import own_python
@@ -29,7 +30,7 @@ PARTS: Final = (
 )
 
 
-class AboutDialog(QDialog):
+class AboutDialog(Dialog):
     """Versions can be copied for a report.
 
     Signals:
@@ -39,32 +40,22 @@ class AboutDialog(QDialog):
     docs_requested = Signal()
 
     def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("About Rankdeck")
+        super().__init__("About Rankdeck", parent)
         sign = QLabel()
         sign.setPixmap(app_icon().pixmap(ICON_PX, ICON_PX))
-        title = bold_label("Rankdeck")
-        font = title.font()
-        font.setPointSizeF(font.pointSizeF() * 1.6)
-        title.setFont(font)
         self.text = QLabel(about_html(), wordWrap=True, openExternalLinks=True)
         self.text.setTextInteractionFlags(Qt.TextInteractionFlag.TextBrowserInteraction)
         self.text.setMinimumWidth(TEXT_WIDTH)
         self.text.setAccessibleName("Version and licences")
-        buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(self.reject)
-        self.copy = QPushButton("&Copy versions")
+        self.copy = self.add_button("&Copy versions", Role.ActionRole)
         self.copy.clicked.connect(lambda: QGuiApplication.clipboard().setText(about_text()))
-        self.docs = QPushButton("&Documentation")
+        self.docs = self.add_button("&Documentation", Role.ActionRole)
         self.docs.clicked.connect(self.docs_requested)
-        for button in (self.copy, self.docs):
-            buttons.addButton(button, QDialogButtonBox.ButtonRole.ActionRole)
-        for any_button in buttons.findChildren(QPushButton):
-            any_button.setAutoDefault(False)  # nothing here is to be confirmed
-        names = lay_column(None, title, muted_label(f"Version {__version__}", wraps=False), spacing=2)
-        head = lay_row(None, sign, names, None, spacing=12)
-        lay_column(self, head, self.text, None, buttons, spacing=12, margins=(16, 16, 16, 12))
+        self.add_standard(QDialogButtonBox.StandardButton.Close)
+        self.confirm_nothing()
+        version = muted_label(f"Version {__version__}", wraps=False)
+        names = lay_column(None, page_title("Rankdeck"), version, spacing=2)
+        self.lay_out(lay_row(None, sign, names, None, spacing=12), self.text, grow=self.text)
 
 
 def about_html() -> str:

@@ -6,21 +6,12 @@ from collections.abc import Mapping
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QHeaderView,
-    QPushButton,
-    QTableWidget,
-    QTableWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QDialogButtonBox, QHeaderView, QTableWidget, QTableWidgetItem, QWidget
 
 from app.state.chart_names import PLACES, ChartName, chart_names, place_of
-from app.views.widgets.build import lay_column, muted_label, named, narrow
+from app.views.widgets.build import muted_label, named, narrow
+from app.views.widgets.dialog import Dialog, Role
 from app.views.widgets.field_row import ProblemLabel
-from app.views.widgets.first_size import set_first_size
 from app.views.widgets.steady import ComboBox
 from core.errors import ConfigError
 from core.recipes.user_script import DROP, charts_text, parse_charts, plain
@@ -41,7 +32,7 @@ _NOTHING_CHARTED: Final = (
 _PRINTED, _NUMBERS, _CHART, _PLACE = range(4)
 
 
-class ChartsDialog(QDialog):
+class ChartsDialog(Dialog):
     """A row a printed name; its chart is chosen from those with a meaning, or typed.
 
     Args:
@@ -63,10 +54,8 @@ class ChartsDialog(QDialog):
         *,
         unread: Mapping[str, str] | None = None,
     ) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__("Charts of the script", parent)
         self._unread = unread or {}
-        self.setWindowTitle("Charts of the script")
         self.table = named(QTableWidget(0, 4), "Charts for printed names")
         self.table.setHorizontalHeaderLabels(["Printed name", "Last values", "Chart", "Drawn in"])
         self.table.setColumnHidden(_NUMBERS, not self._unread)
@@ -83,25 +72,18 @@ class ChartsDialog(QDialog):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.Stretch)
         for column in (_NUMBERS, _PLACE):
             header.setSectionResizeMode(column, QHeaderView.ResizeMode.ResizeToContents)
-        self.add = QPushButton("&Add a name")
-        self.add.clicked.connect(self._on_add_clicked)
         self.problem = ProblemLabel()
-        buttons = QDialogButtonBox()
-        self.use = QPushButton("&Use these")
-        buttons.addButton(self.use, QDialogButtonBox.ButtonRole.AcceptRole)
-        buttons.addButton(self.add, QDialogButtonBox.ButtonRole.ActionRole)
-        cancel = buttons.addButton(QDialogButtonBox.StandardButton.Cancel)
-        cancel.setIcon(QIcon())  # no other button has a sign
-        buttons.accepted.connect(self._on_accepted)
-        buttons.rejected.connect(self.reject)
+        self.use = self.add_button("&Use these", Role.AcceptRole)
+        self.add = self.add_button("&Add a name", Role.ActionRole)
+        self.add.clicked.connect(self._on_add_clicked)
+        self.add_standard(QDialogButtonBox.StandardButton.Cancel)
+        self.buttons.accepted.connect(self._on_accepted)
         hint = muted_label(_NOTHING_CHARTED if self._unread else _HELP)
-        parts = (hint, self.table, self.problem, buttons)
-        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.table)
+        self.lay_out(hint, self.table, self.problem, grow=self.table, size=(560, 420))
         self._filling = True
         self._fill(text, seen)
         self._filling = False
         self.table.itemChanged.connect(self._check)
-        set_first_size(self, 560, 420)
         self._check()
 
     def combo(self, row: int) -> ComboBox:

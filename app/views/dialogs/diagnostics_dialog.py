@@ -9,7 +9,6 @@ from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
 from PySide6.QtWidgets import (
-    QDialog,
     QDialogButtonBox,
     QFileDialog,
     QHeaderView,
@@ -19,10 +18,9 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.views.widgets.build import code_box, dialog_buttons, lay_column, muted_label, named
+from app.views.widgets.build import code_box, muted_label, named
 from app.views.widgets.buttons import PrimaryButton
-from app.views.widgets.first_size import set_first_size
-from app.views.widgets.notice_bar import NoticeBar
+from app.views.widgets.dialog import Dialog, Role
 from app.views.widgets.ruled_splitter import RuledSplitter
 from core.doctor.diagnostics import DiagnosticsFile
 from core.errors import RankdeckError
@@ -39,7 +37,7 @@ ABOUT: Final = (
 )
 
 
-class DiagnosticsDialog(QDialog):
+class DiagnosticsDialog(Dialog):
     """The files at the left, those of a run under its name, and the chosen one's text at the right, to be changed.
 
     Args:
@@ -52,11 +50,8 @@ class DiagnosticsDialog(QDialog):
     save_requested = Signal(object)
 
     def __init__(self, files: Sequence[DiagnosticsFile], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Save diagnostics")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__("Save diagnostics", parent)
         self._files = list(files)
-        self.notice = NoticeBar()
         about = QLabel(ABOUT, wordWrap=True)
         self.list = self._make_list()
         self._shown: int | None = None
@@ -70,16 +65,13 @@ class DiagnosticsDialog(QDialog):
         parts.setSizes([340, 500])
         size = sum(item.size for item in files)
         total = muted_label(f"{len(self._files)} files · {byte_size(size)} before compression", wraps=False)
-        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
-        self.buttons.button(QDialogButtonBox.StandardButton.Close).setAutoDefault(False)
+        self.add_standard(QDialogButtonBox.StandardButton.Close)
+        self.confirm_nothing()
         self.save = PrimaryButton("&Save…")
-        self.buttons.addButton(self.save, QDialogButtonBox.ButtonRole.ActionRole)
+        self.buttons.addButton(self.save, Role.ActionRole)
         self.save.setDefault(True)
         self.save.clicked.connect(self._on_save_clicked)
-        self.buttons.rejected.connect(self.reject)
-        column = (self.notice, about, parts, total, self.buttons)
-        lay_column(self, *column, spacing=8, margins=(16, 16, 16, 12), grow=parts)
-        set_first_size(self, 880, 600)
+        self.lay_out(self.notice, about, parts, total, grow=parts, size=(880, 600))
         self.list.setCurrentIndex(self.list.model().index(0, 0))
         self.list.setFocus()
 

@@ -6,13 +6,13 @@ import sys
 from typing import Final
 
 from PySide6.QtCore import Qt, Signal
-from PySide6.QtGui import QIcon, QTextCursor, QTextOption
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLabel, QProgressBar, QPushButton, QWidget
+from PySide6.QtGui import QTextCursor, QTextOption
+from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
-from app.views.widgets.build import code_box, lay_column, muted_label, named
+from app.views.widgets.build import code_box, muted_label, named
 from app.views.widgets.buttons import PrimaryButton
+from app.views.widgets.dialog import Dialog, Role
 from app.views.widgets.first_size import set_first_size
-from app.views.widgets.notice_bar import NoticeBar
 from core.errors import RankdeckError
 from core.launch.command_line import command_text
 from core.machine.packages import Offer
@@ -24,7 +24,7 @@ WIDTH: Final = 640
 GOING_HEIGHT: Final = 560
 
 
-class InstallDialog(QDialog):
+class InstallDialog(Dialog):
     """What is missing, the command, a button; then what the command prints.
 
     Args:
@@ -40,10 +40,8 @@ class InstallDialog(QDialog):
     cancel_requested = Signal()
 
     def __init__(self, cause: str, offer: Offer, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+        super().__init__("Install packages", parent)
         self.offer = offer
-        self.setWindowTitle("Install packages")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
         self._going = False
         self.cause = QLabel(cause, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.command = code_box("Command to run", command_text(offer.argv))
@@ -55,22 +53,18 @@ class InstallDialog(QDialog):
         self.hint = muted_label(
             "Nothing happens until you press Install. The installation needs the network and can take some minutes."
         )
-        self.notice = NoticeBar()
         self.output = code_box("Output of the command")
         self.output.setMaximumBlockCount(MAX_LINES)
         self.output.hide()
         self.bar = named(QProgressBar(minimum=0, maximum=0, textVisible=False), "Installing")
         self.bar.hide()
-        buttons = QDialogButtonBox()
         self.install = PrimaryButton("&Install")
-        self.cancel = QPushButton("C&ancel")
-        self.cancel.setIcon(QIcon())
-        buttons.addButton(self.install, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.addButton(self.cancel, QDialogButtonBox.ButtonRole.RejectRole)
+        self.buttons.addButton(self.install, Role.AcceptRole)
+        self.cancel = self.add_button("C&ancel", Role.ActionRole)  # it does not always close the dialog
         self.install.clicked.connect(self._on_install_clicked)
         self.cancel.clicked.connect(self._on_cancel_clicked)
-        parts = (self.notice, self.cause, label, self.command, self.hint, self.output, self.bar, None, buttons)
-        column = lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.output)
+        parts = (self.notice, self.cause, label, self.command, self.hint, self.output, self.bar)
+        column = self.lay_out(*parts, grow=self.output, size=(WIDTH, 0))
         self.install.setDefault(True)
         self.resize(WIDTH, column.totalHeightForWidth(WIDTH))  # a size hint knows nothing of wrapped lines
 
@@ -114,6 +108,7 @@ class InstallDialog(QDialog):
     def _on_install_clicked(self) -> None:
         self.notice.clear()
         self.output.clear()
+        self.hint.hide()
         if self.output.isHidden():
             self.output.show()
             set_first_size(self, self.width(), max(self.height(), GOING_HEIGHT))

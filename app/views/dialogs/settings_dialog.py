@@ -2,28 +2,30 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from PySide6.QtCore import Qt, Signal
+from PySide6.QtCore import Signal
 from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
-    QDialog,
     QDialogButtonBox,
     QLabel,
     QLineEdit,
-    QPushButton,
     QRadioButton,
     QWidget,
 )
 
+from app.settings import KEEP_AWAKE, NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON
 from app.views.dialogs.folder_row import FolderRow, KeptFolder
 from app.views.dialogs.update_card import NO_UPDATES, UpdateCard, UpdateStatus
 from app.views.plots.curve_controls import SmoothingSlider
 from app.views.style.theme import THEMES
-from app.views.widgets.build import Part, bold_label, dialog_buttons, lay_column, lay_row, muted_label
+from app.views.widgets.build import Part, bold_label, lay_column, lay_row, muted_label
 from app.views.widgets.card import Card
+from app.views.widgets.dialog import Dialog
 from app.views.widgets.field_row import ProblemLabel
 from app.views.widgets.first_size import room_for
 from app.views.widgets.tall_body import TallBody
@@ -33,6 +35,13 @@ from core.measure.estimate.prices import NO_PRICES, Prices
 WIDTH: Final = 560
 MARGIN: Final = 16
 PRICE_WIDTH: Final = 110
+# What is switched on while a run trains, by the name of its setting.
+SWITCHES: Final = {
+    NOTIFICATIONS: "&Notify me when it finishes, fails or needs me",
+    TASK_PROGRESS: "Show progress in the tas&k bar",
+    TRAY_ICON: "Show an &icon beside the clock",
+    KEEP_AWAKE: "Keep this PC a&wake (runs started from now on)",
+}
 PRICES_NOTE: Final = "Used to estimate the cost of a run on GPUs. Write them with your currency."
 
 
@@ -43,11 +52,8 @@ class Preferred:
     Attributes:
         theme: "system", "light" or "dark".
         smoothing: As in `CurveOptions`.
-        notifies: News of runs is shown outside the window.
-        shows_task_progress: Progress is shown in the task bar.
-        shows_tray_icon: An icon in the tray shows live runs.
-        keeps_awake: The computer does not fall asleep while a run trains.
         runs, models, environments: Where these are kept.
+        off: Those of `SWITCHES` that are switched off.
         prices: What energy and GPUs cost.
         updates: The server that is asked for them, and what it said.
     """
@@ -57,48 +63,34 @@ class Preferred:
     runs: KeptFolder
     models: KeptFolder
     environments: KeptFolder
-    notifies: bool = True
-    shows_task_progress: bool = True
-    shows_tray_icon: bool = True
-    keeps_awake: bool = True
+    off: Collection[str] = ()
     prices: Prices = NO_PRICES
     updates: UpdateStatus = NO_UPDATES
 
 
-class SettingsDialog(QDialog):
+class SettingsDialog(Dialog):
     """Each change has its effect at once and is kept; *Close* is all there is to press.
 
     Signals:
         theme_chosen: Another theme.
         smoothing_chosen: Another strength for all charts.
-        notifications_chosen: Whether news of runs is shown outside the window.
-        task_progress_chosen: Whether progress is shown in the task bar.
-        tray_icon_chosen: Whether an icon in the tray shows live runs.
-        keep_awake_chosen: Whether the computer is kept awake while a run trains.
+        switched: One of `SWITCHES`, and whether it is on.
         folder_requested: Open this folder.
         prices_chosen: Other `Prices`.
     """
 
     theme_chosen = Signal(str)
     smoothing_chosen = Signal(int)
-    notifications_chosen = Signal(bool)
-    task_progress_chosen = Signal(bool)
-    tray_icon_chosen = Signal(bool)
-    keep_awake_chosen = Signal(bool)
+    switched = Signal(str, bool)
     folder_requested = Signal(object)
     prices_chosen = Signal(object)
 
     def __init__(self, preferred: Preferred, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
-        self.setWindowTitle("Settings")
+        super().__init__("Settings", parent)
         self.smoothing = SmoothingSlider(preferred.smoothing)
         self.smoothing.strength_changed.connect(self.smoothing_chosen)
-        buttons = dialog_buttons(QDialogButtonBox.StandardButton.Close)
-        buttons.rejected.connect(self.reject)
-        for button in buttons.buttons():
-            if isinstance(button, QPushButton):
-                button.setAutoDefault(False)  # nothing here is to be confirmed
+        self.add_standard(QDialogButtonBox.StandardButton.Close)
+        self.confirm_nothing()
         self.updates = UpdateCard(preferred.updates)
         self.updates.resized.connect(self._fit)
         self._cards = QWidget()
@@ -110,16 +102,15 @@ class SettingsDialog(QDialog):
                 lay_row(None, self.smoothing, None),
                 muted_label("For all charts. Each run keeps its values; only the bold lines change."),
             ),
-            _card(bold_label("While a run trains"), *self._make_switches(preferred)),
+            _card(bold_label("While a run trains"), *self._make_switches(preferred.off)),
             _card(bold_label("Prices"), *self._make_prices(preferred.prices)),
             _card(bold_label("Folders"), *self._make_folders(preferred)),
             self.updates,
             None,
             spacing=8,
         )
-        self._buttons = buttons
         self.body = TallBody(self._cards, self._room_for_cards)
-        lay_column(self, self.body, buttons, spacing=8, margins=(MARGIN, MARGIN, MARGIN, MARGIN), grow=self.body)
+        self.lay_out(self.body, grow=self.body)
         self.setMinimumWidth(WIDTH)
         self._fit()
         self.themes[preferred.theme if preferred.theme in self.themes else "system"].setFocus()
@@ -136,20 +127,12 @@ class SettingsDialog(QDialog):
         lay_row(row, *self.themes.values(), None, spacing=24)
         return row
 
-    def _make_switches(self, preferred: Preferred) -> tuple[QWidget, ...]:
-        self.notifications = QCheckBox("&Notify me when it finishes, fails or needs me")
-        self.notifications.setChecked(preferred.notifies)
-        self.notifications.toggled.connect(self.notifications_chosen)
-        self.task_progress = QCheckBox("Show progress in the tas&k bar")
-        self.task_progress.setChecked(preferred.shows_task_progress)
-        self.task_progress.toggled.connect(self.task_progress_chosen)
-        self.tray_icon = QCheckBox("Show an &icon beside the clock")
-        self.tray_icon.setChecked(preferred.shows_tray_icon)
-        self.tray_icon.toggled.connect(self.tray_icon_chosen)
-        self.keep_awake = QCheckBox("Keep this PC a&wake (runs started from now on)")
-        self.keep_awake.setChecked(preferred.keeps_awake)
-        self.keep_awake.toggled.connect(self.keep_awake_chosen)
-        return self.notifications, self.task_progress, self.tray_icon, self.keep_awake
+    def _make_switches(self, off: Collection[str]) -> list[QCheckBox]:
+        self.switches = {name: QCheckBox(label) for name, label in SWITCHES.items()}
+        for name, box in self.switches.items():
+            box.setChecked(name not in off)
+            box.toggled.connect(functools.partial(self.switched.emit, name))
+        return list(self.switches.values())
 
     def _make_prices(self, prices: Prices) -> tuple[QWidget, ...]:
         self._prices = prices
@@ -196,14 +179,14 @@ class SettingsDialog(QDialog):
         return rows
 
     def _room_for_cards(self) -> int:
-        return room_for(self).height() - self._buttons.sizeHint().height() - 2 * MARGIN - 8
+        return room_for(self).height() - self.buttons.sizeHint().height() - 2 * MARGIN - 8
 
     def _fit(self) -> None:
         """Makes room for all lines of the wrapped texts, which a layout's size hint does not know of."""
         layout, width = self._cards.layout(), max(WIDTH, self.width() if self.isVisible() else 0)
         if layout is not None:
             cards = min(layout.totalHeightForWidth(width - 2 * MARGIN), self._room_for_cards())
-            height = cards + self._buttons.sizeHint().height() + 2 * MARGIN + 8
+            height = cards + self.buttons.sizeHint().height() + 2 * MARGIN + 8
             self.resize(width, max(self.height() if self.isVisible() else 0, height))
 
 

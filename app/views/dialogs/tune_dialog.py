@@ -6,26 +6,14 @@ from collections.abc import Sequence
 from typing import Final
 
 from PySide6.QtCore import QSize, Qt, Signal
-from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import (
-    QDialog,
-    QDialogButtonBox,
-    QHeaderView,
-    QLabel,
-    QProgressBar,
-    QPushButton,
-    QTreeWidget,
-    QTreeWidgetItem,
-    QWidget,
-)
+from PySide6.QtWidgets import QHeaderView, QLabel, QProgressBar, QTreeWidget, QTreeWidgetItem, QWidget
 
 from app.state.tune_text import TrialLine
 from app.views.style.fonts import tabular
 from app.views.style.tones import tone
-from app.views.widgets.build import lay_column, muted_label, named
+from app.views.widgets.build import muted_label, named
 from app.views.widgets.buttons import PrimaryButton
-from app.views.widgets.first_size import set_first_size
-from app.views.widgets.notice_bar import NoticeBar
+from app.views.widgets.dialog import Dialog, Role
 from core.errors import RankdeckError
 from core.measure.tune.tuned import COLUMNS
 
@@ -36,7 +24,7 @@ _LAST: Final = len(COLUMNS) - 1
 _TEXT: Final = (2, 3, 4, _LAST)
 
 
-class TuneDialog(QDialog):
+class TuneDialog(Dialog):
     """A table that grows while settings are tried.
 
     Args:
@@ -51,30 +39,23 @@ class TuneDialog(QDialog):
     use_requested = Signal()
 
     def __init__(self, about: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Tune")
-        self.setAttribute(Qt.WidgetAttribute.WA_DeleteOnClose)
+        super().__init__("Tune", parent)
         self._is_going = True
-        self.notice = NoticeBar()
         self.table = _make_table()
         self.bar = named(QProgressBar(minimum=0, maximum=_STEPS, textVisible=False), "Time that is over")
         self.doing = muted_label("Starting…")
         self.sentence = QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText)
         self.sentence.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.sentence.hide()
-        buttons = QDialogButtonBox()
         self.use = PrimaryButton("&Use these settings")
-        self.stop = QPushButton("&Stop")
-        self.stop.setIcon(QIcon())
-        buttons.addButton(self.use, QDialogButtonBox.ButtonRole.ActionRole)
+        self.buttons.addButton(self.use, Role.AcceptRole)
         self.use.hide()  # after it was added, which shows it
-        buttons.addButton(self.stop, QDialogButtonBox.ButtonRole.RejectRole)
+        self.stop = self.add_button("&Stop", Role.ActionRole)  # it does not close the dialog
         self.use.clicked.connect(self._on_use_clicked)
         self.stop.clicked.connect(self._on_stop_clicked)
         text = QLabel(about, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
-        parts = (self.notice, text, self.table, self.bar, self.doing, self.sentence, buttons)
-        lay_column(self, *parts, spacing=8, margins=(16, 16, 16, 12), grow=self.table)
-        set_first_size(self, 920, 480)
+        parts = (self.notice, text, self.table, self.bar, self.doing, self.sentence)
+        self.lay_out(*parts, grow=self.table, size=(920, 480))
         self.stop.setFocus()
 
     @property

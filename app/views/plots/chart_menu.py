@@ -8,11 +8,11 @@ from typing import Final
 
 from PySide6.QtCore import QPoint
 from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QMenu, QWidget
+from PySide6.QtWidgets import QDialogButtonBox, QFormLayout, QLabel, QLineEdit, QMenu, QWidget
 
 from app.views.plots.chart import Chart
 from app.views.plots.chart_export import drawing, picture, save_as, values
-from app.views.widgets.build import dialog_buttons
+from app.views.widgets.dialog import Dialog
 from core.config.numbers import NumberError, read_number
 
 CARD_STEPS: Final = {"left": "Move l&eft", "right": "Move righ&t", "hide": "&Hide this card"}
@@ -68,12 +68,11 @@ def pop_up(menu: QMenu, place: QPoint) -> None:
     menu.popup(place)
 
 
-class RangeDialog(QDialog):
+class RangeDialog(Dialog):
     """Asks from which value to which a chart reaches."""
 
     def __init__(self, chart: Chart, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Value range")
+        super().__init__("Value range", parent)
         self._chart = chart
         scale = chart.scale
         ends = (0.0, 1.0) if scale is None else (scale.low, scale.high)
@@ -81,18 +80,16 @@ class RangeDialog(QDialog):
             ends = (10.0 ** ends[0], 10.0 ** ends[1])
         self.low, self.high = (QLineEdit(f"{value:.4g}") for value in ends)
         self.problem = QLabel("Enter two numbers, the lower one first.")
-        self.buttons = dialog_buttons(QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel)
+        self.add_standard(QDialogButtonBox.StandardButton.Ok, QDialogButtonBox.StandardButton.Cancel)
         self.buttons.accepted.connect(self.accept)
-        self.buttons.rejected.connect(self.reject)
-        form = QFormLayout(self)
+        form = QFormLayout()
         form.addRow("&Lowest", self.low)
         form.addRow("&Highest", self.high)
         form.addRow(self.problem)
-        form.addRow(self.buttons)
+        self.lay_out(form)
         for field in (self.low, self.high):
             field.textChanged.connect(self._check)
         self.accepted.connect(self._show)
-        self.finished.connect(self.deleteLater)
         self._check()
 
     def _range(self) -> tuple[float, float] | None:

@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Final, TypeAlias, TypeVar
 
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QFontDatabase, QIcon, QPalette
+from PySide6.QtGui import QFontDatabase, QPalette
 from PySide6.QtWidgets import (
     QBoxLayout,
-    QDialogButtonBox,
     QFrame,
     QGridLayout,
     QHBoxLayout,
@@ -101,14 +100,6 @@ def code_box(name: str, text: str = "", *, framed: bool = True) -> QPlainTextEdi
 def search_line(hint: str, name: str) -> QLineEdit:
     """A line to search in, with a button that clears it."""
     return named(QLineEdit(placeholderText=hint, clearButtonEnabled=True), name)
-
-
-def dialog_buttons(*standard: QDialogButtonBox.StandardButton) -> QDialogButtonBox:
-    """A row of a dialog's buttons. Some styles draw a dark sign on the standard ones, which no other button has."""
-    buttons = QDialogButtonBox()
-    for which in standard:
-        buttons.addButton(which).setIcon(QIcon())
-    return buttons
 
 
 def narrow(combo: ComboBox, letters: int = 4) -> None:

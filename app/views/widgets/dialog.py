@@ -6,7 +6,7 @@ import functools
 
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QIcon
-from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLayout, QPushButton, QWidget
+from PySide6.QtWidgets import QDialog, QDialogButtonBox, QLayout, QPushButton, QVBoxLayout, QWidget
 
 from app.views.widgets.build import lay_column
 from app.views.widgets.first_size import set_first_size
@@ -46,7 +46,16 @@ class Dialog(QDialog):
         for which in standard:
             self.buttons.addButton(which).setIcon(QIcon())
 
-    def lay_out(self, *parts: QWidget | QLayout, grow: QWidget | QLayout, size: tuple[int, int]) -> None:
+    def confirm_nothing(self) -> None:
+        """Enter presses no button: each change has its effect at once, or there is none."""
+        for button in self.buttons.findChildren(QPushButton):
+            button.setAutoDefault(False)
+
+    def lay_out(
+        self, *parts: QWidget | QLayout, grow: QWidget | QLayout | None = None, size: tuple[int, int] | None = None
+    ) -> QVBoxLayout:
         """Lays parts out above the buttons; as large as `size`, or as the screen has room for."""
-        lay_column(self, *parts, self.buttons, spacing=SPACING, margins=MARGINS, grow=grow)
-        set_first_size(self, *size)
+        column = lay_column(self, *parts, self.buttons, spacing=SPACING, margins=MARGINS, grow=grow)
+        if size is not None:
+            set_first_size(self, *size)
+        return column

@@ -35,8 +35,8 @@ def test_theme_and_smoothing_are_kept(open_window: OpenWindow, qapp: QApplicatio
     assert is_dark(qapp.palette())
     dialog.smoothing.slider.setValue(0)
     assert window.plots.options.smoothing == 0
-    dialog.notifications.click()
-    dialog.keep_awake.click()
+    dialog.switches["notifications"].click()
+    dialog.switches["keep_awake"].click()
     assert not read_power_settings().keep_awake, "hosts read it"
     dialog.price_kwh.setText("0.30 €")
     dialog.price_kwh.editingFinished.emit()

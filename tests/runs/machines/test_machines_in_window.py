@@ -11,9 +11,11 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.views.machines.machines_page import MachinesPage
+from core.config.config_file import to_toml
 from core.machines.machine_list import list_machines
 from core.run_folder.remote_run import read_remote
 from core.run_folder.store import RunStore
+from tests.helpers.made_runs import TEXT, make_run
 from tests.helpers.ssh_server import SshServer
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
@@ -92,3 +94,33 @@ def test_a_machine_is_added_and_a_run_starts_there(
     card.remove.click()
     qtbot.waitUntil(lambda: not page.cards, timeout=SOON_MS)
     qtbot.waitUntil(lambda: not sheet.machines.groups, timeout=SOON_MS)
+
+
+def test_received_code_is_asked_about_before_it_is_sent(
+    machine: SshServer, open_sheet: OpenWindow, runs_dir: Path, tmp_path: Path, qtbot: QtBot
+) -> None:
+    (tmp_path / "text.txt").write_bytes(TEXT)
+    ran, store = tmp_path / "ran", make_run(tmp_path, runs_dir=runs_dir, checkpoints=0)
+    script = store.dir / "theirs.py"
+    script.write_text(f"open({str(ran)!r}, 'w').close()\nprint('step 1 loss 1.0')\n", encoding="utf-8")
+    config = store.config().replace(
+        recipe="script", options={"script": str(script)}, devices=("cpu:0",), mode="single", env={"MODE": "theirs"}
+    )
+    store.run_toml.write_text(to_toml(config), encoding="utf-8")
+    rankdeck = open_sheet()
+    groups = rankdeck.window.new_run.machines.groups
+    qtbot.waitUntil(lambda: "box" in groups and "cpu:0" in groups["box"].boxes, timeout=SOON_MS)
+    rankdeck.control.resume_run(store.dir)
+    dialog = rankdeck.control.dialog
+    assert dialog is not None
+    dialog.form.where.setCurrentIndex(dialog.form.where.findData("box"))
+    dialog.form.where.activated.emit(dialog.form.where.currentIndex())
+    qtbot.waitUntil(lambda: "It continues on box." in dialog.message.text(), timeout=SOON_MS)
+    assert f"starts the program {script}" in dialog.message.text() and "MODE=theirs" in dialog.message.text()
+    assert dialog.form.trust.isVisible() and not dialog.go.isEnabled()
+    assert not ran.exists() and not (machine.runs / store.dir.name).exists(), "nothing was sent"
+    dialog.form.trust.click()
+    qtbot.waitUntil(dialog.go.isEnabled, timeout=SOON_MS)
+    dialog.go.click()
+    qtbot.waitUntil(ran.exists, timeout=SOON_MS)
+    qtbot.waitUntil(lambda: store.state().state == "finished" and not store.is_locked(), timeout=SOON_MS)

@@ -11,6 +11,7 @@ from PySide6.QtGui import QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.settings import KEEP_AWAKE, NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON
 from app.views.dialogs.about_dialog import AboutDialog
 from app.views.dialogs.folder_row import KeptFolder
 from app.views.dialogs.settings_dialog import PRICES_NOTE, Preferred, SettingsDialog
@@ -29,7 +30,7 @@ def preferred(folder: Path, **values: Any) -> Preferred:
 
 
 def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> None:
-    dialog = SettingsDialog(preferred(tmp_path, notifies=False))
+    dialog = SettingsDialog(preferred(tmp_path, off=[NOTIFICATIONS]))
     qtbot.addWidget(dialog)
     dialog.show()
     assert [name for name, radio in dialog.themes.items() if radio.isChecked()] == ["light"]
@@ -39,17 +40,13 @@ def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> Non
     assert dialog.smoothing.strength == 20
     with qtbot.waitSignal(dialog.smoothing_chosen):
         qtbot.keyClick(dialog.smoothing.slider, Qt.Key.Key_Right)
-    with qtbot.waitSignal(dialog.notifications_chosen) as notifies:
-        qtbot.keyClick(dialog.notifications, Qt.Key.Key_Space)
-    assert notifies.args == [True] and dialog.task_progress.isChecked()
-    with qtbot.waitSignal(dialog.task_progress_chosen) as progress:
-        dialog.task_progress.click()
-    assert progress.args == [False]
-    with qtbot.waitSignal(dialog.tray_icon_chosen) as tray:
-        dialog.tray_icon.click()
-    with qtbot.waitSignal(dialog.keep_awake_chosen) as awake:
-        dialog.keep_awake.click()
-    assert tray.args == [False] and awake.args == [False]
+    with qtbot.waitSignal(dialog.switched) as notifies:
+        qtbot.keyClick(dialog.switches[NOTIFICATIONS], Qt.Key.Key_Space)
+    assert notifies.args == [NOTIFICATIONS, True]
+    for name in (TASK_PROGRESS, TRAY_ICON, KEEP_AWAKE):
+        with qtbot.waitSignal(dialog.switched) as switched:
+            dialog.switches[name].click()
+        assert switched.args == [name, False]
     for row, name in ((dialog.runs, "Runs"), (dialog.models, "Models"), (dialog.environments, "More")):
         with qtbot.waitSignal(dialog.folder_requested) as opened:
             row.open.click()
