@@ -15,7 +15,7 @@ from core.cli.terminal import Terminal
 from core.config.layers import device_texts
 from core.errors import PreflightError, RankdeckError, UsageError, with_option
 from core.launch.command_line import change_flags, request_from_arguments
-from core.launch.slurm.jobs import JobState, cancel, has_slurm, look
+from core.launch.slurm.jobs import JobState, cancel, look
 from core.launch.slurm.submission import (
     Submission,
     batch_file_of,
@@ -45,7 +45,6 @@ def submit_train(arguments: argparse.Namespace, terminal: Terminal) -> int:
     Raises:
         RankdeckError: The run cannot be submitted; nothing is left of it.
     """
-    _check_slurm_is_here()
     request = request_from_arguments(arguments)
     count = None if request.count is None else request.count.number
     gpus, cpus = _devices_of_node(arguments.gpus_per_node, request.config.devices, count)
@@ -71,7 +70,6 @@ def submit_resumed(
     Raises:
         RankdeckError: The run cannot be submitted; it is as it was.
     """
-    _check_slurm_is_here()
     store = find_run(chosen_runs_dir(arguments), arguments.path)
     accepted = arguments.yes or arguments.trust_recipe
     if (code := outside_code(store.config())) is not None:
@@ -82,22 +80,11 @@ def submit_resumed(
         raise UsageError(f"{store.dir.name} has finished.", step, title="Nothing is left to train")
     flags = change_flags({name: value for name, value in changes.items() if name not in ("devices", "nodes")})
     if batch_file_of(store.dir).exists() and not flags and not names_a_job(arguments):
-        return _submitted(
-            store.dir, _submit_again(store.dir, read_submission(store.dir), accepted), arguments, terminal
-        )
+        return _submitted(store.dir, submit_again(store.dir, accepted=accepted), arguments, terminal)
     trust = ["--trust-recipe"] if arguments.trust_recipe else []
     gpus, cpus = _devices_of_node(arguments.gpus_per_node, device_texts(changes.get("devices", "auto")))
     asked = slurm_request(arguments, nodes, gpus, len(cpus))
     return _submitted(store.dir, submit_resume(store, [*flags, *trust], asked, cpus), arguments, terminal)
-
-
-def _check_slurm_is_here() -> None:
-    if not has_slurm():
-        raise PreflightError(
-            "There is no sbatch on this machine.",
-            "Start the command on a machine of the cluster from which jobs are submitted.",
-            title="Slurm is not installed here",
-        )
 
 
 def _submitted(run_dir: Path, made: Submission, arguments: argparse.Namespace, terminal: Terminal) -> int:
@@ -106,15 +93,6 @@ def _submitted(run_dir: Path, made: Submission, arguments: argparse.Namespace, t
         return 0
     terminal.say(f"Submitted as job {made.number}: {batch_file_of(run_dir)}")
     return _follow(run_dir, made, terminal)
-
-
-def _submit_again(run_dir: Path, before: Submission | None, accepted: bool = False) -> Submission:
-    job = None if before is None else look(before.number)
-    if job is not None and not job.has_ended:
-        raise UsageError(
-            f"The run is submitted already. {job.text}", f"Follow its job: rankdeck slurm follow {run_dir.name}"
-        )
-    return submit_again(run_dir, accepted=accepted)
 
 
 def _devices_of_node(gpus: int | None, asked: Sequence[str], count: int | None = None) -> tuple[int, tuple[str, ...]]:
@@ -160,7 +138,7 @@ def slurm(arguments: argparse.Namespace, terminal: Terminal) -> int:
         terminal.say(f"Asked Slurm to cancel job {made.number}.")
         return 0
     if arguments.action == "submit":
-        made = _submit_again(run_dir, made)
+        made = submit_again(run_dir)
         terminal.say(f"Submitted as job {made.number}.")
     return _follow(run_dir, made, terminal)
 

@@ -99,10 +99,7 @@ def submit_resume(
         RunBusyError: It trains, or its job has not ended.
         RankdeckError: As `submit_new_run`.
     """
-    made = read_submission(store.dir)
-    job = None if made is None else look(made.number)
-    if job is not None and not job.has_ended:
-        raise RunBusyError(f"The run is submitted already. {job.text}", "Cancel the job first, or wait for its end.")
+    _check_not_submitted(store.dir)
     if store.state().is_live:
         raise RunBusyError(f"{store.dir.name} is running.", "Stop it first.")
     return _submit(store.dir.absolute(), get_recipe(store.config().recipe), slurm, cpu_devices, resume=changes)
@@ -152,7 +149,7 @@ def _submit_file(job: BatchJob, run_dir: Path) -> Submission:
         text = batch_file(job)
         write_atomic(file, text, mode=0o755)
         known_batch_file(text).remember()
-        return submit_again(run_dir, accepted=True)
+        return _send(run_dir)
     except Exception:
         if before is not None:
             write_atomic(file, before, mode=0o755)
@@ -168,9 +165,11 @@ def submit_again(run_dir: Path, *, accepted: bool = False) -> Submission:
     """Submits a run's batch file, which continues the run where there is one.
 
     Raises:
+        RunBusyError: Its job has not ended.
         OutsideCodeError: It was not written on this machine, and the person has not accepted it.
-        PreflightError: As `submit_run`.
+        PreflightError: Slurm refuses it.
     """
+    _check_not_submitted(run_dir)
     file = batch_file_of(run_dir)
     if not accepted and not known_batch_file(read_text(file, limit_bytes=_MAX_BATCH_BYTES)).is_known:
         raise OutsideCodeError(
@@ -178,6 +177,19 @@ def submit_again(run_dir: Path, *, accepted: bool = False) -> Submission:
             "Say what the job is to have, such as its time limit: then a new file is written.",
             option=f"rankdeck resume {run_dir.name} --slurm --time 4:00:00",
         )
+    return _send(run_dir)
+
+
+def _check_not_submitted(run_dir: Path) -> None:
+    made = read_submission(run_dir)
+    job = None if made is None else look(made.number)
+    if job is not None and not job.has_ended:
+        step = f"Cancel the job first, or follow it: rankdeck slurm follow {run_dir.name}"
+        raise RunBusyError(f"The run is submitted already. {job.text}", step)
+
+
+def _send(run_dir: Path) -> Submission:
+    """Submits the batch file, and notes the job's number."""
     made = Submission(submit(batch_file_of(run_dir)), run_dir.name, time.time())
     try:
         write_atomic(run_dir / FOLDER / NUMBER_FILE, json.dumps(asdict(made)) + "\n")

@@ -58,10 +58,9 @@ def test_a_controller_that_is_away(play: Play) -> None:
 
 
 def test_a_job_whose_number_cannot_be_kept_is_cancelled(play: Play, tmp_path: Path) -> None:
-    play("sbatch", "echo 12")
-    play("scancel", f'echo "$1" > "{tmp_path}/cancelled"')
     folder = tmp_path / "run" / submission.FOLDER
-    (folder / submission.NUMBER_FILE).mkdir(parents=True)  # no file can take its place
+    play("sbatch", f'/bin/mkdir -p "{folder / submission.NUMBER_FILE}"; echo 12')  # no file can take its place
+    play("scancel", f'echo "$1" > "{tmp_path}/cancelled"')
     with pytest.raises(PreflightError):
         submission.submit_again(tmp_path / "run", accepted=True)
     assert (tmp_path / "cancelled").read_text(encoding="utf-8") == "12\n"
