@@ -2,7 +2,7 @@
 
 A host that ends because something was lost leaves the run to the command on its machine, and says in `state.json` that
 it starts again. Where it may not continue with the machines that are left (`--nodes N:N`), the command says for whom it
-waits, and takes that back before the next host starts. Where none will, it says how the run has ended.
+waits, until the next host is started. Where none will be, it says how the run has ended.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Final
 from core.errors import RankdeckError
 from core.formatting import duration, listed
 from core.processes.identity import ProcessId, own
-from core.run_folder.state import WAITS_TITLE, RunState
+from core.run_folder.state import WAITS_TITLE
 from core.run_folder.store import RunStore
 
 _TRIES_AFTER_S: Final = 0.5  # the host that has lost a machine writes its own end first
@@ -61,25 +61,23 @@ class ReturnWait:
         self._limit_s = limit_s
         self._find_run = find_run
         self._since: float | None = None
-        self._before: RunState | None = None
+        self._has_said = False
 
     def look(self) -> None:
         """Notes who is missing; raises `RankdeckError` when the time is over."""
         names = self._missing()
         if not names:
-            self._since = None
-            self._write_back()
+            self._since, self._has_said = None, False
             return
         now = time.monotonic()
         self._since = now if self._since is None else self._since
         if now - self._since > self._limit_s:
             raise self._given_up(names)
-        if self._before is None and now - self._since > _TRIES_AFTER_S:
+        if not self._has_said and now - self._since > _TRIES_AFTER_S:
             self._say_waiting(names)
 
     def close(self, *, is_stopped: bool, error: RankdeckError | None = None) -> None:
         """No other host follows; `is_stopped`: the user has ended it, and so the run. `error`: why not."""
-        self._before = None
         if (store := self._find_run()) is not None:
             end_between_hosts(store, own(), error, is_stopped=is_stopped)
 
@@ -99,18 +97,8 @@ class ReturnWait:
                 "next_step": f"Start the command of the run on {who} again. To train with what is left, stop the run "
                 "and resume it on fewer machines.",
             }
-            waiting = state.replace(trouble=trouble, phase=f"waiting for {who}", updated=time.time())
-            store.write_state(waiting)
-            self._before = state
-
-    def _write_back(self) -> None:
-        before, self._before = self._before, None
-        store = None if before is None else self._find_run()
-        if store is None or before is None:
-            return
-        with contextlib.suppress(RankdeckError), store.lock():
-            if store.stored_state().is_continued_by(own()):
-                store.write_state(before.replace(updated=time.time()))
+            store.write_state(state.replace(trouble=trouble, phase=f"waiting for {who}", updated=time.time()))
+            self._has_said = True
 
     def _given_up(self, names: Sequence[str]) -> RankdeckError:
         who = listed(names)
