@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import dataclasses
 import hashlib
 import json
 import os
@@ -43,6 +44,7 @@ from core.metrics.metrics_file import whole_bytes
 from core.processes.identity import ProcessId, identify, is_alive, own
 from core.protocol.rank_context import ENV_MEETING, ENV_RANK
 from core.recipes.manifest import Recipe
+from core.records import read_record
 from core.resume.plan import ResumePlan
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
@@ -54,7 +56,6 @@ _OPEN_LIMIT_S: Final = 300.0  # for the first one to check the run; a large data
 _FAREWELL_S: Final = 5.0
 _END_LIMIT_S: Final = 60.0  # for the host of an earlier start, whose ranks the launcher has ended, to end too
 _FOLLOW_POLL_S: Final = 0.25
-_DEVICE_FIELDS: Final = ("uuid", "kind", "index", "name", "memory_bytes")
 
 
 def launched_place() -> DistributedConfig | None:
@@ -191,7 +192,7 @@ class LaunchedRun:
                         "Start all processes with the same command.",
                         title="The processes were started differently",
                     )
-                devices[rank] = Device(**arrived["device"])
+                devices[rank] = read_record(Device, arrived["device"])
             if time.monotonic() > deadline:
                 missing = sorted(set(range(self.place.world_size)) - devices.keys())
                 raise self.missing(f"{'ranks' if len(missing) > 1 else 'rank'} {', '.join(map(str, missing))}")
@@ -297,7 +298,7 @@ class LaunchedRun:
             found = meeting.leader()
             if found is not None:
                 leader, secret = found
-                device = {name: getattr(self.device, name) for name in _DEVICE_FIELDS}
+                device = dataclasses.asdict(self.device)
                 arrival = {"pid": own().pid, "started": own().started, "secret": secret, "flags": _flags(), **about}
                 with contextlib.suppress(RankdeckError):  # the folder is just being made again
                     meeting.write(f"arrived-{self.place.rank}.json", {**arrival, "device": device})

@@ -13,7 +13,6 @@ from core.machine.devices.device import Device
 from core.records import read_record
 
 FILE: Final = "nodes.json"  # in a meeting's folder
-_GPU: Final = ("uuid", "kind", "index", "name", "memory_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +67,7 @@ class NodeSeats:
         return read_record(cls, value, strict=True)
 
     def to_dict(self) -> dict[str, Any]:
-        gpus = [{name: getattr(gpu, name) for name in _GPU} for gpu in self.gpus]
-        return {**dataclasses.asdict(dataclasses.replace(self, gpus=())), "gpus": gpus}
+        return dataclasses.asdict(self)
 
     @property
     def nodes(self) -> int:
