@@ -191,18 +191,18 @@ def test_a_run_not_started_here_is_asked_about_not_refused(
     resume = ("resume", run_id, "--machine", "box", "--detach")
 
     here.unlink()  # as if another person had started it
-    assert "would be sent to box" in command(*resume, code=2)
+    assert "It was never started on this machine." in command(*resume, code=2)
     typed = Typed("n\n")
     monkeypatch.setattr("sys.stdin", typed)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     printed = command(*resume, code=2)
-    assert "Run it on box? [y/N]" in printed and "This run was not started here" in printed
+    assert "Run it? [y/N]" in printed and "This run was not started here" in printed
 
     here.write_bytes(known)
     over_there.unlink()  # known here, and not there
     monkeypatch.setattr("sys.stdin", Typed("y\n"))
     printed = command(*resume)
-    assert "box: " in printed and "Run it on box? [y/N]" in printed
+    assert "box: " in printed and "Run it? [y/N]" in printed
     command("attach", run_id)
     assert copy.state().attempt == 2 and steps_of(copy.metrics) == [1, 2, 3] * 2
     wait_for(lambda: not copy.is_locked())
