@@ -44,9 +44,10 @@ LEVELS: Final = {
 }
 # Folders below `unit` whose tests are all marked `windows`: one that forgot it would not run where it matters.
 ALSO_ON_WINDOWS: Final = (
-    *("core/checkpoints", "core/config", "core/environments", "core/export", "core/files", "core/host", "core/ledger"),
-    *("core/machine", "core/processes", "core/recipes"),
-    *("workers/host_link", "workers/programs", "workers/recipe_api", "workers/recipes", "workers/script"),
+    *("core/checkpoints", "core/config", "core/data", "core/environments", "core/export", "core/files", "core/host"),
+    *("core/ledger", "core/machine", "core/processes", "core/recipes"),
+    *("workers/data/tokens", "workers/host_link", "workers/programs", "workers/recipe_api", "workers/recipes"),
+    "workers/script",
 )
 LEFT_OUT: Final = pytest.StashKey[int]()
 _numbers = itertools.count()

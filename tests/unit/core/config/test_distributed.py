@@ -14,8 +14,6 @@ from core.errors import ConfigError, UsageError
 
 hypothesis = pytest.importorskip("hypothesis", reason="property tests need hypothesis")
 st = pytest.importorskip("hypothesis.strategies", reason="property tests need hypothesis")
-
-pytestmark = pytest.mark.windows
 TWO = DistributedConfig(2, devices_per_node=2)
 FULL = DistributedConfig(
     world_size=8,

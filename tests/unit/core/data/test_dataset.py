@@ -13,8 +13,6 @@ import pytest
 from core.data.dataset import check_size, estimate_samples, identify, list_dataset, list_files, look_at_beginnings
 from core.errors import DatasetError
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:

@@ -9,8 +9,6 @@ import pytest
 
 from core.data.formats import FileFormat, format_for, is_data_name, missing_package
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.mark.parametrize(
     ("name", "expected"),

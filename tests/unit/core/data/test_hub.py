@@ -12,8 +12,6 @@ import pytest
 from core.data.hub import DownloadNeededError, HubName, cache_folder, cached_info, cached_text_bytes, check_download
 from core.errors import DatasetError
 
-pytestmark = pytest.mark.windows
-
 
 @pytest.mark.parametrize(
     ("text", "expected"),

@@ -11,8 +11,6 @@ from core.data.dataset import estimate_samples, identify, list_dataset
 from core.data.listing import find_splits
 from core.errors import DatasetError
 
-pytestmark = pytest.mark.windows
-
 
 def fill(folder: Path, *names: str, text: str = "text") -> str:
     for name in names:

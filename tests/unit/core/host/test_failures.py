@@ -11,8 +11,6 @@ from core.config import RunConfig
 from core.host.failures import CrashStreak, RankFailure, crash_limit, describe, last_lines, root_cause
 from core.protocol.messages import RankFailed
 
-pytestmark = pytest.mark.windows
-
 SEGFAULT = RankFailure(1, 0.0, "CPU 1 on node2", step=12, returncode=-11)
 KILLED = RankFailure(0, 0.0, "CPU 0 on node1", step=12, returncode=-9)
 ERROR = {"title": "T", "cause": "The process on CPU 1 crashed.", "next_step": "Look at logs/rank-1.log.", "log": "l"}

@@ -18,9 +18,6 @@ from core.metrics.column_index import read_index
 from core.metrics.columns import is_current
 from core.metrics.metrics_file import MetricsWriter
 
-LIMIT_S = 10.0
-pytestmark = pytest.mark.windows
-
 LIMIT_S = 60.0
 
 

@@ -19,8 +19,6 @@ from core.host.watches.disk import (
     until_gone,
 )
 
-pytestmark = pytest.mark.windows
-
 MIB = 1 << 20
 LEVELS = (DiskLevel.FULL, DiskLevel.LOW, DiskLevel.TIGHT)
 

@@ -8,7 +8,6 @@ from typing import Any
 from unittest.mock import Mock
 
 import orjson
-import pytest
 
 from core.checkpoints.store import Checkpoint
 from core.config.stop_target import StopTarget
@@ -26,10 +25,7 @@ from core.launch.stop_rules import StopRules
 from core.protocol.messages import Position
 from core.run_folder.state import RunState
 
-pytestmark = pytest.mark.windows
-
 PATIENT = StopRules(patience=3)
-pytestmark = pytest.mark.windows
 
 
 def evaluations(*values: float | None, rank: int = 0, every: int = 10, **fields: Any) -> list[dict[str, Any]]:

@@ -9,8 +9,6 @@ from core.host.failures import RankFailure
 from core.host.watches.hang_diagnosis import HangDiagnosis, RankView, diagnose, next_step, restart_limit, title
 from core.protocol.messages import Stacks
 
-pytestmark = pytest.mark.windows
-
 WAITS = Stacks("…", "all_reduce/peer_watch.py:116 in _wait_long", "yes")
 BACKWARD = Stacks("…", "autograd/graph.py:800 in _engine_run_backward", "perhaps")
 BUSY = Stacks("…", "mine/train.py:57 in loss", "no")

@@ -19,7 +19,6 @@ from core.protocol.messages import MergeReady, RankDone
 from core.protocol.server import Connection
 from tests.helpers.resolved_run import made_ranks
 
-pytestmark = pytest.mark.windows
 START_S = 180.0
 
 

@@ -12,8 +12,6 @@ from core.host.states import AttemptPhase
 from core.host.watches.log_watch import LOOK_EVERY_S, LogWatch
 from core.run_folder.log_times import read_log_times, times_file
 
-pytestmark = pytest.mark.windows
-
 
 def test_growth_is_noted_and_a_later_attempt_continues(tmp_path: Path) -> None:
     log, other = tmp_path / "rank0.log", tmp_path / "rank1.log"

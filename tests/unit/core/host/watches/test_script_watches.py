@@ -5,12 +5,8 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from core.host.watches.script_watches import LossWatch
 from tests.helpers.resolved_run import made_ranks
-
-pytestmark = pytest.mark.windows
 
 
 class Events:

@@ -5,15 +5,12 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
 from core.config import RunConfig
 from core.config.batch import resolve_batch
 from core.host.ranks import Ranks
 from core.host.watches.spill_watch import ENOUGH, KIND, SpillWatch
 from tests.helpers.resolved_run import made_ranks
 
-pytestmark = pytest.mark.windows
 GIB = 1 << 30
 
 

@@ -23,7 +23,6 @@ from core.host.watches.straggler import (
 )
 
 TRANSFER_S = 0.01
-pytestmark = pytest.mark.windows
 NAMES = ["GPU 0", "GPU 1"]
 LATE = Straggler((1,), 0.45, (0.45, 0.0), 0.1, (0.045, 0.09), (0.001, 0.001), (8.0, 8.0))
 

@@ -14,8 +14,6 @@ from core.host.states import AttemptPhase
 from core.host.watches.straggler_watch import LOOK_EVERY_S, StragglerWatch
 from tests.helpers.resolved_run import made_ranks
 
-pytestmark = pytest.mark.windows
-
 
 class Story:
     """A run's ranks, which report steps; `events` is what is said of them."""

@@ -18,7 +18,6 @@ from tests.helpers.forking import ROOT
 from workers.data.tokens.byte_or_bpe import BPE_TEXT_BYTES, make_tokenizer, tokenizer_in, train_bpe
 from workers.data.tokens.tokenizer_spec import TokenizerSpec
 
-pytestmark = pytest.mark.windows
 needs_tokenizers = pytest.mark.skipif(importlib.util.find_spec("tokenizers") is None, reason="BPE needs tokenizers")
 
 

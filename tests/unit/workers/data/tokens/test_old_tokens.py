@@ -6,11 +6,8 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
 from workers.data.tokens.token_cache import mark_used, remove_unused
 
-pytestmark = pytest.mark.windows
 DAY_S = 86_400.0
 
 

@@ -13,7 +13,6 @@ from workers.data.tokens import tokenizer_spec
 from workers.data.tokens.byte_or_bpe import train_bpe
 from workers.data.tokens.tokenizer_spec import TokenizerSpec, token_type
 
-pytestmark = pytest.mark.windows
 needs_tokenizers = pytest.mark.skipif(importlib.util.find_spec("tokenizers") is None, reason="BPE needs tokenizers")
 TEXT = "the cat sat on the mat\nthe hat ü\n" * 40
 
