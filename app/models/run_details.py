@@ -20,8 +20,6 @@ from core.run_folder.store import RunStore
 
 # The first picture of the shown run comes first.
 START_AFTER_S: Final = 0.6
-# Rows that were painted last; what was scrolled past is not read.
-MAX_WANTED: Final = 64
 BATCH_S: Final = 0.3
 # Between two folders, so that counting a thousand of them does not take a whole core.
 PAUSE_S: Final = 0.002
@@ -52,12 +50,10 @@ class RunDetails(Feed):
 
     Signals:
         curve_read: A `CurveRead`.
-        curve_dropped: The folder of a run whose curve was wanted and is not read: others were wanted since.
         sizes_counted: The sizes of some folders in bytes, by path.
     """
 
     curve_read = Signal(object)
-    curve_dropped = Signal(object)
     sizes_counted = Signal(object)
 
     def __init__(self, parent: QObject | None = None) -> None:
@@ -98,15 +94,10 @@ class RunDetails(Feed):
 
     def want_curve(self, row: RunRow) -> None:
         """Reads a row's curve; the one that was wanted last is the first."""
-        dropped: list[Path] = []
         with self._changed:
             self._wanted[row.path] = row
             self._wanted.move_to_end(row.path)
-            while len(self._wanted) > MAX_WANTED:
-                dropped.append(self._wanted.popitem(last=False)[0])
             self._changed.notify_all()
-        for path in dropped:
-            self.curve_dropped.emit(path)
 
     def want_all_curves(self) -> None:
         """Reads the curve of every run whose main metric its state does not say, from now on."""

@@ -103,10 +103,6 @@ class RunListModel(QAbstractListModel):
         shown = [self._sizes[row.path] for row in self._rows if row.path in self._sizes]
         return Totals(len(self._all), len(self._rows), sum(shown), len(shown) == len(self._rows))
 
-    def size_bytes(self, path: Path) -> int | None:
-        """What a run's folder takes; None until that was counted."""
-        return self._sizes.get(path)
-
     def row_number(self, path: Path) -> int | None:
         """The place of a run; None while it is not shown."""
         return next((number for number, row in enumerate(self._rows) if row.path == path), None)
@@ -209,10 +205,6 @@ class RunListModel(QAbstractListModel):
             number = self.row_number(read.path)
             if number is not None:
                 self.dataChanged.emit(self.index(number), self.index(number), [CURVE])
-
-    def drop_curve(self, path: Path) -> None:
-        """Asks for a run's curve again when it is in sight again."""
-        self._wanted.pop(path, None)
 
     def set_sizes(self, sizes: Mapping[Path, int]) -> None:
         self._sizes |= sizes
@@ -322,7 +314,6 @@ class RunList(Feed):
         self.model.curve_wanted.connect(self.details.want_curve)
         self.model.all_curves_wanted.connect(self.details.want_all_curves)
         self.details.curve_read.connect(self.model.set_curve)
-        self.details.curve_dropped.connect(self.model.drop_curve)
         self.details.sizes_counted.connect(self.model.set_sizes)
         self._soon = threading.Event()
         self._scanner: RunScanner | None = None

@@ -18,7 +18,7 @@ import zlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from core.errors import RankdeckError, StateFileError
 from core.files.atomic import read_bytes, remove_temporaries, require_format, write_atomic
@@ -175,6 +175,14 @@ PLOTTED_NAMES: Final = ("step", "ts", "loss", "tokens_per_s", "step_time_s", "da
 LONG_ROWS: Final = 1 << 21
 
 
+def kill_when(stopping: threading.Event, process: subprocess.Popen[Any]) -> None:
+    """Kills a process as soon as `stopping` is set; returns once it has ended."""
+    while process.poll() is None:
+        if stopping.wait(0.1):
+            process.kill()
+            return
+
+
 class BinsProcess:
     """Writes what `app.run_data.column_bins` makes of the columns into a file that has no name.
 
@@ -193,7 +201,7 @@ class BinsProcess:
 
     def result(self, stopping: threading.Event) -> bytes:
         """Waits for all that it writes; nothing if it failed, or was ended because `stopping` was set."""
-        watcher = threading.Thread(target=self._end_with, args=(stopping,), daemon=True)
+        watcher = threading.Thread(target=kill_when, args=(stopping, self._process), daemon=True)
         watcher.start()
         code = self._process.wait()
         watcher.join()
@@ -207,12 +215,6 @@ class BinsProcess:
         self._process.kill()
         self._process.wait()
         self._output.close()
-
-    def _end_with(self, stopping: threading.Event) -> None:
-        while self._process.poll() is None:
-            if stopping.wait(0.1):
-                self._process.kill()
-                return
 
 
 class LongBins:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from app.run_data.column_bins import take_bins
-from app.run_data.long_bins import PLOTTED_NAMES
+from app.run_data.long_bins import PLOTTED_NAMES, kill_when
 from app.run_data.metrics_batch import Event, Rewound, parse_lines
 from app.run_data.run_series import RunSeries
 from core.errors import RankdeckError, StateFileError
@@ -189,7 +189,7 @@ class RunFollower:
         except OSError:
             return False
         with process:
-            watcher = threading.Thread(target=self._end_with_us, args=(process,), daemon=True)
+            watcher = threading.Thread(target=kill_when, args=(self.stopping, process), daemon=True)
             watcher.start()
             for line in process.stdout or ():
                 with contextlib.suppress(ValueError):
@@ -197,12 +197,6 @@ class RunFollower:
         watcher.join()
         self._put(Progress("", None))
         return process.returncode == 0
-
-    def _end_with_us(self, process: subprocess.Popen[str]) -> None:
-        while process.poll() is None:
-            if self.stopping.wait(0.1):
-                process.kill()
-                return
 
     # --- what comes --------------------------------------------------------------------------------------
 

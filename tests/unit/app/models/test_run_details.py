@@ -8,12 +8,12 @@ import pytest
 from pytestqt.qtbot import QtBot
 
 from app.models import run_details
-from app.models.run_details import MAX_WANTED, CurveRead, RunDetails
+from app.models.run_details import CurveRead, RunDetails
 from app.models.run_list import CURVE, RunList
 from app.models.run_scanner import RunScanner
 from core.metrics.curve import POINTS
 from core.run_folder.removal import folder_bytes
-from tests.helpers.synthetic_run import Shape, make_many_runs, write_lines
+from tests.helpers.synthetic_run import Shape, write_lines
 
 pytestmark = pytest.mark.windows
 SOON_MS = 10_000
@@ -57,19 +57,6 @@ def test_sizes_are_counted_and_counted_again_when_a_run_has_changed(tmp_path: Pa
     assert sum(batches) == 1, "the other one is not counted again"
     details.close()
     assert not details.is_open
-
-
-def test_what_was_scrolled_past_is_dropped_and_wanted_again(tmp_path: Path, qtbot: QtBot) -> None:
-    make_many_runs(tmp_path, MAX_WANTED + 10)
-    runs = RunList()  # not open: nothing is read
-    runs.model.show(RunScanner(tmp_path).scan())
-    indexes = [runs.model.index(number) for number in range(MAX_WANTED + 10)]
-    for index in indexes:
-        index.data(CURVE)
-    with qtbot.waitSignal(runs.model.curve_wanted, timeout=SOON_MS):
-        indexes[0].data(CURVE)
-    with qtbot.assertNotEmitted(runs.model.curve_wanted):
-        indexes[-1].data(CURVE)
 
 
 @pytest.mark.parametrize("content", [b"", b"\x00\xff" * 4000, b"[" * 9000])
