@@ -100,7 +100,7 @@ def rank_environment(
 def plan_launch(run: ResolvedRun, site: LaunchSite) -> tuple[RankCommand, ...]:
     recipe = run.recipe
     program = (str(recipe.folder / recipe.program),) if recipe.program else ("-m", "workers.programs.rank_main")
-    return _ranks_of(run, site, program)
+    return _ranks_of(run, site, program, shards=run.mode.is_sharded)
 
 
 def plan_measuring(run: ResolvedRun, folder: Path, python: str, kind: MeasureKind) -> tuple[RankCommand, ...]:
@@ -115,11 +115,12 @@ def plan_measuring(run: ResolvedRun, folder: Path, python: str, kind: MeasureKin
     site = LaunchSite(folder, 0, rendezvous=folder, port=0, token="", checkpoint=None, python=python)
     # Those of a run without a backend are connected too, while they are measured.
     gloo = {"GLOO_SOCKET_IFNAME": "lo"} if run.platform.name == "linux" else {}
-    ranks = _ranks_of(run, site, (*_MEASURE, kind))
+    # A model's figures serve all modes, so they are measured as in those that shard nothing.
+    ranks = _ranks_of(run, site, (*_MEASURE, kind), shards=kind == "trial" and run.mode.is_sharded)
     return tuple(replace(rank, default_env={**gloo, **rank.default_env}) for rank in ranks)
 
 
-def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...]) -> tuple[RankCommand, ...]:
+def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...], *, shards: bool) -> tuple[RankCommand, ...]:
     config, devices, platform, recipe = run.config, run.devices, run.platform, run.recipe
     launched = {"launch_method": site.launch_method}
 
@@ -130,7 +131,7 @@ def _ranks_of(run: ResolvedRun, site: LaunchSite, program: tuple[str, ...]) -> t
         if recipe.self_contained:
             return {**of_script(place, devices, platform, together=run.mode.is_connected), **context}
         seeded = {"PYTHONHASHSEED": hash_seed(config)}
-        return {**of_rank(place, devices, platform), **seeded, **context, **config.env}
+        return {**of_rank(place, devices, platform, shards=shards), **seeded, **context, **config.env}
 
     def default(device: Device) -> dict[str, str]:
         return defaults_of_rank(config, device, platform, own_program=not recipe.self_contained)

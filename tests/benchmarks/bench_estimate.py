@@ -43,7 +43,7 @@ MODES: Final[Mapping[str, tuple[str, ...]]] = {
     "zero3 deepspeed": (*DEEPSPEED, "3"),
 }
 # An evaluation every 100 steps, and one at the end.
-_STEPS: Final = ("--steps", "110")
+STEPS: Final = 110
 _LARGER: Final = ("--set", "n_layer=6", "--set", "n_head=6", "--set", "n_embd=384")
 
 
@@ -54,16 +54,17 @@ class Case:
     recipe: str
     arguments: tuple[str, ...]
     modes: tuple[str, ...]
+    steps: int = STEPS
 
 
 CASES: Final[Mapping[str, Case]] = {
     "minigpt": Case("minigpt", (), ("single",)),
-    "minigpt 4 × 256": Case("minigpt", (*_STEPS, "--set", "n_embd=256"), tuple(MODES)),
-    "minigpt 6 × 384": Case("minigpt", (*_STEPS, *_LARGER), ("single", "ddp", "zero1")),
-    "actv1": Case("actv1", _STEPS, ("single", "ddp")),
-    "hf full": Case("hf_causal_lm", (*_STEPS, "--model", "llama", "--set", "n_embd=256"), ("single", "ddp", "zero1")),
-    "hf lora": Case("hf_causal_lm", (*_STEPS, "--model", "MODEL", "--set", "training=lora"), ("single", "ddp", "fsdp")),
-    "clstm_ppo": Case("clstm_ppo", ("--steps", "220"), ("single", "ddp", "independent")),
+    "minigpt 4 × 256": Case("minigpt", ("--set", "n_embd=256"), tuple(MODES)),
+    "minigpt 6 × 384": Case("minigpt", _LARGER, ("single", "ddp", "zero1")),
+    "actv1": Case("actv1", (), ("single", "ddp")),
+    "hf full": Case("hf_causal_lm", ("--model", "llama", "--set", "n_embd=256"), ("single", "ddp", "zero1")),
+    "hf lora": Case("hf_causal_lm", ("--model", "MODEL", "--set", "training=lora"), ("single", "ddp", "fsdp")),
+    "clstm_ppo": Case("clstm_ppo", (), ("single", "ddp", "independent"), 2 * STEPS),
 }
 
 
@@ -93,10 +94,10 @@ class Bench:
             make_folder(path, length=128, n_layer=8, n_embd=768, n_head=8)
         return path
 
-    def measure(self, name: str, mode: str) -> dict[str, Any]:
+    def measure(self, name: str, mode: str, steps: int | None = None) -> dict[str, Any]:
         """One row of the table."""
         case = CASES[name]
-        arguments = ["--recipe", case.recipe, *case.arguments, *MODES[mode]]
+        arguments = ["--recipe", case.recipe, "--steps", str(steps or case.steps), *case.arguments, *MODES[mode]]
         if case.recipe != "clstm_ppo":
             arguments += ["--dataset-file", str(self.text)]
         arguments = [str(self.model) if argument == "MODEL" else argument for argument in arguments]
@@ -124,13 +125,15 @@ def line(row: Mapping[str, Any]) -> str:
     return f"| {row['case']} | {row['mode']} | {' | '.join(sizes)} | {error} |"
 
 
-def rows_of(bench: Bench, cases: Sequence[str], modes: Sequence[str]) -> Iterator[dict[str, Any]]:
+def rows_of(
+    bench: Bench, cases: Sequence[str], modes: Sequence[str], steps: int | None = None
+) -> Iterator[dict[str, Any]]:
     """Rows as they come; without DeepSpeed's where it is not installed."""
     has = this_platform().deepspeed_version is not None
     for case in cases:
         for mode in CASES[case].modes:
             if (not modes or mode in modes) and (has or not mode.endswith("deepspeed")):
-                yield bench.measure(case, mode)
+                yield bench.measure(case, mode, steps)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -146,13 +149,14 @@ def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*", default=list(CASES))
     parser.add_argument("--modes", nargs="*", default=())
+    parser.add_argument("--steps", type=int, help="fewer, where memory stops growing early")
     parser.add_argument("--folder", type=Path, help="keeps runs and figures for the next call")
     asked = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as made:
         bench = Bench(asked.folder or Path(made))
         bench.folder.mkdir(parents=True, exist_ok=True)
         print(HEAD)
-        for row in rows_of(bench, asked.cases, asked.modes):
+        for row in rows_of(bench, asked.cases, asked.modes, asked.steps):
             print(line(row), flush=True)
             print(json.dumps(row), file=sys.stderr, flush=True)
 

@@ -14,7 +14,9 @@ DEEPSPEED_BUCKET_BYTES: Final = 25_000_000 * 4
 # `stage3_max_live_parameters` there.
 DEEPSPEED_LIVE_BYTES: Final = 100_000_000 * 4
 # What a rank takes beyond the steps that the probe makes: threads that send and write, and gaps that grow over hundreds
-# of steps. Seven runs of two recipes had 6 to 23 MiB more than their probes (docs/estimate.md).
+# of steps. Not derived but seen: in docs/estimate.md's table, the four runs of minigpt in single and DDP and the three
+# of clstm_ppo had 6, 6, 13, 15, 18, 18 and 23 MiB more than follows from their probes, 14 in the mean; minigpt's run of
+# independent ranks had 20 MiB less. How much of it the threads are was not told apart.
 RUN_BYTES: Final = 12 << 20
 
 

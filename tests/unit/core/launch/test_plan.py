@@ -134,6 +134,16 @@ def test_only_cpu_ranks_of_ours_under_linux_keep_their_memory() -> None:
     assert kept(SLOTS[:2], LINUX, dataclasses.replace(RECIPE, self_contained=True)) == [False, False]
 
 
+@pytest.mark.parametrize(("mode", "aligned"), [("single", True), ("ddp", True), ("zero", False), ("fsdp", False)])
+def test_tensors_of_shards_leave_holes_that_are_found_again(mode: str, aligned: bool) -> None:
+    made = plan(mode, SLOTS[: 1 if mode == "single" else 2], LINUX)
+    for program in (made.ranks, plan_measuring(made.run, Path("run"), "python", "trial")):
+        assert {"THP_MEM_ALLOC_ENABLE" in rank.env for rank in program} == {aligned}
+        assert all("MALLOC_TRIM_THRESHOLD_" in rank.env for rank in program)
+    figures = plan_measuring(made.run, Path("run"), "python", "figures")
+    assert all("THP_MEM_ALLOC_ENABLE" in rank.env for rank in figures), "they serve all modes"
+
+
 @pytest.mark.parametrize("platform", [LINUX, WINDOWS])
 def test_openmp_threads_of_cpu_ranks_sleep_while_they_wait_unless_the_person_says_otherwise(platform: Platform) -> None:
     made = plan("independent", [GPUS[0], SLOTS[0]], platform)
