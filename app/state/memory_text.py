@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import Any, Final
+from typing import Final
 
 from core.config.mode import Mode
 from core.errors import RankdeckError, sentences
@@ -13,7 +12,7 @@ from core.formatting import UNKNOWN, byte_size, listed, megabytes, memory_size, 
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.names import short_label
 from core.measure.estimate.free import Verdict
-from core.measure.estimate.modes import MemoryNeed, ModeEstimate, worst_need
+from core.measure.estimate.modes import ModeEstimate, Need
 from core.measure.estimate.overview import Overview, hours_text
 from core.measure.estimate.prices import Prices
 from core.measure.estimate.remedies import Remedy
@@ -60,20 +59,6 @@ class ModeLine:
     parts: str
     is_chosen: bool
     time: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class RemedyText:
-    """What would make the run fit, as a small button.
-
-    Attributes:
-        label, tip: On it, and what it does.
-        changes: Settings and their new values.
-    """
-
-    label: str
-    tip: str
-    changes: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +109,7 @@ class MemoryText:
     note: str = ""
     modes: tuple[ModeLine, ...] = ()
     totals: tuple[str, ...] = ()
-    remedies: tuple[RemedyText, ...] = ()
+    remedies: tuple[Remedy, ...] = ()
     time: str = ""
     advice: str = ""
     balance: BalanceText | None = None
@@ -146,10 +131,9 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
     chosen, note = made.chosen, made.note
     measured = made.figures.is_measured
     verdict, tone = _VERDICTS[chosen.verdict]
-    need = worst_need(chosen, made.free)
+    need = chosen.worst
     if chosen.verdict == "unknown" and need.free_bytes is not None and made.figures.is_least:
         verdict = WEIGHTS_FIT
-    remedies = tuple(map(_remedy, made.remedies))
     times = made.times or (None,) * len(made.modes)
     modes = tuple(
         _mode_line(mode, mode.variant == chosen.variant, measured, time, made.prices)
@@ -164,7 +148,7 @@ def memory_text(made: Overview, *, is_timing: bool = False) -> MemoryText:
         note,
         modes,
         _totals(made),
-        remedies,
+        made.remedies,
         TIMING if is_timing else "" if own is None else _time(own, made.prices),
         " ".join(filter(None, (made.time_note, made.advice if own is None else made.advice or own.reason))),
     )
@@ -190,9 +174,7 @@ def balance_text(
         waits = f"Measured: in equal shares {names[gain.waiting]} waits {percent(gain.waits)} of each step."
         shares = " · ".join(f"{name} {count}" for name, count in zip(names, gain.shares, strict=True))
         return BalanceText(f"{waits} By speed: {shares} samples.", f"{gain.speedup:.2g} × the speed")
-    # CPU devices are slots of one processor, though each has a name of its own.
-    cards = {(device.name, device.memory_bytes) if device.kind == "cuda" else device.kind for device in run.devices}
-    if timed is Timed.YES or len(cards) == 1:
+    if timed is Timed.YES or len({device.model for device in run.devices}) == 1:
         return None
     unlike = listed(list(dict.fromkeys(names)))
     waits = f"{unlike} differ. In equal shares, the faster wait for the slowest at each step."
@@ -207,14 +189,14 @@ def unknown_text(error: RankdeckError) -> MemoryText:
     return MemoryText(*_VERDICTS["unknown"], detail=error.cause, note=sentences(error.cause, error.window_step))
 
 
-def _figure(need: MemoryNeed, verdict: Verdict) -> str:
+def _figure(need: Need, verdict: Verdict) -> str:
     if verdict == "too_large" or need.free_bytes is None:
         return need.text
     least = "at least " if verdict == "unknown" else ""
     return f"{least}{memory_size(need.bytes)} of {memory_size(need.free_bytes)}"
 
 
-def _detail(made: Overview, need: MemoryNeed) -> str:
+def _detail(made: Overview, need: Need) -> str:
     """Where the need is, and how much is left."""
     chosen = made.chosen
     if chosen.verdict == "unknown":
@@ -227,7 +209,7 @@ def _detail(made: Overview, need: MemoryNeed) -> str:
             f"{listed(names)} share this computer's memory." if shares else f"{need.place[:1].upper()}{need.place[1:]}."
         )
     left = min((one.free_bytes - one.memory.total for one in here if one.free_bytes is not None), default=0)
-    alike = len(here) > 1 and len({(one.device.name, one.memory.total) for one in here}) == 1
+    alike = len(here) > 1 and len({(one.device.model, one.memory.total) for one in here}) == 1
     where = f"On each of {len(here)} GPUs" if alike else f"{need.place[:1].upper()}{need.place[1:]}"
     return f"{where}; {memory_size(left)} stays free." if left > 0 else f"{where}."
 
@@ -245,11 +227,6 @@ def _gains(time: TimeEstimate, prices: Prices, times: str = "×") -> str:
     kwh = "" if time.kwh is None else f"{number(time.kwh)} kWh"
     cost = "" if time.cost is None else prices.amount(time.cost)
     return " · ".join(part.replace(" ", NO_BREAK) for part in (speedup, hours, kwh, cost) if part)
-
-
-def _remedy(remedy: Remedy) -> RemedyText:
-    after = "measured once it is chosen" if remedy.bytes is None else f"{memory_size(remedy.bytes)} on a device"
-    return RemedyText(remedy.label, f"{remedy.text}: {after}", remedy.changes)
 
 
 def _mode_line(

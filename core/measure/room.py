@@ -9,7 +9,6 @@ from typing import Final
 from core.formatting import memory_size
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.monitor import DeviceMonitor
-from core.machine.devices.names import device_label
 from core.measure.estimate.figures import Baselines, ModelFigures
 from core.measure.estimate.free import Free, free_now
 from core.measure.estimate.modes import estimate_run
@@ -35,20 +34,15 @@ def shortage(
     `saves`: it copies checkpoints; trials do not.
     """
     made = estimate_run(run, figures, baselines, free)
-    copies = [0 if saves else need.memory.copy for need in made.devices]
-    needs = [
-        (need.memory.total - copy, free.devices.get(need.device.uuid), f"on {device_label(need.device)}")
-        for need, copy in zip(made.devices, copies, strict=True)
-        if need.device.kind == "cuda"
-    ]
-    if saves or not needs:
-        needs.append((made.host_bytes - sum(copies), free.ram, "in this machine's memory"))
-    if made.commit_bytes is not None:
-        needs.append((made.commit_bytes - sum(copies), free.commit, "in memory and page file"))
-    for need, left, where in needs:
-        if left is not None and need > share * left:
-            most = "" if share == 1 else f"{100 * share:.0f} % of "
-            return f"It needs about {memory_size(need)}, more than {most}the {memory_size(left)} that are free {where}."
+    on_gpu = made.devices[0].device.kind == "cuda"
+    copies = 0 if saves else sum(need.memory.copy for need in made.devices)
+    for need in made.needs:
+        if need.device is None and on_gpu and not saves:
+            continue  # only the copies are large there
+        needed = need.bytes - (0 if need.device else copies)
+        if need.free_bytes is not None and needed > share * need.free_bytes:
+            most = f"{'' if share == 1 else f'{100 * share:.0f} % of '}the {memory_size(need.free_bytes)}"
+            return f"It needs about {memory_size(needed)}, more than {most} that are free {need.place}."
     return ""
 
 

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtGui import QFont, QIcon, QPalette
 from PySide6.QtWidgets import QGridLayout, QLabel, QMessageBox, QSizePolicy, QWidget
 
-from app.state.memory_text import INCOMPLETE, MemoryText, ModeLine, RemedyText
+from app.state.memory_text import INCOMPLETE, MemoryText, ModeLine
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.widgets.build import lay_column, lay_row, muted_label, named, scrolled
@@ -17,6 +17,7 @@ from app.views.widgets.card import Card
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.tone_label import ToneLabel
+from core.measure.estimate.remedies import Remedy
 
 _COLUMN_GAP: Final = 16
 _CHIPS_A_ROW: Final = 3
@@ -155,14 +156,14 @@ class FitChips(QWidget):
         super().__init__(parent)
         self._in_row = in_row
         self.buttons: list[Chip] = []
-        self._shown: tuple[RemedyText, ...] = ()
+        self._shown: tuple[Remedy, ...] = ()
         self._grid = QGridLayout(self)
         self._grid.setContentsMargins(0, 0, 0, 0)
         self._grid.setSpacing(8)
         self._grid.setColumnStretch(in_row, 1)
         self.hide()
 
-    def show_remedies(self, remedies: tuple[RemedyText, ...]) -> None:
+    def show_remedies(self, remedies: tuple[Remedy, ...]) -> None:
         """Offers these; those that are there already stay, with their focus."""
         if remedies != self._shown:
             self._shown = remedies
@@ -173,7 +174,7 @@ class FitChips(QWidget):
             self.buttons = [self._button(number, remedy) for number, remedy in enumerate(remedies)]
         self.setVisible(bool(remedies))
 
-    def _button(self, number: int, remedy: RemedyText) -> Chip:
+    def _button(self, number: int, remedy: Remedy) -> Chip:
         button = chip(remedy.label, remedy.tip)
         button.setAccessibleDescription(remedy.tip)
         button.clicked.connect(lambda: self.chosen.emit(dict(remedy.changes)))

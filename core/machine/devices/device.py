@@ -49,6 +49,11 @@ class Device:
     architecture: str = ""
     rocm_index: int | None = None
 
+    @property
+    def model(self) -> tuple[str, int | None]:
+        """What it is one of: devices of one model are equally fast. CPU devices are slots of one processor."""
+        return (self.name, self.memory_bytes) if self.kind == "cuda" else ("cpu", None)
+
 
 @dataclass(frozen=True, slots=True)
 class DeviceProcess:

@@ -24,6 +24,46 @@ FIRST_SAVE_S: Final = 60.0
 # So much longer may steps take beside other programs.
 _BUSY: Final = 4.0
 _SHARED_RANKS: Final = range(2, 9)
+# Verdicts, the worst last.
+SEVERITY: Final[tuple[Verdict, ...]] = ("fits", "unknown", "tight", "too_large")
+
+
+@dataclass(frozen=True, slots=True)
+class Need:
+    """A memory that a run needs room in: a GPU's, this computer's, or what Windows may promise.
+
+    Attributes:
+        bytes, free_bytes: What the run needs of it, and what is free; None: not known.
+        place: "on GPU 1 · RTX 4090", "in this computer's memory".
+        is_measured: It is all that the run needs, and not only its parameters.
+        device: Whose memory it is; None: the machine's.
+        ranks: How many CPU devices need that much together.
+    """
+
+    bytes: int
+    free_bytes: int | None
+    place: str
+    is_measured: bool
+    device: Device | None = None
+    ranks: int = 1
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict_on(self.bytes, self.free_bytes, complete=self.is_measured)
+
+    @property
+    def text(self) -> str:
+        """Need and free memory, where the one is larger: "needs 6.6 TB, 20 GiB free"."""
+        free = "free memory not known" if self.free_bytes is None else f"{memory_size(self.free_bytes)} free"
+        times = f"{self.ranks} × " if self.ranks > 1 else ""
+        return f"needs {times}{memory_size(self.bytes // self.ranks)}, {free}"
+
+    @property
+    def severity(self) -> tuple[int, bool, float]:
+        """Orders needs, the worst last: by verdict as if all were measured, a device's before the machine's."""
+        verdict = verdict_on(self.bytes, self.free_bytes, complete=True)
+        share = self.bytes / max(1, self.free_bytes or 1)
+        return SEVERITY.index(verdict), self.device is not None, share
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +72,20 @@ class DeviceNeed:
 
     Attributes:
         memory: Of its rank.
-        free_bytes: Of its memory; of a CPU device's the machine's, which all of them share.
-        verdict: "fits", "tight", "too_large", or "unknown"; of CPU devices on all of them together.
+        need: Of the memory that it takes this from; CPU devices share the machine's.
     """
 
     device: Device
     memory: RankMemory
-    free_bytes: int | None
-    verdict: Verdict
+    need: Need
+
+    @property
+    def free_bytes(self) -> int | None:
+        return self.need.free_bytes
+
+    @property
+    def verdict(self) -> Verdict:
+        return self.need.verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +97,10 @@ class ModeEstimate:
         engine: Who shards: "deepspeed", "torch" or "".
         batch: Its batch arithmetic.
         devices: One a rank.
+        needs: Of each GPU's memory, of the machine's, and on Windows of memory and page file.
         host_bytes: Of RAM of one machine, over its ranks, with the copies that a checkpoint takes.
         commit_bytes: Of Windows' commit charge; None elsewhere.
         checkpoint_bytes, disk_bytes: Of one checkpoint; of all that are kept, with the best one.
-        short_of: What of the machine the verdict is about; empty where it is about devices.
-        verdict: The worst of the devices', of RAM and of commit charge.
     """
 
     variant: ModeVariant
@@ -63,12 +108,21 @@ class ModeEstimate:
     engine: str = ""
     batch: Batch | None = None
     devices: tuple[DeviceNeed, ...] = ()
+    needs: tuple[Need, ...] = ()
     host_bytes: int = 0
     commit_bytes: int | None = None
     checkpoint_bytes: int = 0
     disk_bytes: int = 0
-    short_of: str = ""
-    verdict: Verdict = "unknown"
+
+    @property
+    def verdict(self) -> Verdict:
+        """The worst of all needs."""
+        return max((need.verdict for need in self.needs), key=SEVERITY.index, default="unknown")
+
+    @property
+    def worst(self) -> Need:
+        """The need that decides on the verdict."""
+        return max(self.needs, key=lambda need: need.severity)
 
     @property
     def largest(self) -> int:
@@ -91,53 +145,9 @@ class ModeEstimate:
             return "Fits."
         if self.verdict == "unknown":
             return "Not known."
-        worst = dict.fromkeys(device_label(need.device) for need in self.devices if need.verdict == self.verdict)
-        where = f"on {listed(list(worst))}" if worst else f"in {self.short_of}"
+        names = dict.fromkeys(device_label(need.device) for need in self.devices if need.verdict == self.verdict)
+        where = f"on {listed(list(names))}" if names else self.worst.place
         return f"Tight {where}." if self.verdict == "tight" else f"Does not fit {where}."
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryNeed:
-    """What a verdict is about.
-
-    Attributes:
-        bytes, free_bytes: Of the memory that is short, or nearest to it; None: not known.
-        device: Of the device whose memory it is; None: the machine's.
-        place: "on GPU 1 · RTX 4090", "in this computer's memory".
-        ranks: How many CPU devices need that much together.
-    """
-
-    bytes: int
-    free_bytes: int | None
-    device: Device | None
-    place: str
-    ranks: int = 1
-
-    @property
-    def text(self) -> str:
-        """Need and free memory, where the one is larger: "needs 6.6 TB, 20 GiB free"."""
-        free = "free memory not known" if self.free_bytes is None else f"{memory_size(self.free_bytes)} free"
-        times = f"{self.ranks} × " if self.ranks > 1 else ""
-        return f"needs {times}{memory_size(self.bytes // self.ranks)}, {free}"
-
-
-def worst_need(made: ModeEstimate, free: Free) -> MemoryNeed:
-    """The memory that decides on a verdict: a device's, unless the machine's is worse."""
-    needs = [
-        MemoryNeed(need.memory.total, need.free_bytes, need.device, f"on {device_label(need.device)}")
-        for need in made.devices
-        if need.device.kind != "cpu"
-    ]
-    ranks = sum(need.device.kind == "cpu" for need in made.devices) or 1
-    needs.append(MemoryNeed(made.host_bytes, free.ram, None, "in this computer's memory", ranks))
-    if made.commit_bytes is not None:
-        needs.append(MemoryNeed(made.commit_bytes, free.commit, None, "in memory and page file"))
-
-    def how_bad(need: MemoryNeed) -> tuple[int, bool, float]:
-        verdict = verdict_on(need.bytes, need.free_bytes, complete=True)
-        return _severity(verdict), need.device is not None, need.bytes / max(1, need.free_bytes or 1)
-
-    return max(needs, key=how_bad)
 
 
 def estimate_modes(
@@ -186,32 +196,29 @@ def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
         host = sum(memory.total for memory in memories) if layout.on_cpu else 0
     else:
         host = sum(host_memory(figures, baselines, layout, rank) for rank in ranks)
-    needs = tuple(
-        DeviceNeed(device, memory, left, verdict_on(needed, left, complete=figures.is_measured))
-        for device, memory in zip(run.devices, memories, strict=True)
-        # CPU devices share the machine's memory, and what is free for one is free for all of them together.
-        for needed, left in [
-            (memory.total, free.devices.get(device.uuid)) if device.kind == "cuda" else (host, free.ram)
-        ]
-    )
     extra = baselines.extra_commit_bytes.get(layout.engine, 0) * run.world_size
+    commit = host + extra if run.platform.name == "windows" else None
+    measured, slots = figures.is_measured, sum(device.kind == "cpu" for device in run.devices)
+    machine = Need(host, free.ram, "in this computer's memory", measured, ranks=slots or 1)
+    promised = () if commit is None else (Need(commit, free.commit, "in memory and page file", measured),)
+    devices = [
+        DeviceNeed(device, memory, Need(memory.total, free.devices.get(device.uuid), place, measured, device))
+        if device.kind == "cuda"
+        else DeviceNeed(device, memory, machine)
+        for device, memory in zip(run.devices, memories, strict=True)
+        for place in [f"on {device_label(device)}"]
+    ]
     size = checkpoint_bytes(figures, layout)
-    on_windows = run.platform.name == "windows"
-    of_machine = {"this machine's memory": verdict_on(host, free.ram, complete=figures.is_measured)}
-    if on_windows:
-        of_machine["memory and page file"] = verdict_on(host + extra, free.commit, complete=figures.is_measured)
-    short_of = max(of_machine, key=lambda name: _severity(of_machine[name]))
     return ModeEstimate(
         run.mode.variant(run.config.zero_stage),
         engine=run.choice.engine,
         batch=run.batch,
-        devices=needs,
+        devices=tuple(devices),
+        needs=(*(one.need for one in devices if one.need is not machine), machine, *promised),
         host_bytes=host,
-        commit_bytes=host + extra if on_windows else None,
+        commit_bytes=commit,
         checkpoint_bytes=size,
         disk_bytes=size * (run.config.keep_checkpoints + 1),
-        short_of=short_of,
-        verdict=max((of_machine[short_of], *(need.verdict for need in needs)), key=_severity),
     )
 
 
@@ -272,7 +279,3 @@ def _for_mode(config: RunConfig, variant: ModeVariant) -> RunConfig:
     if config.zero_engine == DEEPSPEED and not mode.traits.by_deepspeed:
         changes["zero_engine"] = "auto"
     return config.replace(**changes)
-
-
-def _severity(verdict: Verdict) -> int:
-    return ("fits", "unknown", "tight", "too_large").index(verdict)

@@ -13,7 +13,7 @@ from core.formatting import number
 from core.launch.resolved import ResolvedRun
 from core.measure.estimate.figures import Baselines, ModelFigures, least_figures
 from core.measure.estimate.free import Free
-from core.measure.estimate.modes import ModeEstimate, estimate_modes, estimate_run, worst_need
+from core.measure.estimate.modes import ModeEstimate, estimate_modes, estimate_run
 from core.measure.estimate.prices import NO_PRICES, Prices
 from core.measure.estimate.probe import known_baselines, known_figures
 from core.measure.estimate.remedies import Remedy, remedies
@@ -137,8 +137,7 @@ def fit_note(run: ResolvedRun, free: Free) -> str:
     made = estimate_run(run, figures, baselines, free)
     if made.verdict != "too_large":
         return ""
-    need = worst_need(made, free)
-    return f"The run probably does not fit {need.place}: it {need.text}."
+    return f"The run probably does not fit {made.worst.place}: it {made.worst.text}."
 
 
 def _mode_values(made: ModeEstimate, time: TimeEstimate | None) -> dict[str, Any]:
@@ -170,7 +169,7 @@ def _mode_values(made: ModeEstimate, time: TimeEstimate | None) -> dict[str, Any
 
 def _time_values(time: TimeEstimate) -> dict[str, Any]:
     values = dataclasses.asdict(time)
-    del values["name"]
+    del values["name"], values["power_w"]
     return {**values, "gain": time.gain}
 
 

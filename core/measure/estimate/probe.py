@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from core.config.config_file import to_json
 from core.errors import RankdeckError
@@ -31,6 +32,7 @@ _FIGURES: Final = "figures.json"
 _COUNT: Final = "count.json"
 _ENGINES: Final = ("single", "ddp", "zero1", "fsdp", "deepspeed")
 _DOCTOR: Final = "Check this machine: rankdeck doctor"
+T = TypeVar("T")
 
 
 class EstimateError(RankdeckError):
@@ -41,16 +43,12 @@ class EstimateError(RankdeckError):
 
 def known_figures(run: ResolvedRun) -> ModelFigures | None:
     """What an earlier probe of this model found; None if there was none."""
-    return _figures(read_kept(_figures_file(run)))
+    return read_kept(ModelFigures, model_shape(run))
 
 
 def known_baselines(platform: Platform) -> Baselines | None:
     """What was measured with this torch build on this machine; None if nothing was."""
-    kept = read_kept(_baselines_file(platform))
-    try:
-        return read_record(Baselines, kept) if kept else None
-    except RecordError:
-        return None
+    return read_kept(Baselines, baselines_name(platform))
 
 
 def find_figures(
@@ -84,8 +82,8 @@ def find_figures(
     counts: list[ParameterCount] = []
 
     def waiting(folder: Path) -> None:
-        partial.update(read_kept(folder / _FIGURES))
-        if counted is not None and not counts and (count := read_count(read_kept(folder / _COUNT))):
+        partial.update(_read_answer(folder / _FIGURES))
+        if counted is not None and not counts and (count := read_count(_read_answer(folder / _COUNT))):
             counts.append(count)
             counted(count)
 
@@ -100,11 +98,12 @@ def find_figures(
         raise error
     elif error is not None:
         values = {**partial, "note": f"{_unknown_in(partial)} unknown: {error.cause}"}
-    found = _figures(values)
-    if found is None:
-        raise EstimateError(f"The probe {failure or f'did not finish within {limit_s:g} s'}.", _DOCTOR)
+    try:
+        found = read_record(ModelFigures, values)
+    except RecordError:
+        raise EstimateError(f"The probe {failure or f'did not finish within {limit_s:g} s'}.", _DOCTOR) from None
     if found.is_measured:
-        keep(_figures_file(run), values)
+        keep(model_shape(run), values)
     return found
 
 
@@ -141,7 +140,7 @@ def find_baselines(
         raise EstimateError(f"The process to measure {failure}.", _DOCTOR) from None
     extra = {engine: max(0, peaks[engine].get("commit_bytes", 0) - size) for engine, size in sizes.items()}
     if len(sizes) == len(engines):  # a DeepSpeed that cannot be used is left out; it may be repaired tomorrow
-        keep(_baselines_file(run.platform), {"rss_bytes": sizes, "extra_commit_bytes": extra})
+        keep(baselines_name(run.platform), {"rss_bytes": sizes, "extra_commit_bytes": extra})
     return Baselines(sizes, extra)
 
 
@@ -160,40 +159,36 @@ def _unknown_in(partial: Mapping[str, Any]) -> str:
     return "The allocator's gaps are" if "step_lines" in partial else "The activations are"
 
 
-def _figures(values: Mapping[str, Any]) -> ModelFigures | None:
+def baselines_name(platform: Platform) -> str:
+    """The name under which bare ranks with this torch build are kept."""
+    build = f"{platform.torch_version} {platform.deepspeed_version} {platform.physical_cores}"
+    return f"bare-{hashlib.sha256(build.encode('utf-8')).hexdigest()[:16]}"
+
+
+def read_kept(kind: type[T], name: str) -> T | None:
+    """Figures that were kept under a name; None if none were, or they cannot be read."""
     try:
-        return read_record(ModelFigures, values) if values else None
-    except RecordError:
+        return read_record(kind, read_json(_kept_file(name)))
+    except (RankdeckError, RecordError):
         return None
 
 
-def _figures_file(run: ResolvedRun) -> Path:
-    return kept_file(model_shape(run))
+def keep(name: str, values: Mapping[str, Any]) -> None:
+    """Keeps figures in the cache of the folder of runs; says nothing when it cannot be written."""
+    path = _kept_file(name)
+    with contextlib.suppress(OSError, RankdeckError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(path, json.dumps(values))
 
 
-def _baselines_file(platform: Platform) -> Path:
-    build = f"{platform.torch_version} {platform.deepspeed_version} {platform.physical_cores}"
-    return kept_file(f"bare-{hashlib.sha256(build.encode('utf-8')).hexdigest()[:16]}")
-
-
-def kept_file(name: str) -> Path:
-    """Where figures of this name are kept, in the cache of the folder of runs."""
+def _kept_file(name: str) -> Path:
     return default_runs_dir() / "cache" / "estimates" / f"{name}.json"
 
 
-def read_kept(path: Path) -> dict[str, Any]:
-    """What was kept; empty if nothing was, or it cannot be read."""
+def _read_answer(path: Path) -> dict[str, Any]:
+    """What a probe has written so far; empty if that is nothing."""
     try:
         found = read_json(path)
     except RankdeckError:
         return {}
     return found if isinstance(found, dict) else {}
-
-
-def keep(path: Path, values: Mapping[str, Any]) -> None:
-    """Says nothing when the folder cannot be written: it is measured again when it is needed again."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomic(path, json.dumps(values))
-    except (OSError, RankdeckError):
-        return

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from core.config.mode import Mode
 from core.errors import RankdeckError
+from core.formatting import memory_size
 from core.launch.resolved import ResolvedRun, resolve_on
 from core.measure.estimate.figures import Baselines, ModelFigures
 from core.measure.estimate.free import Free
@@ -34,6 +35,12 @@ class Remedy:
     changes: Mapping[str, Any]
     bytes: int | None = None
     verdict: str = "unknown"
+
+    @property
+    def tip(self) -> str:
+        """What it does, and what the run then needs."""
+        after = "measured once it is chosen" if self.bytes is None else f"{memory_size(self.bytes)} on a device"
+        return f"{self.text}: {after}"
 
 
 def remedies(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, free: Free) -> tuple[Remedy, ...]:

@@ -22,8 +22,8 @@ StepKey = tuple[str, int, int]
 
 def step_key(device: Device, run: ResolvedRun) -> StepKey:
     """Under which a device's steps are found in a run: CPU devices share the machine's cores."""
-    name, threads = (device.name, 0) if device.kind == "cuda" else ("cpu", cpu_threads(run.platform, run.world_size))
-    return name, threads, run.world_size
+    threads = 0 if device.kind == "cuda" else cpu_threads(run.platform, run.world_size)
+    return device.model[0], threads, run.world_size
 
 
 def model_shape(run: ResolvedRun) -> str:

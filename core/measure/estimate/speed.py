@@ -102,7 +102,8 @@ class TimeEstimate:
         samples_per_s, tokens_per_s: Of all ranks together; tokens None where the recipe has none.
         speedup: Samples a second ÷ those of one device.
         hours: Of training on as many samples as the run in its own mode.
-        kwh: Used by GPUs in these hours; None without an energy counter.
+        power_w: Mean power of its GPUs; None without an energy counter.
+        kwh: Used by them in these hours.
         cost: Of energy and GPU hours, as far as their prices and the energy are known.
         reason: Why the time is not known.
         error: A speed-up that is no more than this, up or down, may be none.
@@ -117,6 +118,7 @@ class TimeEstimate:
     tokens_per_s: float | None = None
     speedup: float | None = None
     hours: float | None = None
+    power_w: float | None = None
     kwh: float | None = None
     cost: float | None = None
     reason: str = ""
@@ -130,27 +132,35 @@ class TimeEstimate:
         return "faster" if self.speedup >= 1 + self.error else "slower" if self.speedup <= 1 - self.error else "same"
 
 
-@dataclass(frozen=True, slots=True)
-class _Speed:
-    step_s: float
-    samples_per_s: float
-    exchange_s: float | None
-    sent_bytes: float | None
-    power_w: float | None
-    source: str
-
-
 def estimate_times(
     run: ResolvedRun, figures: ModelFigures, found: TimeFigures, prices: Prices
 ) -> tuple[TimeEstimate, ...]:
     """A run's time in every mode, in the order of `core.measure.estimate.modes.estimate_modes`."""
-    runs = mode_runs(run)
-    speeds = {other.variant: _speed(other.run, figures, found) for other in runs if other.run is not None}
-    one = speeds.get(runs[0].variant)
-    samples = _samples(run)
-    tokens = next((steps.tokens_per_sample for steps in found.steps.values()), 0)
+    one, *others = [_in_mode(other, figures, found) for other in mode_runs(run)]
     error = max(WORTH, USUAL_ERROR if found.error is None else found.error)
-    return tuple(_estimate(other, speeds.get(other.variant), one, samples, tokens, prices, error) for other in runs)
+    tokens = next((steps.tokens_per_sample for steps in found.steps.values()), 0)
+    # None where epochs or a goal decide how long the run is.
+    samples = None if run.config.steps is None else run.config.steps * run.batch.global_ * run.replica_groups
+
+    def completed(time: TimeEstimate, gpus: int) -> TimeEstimate:
+        """A speed beside one device's, and what the whole run takes at it."""
+        rate = time.samples_per_s
+        if rate is None:
+            return time
+        hours = None if samples is None else samples / rate / 3600
+        kwh = None if hours is None or time.power_w is None else time.power_w * hours / 1000
+        return replace(
+            time,
+            tokens_per_s=rate * tokens if tokens else None,
+            speedup=rate / one.samples_per_s if one.samples_per_s else None,
+            hours=hours,
+            kwh=kwh,
+            cost=_cost(gpus, hours, kwh, prices),
+            error=WORTH if {one.source, time.source} == {"runs"} else error,
+        )
+
+    gpus = sum(device.kind == "cuda" for device in run.devices)
+    return (completed(one, int(run.devices[0].kind == "cuda")), *(completed(time, gpus) for time in others))
 
 
 def time_of(times: tuple[TimeEstimate, ...], run: ResolvedRun) -> TimeEstimate:
@@ -159,47 +169,21 @@ def time_of(times: tuple[TimeEstimate, ...], run: ResolvedRun) -> TimeEstimate:
     return next(time for time in times if time.name == name)
 
 
-def _estimate(
-    other: ModeRun,
-    speed: _Speed | str | None,
-    one: _Speed | str | None,
-    samples: int | None,
-    tokens: int,
-    prices: Prices,
-    error: float,
-) -> TimeEstimate:
-    if other.run is None or speed is None:
-        return TimeEstimate(other.variant.name, reason=other.reason)
-    if isinstance(speed, str):
-        return TimeEstimate(other.variant.name, reason=speed)
-    hours = None if samples is None else samples / speed.samples_per_s / 3600
-    kwh = None if hours is None or speed.power_w is None else speed.power_w * hours / 1000
-    return TimeEstimate(
-        other.variant.name,
-        speed.source,
-        speed.step_s,
-        speed.exchange_s,
-        speed.sent_bytes,
-        speed.samples_per_s,
-        speed.samples_per_s * tokens if tokens else None,
-        speed.samples_per_s / one.samples_per_s if isinstance(one, _Speed) else None,
-        hours,
-        kwh,
-        _cost(other.run, hours, kwh, prices),
-        error=WORTH if isinstance(one, _Speed) and {one.source, speed.source} == {"runs"} else error,
-    )
+def _in_mode(other: ModeRun, figures: ModelFigures, found: TimeFigures) -> TimeEstimate:
+    name = other.variant.name
+    return TimeEstimate(name, reason=other.reason) if other.run is None else _speed(other.run, figures, found)
 
 
-def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Speed | str:
-    """A run's speed, or why it is not known."""
-    past = found.past.get(mode_name(run))
+def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> TimeEstimate:
+    """A run's speed in its own mode, or why it is not known."""
+    name, past = mode_name(run), found.past.get(mode_name(run))
     steps = [found.steps.get(step_key(device, run)) for device in run.devices]
     known = [one for one in steps if one is not None]
     power_w = _power_w(run, known, past)
     if past is not None:
-        return _Speed(past.step_s, past.samples_per_s, None, None, power_w, "runs")
+        return TimeEstimate(name, "runs", past.step_s, samples_per_s=past.samples_per_s, power_w=power_w)
     if len(known) < len(steps):
-        return NO_STEP
+        return TimeEstimate(name, reason=NO_STEP)
     layout = run_layout(run, figures)
     rule = resolve_synchronisation(run.config) if run.mode.is_apart else None
     every = None if rule is None else rule.every
@@ -207,21 +191,21 @@ def _speed(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) -> _Spee
     exchange_s = 0.0
     if traffic.collectives:
         if found.link is None:
-            return NO_LINK
+            return TimeEstimate(name, reason=NO_LINK)
         by_fsdp = run.mode.is_sharded and layout.stage > 1 and not layout.by_deepspeed
         exchange_s = traffic.seconds(found.link, shared_memory=layout.shared_memory, by_fsdp=by_fsdp)
-    sent = traffic.sent_bytes(run.world_size)
     share = 1 / run.world_size if run.mode.is_sharded else 1.0
     times = [one.step_s(run.batch, share) + exchange_s for one in known]
     if run.mode.is_apart and every is None:
-        rate = sum(run.batch.global_ / time_s for time_s in times)
-        return _Speed(sum(times) / len(times), rate, exchange_s, sent, power_w, "probe")
-    if run.config.balance == "measured":
-        step_s = _balanced_s(run, known) + exchange_s
+        step_s, rate = sum(times) / len(times), sum(run.batch.global_ / time_s for time_s in times)
     else:
-        step_s = max(times) + (max(one.wait_s for one in known) if run.mode.is_connected else 0.0)
-    samples = run.batch.global_ * run.replica_groups
-    return _Speed(step_s, samples / step_s, exchange_s, sent, power_w, "probe")
+        if run.config.balance == "measured":
+            step_s = _balanced_s(run, known) + exchange_s
+        else:
+            step_s = max(times) + (max(one.wait_s for one in known) if run.mode.is_connected else 0.0)
+        rate = run.batch.global_ * run.replica_groups / step_s
+    sent = traffic.sent_bytes(run.world_size)
+    return TimeEstimate(name, "probe", step_s, exchange_s, sent, rate, power_w=power_w)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +240,7 @@ def balance_gain(run: ResolvedRun, figures: ModelFigures, found: TimeFigures) ->
     timed = replace(found, past={})
     equal = _speed(run, figures, timed)
     shared = _speed(replace(run, config=run.config.replace(balance="measured")), figures, timed)
-    if len(known) < len(steps) or isinstance(equal, str) or isinstance(shared, str):
+    if len(known) < len(steps) or equal.step_s is None or shared.step_s is None:
         return None
     speedup = equal.step_s / shared.step_s
     if speedup < 1 + max(WORTH, found.error or 0.0):
@@ -281,17 +265,8 @@ def _power_w(run: ResolvedRun, steps: list[StepFigures], past: PastRun | None) -
     return sum(powers) if run.devices[0].kind == "cuda" and len(powers) == run.world_size else None
 
 
-def _cost(run: ResolvedRun, hours: float | None, kwh: float | None, prices: Prices) -> float | None:
-    parts = []
-    if kwh is not None and prices.kwh is not None:
-        parts.append(kwh * prices.kwh)
-    gpus = sum(device.kind == "cuda" for device in run.devices)
-    if hours is not None and gpus and prices.gpu_hour is not None:
-        parts.append(hours * gpus * prices.gpu_hour)
-    return sum(parts) if parts else None
-
-
-def _samples(run: ResolvedRun) -> int | None:
-    """How many samples the run trains on; None where epochs or a goal decide."""
-    steps = run.config.steps
-    return None if steps is None else steps * run.batch.global_ * run.replica_groups
+def _cost(gpus: int, hours: float | None, kwh: float | None, prices: Prices) -> float | None:
+    """Of energy and GPU hours, as far as they and their prices are known; None: of neither."""
+    energy = None if kwh is None or prices.kwh is None else kwh * prices.kwh
+    time = None if hours is None or not gpus or prices.gpu_hour is None else hours * gpus * prices.gpu_hour
+    return None if energy is None and time is None else (energy or 0.0) + (time or 0.0)

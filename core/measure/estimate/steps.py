@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import os
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
@@ -18,16 +18,16 @@ from core.errors import RankdeckError
 from core.launch.mode import check_gloo
 from core.launch.resolved import ResolvedRun
 from core.measure.estimate.figures import ModelFigures
-from core.measure.estimate.history import TIME, PastRun, known_error, read_time
+from core.measure.estimate.history import TIME, PastRun, RunTime, known_error, read_time
 from core.measure.estimate.modes import mode_name, mode_runs
-from core.measure.estimate.probe import LIMIT_S, EstimateError, keep, kept_file, model_request, read_kept
+from core.measure.estimate.probe import LIMIT_S, EstimateError, keep, model_request, read_kept
 from core.measure.estimate.shape import StepKey, run_shape, step_key, steps_shape
 from core.measure.estimate.speed import StepFigures, TimeFigures
 from core.measure.link import Link, keep_link, known_link, measure_link
 from core.measure.ranks import Answers, CancelledError, MeasuringRanks
 from core.recipes.check import error_in
 from core.records import RecordError, read_record
-from core.run_folder.store import RunEntry, read_entry
+from core.run_folder.store import read_entry
 
 # Share of the free memory that timed steps may take, on all CPU devices together.
 ROOM: Final = 0.5
@@ -72,9 +72,10 @@ def find_time(
     Raises:
         CancelledError: `cancelled` said so.
     """
-    notes = []
-    steps, link = known_steps(run), _known_link(run, runs_dir)
-    try:
+    known = known_time(run, runs_dir)
+    notes: list[str] = []
+    steps, link = known.steps, known.link
+    with _noting(notes):
         at_once = _at_once(run, figures)
         if at_once:
             steps = find_steps(run, cancelled=cancelled, at_once=at_once)
@@ -83,24 +84,27 @@ def find_time(
         timed = min((one.devices for key, one in steps.items() if key[2] > 1), default=run.world_size)
         if timed < run.world_size:
             notes.append(f"Memory had room to time {timed} of {run.world_size} devices at once; all may be slower.")
+    if run.world_size > 1 and link is None:
+        with _noting(notes):
+            link = measure_link(run.devices, run.platform, cancelled=cancelled)
+            keep_link(link, run.devices, run.platform, runs_dir)
+    return replace(known, steps=steps, link=link, note=" ".join(notes))
+
+
+@contextlib.contextmanager
+def _noting(notes: list[str]) -> Iterator[None]:
+    """Makes a note of why something could not be measured; a cancellation goes through."""
+    try:
+        yield
     except CancelledError:
         raise
     except RankdeckError as error:
         notes.append(error.cause)
-    if run.world_size > 1 and link is None:
-        try:
-            link = measure_link(run.devices, run.platform, cancelled=cancelled)
-            keep_link(link, run.devices, run.platform, runs_dir)
-        except CancelledError:
-            raise
-        except RankdeckError as error:
-            notes.append(error.cause)
-    return TimeFigures(steps, link, past_runs(run, runs_dir), " ".join(notes), past_error(runs_dir))
 
 
 def known_steps(run: ResolvedRun) -> dict[StepKey, StepFigures]:
     """Steps that were timed earlier, on each of the run's devices beside the others, and on the first one alone."""
-    known = {key: _known_step(run, key) for key in _step_keys(run)}
+    known = {key: read_kept(StepFigures, _steps_name(run, key)) for key in _step_keys(run)}
     return {key: steps for key, steps in known.items() if steps is not None}
 
 
@@ -142,7 +146,7 @@ def find_steps(
     except RecordError as error:
         raise EstimateError(f"The ranks gave no times ({error}).", _DOCTOR, title=_TITLE) from error
     for key, steps in _figures(run, times).items():
-        keep(_steps_file(run, key), dataclasses.asdict(steps))
+        keep(_steps_name(run, key), dataclasses.asdict(steps))
     return known_steps(run)
 
 
@@ -150,14 +154,15 @@ def past_runs(run: ResolvedRun, runs_dir: Path) -> dict[str, PastRun]:
     """The newest earlier run of the same shape in each mode, by the mode's name; of the newest `MOST_RUNS` folders."""
     shapes = {run_shape(other.run): other.variant.name for other in mode_runs(run) if other.run is not None}
     found: dict[str, PastRun] = {}
-    for folder in _newest(runs_dir):
-        time = read_time(folder)
-        name = "" if time is None else shapes.get(time.shape, "")
-        if time is None or not name or name in found or time.step_s is None or not time.samples_per_s:
+    for folder, time in _newest(runs_dir):
+        name = shapes.get(time.shape, "")
+        if not name or name in found or time.step_s is None or not time.samples_per_s:
             continue
         entry = read_entry(folder)
-        if entry is not None and entry.state is not None and not entry.state.is_live:
-            found[name] = PastRun(time.step_s, time.samples_per_s, _power_w(entry))
+        state = None if entry is None else entry.state
+        if state is not None and not state.is_live:
+            power_w = state.energy_j / state.trained_s if state.energy_j is not None and state.trained_s > 0 else None
+            found[name] = PastRun(time.step_s, time.samples_per_s, power_w)
     return found
 
 
@@ -175,27 +180,19 @@ def past_balance_gain(run: ResolvedRun, runs_dir: Path) -> float | None:
 
 def past_error(runs_dir: Path) -> float | None:
     """How far off predictions of time were in earlier runs; see `known_error`."""
-    times = (read_time(folder) for folder in _newest(runs_dir))
-    return known_error(time for time in times if time is not None)
+    return known_error(time for _, time in _newest(runs_dir))
 
 
-def _newest(runs_dir: Path) -> list[Path]:
-    """Folders with a record of their time."""
+def _newest(runs_dir: Path) -> Iterator[tuple[Path, RunTime]]:
+    """Folders of runs with a record of their time."""
     written: list[tuple[float, Path]] = []
     with contextlib.suppress(OSError), os.scandir(runs_dir) as folders:
         for folder in folders:
-            path = Path(folder.path)
             with contextlib.suppress(OSError):
-                written.append(((path / TIME).stat().st_mtime, path))
-    return [path for _, path in sorted(written, reverse=True)[:MOST_RUNS]]
-
-
-def _power_w(entry: RunEntry) -> float | None:
-    """Mean power of a run's GPUs while it trained; None where none was counted."""
-    state = entry.state
-    if state is None or state.energy_j is None or state.trained_s <= 0:
-        return None
-    return state.energy_j / state.trained_s
+                written.append(((Path(folder.path) / TIME).stat().st_mtime, Path(folder.path)))
+    for _, path in sorted(written, reverse=True)[:MOST_RUNS]:
+        if (time := read_time(path)) is not None:
+            yield path, time
 
 
 def _at_once(run: ResolvedRun, figures: ModelFigures) -> int:
@@ -267,13 +264,5 @@ def _known_link(run: ResolvedRun, runs_dir: Path) -> Link | None:
     return known_link(run.devices, run.platform, runs_dir) if run.world_size > 1 else None
 
 
-def _known_step(run: ResolvedRun, key: StepKey) -> StepFigures | None:
-    kept = read_kept(_steps_file(run, key))
-    try:
-        return read_record(StepFigures, kept) if kept else None
-    except RecordError:
-        return None
-
-
-def _steps_file(run: ResolvedRun, key: StepKey) -> Path:
-    return kept_file(f"steps-{steps_shape(run, key)}")
+def _steps_name(run: ResolvedRun, key: StepKey) -> str:
+    return f"steps-{steps_shape(run, key)}"

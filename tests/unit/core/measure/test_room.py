@@ -24,7 +24,7 @@ def test_a_trial_may_take_four_fifths_of_what_is_free() -> None:
     assert needs is not None and needs > 600 * MB
     assert Room(FIGURES, BASELINES, Free(ram=10 * needs)).shortage(RUN, LARGER) == ""
     short = Room(FIGURES, BASELINES, Free(ram=2 * needs)).shortage(RUN, LARGER)  # two ranks share it
-    assert "more than 80 % of the" in short and "free in this machine's memory" in short
+    assert "more than 80 % of the" in short and "free in this computer's memory" in short
     assert Room(FIGURES, BASELINES, Free()).shortage(RUN, LARGER) == ""  # nothing is known of what is free
 
 
@@ -49,7 +49,7 @@ def test_devices_of_the_processor_share_the_machines_memory() -> None:
     one, two = bench_run(1, Mode.SINGLE), bench_run(2)
     free = Free(ram=1000 * MB)
     assert shortage(one, FIGURES, BASELINES, free) == ""
-    assert shortage(two, FIGURES, BASELINES, free).endswith("0.93 GiB that are free in this machine's memory.")
+    assert shortage(two, FIGURES, BASELINES, free).endswith("0.93 GiB that are free in this computer's memory.")
     assert shortage(two, FIGURES, BASELINES, Free()) == "", "what is free is not known"
 
 

@@ -22,7 +22,7 @@ from core.launch.resolved import resolve
 from core.machine.devices.cpu import cpu_slots
 from core.machine.platform import this_platform
 from core.measure.bench.folder import ENVIRONMENT, RESULTS
-from core.measure.estimate.probe import _baselines_file, keep, kept_file, known_figures
+from core.measure.estimate.probe import baselines_name, keep, known_figures
 from core.measure.estimate.shape import model_shape
 from core.processes.identity import own
 from core.run_folder.state import RunState
@@ -162,9 +162,9 @@ def test_what_is_known_not_to_fit_is_not_tried(capsys: pytest.CaptureFixture[str
     size = psutil.virtual_memory().total
     sizes = {"parameters": 1, "trainable": 1, "parameter_bytes": size, "buffer_bytes": 0, "trainable_bytes": size}
     passes = {"optimizer_ratio": 1.0, "step_lines": [[0, 1]], "added_lines": [[0, 1]]}
-    keep(kept_file(model_shape(run)), {**sizes, "tensor_bytes": [size], **passes})
+    keep(model_shape(run), {**sizes, "tensor_bytes": [size], **passes})
     assert known_figures(run) is not None
-    keep(_baselines_file(platform), {"rss_bytes": {}, "extra_commit_bytes": {}})
+    keep(baselines_name(platform), {"rss_bytes": {}, "extra_commit_bytes": {}})
     assert main(["bench", "weak", *SMALL, *QUICK]) == 1
     printed = capsys.readouterr()
     assert printed.out.count(": not tried. It needs about") == 2, "nothing was started for it"

@@ -11,10 +11,11 @@ from PySide6.QtWidgets import QGridLayout, QLabel, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.state.draft import CheckedDraft
-from app.state.memory_text import INCOMPLETE, MEASURING, NOT_ESTIMATED, MemoryText, ModeLine, RemedyText
+from app.state.memory_text import INCOMPLETE, MEASURING, NOT_ESTIMATED, MemoryText, ModeLine
 from app.views.new_run.memory_strip import FitQuestion, MemoryStrip
 from app.views.new_run.summary_lines import SummaryLines
 from core.errors import ConfigError
+from core.measure.estimate.remedies import Remedy
 from core.recipes.parameter_count import ParameterCount
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
@@ -32,7 +33,7 @@ SHORT = MemoryText(
     "",
     MODES,
     ("A total",),
-    (RemedyText("Less", "Much less", CHANGES), RemedyText("Other", "Another mode", {"mode": "fsdp"})),
+    (Remedy("micro_batch", "Less", "Much less", CHANGES), Remedy("mode", "Other", "Another mode", {"mode": "fsdp"})),
     "1.20 s a step",
     "Use both devices.",
 )
