@@ -149,12 +149,14 @@ class Counting(Feed):
 
 
 class Reluctant(Feed):
-    """Its worker takes a while to notice that it should end, like one that waits for a host."""
+    """Its workers end only once they may, like those that wait for a host."""
+
+    may_end = threading.Event()
 
     def open(self) -> None:
         def work(stopping: threading.Event, _send: Send) -> None:
             stopping.wait(60)
-            time.sleep(0.5)
+            self.may_end.wait(60)
 
         self._start("reluctant", work)
 
@@ -165,6 +167,7 @@ def test_opening_again_does_not_wait_for_the_worker_before_but_closing_does(qtbo
     first = feed._worker
     feed.open()
     assert first is not None and first.is_alive()  # nobody waited for it
+    threading.Timer(0.2, feed.may_end.set).start()
     feed.close()
     assert not first.is_alive() and not feed.is_open
     assert qtbot is not None
