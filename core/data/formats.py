@@ -67,7 +67,7 @@ _MARKUP: Final = tuple(
         ("labels and texts", 0.5, r"^__label__\S+ "),
         ("colors of a terminal", 0.1, "\x1b\\["),
         ("letters that were decoded wrongly, such as Ã¼", 0.2, "Ã[\x80-¿]|â€"),
-        ("wiki markup", 0.3, r"\[\[[^\]\n]+\]\]|\{\{[^{}\n]+\}\}|'{3}"),
+        ("wiki markup", 0.3, r"\[\[[^\[\]\n]+\]\]|\{\{[^{}\n]+\}\}|'{3}"),
         ("HTML or XML tags", 0.2, r"</[a-zA-Z][\w:]*>|<[a-zA-Z][\w:]*\s+[\w:-]+=[^<>]*>|<(br|p|hr|li)\s*/?>"),
         ("LaTeX", 0.3, r"\\[a-zA-Z]{2,}\b"),
         ("long strings without spaces, such as sequences or encoded data", 0.5, r"[A-Za-z0-9+/=_*-]{50,}"),

@@ -7,13 +7,14 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
+from zlib import crc32
 
 from core.errors import ConfigError, DatasetError
 
 MAX_EXAMPLES: Final = 5
 _KNOWN_TEXTS: Final = 20_000
 _SHOWN_BYTES: Final = 60
-_HASH: Final = "\0"
+_CHECKSUM: Final = "\0"
 _MANY: Final = 3
 _SHOWN_TEXTS: Final = 3
 _MANY_SHARE: Final = 0.01
@@ -55,7 +56,7 @@ class RowCounts:
             bytes are tokens too.
         examples: Where the first ones stand.
         training_documents: How many documents come before those of a validation split; None where there is none.
-        texts: How often each text came, by its beginning and a hash; of the first 20,000 that differ.
+        texts: How often each text came, by its beginning and a checksum; of the first 20,000 that differ.
     """
 
     rows: int = 0
@@ -70,7 +71,7 @@ class RowCounts:
         self.documents += 1
         text = text.strip()
         key = " ".join(text[:_SHOWN_BYTES].decode("utf-8", "ignore").split())
-        key += f"…{_HASH}{hash(text)}" if len(text) > _SHOWN_BYTES else ""
+        key += f"…{_CHECKSUM}{crc32(text):x}" if len(text) > _SHOWN_BYTES else ""
         if key in self.texts or len(self.texts) < _KNOWN_TEXTS:
             self.texts[key] += 1
 
@@ -103,13 +104,13 @@ class RowCounts:
     @property
     def repeated(self) -> str:
         """What many documents are, such as “[deleted]” in exports of forums, as a sentence; empty: they differ."""
-        least = max(_MANY, _MANY_SHARE * self.documents)
-        many = [
-            f"{count:,} × “{text.partition(_HASH)[0]}”"
-            for text, count in self.texts.most_common(_SHOWN_TEXTS)
-            if count >= least
-        ]
+        many = [f"{count:,} × “{text.partition(_CHECKSUM)[0]}”" for text, count in self._many.items()]
         return f"Of {self.documents:,} documents, many are the same text: {', '.join(many)}." if many else ""
+
+    @property
+    def _many(self) -> dict[str, int]:
+        least = max(_MANY, _MANY_SHARE * self.documents)
+        return {text: count for text, count in self.texts.most_common(_SHOWN_TEXTS) if count >= least}
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -117,7 +118,7 @@ class RowCounts:
             "documents": self.documents,
             "bad": dict(sorted(self.bad.items())),
             "examples": list(self.examples),
-            "repeated": dict(self.texts.most_common(_SHOWN_TEXTS)),
+            "repeated": self._many,
         }
 
     @classmethod
