@@ -11,7 +11,7 @@ from PySide6.QtGui import QDragEnterEvent, QDropEvent, QKeySequence
 from PySide6.QtWidgets import QFileDialog, QLineEdit, QWidget
 
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
-from app.views.widgets.buttons import chip
+from app.views.widgets.buttons import Chip
 from app.views.widgets.field_row import ProblemLabel
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.remedies import Remedies
@@ -43,7 +43,7 @@ class DataField(QWidget):
         self.line.textEdited.connect(self._on_edited)
         self._file = icon_button("file", "Choose a text file", self.choose_file)
         self._folder = icon_button("folder", "Choose a folder of text files", self._on_folder_clicked)
-        self.preview = named(chip("Preview"), "Preview the data", _PREVIEW)
+        self.preview = named(Chip("Preview"), "Preview the data", _PREVIEW)
         self.preview.clicked.connect(self.preview_requested)
         self.preview.setShortcut("Ctrl+D")
         self.set_preview(None)

@@ -15,7 +15,7 @@ from app.views.new_run.cpu_group import CpuGroup, CpuSlot
 from app.views.new_run.device_row import LINE_HEIGHT, DeviceRow
 from app.views.style.fonts import tabular
 from app.views.widgets.build import bold_label, lay_column, lay_row, muted_label
-from app.views.widgets.buttons import Chip, PrimaryButton, chip
+from app.views.widgets.buttons import Chip, PrimaryButton
 from app.views.widgets.card import Card
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.field_row import ProblemLabel
@@ -188,7 +188,7 @@ class DevicePicker(QWidget):
         return row
 
     def _chip(self, text: str, tip: str, choose: Callable[[], object]) -> Chip:
-        button = chip(text, tip)
+        button = Chip(text, tip)
         button.setAccessibleName(f"{text} devices")
         button.clicked.connect(choose)
         return button

@@ -12,7 +12,7 @@ from app.state.memory_text import INCOMPLETE, MemoryText, ModeLine
 from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.widgets.build import lay_column, lay_row, muted_label, named, scrolled
-from app.views.widgets.buttons import Chip, chip
+from app.views.widgets.buttons import Chip
 from app.views.widgets.card import Card
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.elided_label import ElidedLabel
@@ -175,7 +175,7 @@ class FitChips(QWidget):
         self.setVisible(bool(remedies))
 
     def _button(self, number: int, remedy: Remedy) -> Chip:
-        button = chip(remedy.label, remedy.tip)
+        button = Chip(remedy.label, remedy.tip)
         button.setAccessibleDescription(remedy.tip)
         button.clicked.connect(lambda: self.chosen.emit(dict(remedy.changes)))
         self._grid.addWidget(button, *divmod(number, self._in_row))

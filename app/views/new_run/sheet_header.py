@@ -6,7 +6,7 @@ from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
 
 from app.views.widgets.build import icon_button, lay_row, page_title
-from app.views.widgets.buttons import chip
+from app.views.widgets.buttons import Chip
 from app.views.widgets.elided_label import ElidedLabel
 
 
@@ -26,7 +26,7 @@ class SheetHeader(QWidget):
         self.title = page_title("New run")
         self.copied = ElidedLabel()
         self.copied.setAccessibleName("Filled from")
-        self.reset = chip("Reset", "Reset every setting to the recipe's defaults")
+        self.reset = Chip("Reset", "Reset every setting to the recipe's defaults")
         self.reset.clicked.connect(self.reset_requested)
         self.cross = icon_button("close", "Close; your settings are kept", self.close_requested.emit, "Close New run")
         self.cross.setAutoRaise(True)

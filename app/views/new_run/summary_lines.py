@@ -17,7 +17,7 @@ from app.views.style.fonts import tabular
 from app.views.style.icons import icon
 from app.views.style.tones import rule, tone
 from app.views.widgets.build import icon_button, lay_column, lay_row, muted_label, named
-from app.views.widgets.buttons import PrimaryActionButton, chip
+from app.views.widgets.buttons import Chip, PrimaryActionButton
 from app.views.widgets.elided_label import ElidedLabel
 from core.config.mode import Mode
 from core.formatting import count, parameters_text
@@ -51,7 +51,7 @@ class SummaryLines(QFrame):
         self.facts.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self._known: tuple[str, ...] = ("", "")
         self.memory = MemoryStrip()
-        self.tune = chip("&Tune…", TUNE_TIP)
+        self.tune = Chip("&Tune…", TUNE_TIP)
         self.status = ElidedLabel()
         self.status.setForegroundRole(QPalette.ColorRole.PlaceholderText)
         self.notes = muted_label()

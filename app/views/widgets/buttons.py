@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QAction, QColor, QIcon, QPainter, QPaintEvent, QPalette, QPen, QPixmap
-from PySide6.QtWidgets import QMenu, QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
 
 from app.views.style.icons import paint_icon
 from app.views.style.palette import plot_colours
@@ -125,9 +125,6 @@ class OutlinedButton(PaintedButton):
         self._bare = bare
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
-    def open_menu(self, menu: QMenu) -> None:
-        self.setMenu(menu)
-
     def _paint_ground(self, painter: QPainter, box: QRectF) -> QColor:
         palette = self.palette()
         ground = plot_colours(palette).ground
@@ -142,6 +139,10 @@ class OutlinedButton(PaintedButton):
 
 class Chip(PaintedButton):
     """A small button shaped as a pill, for shortcuts such as *All* and *None*."""
+
+    def __init__(self, text: str, tip: str = "") -> None:
+        super().__init__(text)
+        self.setToolTip(tip)
 
     def sizeHint(self) -> QSize:
         return QSize(self._text_width() + 2 * self.margin, self.fontMetrics().height() + 6)
@@ -204,12 +205,6 @@ class SearchButton(QToolButton):
         room = inner.width() - self.fontMetrics().horizontalAdvance(key) - 2 * GAP
         text = self.fontMetrics().elidedText("Search runs, settings, commands", Qt.TextElideMode.ElideRight, room)
         painter.drawText(inner, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, text)
-
-
-def chip(text: str, tip: str = "") -> Chip:
-    button = Chip(text)
-    button.setToolTip(tip)
-    return button
 
 
 def _coloured(sign: QIcon, colour: QColor, ratio: float) -> QPixmap:

@@ -9,7 +9,7 @@ from PySide6.QtGui import QPaintEvent, QPalette
 from PySide6.QtWidgets import QSizePolicy, QWidget
 
 from app.views.widgets.build import lay_row
-from app.views.widgets.buttons import OutlinedButton, chip
+from app.views.widgets.buttons import Chip, OutlinedButton
 from app.views.widgets.card import draw_card
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.message import Message
@@ -37,8 +37,8 @@ class OutcomeLine(QWidget):
         self.title.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
         self.model = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
         self.model.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.show_folder, self.copy_path = chip("Show in folder", "Show the model in its folder"), chip("Copy path")
-        self.show_log = chip("Show log")
+        self.show_folder, self.copy_path = Chip("Show in folder", "Show the model in its folder"), Chip("Copy path")
+        self.show_log = Chip("Show log")
         chips = (self.show_log, self.show_folder, self.copy_path)
         lay_row(self, self.title, self.model, *chips, spacing=8, grow=self.model)
         self.setFixedHeight(self.show_folder.sizeHint().height())

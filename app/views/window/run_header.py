@@ -87,12 +87,12 @@ class RunHeader(Card):
         self.export = OutlinedButton("Export")
         self.export.setIcon(icon("export"))
         self.export.setAccessibleName("Export this run")
-        self.export.open_menu(exports)
+        self.export.setMenu(exports)
         self.more = OutlinedButton(bare=True)
         self.more.setIcon(icon("more"))
         self.more.setAccessibleName("More actions on this run")
         self.more.setToolTip("More actions on this run")
-        self.more.open_menu(menu)
+        self.more.setMenu(menu)
 
     def _lay_out(self) -> None:
         who = lay_row(

@@ -10,7 +10,7 @@ from pytestqt.qtbot import QtBot
 
 from app.views.style.theme import Theme
 from app.views.style.tones import tone
-from app.views.widgets.buttons import PrimaryButton, chip
+from app.views.widgets.buttons import Chip, PrimaryButton
 from app.views.widgets.card import Badge, Card
 
 pytestmark = pytest.mark.windows
@@ -30,7 +30,7 @@ def test_a_primary_button_stands_on_the_accent_and_can_be_pressed(qtbot: QtBot) 
 
 
 def test_a_chip_and_a_badge_have_room_for_their_text(qtbot: QtBot) -> None:
-    for widget in (chip("All", "Select all"), Badge("Training", "success")):
+    for widget in (Chip("All", "Select all"), Badge("Training", "success")):
         qtbot.addWidget(widget)
         text = widget.fontMetrics().horizontalAdvance(widget.text())
         assert widget.sizeHint().width() >= text + 16
