@@ -119,9 +119,12 @@ class Rankdeck(QObject):
         self.beginning = WelcomeController(
             window, self.launching, self.table, self.runner, runs, self._offer_fix, self.runs_dir, self
         )
-        self.organising = RunNotesController(window, runs, showing, self.display, self.runner, self)
-        self.removal = RunRemoval(window, runs, showing, self.runner, self)
-        self.files = RunFilesController(window, showing, self.runner, self)
+        self.organising = RunNotesController(window.runs, runs, showing, self.display.copy_settings, self.runner, self)
+        window.header.renamed.connect(self.organising.rename_shown)
+        self.removal = RunRemoval(window.runs, runs, showing, self.runner, self)
+        self.files = RunFilesController(
+            window.actions_, window.notice, window.runs, window.outcome, showing, self.runner, self
+        )
         self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
         self.updating = Updating(window, self.settings, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self.updating, self.runner, self)
@@ -169,7 +172,7 @@ class Rankdeck(QObject):
         from app.controllers.new_run_controller import NewRunController
 
         self._new_run = NewRunController(
-            self.window, self.drafting, self.pricing, self.runner, self.table, self.recipes, self.data, self
+            self.window.new_run, self.drafting, self.pricing, self.runner, self.table, self.recipes, self.data, self
         )
         self._draft_saving = DraftSavingController(self.window.new_run, self.settings, self)
         self._draft_saving.open()

@@ -19,9 +19,9 @@ from app.models.run_data import RunData
 from app.state.chart_names import names_in, unread_numbers
 from app.state.draft import CheckedDraft
 from app.state.preview_text import data_text
+from app.views.new_run.new_run_sheet import NewRunSheet
 from app.views.widgets.notice_bar import Step
 from app.views.widgets.tab_order import chain_tabs
-from app.views.window.main_window import MainWindow
 from core.data.dataset import NO_DATASET
 from core.data.hub import ALLOW_DOWNLOAD, DownloadNeededError
 from core.errors import RankdeckError
@@ -43,7 +43,7 @@ class NewRunController(QObject):
 
     def __init__(
         self,
-        window: MainWindow,
+        sheet: NewRunSheet,
         drafting: DraftChecksController,
         pricing: Pricing,
         runner: OperationRunner,
@@ -53,7 +53,7 @@ class NewRunController(QObject):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._sheet = window.new_run
+        self._sheet = sheet
         self._drafting = drafting
         self._pricing = pricing
         self._table = table

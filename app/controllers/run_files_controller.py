@@ -20,7 +20,10 @@ from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
     from app.controllers.shown_run import Showing
-    from app.views.window.main_window import MainWindow
+    from app.views.run_list.runs_panel import RunsPanel
+    from app.views.widgets.floating_notice import FloatingNotice
+    from app.views.window.actions import Actions
+    from app.views.window.outcome_card import OutcomeCard
     from core.errors import RankdeckError
     from core.export.export import Exported
 
@@ -41,26 +44,32 @@ class RunFilesController(QObject):
     """Carries out the window's actions on the shown run's files; exports go to `exports` in its folder."""
 
     def __init__(
-        self, window: MainWindow, showing: Showing, runner: OperationRunner, parent: QObject | None = None
+        self,
+        actions: Actions,
+        notice: FloatingNotice,
+        panel: RunsPanel,
+        outcome: OutcomeCard,
+        showing: Showing,
+        runner: OperationRunner,
+        parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._window = window
+        self._notice = notice
         self._showing = showing
         self._runner = runner
         self._closing = threading.Event()
         self._going: set[tuple[Path, str]] = set()
-        actions = window.actions_
         actions.folder.triggered.connect(self._on_folder_requested)
         actions.copy_path.triggered.connect(self._on_copy_path_requested)
-        window.outcome.copy_requested.connect(self._copy)
+        outcome.copy_requested.connect(self._copy)
         for kind, action in actions.exports.items():
             action.triggered.connect(functools.partial(self._on_export_requested, kind))
-        window.runs.export_requested.connect(self.export)
-        window.runs.folder_requested.connect(open_path)
+        panel.export_requested.connect(self.export)
+        panel.folder_requested.connect(open_path)
 
     def _on_folder_requested(self) -> None:
         if self._showing.run_dir is not None:
-            open_path(self._showing.run_dir, self._window.notice)
+            open_path(self._showing.run_dir, self._notice)
 
     def _on_copy_path_requested(self) -> None:
         if self._showing.run_dir is not None:
@@ -68,7 +77,7 @@ class RunFilesController(QObject):
 
     def _copy(self, path: str) -> None:
         QGuiApplication.clipboard().setText(path)
-        self._window.notice.say_briefly("Path copied", path)
+        self._notice.say_briefly("Path copied", path)
 
     def _on_export_requested(self, kind: str) -> None:
         if self._showing.run_dir is not None:
@@ -81,7 +90,7 @@ class RunFilesController(QObject):
             return
         place = None
         if kind in LAUNCH_KINDS:
-            place = asked_place(self._window, run_dir, kind)
+            place = asked_place(self._notice.window(), run_dir, kind)
             if place is None:
                 return
 
@@ -98,18 +107,18 @@ class RunFilesController(QObject):
             self._going.discard(key)
             folder = made.path if made.path.is_dir() else made.path.parent
             text = "\n".join((str(made.path), *made.details))
-            step = Step("Open &folder", lambda: open_path(folder, self._window.notice))
-            self._window.notice.say("success", f"Exported {run_dir.name}: {_TITLES[made.kind]}", text, step)
+            step = Step("Open &folder", lambda: open_path(folder, self._notice))
+            self._notice.say("success", f"Exported {run_dir.name}: {_TITLES[made.kind]}", text, step)
 
         def failed(error: RankdeckError) -> None:
             from core.export.lines import ExportCancelledError
 
             self._going.discard(key)
             if not isinstance(error, ExportCancelledError):
-                self._window.notice.show_error(error)
+                self._notice.show_error(error)
 
         self._going.add(key)
-        self._window.notice.say("info", f"Exporting {run_dir.name}", f"{_TITLES[kind]} …")
+        self._notice.say("info", f"Exporting {run_dir.name}", f"{_TITLES[kind]} …")
         self._runner.run(Operation(work, done, failed))
 
     def close(self) -> None:

@@ -9,10 +9,9 @@ from pathlib import Path
 from PySide6.QtCore import QObject
 
 from app.controllers.background import Operation, OperationRunner
-from app.controllers.run_display import RunDisplay
 from app.controllers.shown_run import Showing
 from app.models.run_list import RunList
-from app.views.window.main_window import MainWindow
+from app.views.run_list.runs_panel import RunsPanel
 from core.config.run_config import RunConfig
 from core.errors import RankdeckError
 from core.run_folder.notes import RunNotes, read_notes, write_notes
@@ -22,27 +21,33 @@ Change = Callable[[RunNotes], RunNotes]
 
 
 class RunNotesController(QObject):
-    """Carries out what the runs list asks for, off the GUI thread."""
+    """Carries out what the runs list asks for, off the GUI thread.
+
+    Args:
+        panel: The list.
+        runs: What it lists.
+        showing: The run that is shown.
+        copy_settings: Fills New run with the settings of the run in a folder.
+        runner: Carries it out.
+    """
 
     def __init__(
         self,
-        window: MainWindow,
+        panel: RunsPanel,
         runs: RunList,
         showing: Showing,
-        display: RunDisplay,
+        copy_settings: Callable[[RunConfig, Path], None],
         runner: OperationRunner,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._panel = window.runs
+        self._panel = panel
         self._runs = runs
         self._showing = showing
-        self._display = display
+        self._copy_settings = copy_settings
         self._runner = runner
         self._listed: dict[Path, str] = {}
-        panel = window.runs
         panel.rename_requested.connect(self._on_rename_requested)
-        window.header.renamed.connect(self._on_title_renamed)
         panel.pin_requested.connect(self._on_pin_requested)
         panel.tags_requested.connect(self._on_tags_requested)
         panel.note_requested.connect(self._on_note_requested)
@@ -54,7 +59,7 @@ class RunNotesController(QObject):
     def _on_rename_requested(self, run_dir: Path, name: str) -> None:
         self._change((run_dir,), lambda notes: notes.renamed(name))
 
-    def _on_title_renamed(self, name: str) -> None:
+    def rename_shown(self, name: str) -> None:
         if self._showing.run_dir is not None:
             self._on_rename_requested(self._showing.run_dir, name)
 
@@ -109,6 +114,6 @@ class RunNotesController(QObject):
             return RunStore.open(run_dir).config()
 
         def done(config: RunConfig) -> None:
-            self._display.copy_settings(config, run_dir)
+            self._copy_settings(config, run_dir)
 
         self._runner.run(Operation(work, done, self._panel.notice.show_error, "copied settings"))

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QMessageBox
 from app.controllers.background import Operation, OperationRunner
 from app.controllers.shown_run import Showing
 from app.models.run_list import RunList
+from app.views.run_list.runs_panel import RunsPanel
 from app.views.widgets.notice_bar import Step
-from app.views.window.main_window import MainWindow
 from core.errors import PreflightError, RankdeckError
 from core.run_folder.removal import NoRecycleBinError, delete_run, recycle_run
 from core.run_folder.store import RunStore
@@ -52,14 +52,14 @@ class RunRemoval(QObject):
 
     def __init__(
         self,
-        window: MainWindow,
+        panel: RunsPanel,
         runs: RunList,
         showing: Showing,
         runner: OperationRunner,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._panel = window.runs
+        self._panel = panel
         self._runs = runs
         self._showing = showing
         self._runner = runner
