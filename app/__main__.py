@@ -37,8 +37,7 @@ def import_before_qt() -> None:
 def _open_window(arguments: Sequence[str]) -> int:
     """Opens the window, or hands the arguments to the one that is open, which needs little of the program."""
     import_before_qt()
-    from app.single_instance import claim
-    from app.state.window_arguments import with_full_paths
+    from app.single_instance import claim, with_full_paths
     from core.paths import default_runs_dir
 
     instance = claim(default_runs_dir(), with_full_paths(arguments))

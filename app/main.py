@@ -44,7 +44,7 @@ from app.models.recipe_list import RecipeList
 from app.models.run_data import RunData
 from app.models.run_list import RunList
 from app.settings import Settings, user_settings
-from app.state.window_arguments import run_to_show
+from app.single_instance import SingleInstance, run_to_show
 from app.views.style.theme import Theme
 from app.views.window.app_identity import set_app_id, set_desktop_name
 from app.views.window.main_window import MainWindow
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from app.controllers.new_run_controller import NewRunController
     from app.controllers.sync_pricing import Pricing
     from app.run_data.run_follower import Connection
-    from app.single_instance import SingleInstance
     from core.launch.resolved import ResolvedRun
     from core.run_folder.store import RunStore
 

@@ -1,35 +1,31 @@
 """Single instance: one window for each user and folder of runs. A second start hands its arguments over and ends.
 
 A lock that the system releases with its process decides who is first, so a window that died is never waited for. The
-first one then listens on a socket in a folder of the user's own (Windows: a pipe with a name that cannot be guessed and
-that only this user may open).
+first one then listens on a socket in a folder of the user's own (Windows: a pipe that only this user may open).
 """
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import hashlib
 import json
 import logging
 import os
-import secrets
 import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from PySide6.QtCore import QObject, QTimer, Signal
+from PySide6.QtCore import QObject, Signal
 from PySide6.QtNetwork import QLocalServer, QLocalSocket
 
 from core.errors import RankdeckError, RunBusyError
-from core.files.atomic import write_atomic
-from core.held_files import read_utf8
 from core.parsing import ParseError, parse_json
 from core.paths import data_folder
 from core.processes.lock import RunLock
 
+WINDOW: Final = "--window"
 # So long a second start waits for one that may just be opening; then it opens a window of its own.
 HAND_OVER_LIMIT_S: Final = 30.0
 ANSWER_MS: Final = 3000
@@ -46,7 +42,7 @@ class SingleInstance(QObject):
 
     Args:
         lock: Held; None where no lock can be had, and every start opens a window.
-        name_file: Where the name of the socket is written.
+        place: Of its lock and its socket, without their suffix.
 
     Signals:
         arrived: The arguments of a second start.
@@ -54,77 +50,42 @@ class SingleInstance(QObject):
 
     arrived = Signal(list)
 
-    def __init__(self, lock: RunLock | None, name_file: Path, parent: QObject | None = None) -> None:
+    def __init__(self, lock: RunLock | None, place: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._lock = lock
-        self._name_file = name_file
-        self._server: QLocalServer | None = None
-        self._open: dict[QLocalSocket, QTimer] = {}
+        self._place = place
+        self._server = QLocalServer(self, socketOptions=QLocalServer.SocketOption.UserAccessOption)
+        self._server.newConnection.connect(self._on_connected)
 
     def listen(self) -> bool:
         """Takes second starts from now on; False where that is not possible."""
         if self._lock is None:
             return False
-        server = QLocalServer(self)
-        server.setSocketOptions(QLocalServer.SocketOption.UserAccessOption)
-        server.newConnection.connect(self._on_connected)
-        name = _socket_name(self._name_file)
+        name = socket_name(self._place)
         QLocalServer.removeServer(name)  # of a window that died: the lock is ours, so nothing listens there
-        if not server.listen(name):
-            _log.warning("a second start will open a second window: %s", server.errorString())
-            server.deleteLater()
-            return False
-        try:
-            write_atomic(self._name_file, name)
-        except RankdeckError as error:
-            _log.warning("a second start will open a second window: %s", error)
-            server.close()
-            return False
-        self._server = server
-        return True
+        if not self._server.listen(name):
+            _log.warning("a second start will open a second window: %s", self._server.errorString())
+        return self._server.isListening()
 
     def close(self) -> None:
         """Takes no more starts; the next one opens a window."""
-        for socket in list(self._open):
-            self._drop(socket)
-        if self._server is not None:
-            self._server.close()
-            self._server = None
-            with contextlib.suppress(OSError):
-                self._name_file.unlink()
+        self._server.close()
         if self._lock is not None:
             self._lock.release()
             self._lock = None
 
     def _on_connected(self) -> None:
-        while self._server is not None and (socket := self._server.nextPendingConnection()) is not None:
-            timer = QTimer(self, singleShot=True, interval=ANSWER_MS)  # one that sends nothing is not kept
-            self._open[socket] = timer  # the wrappers must live as long as what Qt holds
-            timer.timeout.connect(functools.partial(self._drop, socket))
-            socket.disconnected.connect(functools.partial(self._drop, socket))
+        while (socket := self._server.nextPendingConnection()) is not None:
+            socket.disconnected.connect(socket.deleteLater)
             socket.readyRead.connect(functools.partial(self._on_read, socket))
-            timer.start()
             self._on_read(socket)
 
-    def _drop(self, socket: QLocalSocket) -> None:
-        """Ends a connection, once."""
-        timer = self._open.pop(socket, None)
-        if timer is not None:
-            timer.stop()
-            timer.deleteLater()
-            socket.abort()
-            socket.deleteLater()
-
     def _on_read(self, socket: QLocalSocket) -> None:
-        if socket not in self._open:
-            return
-        if not socket.canReadLine():
-            if socket.bytesAvailable() > LARGEST_BYTES:
-                self._drop(socket)
+        if not socket.canReadLine() and socket.bytesAvailable() <= LARGEST_BYTES:
             return
         arguments = read_arguments(bytes(socket.readLine(LARGEST_BYTES).data()))
         if arguments is None:
-            self._drop(socket)
+            socket.abort()
             return
         socket.write(_DONE)
         socket.disconnectFromServer()
@@ -139,36 +100,32 @@ def claim(runs_dir: Path, arguments: Sequence[str], folder: Path | None = None) 
         arguments: Handed over.
         folder: Where lock and socket are kept; None: a folder of this user's.
     """
-    name_file = _name_file(runs_dir, instance_folder() if folder is None else folder)
+    place = instance_place(runs_dir, folder)
     deadline = time.monotonic() + HAND_OVER_LIMIT_S
     while True:
         try:
-            name_file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            return SingleInstance(RunLock(name_file.with_suffix(".lock")), name_file)
+            place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            return SingleInstance(RunLock(place.with_suffix(".lock")), place)
         except RunBusyError:
-            if hand_over(name_file, arguments, deadline):
+            if hand_over(place, arguments, deadline):
                 return None
         except (RankdeckError, OSError) as error:
             _log.warning("a second start will open a second window: %s", error)
-            return SingleInstance(None, name_file)
+            return SingleInstance(None, place)
         if time.monotonic() >= deadline:
             _log.warning("another window of Rankdeck is open and does not answer; this is a second one")
-            return SingleInstance(None, name_file)
+            return SingleInstance(None, place)
         time.sleep(_PAUSE_S)
 
 
-def hand_over(name_file: Path, arguments: Sequence[str], deadline: float) -> bool:
+def hand_over(place: Path, arguments: Sequence[str], deadline: float) -> bool:
     """Gives the window that is open the arguments; True once it has taken them."""
-    try:
-        name = read_utf8(name_file)
-    except OSError:
-        return False  # it has not begun to listen
     _let_come_forward()
     socket = QLocalSocket()
     try:
-        socket.connectToServer(name)
+        socket.connectToServer(socket_name(place))
         if not socket.waitForConnected(ANSWER_MS):
-            return False
+            return False  # it has not begun to listen
         socket.write(json.dumps({"arguments": list(arguments)}).encode() + b"\n")
         while not socket.canReadLine():
             left_ms = round((deadline - time.monotonic()) * 1000)  # it answers once it is open
@@ -199,15 +156,15 @@ def instance_folder() -> Path:
     return data_folder() / "open-windows"
 
 
-def _name_file(runs_dir: Path, folder: Path) -> Path:
+def instance_place(runs_dir: Path, folder: Path | None = None) -> Path:
     key = hashlib.sha256(os.path.normcase(runs_dir.absolute()).encode("utf-8", "surrogateescape")).hexdigest()[:16]
-    return folder / f"{key}.name"
+    return (instance_folder() if folder is None else folder) / key
 
 
-def _socket_name(name_file: Path) -> str:
-    if sys.platform == "win32":
-        return f"rankdeck-{secrets.token_hex(16)}"
-    return str(name_file.with_suffix(".socket"))
+def socket_name(place: Path) -> str:
+    if sys.platform == "win32":  # of a name that all users share: the folder says whose it is
+        return f"rankdeck-{hashlib.sha256(os.path.normcase(place).encode()).hexdigest()[:32]}"
+    return str(place.with_suffix(".socket"))
 
 
 def _let_come_forward() -> None:
@@ -216,3 +173,20 @@ def _let_come_forward() -> None:
         import ctypes
 
         ctypes.WinDLL("user32").AllowSetForegroundWindow(ctypes.c_uint32(_ANY_PROCESS))
+
+
+def with_full_paths(arguments: Sequence[str]) -> list[str]:
+    """The arguments as a process with another current folder understands them."""
+    return [str(Path(argument).absolute()) if _is_path(argument) else argument for argument in arguments]
+
+
+def run_to_show(arguments: Sequence[str]) -> Path | None:
+    """The run that the window is to show; None if none is named, or it is not there."""
+    if not arguments or arguments[0] != WINDOW:
+        return None
+    path = next((Path(argument) for argument in arguments[1:2] if _is_path(argument)), None)
+    return path.absolute() if path is not None and path.is_dir() else None
+
+
+def _is_path(argument: str) -> bool:
+    return bool(argument) and not argument.startswith("-") and Path(argument).exists()

@@ -12,11 +12,12 @@ from pathlib import Path
 
 import pytest
 from PySide6.QtCore import Qt
+from PySide6.QtNetwork import QLocalSocket
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app import single_instance
-from app.single_instance import SingleInstance, claim, instance_folder, read_arguments
+from app.single_instance import SingleInstance, claim, instance_folder, instance_place, read_arguments, socket_name
 from tests.helpers.made_runs import make_run
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
@@ -60,7 +61,11 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def is_listening(runs_dir: Path, folder: Path) -> bool:
-    return single_instance._name_file(runs_dir, folder).is_file()
+    client = QLocalSocket()
+    client.connectToServer(socket_name(instance_place(runs_dir, folder)))
+    answers = client.waitForConnected(1000)
+    client.abort()
+    return answers
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Arguments of the window."""
+"""Arguments that a second start hands over."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from app.state.window_arguments import run_to_show, with_full_paths
+from app.single_instance import run_to_show, with_full_paths
 
 
 def test_a_run_is_a_folder_that_is_there(tmp_path: Path) -> None:
