@@ -27,6 +27,7 @@ from app.controllers.machines_control import MachinesControl
 from app.controllers.notifications import Notifications
 from app.controllers.palette import Palette
 from app.controllers.preferences import Preferences
+from app.controllers.resume_controller import ResumeController
 from app.controllers.run_controller import RunController
 from app.controllers.run_display import RunDisplay
 from app.controllers.run_files_controller import RunFilesController
@@ -112,9 +113,12 @@ class Rankdeck(QObject):
             self.recipes, self.runner, self,
         )  # fmt: skip
         self.control = RunController(
-            window, self.launching, lambda: self.drafting, lambda error: self.new_run.install_step(error), table,
-            runs, showing, self.display, self.settings, self,
+            window, self.launching, lambda: self.drafting, lambda error: self.new_run.install_step(error), runs,
+            showing, self.display, self,
         )  # fmt: skip
+        self.resuming = ResumeController(
+            window, self.launching, self.control.stop_run, table, runs, showing, self.display, self.settings, self
+        )
         self.beginning = WelcomeController(
             window, self.launching, self.table, self.runner, runs, self._offer_fix, self.runs_dir, self
         )
@@ -128,12 +132,12 @@ class Rankdeck(QObject):
         self.updating = Updating(window, self.settings, self)
         self.preferences = Preferences(window, self.settings, self.runs_dir, self.updating, self.runner, self)
         self.machine_check = MachineCheck(
-            window, showing, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
+            window, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
             self._offer_fix, self,
         )  # fmt: skip
         self.shown_job = ShownJob(window.header, showing, self)
-        self.benching = Benching(window, showing, table, self.runs_dir, self._chosen_run, self)
-        self.machines = MachinesControl(window, showing, self.runs_dir, self)
+        self.benching = Benching(window, table, self.runs_dir, self._chosen_run, self)
+        self.machines = MachinesControl(window, self.runs_dir, self)
         self.machines.failed.connect(window.notice.show_error)
         self.environment = EnvironmentControl(window, self.runner, self)
         self.environment.made.connect(self._on_environment_made)

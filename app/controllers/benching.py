@@ -15,7 +15,6 @@ from app.views.widgets.open_outside import open_path
 from core.errors import RankdeckError
 
 if TYPE_CHECKING:
-    from app.controllers.shown_run import Showing
     from app.models.device_table import DeviceTable
     from app.state.bench_text import BenchNews
     from app.views.bench.bench_page import BenchPage
@@ -56,14 +55,13 @@ class Benching(QObject):
     def __init__(
         self,
         window: MainWindow,
-        showing: Showing,
         table: DeviceTable,
         runs_dir: Path,
         chosen_run: Callable[[], ResolvedRun | None],
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._window, self._showing, self._table = window, showing, table
+        self._window, self._table = window, table
         self._runs_dir, self._chosen_run = runs_dir, chosen_run
         self._measuring = Measuring(self)
         self.page: BenchPage | None = None
@@ -85,12 +83,11 @@ class Benching(QObject):
 
         if self.page is None:
             self.page = page = BenchPage()
-            page.close_requested.connect(self._on_close_requested)
+            page.close_requested.connect(self._window.show_home)
             page.kind_chosen.connect(self.update)
             page.start_requested.connect(self._on_start_requested)
             page.stop_requested.connect(self._measuring.stop)
             page.folder_requested.connect(self._on_folder_requested)
-            self._window.pages.addWidget(page)
         self.update()
         self._window.show_page(self.page)
 
@@ -144,10 +141,6 @@ class Benching(QObject):
     def _on_folder_requested(self) -> None:
         if self.folder is not None:
             open_path(self.folder, self._window.notice)
-
-    def _on_close_requested(self) -> None:
-        window = self._window
-        window.show_page(window.welcome if self._showing.run_dir is None else window.run_page)
 
 
 def _measure(

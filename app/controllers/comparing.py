@@ -110,10 +110,9 @@ class Comparing(QObject):
         smoothing = self._window.plot_settings().get("smoothing_steps")  # not of the plots: they may not be made yet
         page = ComparePage(len(folders), smoothing if isinstance(smoothing, int) else FIRST_SMOOTHING, self._settings)
         shown = self._shown = _Shown(page)
-        page.close_requested.connect(self._on_close_requested)
+        page.close_requested.connect(self._window.show_home)
         page.refresh_requested.connect(lambda: self._read_new(shown, with_table=True))
         page.columns_wanted.connect(lambda names: self._read_columns(shown, names))
-        self._window.set_compare_page(page)
         self._window.show_page(page)
         self._open(shown, list(folders))
 
@@ -251,16 +250,12 @@ class Comparing(QObject):
     def _is_current(self, shown: _Shown) -> bool:
         return shown is self._shown and isValid(shown.page)
 
-    def _on_close_requested(self) -> None:
-        window = self._window
-        window.show_page(window.welcome if self._showing.run_dir is None else window.run_page)
-
     def _on_page_shown(self, page: object) -> None:
         """Another page is in front: the comparison is let go, with all that was read for it."""
         if self._shown is not None and page is not self._shown.page:
             self._timer.stop()
+            self._window.drop_page(self._shown.page)
             self._shown = None
-            self._window.set_compare_page(None)
 
 
 def _devices(folder: Path) -> tuple[str, ...]:

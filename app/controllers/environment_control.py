@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.util
 import os
 import sys
-import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from PySide6.QtCore import QObject, Qt, Signal
+from PySide6.QtCore import QObject, Signal
 
 from app.controllers.background import Operation, OperationRunner
+from app.controllers.measuring import Cancelled, Measuring, Tell
+from app.controllers.newest_answer import NewestAnswer
 from app.views.window.actions import explain
 from core.errors import RankdeckError, sentences
 
@@ -36,15 +37,16 @@ class EnvironmentControl(QObject):
     """
 
     made = Signal()
-    _reported = Signal(object)
 
     def __init__(self, window: MainWindow, runner: OperationRunner, parent: QObject | None = None) -> None:
         super().__init__(parent)
         self._window, self._runner = window, runner
-        self._own = OperationRunner(self)  # minutes of downloads must not hold up what else is to be looked at
+        self._own = OperationRunner(self)  # what pip is asked must not hold up what else is to be looked at
         self._driver: NvidiaDriver | None = None
-        self._stop: threading.Event | None = None
-        self._sizes_stop = threading.Event()
+        self._making = Measuring(self)
+        self._sizes: NewestAnswer[tuple[str, str]] = NewestAnswer(
+            self._own, self._show_sizes, lambda _: ("", ""), self, is_kept=any, kept=1, after_ms=0, is_watched=True
+        )
         self.dialog: EnvironmentDialog | None = None
         own = importlib.util.find_spec("torch") is not None  # finds, does not import
         why_not = "This window's Python has PyTorch, so runs are trained with it." if own else None
@@ -52,7 +54,9 @@ class EnvironmentControl(QObject):
         window.actions_.environment.triggered.connect(self.open)
         window.welcome.set_up.clicked.connect(self.open)
         window.welcome.set_up_another.clicked.connect(self.open)
-        self._reported.connect(self._on_reported, Qt.ConnectionType.QueuedConnection)
+        self._making.progressed.connect(self._on_progressed)
+        self._making.found.connect(self._on_made)
+        self._making.failed.connect(self._on_failed)
 
     def open(self) -> None:
         """Finds out what this machine has, then opens the dialog."""
@@ -78,8 +82,8 @@ class EnvironmentControl(QObject):
 
     def close(self) -> None:
         """Stops what is being made and waits a bounded time for its programs."""
-        self._on_stop_requested()
-        self._sizes_stop.set()
+        self._making.close()
+        self._sizes.close()
         self._own.close()
 
     def _open(self, found: tuple[Offered, NvidiaDriver | None]) -> None:
@@ -89,64 +93,34 @@ class EnvironmentControl(QObject):
         self.dialog = dialog = EnvironmentDialog(offered, self._window)
         dialog.choice_changed.connect(self._on_choice_changed)
         dialog.start_requested.connect(self._on_start_requested)
-        dialog.stop_requested.connect(self._on_stop_requested)
+        dialog.stop_requested.connect(self._making.stop)
         dialog.finished.connect(self._on_closed)
         dialog.open()
 
     def _on_choice_changed(self, places: Places, extras: tuple[str, ...], wheels: Path | None) -> None:
         """Asks pip how large it is; a question that is still open is no longer wanted."""
-        self._sizes_stop.set()
-        self._sizes_stop = stop = threading.Event()
-        driver = self._driver
+        key, driver = f"{places} {extras} {wheels}", self._driver
 
         def work() -> tuple[str, str]:
-            return find_sizes(places.environments, extras, wheels, driver, stop.is_set)
+            return find_sizes(places.environments, extras, wheels, driver, lambda: not self._sizes.is_newest(key))
 
-        def show(sizes: tuple[str, str]) -> None:
-            if self.dialog is not None and sizes[0]:
-                self.dialog.show_sizes(*sizes)
+        self._sizes.ask(key, work)
 
-        self._own.run(Operation(work, show, lambda _: None, topic="sizes"))
+    def _show_sizes(self, sizes: tuple[str, str]) -> None:
+        if self.dialog is not None and sizes[0]:
+            self.dialog.show_sizes(*sizes)
 
     def _on_start_requested(self, places: Places, extras: tuple[str, ...], wheels: Path | None) -> None:
-        self._sizes_stop.set()
-        self._stop = stop = threading.Event()
-        driver, report = self._driver, self._reported.emit
+        self._sizes.ask("", None)
+        self._making.start(functools.partial(_make, places, extras, wheels, self._driver))
 
-        def work() -> Environment | None:
-            from core.environments.differences import find_suitable
-            from core.environments.downloads import CancelledError
-            from core.environments.make import make
-            from core.environments.places import keep_places
-            from core.environments.record import choose, free_folder
-            from core.environments.wanted import default_name
-
-            keep_places(places)
-            name = default_name("auto", driver)
-            made = find_suitable(places.environments, name, extras)
-            if made is None:  # else it was only not chosen
-                wanted = _wanted(free_folder(places.environments, name), extras, wheels, driver)
-                try:
-                    made = make(wanted, report, stop.is_set)
-                except CancelledError:
-                    return None
-            choose(made)
-            return made
-
-        self._own.run(Operation(work, self._on_made, self._on_failed))
-
-    def _on_stop_requested(self) -> None:
-        if self._stop is not None:
-            self._stop.set()
-
-    def _on_reported(self, progress: Progress) -> None:
+    def _on_progressed(self, progress: Progress) -> None:
         from app.state.environment_text import share_of
 
         if self.dialog is not None:
             self.dialog.show_progress(progress.text, share_of(progress))
 
     def _on_made(self, made: Environment | None) -> None:
-        self._stop = None
         if made is not None:
             self.made.emit()
         if self.dialog is None:
@@ -157,7 +131,6 @@ class EnvironmentControl(QObject):
             self.dialog.show_done(f"PyTorch {made.record.torch} is ready. You can start a run now.")
 
     def _on_failed(self, error: RankdeckError) -> None:
-        self._stop = None
         if self.dialog is not None:
             self.dialog.show_error(error)
 
@@ -165,7 +138,37 @@ class EnvironmentControl(QObject):
         if self.dialog is not None:
             self.dialog.deleteLater()
         self.dialog = None
-        self._sizes_stop.set()
+        self._sizes.ask("", None)
+        self._sizes.forget()
+
+
+def _make(
+    places: Places,
+    extras: tuple[str, ...],
+    wheels: Path | None,
+    driver: NvidiaDriver | None,
+    tell: Tell,
+    cancelled: Cancelled,
+) -> Environment | None:
+    """Makes an environment, in a worker thread, and chooses it; None where it was stopped."""
+    from core.environments.differences import find_suitable
+    from core.environments.downloads import CancelledError
+    from core.environments.make import make
+    from core.environments.places import keep_places
+    from core.environments.record import choose, free_folder
+    from core.environments.wanted import default_name
+
+    keep_places(places)
+    name = default_name("auto", driver)
+    made = find_suitable(places.environments, name, extras)
+    if made is None:  # else it was only not chosen
+        wanted = _wanted(free_folder(places.environments, name), extras, wheels, driver)
+        try:
+            made = make(wanted, tell, cancelled)
+        except CancelledError:
+            return None
+    choose(made)
+    return made
 
 
 def find_sizes(
@@ -173,7 +176,7 @@ def find_sizes(
     extras: tuple[str, ...],
     wheels: Path | None,
     driver: NvidiaDriver | None,
-    cancelled: Callable[[], bool],
+    cancelled: Cancelled,
 ) -> tuple[str, str]:
     """How large an environment would be, and why there is no room for it; both as text.
 

@@ -2,35 +2,32 @@
 
 from __future__ import annotations
 
-import logging
-import threading
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, Signal
+from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
 
-from app.bridge import Feed, Send
-from app.controllers.background import Operation, OperationRunner, unexpected
-from core.errors import RankdeckError
+from app.controllers.background import Operation, OperationRunner
+from app.controllers.measuring import Cancelled, Measuring, Tell
 
 if TYPE_CHECKING:
     from app.controllers.preferences import Preferences
-    from app.controllers.shown_run import Showing
     from app.settings import Settings
     from app.views.dialogs.diagnostics_dialog import DiagnosticsDialog
     from app.views.doctor.doctor_page import DoctorPage
     from app.views.window.main_window import MainWindow
     from core.doctor.diagnostics import DiagnosticsFile
     from core.doctor.finding import Finding
+    from core.errors import RankdeckError
     from core.launch.resolved import ResolvedRun
 
 PREPARING: Final = "Preparing the self-tests"
 # Groups of the window's settings that diagnostics hold.
 KEPT: Final = ("draft", "drafts", "plots", "window")
-_log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,74 +37,6 @@ class Testing:
     name: str
     number: int
     count: int
-
-
-class SelfTesting(Feed):
-    """The self-tests, one after another, in a thread that waits for their processes.
-
-    Signals:
-        began: A `Testing`.
-        found: A list of findings, newer than those before.
-        ended: All are over; an error where they could not be run.
-    """
-
-    began = Signal(object)
-    found = Signal(object)
-    ended = Signal(object)
-
-    def __init__(self, parent: QObject | None = None) -> None:
-        super().__init__(parent)
-        self._cancelled = threading.Event()
-
-    def start(self, runs_dir: Path, run: ResolvedRun | None) -> None:
-        """Begins; what comes of it comes as signals.
-
-        Args:
-            runs_dir: The folder of runs.
-            run: What New run would train; None where a setting is wrong.
-        """
-        cancelled = self._cancelled = threading.Event()
-
-        def work(stopping: threading.Event, send: Send) -> None:
-            error: RankdeckError | None = None
-            try:
-                _test(runs_dir, run, lambda: stopping.is_set() or cancelled.is_set(), send)
-            except RankdeckError as wrong:
-                error = wrong
-            except Exception as wrong:
-                _log.exception("the self-tests failed")
-                error = unexpected(wrong)
-            send((error,))
-
-        self._start("self-tests", work)
-
-    def cancel(self) -> None:
-        """Ends what runs; what was found by then stays, the rest is said not to be tried."""
-        self._cancelled.set()
-
-    def _on_item(self, item: object) -> None:
-        if isinstance(item, Testing):
-            self.began.emit(item)
-        elif isinstance(item, list):
-            self.found.emit(item)
-        elif isinstance(item, tuple):
-            self.close(wait=False)
-            self.ended.emit(item[0])
-
-
-def _test(runs_dir: Path, run: ResolvedRun | None, cancelled: Callable[[], bool], send: Send) -> None:
-    from core.doctor.self_tests import judge_modes, list_here, run_self_test
-    from core.machine.platform import this_platform
-
-    platform = this_platform()
-    tests = list_here(run, platform)
-    tested: list[Finding] = []
-    for number, test in enumerate(tests, 1):
-        send(Testing(test.name, number, len(tests)))
-        found = run_self_test(test, platform, runs_dir, cancelled=cancelled)
-        tested += found
-        send(found)
-    send(judge_modes(tested, platform))
 
 
 class MachineCheck(QObject):
@@ -121,7 +50,6 @@ class MachineCheck(QObject):
     def __init__(
         self,
         window: MainWindow,
-        showing: Showing,
         runner: OperationRunner,
         preferences: Preferences,
         settings: Settings,
@@ -131,15 +59,15 @@ class MachineCheck(QObject):
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
-        self._window, self._showing, self._runner = window, showing, runner
+        self._window, self._runner = window, runner
         self._preferences, self._settings, self._runs_dir = preferences, settings, runs_dir
         self._chosen_run, self._install = chosen_run, install
         self.page: DoctorPage | None = None
         self.dialog: DiagnosticsDialog | None = None
-        self.testing = SelfTesting(self)
-        self.testing.began.connect(self._on_test_began)
-        self.testing.found.connect(self._add_findings)
-        self.testing.ended.connect(self._on_tests_ended)
+        self.testing = Measuring(self)
+        self.testing.progressed.connect(self._on_progressed)
+        self.testing.found.connect(self._on_tested)
+        self.testing.failed.connect(self._on_tests_failed)
         window.actions_.doctor.triggered.connect(self.open)
         window.page_shown.connect(self._on_page_shown)
 
@@ -153,13 +81,12 @@ class MachineCheck(QObject):
 
         if self.page is None:
             self.page = page = DoctorPage()
-            page.close_requested.connect(self._on_close_requested)
+            page.close_requested.connect(self._window.show_home)
             page.check_requested.connect(self.check)
             page.self_tests_requested.connect(self._on_self_tests_requested)
-            page.cancel_requested.connect(self.testing.cancel)
+            page.cancel_requested.connect(self.testing.stop)
             page.diagnostics_requested.connect(self._on_diagnostics_requested)
             page.fix_requested.connect(self._on_fix_requested)
-            self._window.set_doctor_page(page)
             self.check()
         self._window.show_page(self.page)
 
@@ -193,13 +120,15 @@ class MachineCheck(QObject):
         self._runner.run(Operation(work, done, failed, topic="doctor"))
 
     def _on_self_tests_requested(self) -> None:
-        if self.page is not None:
+        if self.page is not None and not self.testing.is_going:  # those of a page before are still ending
             self.page.show_testing(PREPARING, 1, 0)
-            self.testing.start(self._runs_dir, self._chosen_run())
+            self.testing.start(functools.partial(_test, self._runs_dir, self._chosen_run()))
 
-    def _on_test_began(self, test: Testing) -> None:
-        if self.page is not None:
-            self.page.show_testing(test.name, test.number, test.count)
+    def _on_progressed(self, news: Testing | Sequence[Finding]) -> None:
+        if not isinstance(news, Testing):
+            self._add_findings(news)
+        elif self.page is not None:
+            self.page.show_testing(news.name, news.number, news.count)
 
     def _add_findings(self, findings: Sequence[Finding]) -> None:
         from core.doctor.finding import merged
@@ -207,11 +136,15 @@ class MachineCheck(QObject):
         if self.page is not None:
             self.page.show_findings(merged(self.page.findings, findings))
 
-    def _on_tests_ended(self, error: RankdeckError | None) -> None:
+    def _on_tested(self, judged: Sequence[Finding]) -> None:
+        self._add_findings(judged)
         if self.page is not None:
             self.page.show_tested()
-        if error is not None:
-            self._window.notice.show_error(error)
+
+    def _on_tests_failed(self, error: RankdeckError) -> None:
+        if self.page is not None:
+            self.page.show_tested()
+        self._window.notice.show_error(error)
 
     # --- fixes -------------------------------------------------------------------------------------------
 
@@ -283,13 +216,25 @@ class MachineCheck(QObject):
 
     # --- the page ----------------------------------------------------------------------------------------
 
-    def _on_close_requested(self) -> None:
-        window = self._window
-        window.show_page(window.welcome if self._showing.run_dir is None else window.run_page)
-
     def _on_page_shown(self, page: object) -> None:
         """Another page is in front: the self-tests end, and the page is let go."""
         if self.page is not None and page is not self.page:
-            self.testing.close(wait=False)
+            self.testing.stop()
+            self._window.drop_page(self.page)
             self.page = None
-            self._window.set_doctor_page(None)
+
+
+def _test(runs_dir: Path, run: ResolvedRun | None, tell: Tell, cancelled: Cancelled) -> Sequence[Finding]:
+    """Runs the self-tests one after another, in a worker thread; returns what they say of the modes together."""
+    from core.doctor.self_tests import judge_modes, list_here, run_self_test
+    from core.machine.platform import this_platform
+
+    platform = this_platform()
+    tests = list_here(run, platform)
+    tested: list[Finding] = []
+    for number, test in enumerate(tests, 1):
+        tell(Testing(test.name, number, len(tests)))
+        found = run_self_test(test, platform, runs_dir, cancelled=cancelled)
+        tested += found
+        tell(found)
+    return judge_modes(tested, platform)

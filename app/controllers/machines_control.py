@@ -18,7 +18,6 @@ from core.run_folder.remote_run import FILE_NAME
 from core.run_folder.store import RunStore
 
 if TYPE_CHECKING:
-    from app.controllers.shown_run import Showing
     from app.views.machines.machines_page import MachineCard, MachinesPage
     from app.views.new_run.machine_groups import MachineGroups
     from app.views.window.main_window import MainWindow
@@ -43,9 +42,9 @@ class MachinesControl(QObject):
     failed = Signal(object)
     _progressed = Signal(str, str)
 
-    def __init__(self, window: MainWindow, showing: Showing, runs_dir: Path, parent: QObject | None = None) -> None:
+    def __init__(self, window: MainWindow, runs_dir: Path, parent: QObject | None = None) -> None:
         super().__init__(parent)
-        self._window, self._showing, self._runs_dir = window, showing, runs_dir
+        self._window, self._runs_dir = window, runs_dir
         self._runner = OperationRunner(self)  # a machine that does not answer must not hold up anything else
         self._groups: MachineGroups | None = None
         self._to_confirm: tuple[Machine, HostKey] | None = None  # with the host key that it shows
@@ -59,11 +58,10 @@ class MachinesControl(QObject):
 
         if self.page is None:
             self.page = page = MachinesPage()
-            page.close_requested.connect(self._on_close_requested)
+            page.close_requested.connect(self._window.show_home)
             page.add_requested.connect(self._on_add_requested)
             page.key_confirmed.connect(self._on_key_confirmed)
             page.card_made.connect(self._on_card_made)
-            self._window.pages.addWidget(page)
         self._list()
         self._window.show_page(self.page)
 
@@ -249,10 +247,6 @@ class MachinesControl(QObject):
         card = None if self.page is None else self.page.cards.get(name)
         if card is not None and not card.setup.isEnabled():
             card.doing.set_full_text(text)
-
-    def _on_close_requested(self) -> None:
-        window = self._window
-        window.show_page(window.welcome if self._showing.run_dir is None else window.run_page)
 
 
 def findings_text(findings: Sequence[FindingThere]) -> str:

@@ -61,7 +61,6 @@ def main(folder: Path, *, is_dark: bool = False) -> int:
         page.show_started()
         page.show_news(bench_news(bench, is_over=True))
         page.show_ended(has_folder=True)
-        studio.window.pages.addWidget(page)
         studio.rest(2.0)
         studio.window.show_page(page)
         studio.picture("bench")

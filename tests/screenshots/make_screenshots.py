@@ -140,7 +140,7 @@ def all_pictures(studio: Studio) -> None:
     studio.wait(lambda: getattr(studio.rankdeck.ledger.snapshot, "checkpoint", None) is not None)
     studio.picture("stopped")
     actions.resume.trigger()
-    dialog = studio.rankdeck.control.dialog
+    dialog = studio.rankdeck.resuming.dialog
     assert dialog is not None
     studio.wait(dialog.go.isEnabled)
     studio.picture("resuming", dialog)

@@ -64,10 +64,6 @@ class MainWindow(QMainWindow):
         new_run_wanted: New run is to be shown, and its sheet is not made yet.
         new_run_made: The sheet is there, and not shown yet.
         uncovered: It was minimised or covered, and can be seen again.
-
-    Attributes:
-        compare_page: The page of a comparison; None while there is none.
-        doctor_page: The page that checks this machine; None while there is none.
     """
 
     stop_requested = Signal(bool)
@@ -103,8 +99,6 @@ class MainWindow(QMainWindow):
         self._recipes = recipes
         self._plot_settings: Mapping[str, Any] = {}
         self._names = RankNames()
-        self.compare_page: QWidget | None = None
-        self.doctor_page: QWidget | None = None
         self._exposure = Exposure(self)
         self._make_parts(log)
         self.setWindowTitle("Rankdeck")
@@ -133,6 +127,7 @@ class MainWindow(QMainWindow):
         self.tabs = RunTabs(log)
         self.run_page = RunPage(self.header, self.outcome, self.tabs)
         self.welcome = Welcome(actions.resume_file, actions.doctor)
+        self._home: QWidget = self.welcome
 
     def _menu(self, *actions: QAction) -> QMenu:
         menu = QMenu(self, toolTipsVisible=True)
@@ -181,30 +176,23 @@ class MainWindow(QMainWindow):
     # --- pages -------------------------------------------------------------------------------------------
 
     def show_page(self, page: QWidget) -> None:
-        """Brings `welcome`, `run_page`, `compare_page`, `doctor_page` or another page of `pages` to the front."""
+        """Brings a page to the front; a new one is kept in `pages` until it is dropped."""
         if page is not self.pages.currentWidget():
+            if self.pages.indexOf(page) < 0:
+                self.pages.addWidget(page)
             if self.focusWidget() is None or self.pages.isAncestorOf(self.focusWidget()):
                 self.pages.setFocus()  # else Qt gives it to some button of the next page
             self.pages.setCurrentWidget(page)
             self.notice.raise_()
             self.page_shown.emit(page)
 
-    def set_compare_page(self, page: QWidget | None) -> None:
-        """Adds the page of a comparison, or none; an earlier one is removed."""
-        self._replace_page(self.compare_page, page)
-        self.compare_page = page
+    def show_home(self) -> None:
+        """Closes the page in front: the run that is shown comes back, or the welcome page."""
+        self.show_page(self._home)
 
-    def set_doctor_page(self, page: QWidget | None) -> None:
-        """Adds the page that checks this machine, or none; an earlier one is removed."""
-        self._replace_page(self.doctor_page, page)
-        self.doctor_page = page
-
-    def _replace_page(self, old: QWidget | None, new: QWidget | None) -> None:
-        if old is not None:
-            self.pages.removeWidget(old)
-            old.deleteLater()
-        if new is not None:
-            self.pages.addWidget(new)
+    def drop_page(self, page: QWidget) -> None:
+        self.pages.removeWidget(page)
+        page.deleteLater()
 
     def show_log(self, name: str | None) -> None:
         """Brings a log of the shown run to the front ("rank1.log"; empty or None: the one that was chosen)."""
@@ -297,7 +285,8 @@ class MainWindow(QMainWindow):
         self.header.show_figures(())
         self.runs.show_current(run_dir)
         self.setWindowTitle("Rankdeck" if run_dir is None else f"{run_dir.name} – Rankdeck")
-        self.show_page(self.welcome if run_dir is None else self.run_page)
+        self._home = self.welcome if run_dir is None else self.run_page
+        self.show_home()
 
     def show_summary(self, summary: RunSummary, name: str) -> None:
         """Name, state and progress of the shown run, in its header and the window's title."""

@@ -50,8 +50,8 @@ def test_trust_in_a_runs_code_is_asked_for_not_refused(
     qtbot.waitUntil(rankdeck.window.outcome.isVisible, timeout=WAIT_MS)
     run.behave(1, raw=[])
     rankdeck.window.outcome.halve.click()
-    qtbot.waitUntil(lambda: rankdeck.control.dialog is not None, timeout=WAIT_MS)
-    dialog = rankdeck.control.dialog
+    qtbot.waitUntil(lambda: rankdeck.resuming.dialog is not None, timeout=WAIT_MS)
+    dialog = rankdeck.resuming.dialog
     assert dialog is not None
     qtbot.waitUntil(dialog.form.trust.isVisible, timeout=WAIT_MS)
     assert "copy.jsonl" in dialog.message.text() and not dialog.go.isEnabled()
@@ -60,7 +60,7 @@ def test_trust_in_a_runs_code_is_asked_for_not_refused(
     dialog.go.click()
     qtbot.waitUntil(lambda: run.store.state().attempt == 2 and run.store.state().is_live, timeout=WAIT_MS)
     assert (run.store.config().batch_size, run.store.config().grad_accum_steps) == (1, 2)
-    qtbot.waitUntil(lambda: rankdeck.control.dialog is None, timeout=WAIT_MS)
+    qtbot.waitUntil(lambda: rankdeck.resuming.dialog is None, timeout=WAIT_MS)
     run.stop().end()
 
 

@@ -84,8 +84,8 @@ def test_a_machine_is_added_and_a_run_starts_there(
     qtbot.waitUntil(lambda: store.state().state == "finished" and not store.is_locked(), timeout=SOON_MS)
     assert store.metrics.read_bytes() == RunStore(server.runs / run_dir.name).metrics.read_bytes()
 
-    rankdeck.control.resume_run(run_dir)
-    dialog = rankdeck.control.dialog
+    rankdeck.resuming.resume_run(run_dir)
+    dialog = rankdeck.resuming.dialog
     assert dialog is not None and dialog.form.machine == "box"
     qtbot.waitUntil(lambda: "It continues on box, where it is." in dialog.message.text(), timeout=SOON_MS)
     assert dialog.go.isEnabled() and dialog.form.trust.isHidden(), "the person has started this code"

@@ -42,7 +42,7 @@ def older_form(place: Path) -> Path:
 def opened(rankdeck: Rankdeck, path: Path) -> ResumeDialog:
     """The Resume dialog with this file named in it."""
     rankdeck.window.actions_.resume.trigger()
-    dialog = rankdeck.control.dialog
+    dialog = rankdeck.resuming.dialog
     assert dialog is not None and dialog.isVisible()
     dialog.choose(str(path))
     return dialog
@@ -114,7 +114,7 @@ def test_it_goes_on_from_there(
     qtbot.waitUntil(lambda: dialog.go.isEnabled() and "step 14" in dialog.message.text(), timeout=PLAN_MS)
     dialog.go.click()
     qtbot.waitUntil(lambda: rankdeck.window.header.state.text() == "Finished", timeout=TRAIN_MS)
-    assert rankdeck.control.dialog is None and rankdeck.showing.run_dir is not None
+    assert rankdeck.resuming.dialog is None and rankdeck.showing.run_dir is not None
     store = RunStore.open(rankdeck.showing.run_dir)
     lines = [json.loads(line) for line in store.metrics.read_text(encoding="utf-8").splitlines()]
     trained = {(line["epoch"], line["block_id"], line["chunk_id"]) for line in lines if line["event"] == "step"}

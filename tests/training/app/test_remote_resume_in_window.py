@@ -31,8 +31,8 @@ def pick(box: QComboBox, text: str) -> None:
 
 def resume(rankdeck: Rankdeck, store: RunStore, where: str, mode: str, steps: int, qtbot: QtBot) -> None:
     """Resumes the run as asked for, and waits for its end."""
-    rankdeck.control.resume_run(store.dir)
-    dialog = rankdeck.control.dialog
+    rankdeck.resuming.resume_run(store.dir)
+    dialog = rankdeck.resuming.dialog
     assert dialog is not None
     pick(dialog.form.where, where)
     qtbot.waitUntil(lambda: dialog.form.devices.count() > 1, timeout=SOON_MS)  # the devices of that place
@@ -87,8 +87,8 @@ def test_a_run_moves_in_any_mode(
         assert steps_of(store, 3) == [8, 9] and store.metrics.read_bytes() == origin.metrics.read_bytes()
         qtbot.waitUntil(lambda: rankdeck.runs.model.machines().get(store.dir) == "box", timeout=SOON_MS)
 
-        rankdeck.control.resume_run(store.dir)
-        dialog = rankdeck.control.dialog
+        rankdeck.resuming.resume_run(store.dir)
+        dialog = rankdeck.resuming.dialog
         assert dialog is not None and dialog.form.machine == "box", "it stays there unless another place is chosen"
         dialog.reject()
     finally:

@@ -87,7 +87,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     assert stopped_at >= 30 and done_before > 0 and not actions.stop.isEnabled()
 
     actions.resume.trigger()
-    dialog = rankdeck.control.dialog
+    dialog = rankdeck.resuming.dialog
     assert dialog is not None
     qtbot.waitUntil(dialog.go.isEnabled, timeout=10_000)
     assert f"step {stopped_at:,}" in dialog.message.text()
@@ -98,7 +98,7 @@ def test_start_stop_resume_to_the_end(open_window: OpenWindow, qtbot: QtBot, tmp
     dialog.go.click()
     qtbot.waitUntil(lambda: state_of(rankdeck) == "finished", timeout=TRAIN_MS)
     qtbot.waitUntil(lambda: steps_shown(rankdeck, 0)[-1:] == [stopped_at + 40], timeout=10_000)
-    assert rankdeck.control.dialog is None
+    assert rankdeck.resuming.dialog is None
     assert steps_shown(rankdeck, 0) == list(range(1, stopped_at + 41)), "the curve goes on, no step missing or twice"
     assert len(json.loads(store.ledger.read_text(encoding="utf-8"))["completed_chunks"]) > done_before
     snapshot = rankdeck.ledger.snapshot

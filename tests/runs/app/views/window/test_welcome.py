@@ -64,7 +64,7 @@ def test_an_earlier_run_is_opened_from_its_file(open_window: OpenWindow, monkeyp
     rankdeck = open_window()
     monkeypatch.setattr(QFileDialog, "getOpenFileName", lambda *_args, **_more: ("", ""))
     rankdeck.window.welcome.resume.click()
-    dialog = rankdeck.control.dialog
+    dialog = rankdeck.resuming.dialog
     assert dialog is not None and dialog.isVisible()
     dialog.reject()
 
