@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from app.controllers.draft_checks_controller import DraftChecksController
     from app.controllers.draft_saving_controller import DraftSavingController
     from app.controllers.new_run_controller import NewRunController
-    from app.controllers.sync_pricing import Pricing
     from app.run_data.run_follower import Connection
     from core.launch.resolved import ResolvedRun
     from core.run_folder.store import RunStore
@@ -66,7 +65,6 @@ NEW_RUN: Final = (
     "app.controllers.draft_checks_controller",
     "app.controllers.draft_saving_controller",
     "app.controllers.new_run_controller",
-    "app.controllers.sync_pricing",
     "app.views.new_run.new_run_sheet",
 )
 # Modules whose import takes longer than a person should wait for an answer of the window.
@@ -175,7 +173,7 @@ class Rankdeck(QObject):
         from app.controllers.new_run_controller import NewRunController
 
         self._new_run = NewRunController(
-            self.window.new_run, self.drafting, self.pricing, self.runner, self.table, self.recipes, self.data, self
+            self.window.new_run, self.drafting, self.runner, self.table, self.recipes, self.data, self
         )
         self._draft_saving = DraftSavingController(self.window.new_run, self.settings, self)
         self._draft_saving.open()
@@ -185,16 +183,10 @@ class Rankdeck(QObject):
 
     @functools.cached_property
     def drafting(self) -> DraftChecksController:
-        """Checks of New run's draft; made with the sheet, as `pricing` is: the window opens without either."""
+        """Checks of New run's draft; made with the sheet: the window opens without."""
         from app.controllers.draft_checks_controller import DraftChecksController
 
         return DraftChecksController(self.runner, self.runs_dir, self)
-
-    @functools.cached_property
-    def pricing(self) -> Pricing:
-        from app.controllers.sync_pricing import Pricing
-
-        return Pricing(self.runner, self.runs_dir, self)
 
     @property
     def new_run(self) -> NewRunController:
@@ -262,7 +254,7 @@ class Rankdeck(QObject):
         for part in (
             self.notifications, self.machine_check, self.benching, self.machines, self.environment,
             self.updating, self.deferred, self.shown_job,
-            made.get("drafting"), self._new_run, made.get("pricing"), self.files,
+            made.get("drafting"), self._new_run, self.files,
             self.showing, self.recipes, self.runs, self.table, self.runner,
         ):  # fmt: skip
             if part is not None:

@@ -1,4 +1,4 @@
-"""Keeps New run current, and carries out what it asks for: checks, devices, the price of synchronising, packages."""
+"""Keeps New run current, and carries out what it asks for: checks, devices, packages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from app.controllers.background import OperationRunner
 from app.controllers.draft_checks_controller import DraftChecksController
 from app.controllers.install import Installing
 from app.controllers.preview_controller import PreviewController
-from app.controllers.sync_pricing import Pricing
 from app.controllers.tune_control import TuneControl
 from app.models.device_table import DeviceTable
 from app.models.recipe_list import RecipeList
@@ -45,7 +44,6 @@ class NewRunController(QObject):
         self,
         sheet: NewRunSheet,
         drafting: DraftChecksController,
-        pricing: Pricing,
         runner: OperationRunner,
         table: DeviceTable,
         recipes: RecipeList,
@@ -55,7 +53,6 @@ class NewRunController(QObject):
         super().__init__(parent)
         self._sheet = sheet
         self._drafting = drafting
-        self._pricing = pricing
         self._table = table
         self._data = data
         self.previewing = PreviewController(self._sheet, drafting, self.install_step, self)
@@ -67,7 +64,7 @@ class NewRunController(QObject):
         self._connect()
 
     def _connect(self) -> None:
-        sheet, drafting, pricing = self._sheet, self._drafting, self._pricing
+        sheet, drafting = self._sheet, self._drafting
         self._table.devices_changed.connect(self._on_devices_changed)
         self._table.sampled.connect(sheet.devices.show_samples)
         self._table.sampled.connect(self._on_sampled)
@@ -86,13 +83,6 @@ class NewRunController(QObject):
         drafting.memory.estimated.connect(sheet.summary.show_memory)
         drafting.memory.estimated.connect(lambda text: sheet.balance.show_balance(text.balance))
         self.installing.installed.connect(self.look_again)
-        interval = sheet.mode.sync_interval
-        interval.measure_requested.connect(pricing.measure)
-        pricing.price_changed.connect(interval.show_price)
-        pricing.measuring_changed.connect(interval.show_measuring)
-        pricing.failed.connect(sheet.notice.show_error)
-        self._data.changed.connect(self._on_data_changed)
-        self._data.reset.connect(self._on_data_changed)
 
     def close(self) -> None:
         self.previewing.close()
@@ -108,8 +98,6 @@ class NewRunController(QObject):
         devices, looking = sheet.chosen_devices(), sheet.devices.is_looking
         draft, recipe = sheet.draft(), sheet.chosen_recipe()
         self._drafting.update(draft, recipe, devices, looking=looking, machine=machine, there=there)
-        self._pricing.update(devices, sheet.mode.sync_interval.every())
-        self._pricing.show_run(self._data.series)
 
     def look_again(self) -> None:
         """Finds out about this machine, its Python's packages and the dataset again, after an installation."""
@@ -139,10 +127,6 @@ class NewRunController(QObject):
         sheet.data.set_preview(why_not)
         size = self._drafting.size
         sheet.data.show_found("" if size is None else data_text(size.path, size.files, size.size_bytes))
-
-    def _on_data_changed(self, *_: object) -> None:
-        if self._sheet.mode.sync_interval.isVisible():
-            self._pricing.show_run(self._data.series)
 
     def _on_charts_requested(self) -> None:
         events = self._data.series.events

@@ -85,7 +85,6 @@ class RunController(QObject):
         available = available_actions(context)
         self._window.actions_.show_available(available)
         if sheet is not None:
-            sheet.mode.sync_interval.set_can_measure(available.measure or "")
             sheet.summary.show_waiting(available.start or "")
 
     def _on_status_shown(self, state: RunState) -> None:

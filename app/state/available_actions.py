@@ -61,7 +61,6 @@ class AvailableActions:
     stop: str | None
     resume: str | None
     replay: str | None
-    measure: str | None
     stop_is_now: bool
     stop_tip: str
     exports: Mapping[str, str | None]
@@ -76,7 +75,6 @@ def available_actions(context: ActionContext) -> AvailableActions:
         stop=_why_not_stop(context, live),
         resume=f"Rankdeck is {context.busy}." if context.busy else None,
         replay=None if shown is not None else "No run is selected.",
-        measure=_why_not_measure(context),
         stop_is_now=stopping,
         stop_tip=_stop_tip(shown, stopping),
         exports={kind: _why_not_export(kind, context) for kind in (*KINDS, *LAUNCH_KINDS)},
@@ -114,14 +112,6 @@ def _why_not_start(context: ActionContext) -> str | None:
     if checked.config is None:
         first = next(iter(checked.problems.values()), None)
         return first.cause if first is not None else checked.waiting or "Some settings are missing or invalid."
-    return _in_use(context)
-
-
-def _why_not_measure(context: ActionContext) -> str | None:
-    if context.busy:
-        return f"Rankdeck is {context.busy}."
-    if len(context.ticked) < 2:
-        return "Select at least two devices to measure the link between them."
     return _in_use(context)
 
 

@@ -30,7 +30,6 @@ from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 from app.garbage import GarbageCollection
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.new_run.sync_interval import STOPS
 from app.views.style.theme import Theme
 from app.views.widgets.field_row import FieldRow
 from app.views.window.close_question import CloseQuestion
@@ -162,16 +161,10 @@ def all_pictures(studio: Studio) -> None:
 
 
 def pictures_of_modes(studio: Studio) -> None:
-    """The sync interval with its price, measured for real, and ZeRO's third stage; a run is shown, stopped."""
+    """ZeRO's third stage; a run is shown, stopped."""
     mode = studio.window.new_run.mode
     studio.window.actions_.new_run.setChecked(True)
-    mode.radios["independent"].click()
-    mode.sync_interval.slider.setValue(STOPS.index(10))
-    studio.wait(mode.sync_interval.measure.isEnabled)
-    mode.sync_interval.measure.click()
-    studio.wait(lambda: "Predicted" in mode.sync_interval.price.text() and mode.sync_interval.measure.isEnabled())
     studio.window.tabs.setCurrentWidget(studio.window.tabs.config)
-    studio.picture("sync-interval")
     mode.radios["zero"].click()
     choose(mode.zero.rows["zero_stage"], "3")
     studio.picture("zero")

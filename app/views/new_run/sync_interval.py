@@ -1,26 +1,21 @@
-"""Sync interval of independent training: how often the devices average their weights, and what that costs."""
+"""Sync interval of independent training: how often the devices average their weights."""
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from typing import Final
 
-from PySide6.QtCore import QSignalBlocker, Qt, Signal
+from PySide6.QtCore import QSignalBlocker, Signal
 from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QLabel, QPushButton, QStyle, QStyleOptionSlider, QStylePainter, QWidget
+from PySide6.QtWidgets import QLabel, QStyle, QStyleOptionSlider, QStylePainter, QWidget
 
-from app.views.widgets.build import label_grid, muted_label, named
+from app.views.widgets.build import label_grid, named
 from app.views.widgets.field_row import MARGIN
 from app.views.widgets.steady import Slider
 from core.config.run_config import FIELD_BY_NAME
 
 # Steps between two synchronisations; to the right of the last stands "never".
 STOPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-_HINT: Final = "Press Measure to see what a sync interval costs on the selected devices. It takes five seconds."
-_MEASURE: Final = "Measure the link between the selected devices for five seconds (nothing is trained)"
-# Room that the price keeps, so that nothing below it moves when it changes.
-_LINES: Final = 4
 
 
 class IntervalSlider(Slider):
@@ -42,13 +37,12 @@ class IntervalSlider(Slider):
 
 
 class SyncInterval(QWidget):
-    """A slider from "every step" to "never", and the price beside it.
+    """A slider from "every step" to "never"; what an interval costs is in the estimate at the sheet's foot.
 
     An interval between two stops (from the command line, or another run) is kept until the slider moves.
     """
 
     edited = Signal()
-    measure_requested = Signal()
 
     def __init__(self, label_width: int = 0, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -62,27 +56,13 @@ class SyncInterval(QWidget):
         self.slider.setTickInterval(1)
         self.slider.setObjectName("field_sync_every")
         self.value = QLabel()
-        self.price = muted_label(_HINT)
-        self.price.setAlignment(Qt.AlignmentFlag.AlignLeft | Qt.AlignmentFlag.AlignTop)
-        self.measure = QPushButton("Measuring…")
-        self.measure.setMinimumWidth(self.measure.sizeHint().width())  # it keeps its width while it measures
-        self._measuring = False
-        self._reason = ""
-        self.measure.clicked.connect(self.measure_requested)
         self.slider.valueChanged.connect(self._on_moved)
         self._name.setBuddy(self.slider)
-        self._lay_out(label_width)
-        self._show_button()
-        self.set_every(None)
-
-    def _lay_out(self, label_width: int) -> None:
         grid = label_grid(self, label_width, indent=MARGIN, top=4)
         grid.addWidget(self._name, 0, 0)
         grid.addWidget(self.value, 0, 1)
         grid.addWidget(self.slider, 1, 0, 1, 2)
-        grid.addWidget(self.measure, 2, 0, 1, 2, Qt.AlignmentFlag.AlignLeft)
-        grid.addWidget(self.price, 3, 0, 1, 2)
-        self.price.setMinimumHeight(_LINES * self.price.fontMetrics().lineSpacing())
+        self.set_every(None)
 
     def every(self) -> int | None:
         """Steps between two synchronisations; None is never."""
@@ -94,24 +74,6 @@ class SyncInterval(QWidget):
         with QSignalBlocker(self.slider):
             self.slider.setValue(len(STOPS) if every is None else min(bisect_left(STOPS, every), len(STOPS) - 1))
         self._show()
-
-    def show_price(self, text: str) -> None:
-        """Shows what this interval costs; empty while it is not known."""
-        self.price.setText(re.sub(r"(?<=\d) (?=MB|%)", "\N{NO-BREAK SPACE}", text) or _HINT)
-
-    def show_measuring(self, running: bool) -> None:
-        self._measuring = running
-        self._show_button()
-
-    def set_can_measure(self, reason: str) -> None:
-        """Why nothing can be measured now; empty when it can."""
-        self._reason = reason
-        self._show_button()
-
-    def _show_button(self) -> None:
-        self.measure.setText("Measuring…" if self._measuring else "Measure")
-        self.measure.setEnabled(not self._measuring and not self._reason)
-        self.measure.setToolTip(f"Unavailable: {self._reason}" if self._reason else _MEASURE)
 
     def _show(self) -> None:
         text = "never" if self._every is None else "every step" if self._every == 1 else f"every {self._every:,} steps"
