@@ -59,7 +59,7 @@ class NewRunController(QObject):
         self.installing = Installing(runner, self)
         self.install_dialog: InstallDialog | None = None
         self.tune_control = TuneControl(self._sheet, drafting, table, self)
-        self._sheet.set_remedies(self.remedies)
+        self._sheet.problems.remedies = self.remedies
         recipes.listed.connect(self._sheet.set_recipes)
         self._connect()
 
@@ -96,7 +96,7 @@ class NewRunController(QObject):
         sheet.notice.clear()
         machine, there = ("", None) if group is None else (group.machine.name, group.look)
         devices, looking = sheet.chosen_devices(), sheet.devices.is_looking
-        draft, recipe = sheet.draft(), sheet.chosen_recipe()
+        draft, recipe = sheet.draft(), sheet.what.chosen()
         self._drafting.update(draft, recipe, devices, looking=looking, machine=machine, there=there)
 
     def look_again(self) -> None:

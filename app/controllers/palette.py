@@ -100,12 +100,12 @@ class Palette(QObject):
 
     def _show_setting(self, name: str) -> None:
         self._window.actions_.new_run.setChecked(True)
-        self._window.new_run.go_to(name)
+        self._window.new_run.problems.go_to(name)
 
     def _open_recipe(self, name: str) -> None:
         self._window.actions_.new_run.setChecked(True)
-        self._window.new_run.choose_recipe(name)
-        self._window.new_run.go_to("recipe")
+        self._window.new_run.what.choose(name)
+        self._window.new_run.problems.go_to("recipe")
 
     def _show_tab(self, place: int) -> None:
         tabs = self._window.tabs

@@ -139,11 +139,11 @@ class RunController(QObject):
         if isinstance(error, MissingPackageError):
             step = self._install_step(error)
         elif isinstance(error, DatasetError):
-            sheet.show_refusal(ConfigError("dataset_file", error.cause, error.window_step, title=error.title))
+            sheet.problems.refuse(ConfigError("dataset_file", error.cause, error.window_step, title=error.title))
             step = Step("Choose &data…", sheet.data.choose_file)
         self._window.actions_.new_run.setChecked(True)
-        if isinstance(error, ConfigError) and sheet.marks(error.field):
-            sheet.show_refusal(error)  # said once, beside the field
+        if isinstance(error, ConfigError) and sheet.problems.marks(error.field):
+            sheet.problems.refuse(error)  # said once, beside the field
         else:
             sheet.notice.show_error(error, step)
 

@@ -59,7 +59,7 @@ class TuneControl(QObject):
 
     def update(self) -> None:
         """Says whether the draft can be tuned now."""
-        recipe = self._sheet.chosen_recipe()
+        recipe = self._sheet.what.chosen()
         is_script = recipe is not None and recipe.self_contained
         is_training = self._table.has_live_runs
         why_not = why_not_tunable(self._run, is_script=is_script, is_training=is_training)

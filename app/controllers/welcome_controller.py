@@ -163,6 +163,6 @@ class WelcomeController(QObject):
     def _open_sheet(self, recipe: str, field: str) -> None:
         sheet = self._window.new_run
         self._window.actions_.new_run.setChecked(True)
-        sheet.choose_recipe(recipe)
+        sheet.what.choose(recipe)
         if field:
-            sheet.go_to(field)
+            sheet.problems.go_to(field)

@@ -6,11 +6,11 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from PySide6.QtCore import QSignalBlocker, Qt, QTimer, Signal
+from PySide6.QtCore import QSignalBlocker, Qt, Signal
 from PySide6.QtGui import QAction, QHideEvent, QResizeEvent, QShowEvent
 from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
-from app.state.draft import RUNS_DIR, CheckedDraft, Draft
+from app.state.draft import CheckedDraft, Draft
 from app.state.draft_fields import default_mode_texts, default_texts, plain_text, settings_without_meaning
 from app.views.new_run.device_picker import BalanceCard, DevicePicker
 from app.views.new_run.machine_groups import MachineGroups
@@ -19,17 +19,15 @@ from app.views.new_run.recipe_and_data import RecipeAndData
 from app.views.new_run.recipe_form import RecipeForm
 from app.views.new_run.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
 from app.views.new_run.sheet_header import SheetHeader
+from app.views.new_run.sheet_problems import SheetProblems
 from app.views.new_run.summary_lines import SummaryLines
 from app.views.widgets.build import bold_label, lay_column, scrolled
 from app.views.widgets.field_row import MARGIN
-from app.views.widgets.field_rows import no_remedies
 from app.views.widgets.floating_notice import FloatingNotice
-from app.views.widgets.remedies import RemediesFor
 from app.views.widgets.tab_order import chain_tabs
 from app.views.widgets.unit_edit import UnitEdit
 from core.config.mode import Mode
 from core.data.dataset import STDLIB
-from core.errors import ConfigError, RankdeckError
 from core.machine.devices import Device
 from core.machine.interpreters import Interpreter
 from core.recipes.manifest import Recipe
@@ -53,6 +51,7 @@ class NewRunSheet(QWidget):
         is_filled: False leaves the rows of the recipe's fields, half of the work, to `fill`.
 
     Attributes:
+        problems: What is wrong, marked in its place.
         drafts: What was set for recipes that were left for another, by their name.
         notice: Covers the lower end of the form while it says something, and moves nothing.
 
@@ -77,12 +76,8 @@ class NewRunSheet(QWidget):
         is_filled: bool = True,
     ) -> None:
         super().__init__(parent)
-        self._listed = list(recipes)
-        self._recipes = _usable(recipes)
         self._interpreters: tuple[Interpreter, ...] = ()
-        self._problems: Mapping[str, RankdeckError] = {}
         self._shown_recipe = ""
-        self._remedies: RemediesFor = no_remedies
         self._copied = ""
         self.drafts: dict[str, Draft] = {}
         self.header = SheetHeader()
@@ -93,9 +88,9 @@ class NewRunSheet(QWidget):
         self.what = RecipeAndData(self.form.what)
         self.recipe, self.data, self.run_name = self.what.recipe, self.what.data, self.what.run_name
         self.summary = SummaryLines(start)
-        self.what.fill_recipes(recipes)
-        self.recipe.setCurrentIndex(self._first_row())
+        self.what.set_recipes(recipes)
         self._lay_out()
+        self.problems = SheetProblems(self.what, self.devices, self.mode, self.form, self._scroll)
         if is_filled:
             self.fill()
 
@@ -105,15 +100,14 @@ class NewRunSheet(QWidget):
         Args:
             recipe: The one to begin with, where there is one of that name.
         """
-        if recipe in self._recipes:
-            self.recipe.setCurrentIndex(self.recipe.findData(recipe))
+        self.what.choose(recipe)
         self._show_recipe()
         self._connect()
 
     def _connect(self) -> None:
         self.recipe.currentIndexChanged.connect(self._on_recipe_changed)
         self.mode.shown_changed.connect(self._show_settings_of_mode)
-        self.summary.fix_requested.connect(self._show_first_problem)
+        self.summary.fix_requested.connect(self.problems.go_to_first)
         self.mode.deepspeed_requested.connect(self._on_deepspeed_requested)
         self.header.reset_requested.connect(self.reset)
         self.header.close_requested.connect(self.close_requested)
@@ -131,25 +125,16 @@ class NewRunSheet(QWidget):
             edited.connect(self._on_edited)
         self.run_name.textEdited.connect(self._on_edited)
 
-    def _first_row(self) -> int:
-        """The recipe of the demo run, whatever else there is; where it is missing, the first that can be used."""
-        names = [Draft().recipe, *self._recipes]
-        return next((row for name in names if name in self._recipes and (row := self.recipe.findData(name)) >= 0), 0)
-
     def set_recipes(self, recipes: Sequence[Recipe]) -> None:
         """Takes over the recipes there are now: one was added to the folder, changed or removed.
 
         What is chosen stays chosen; where its form has changed, what was typed stays in the fields that are left.
         """
-        if list(recipes) == self._listed:
+        if list(recipes) == self.what.listed:
             return
-        before, kept = self.chosen_recipe(), self.draft()
-        self._listed, self._recipes = list(recipes), _usable(recipes)
-        with QSignalBlocker(self.recipe):
-            self.what.fill_recipes(recipes)
-            row = self.recipe.findData(kept.recipe) if kept.recipe in self._recipes else -1
-            self.recipe.setCurrentIndex(row if row >= 0 else self._first_row())
-        now = self.chosen_recipe()
+        before, kept = self.what.chosen(), self.draft()
+        self.what.set_recipes(recipes)
+        now = self.what.chosen()
         if now == before:
             return
         if now is None or now.name != kept.recipe:
@@ -216,10 +201,6 @@ class NewRunSheet(QWidget):
         is_changed = self.form.is_changed or bool(draft.name) or draft.mode != Mode.AUTO
         self.header.show_changed(is_changed or draft.mode_fields != default_mode_texts() or bool(self._copied))
 
-    def chosen_recipe(self) -> Recipe | None:
-        """The recipe that is chosen; None when there is no usable one."""
-        return self._recipes.get(str(self.recipe.currentData()))
-
     def chosen_devices(self) -> list[Device]:
         """The ticked devices: of another machine, or of this computer."""
         group = self.machines.chosen()
@@ -247,7 +228,7 @@ class NewRunSheet(QWidget):
     def open_draft(self, draft: Draft, keep_devices: bool = False) -> None:
         """As `set_draft`, for the draft that was shown when the window was closed: nothing is kept of what is shown."""
         self._shown_recipe = ""
-        if draft.recipe not in self._recipes:  # its folder may come back
+        if draft.recipe not in self.what.usable:  # its folder may come back
             self._keep(draft)
         self.set_draft(draft, keep_devices)
         self._shown_recipe = str(self.recipe.currentData() or "")
@@ -290,10 +271,6 @@ class NewRunSheet(QWidget):
         self._copied = name
         self.header.show_copied(name)
 
-    def set_remedies(self, remedies: RemediesFor) -> None:
-        """What can be done about an error, as buttons beside it."""
-        self._remedies = remedies
-
     def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None = None) -> None:
         """Marks what is wrong and shows what empty fields will be; and how many epochs the steps are, where known."""
         self.form.show_placeholders(checked.placeholders)
@@ -302,52 +279,7 @@ class NewRunSheet(QWidget):
         if row is not None and isinstance(row.editor, UnitEdit):
             row.editor.set_unit(f"{steps / steps_per_epoch:.2g} epochs" if steps and steps_per_epoch else "")
         self.form.show_reasons(checked.reasons)
-        self.show_problems(checked.problems)
-
-    def show_problems(self, problems: Mapping[str, RankdeckError]) -> None:
-        self._problems = problems
-        self.form.show_problems(problems, self._remedies)
-        self.what.show_problems(problems, self._remedies)
-        self.devices.show_problem(problems.get("devices"))
-        self.mode.show_problems(problems)
-
-    def show_refusal(self, error: ConfigError) -> None:
-        """Marks the field that a start was refused for, and brings it into sight with the cursor in it."""
-        self.show_problems({**self._problems, error.field: error})
-        if self.marks(error.field):
-            self.go_to(error.field)
-
-    def marks(self, field: str) -> bool:
-        """A field of that name stands in the sheet, so that a problem is shown beside it."""
-        return field in self.form.rows or field in _PLACES
-
-    def _show_first_problem(self) -> None:
-        order = ["recipe", "dataset_file", "name", RUNS_DIR, "devices", "mode", *self.form.rows]
-        wrong = [name for name in order if name in self._problems] or list(self._problems)
-        if wrong:
-            self.go_to(wrong[0])
-
-    def choose_recipe(self, name: str) -> None:
-        """Shows another recipe, as if it had been picked from the list."""
-        row = self.recipe.findData(name)
-        if row >= 0:
-            self.recipe.setCurrentIndex(row)
-
-    def go_to(self, field: str) -> None:
-        """Brings a setting into sight with the cursor in it."""
-        if field in self.form.rows:
-            row = self.form.rows[field]
-            self.form.advanced.reveal((field,))
-            editor: QWidget = row.editor
-            shown: QWidget = row.editor if row.problem.isHidden() else row.problem
-        else:
-            places: dict[str, QWidget] = {"recipe": self.recipe, "dataset_file": self.data, "devices": self.devices}
-            shown = self.run_name if field in ("name", RUNS_DIR) else places.get(field, self.mode)
-            editor = self.data.line if shown is self.data else shown
-            editor = self.mode.radios[self.mode.shown_mode()] if shown is self.mode else editor
-        editor.setFocus(Qt.FocusReason.OtherFocusReason)
-        # Unfolded and with its reason it has another place, from the next turn of the event loop on.
-        QTimer.singleShot(0, shown, lambda: self._scroll.ensureWidgetVisible(shown))
+        self.problems.show(checked.problems)
 
     def _on_deepspeed_requested(self) -> None:
         from app.views.dialogs.deepspeed_dialog import DeepSpeedDialog  # here: the window opens without it
@@ -358,7 +290,7 @@ class NewRunSheet(QWidget):
         dialog.open()
 
     def _show_recipe(self) -> None:
-        recipe = self.chosen_recipe()
+        recipe = self.what.chosen()
         self._shown_recipe = recipe.name if recipe is not None else ""
         self.what.show_recipe(recipe)
         if recipe is not None:
@@ -422,19 +354,10 @@ class NewRunSheet(QWidget):
         self._keep(left)
         self.notice.clear()
         self._show_recipe()
-        recipe = self.chosen_recipe()
+        recipe = self.what.chosen()
         if recipe is not None:
             fresh = dataclasses.replace(left, recipe=recipe.name, fields=default_texts(recipe), name="")
             self.set_draft(self.drafts.get(recipe.name, fresh), keep_devices=True)
-
-
-def _usable(recipes: Sequence[Recipe]) -> dict[str, Recipe]:
-    """By name; where two have one name, the first."""
-    return {recipe.name: recipe for recipe in reversed(recipes) if not recipe.problem}
-
-
-# Fields that are marked and are no rows of the form.
-_PLACES: Final = ("recipe", "dataset_file", "name", RUNS_DIR, "devices", "mode", "deepspeed_config", "sync_every")
 
 
 def _heading(column: QVBoxLayout, title: str) -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from PySide6.QtCore import Qt
+from PySide6.QtCore import QSignalBlocker, Qt
 from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
-from app.state.draft import RUNS_DIR
+from app.state.draft import RUNS_DIR, Draft
 from app.views.new_run.data_field import DataField
 from app.views.new_run.recipe_form import LABEL_WIDTH
 from app.views.widgets.build import lay_column, muted_label, named, narrow
@@ -24,6 +24,10 @@ class RecipeAndData(QWidget):
     Args:
         more: Fields of the recipe's that belong here, such as its model.
         parent: Qt owner.
+
+    Attributes:
+        listed: All recipes there are.
+        usable: Those that can be used, by name; where two have one name, the first.
     """
 
     def __init__(self, more: QWidget, parent: QWidget | None = None) -> None:
@@ -36,6 +40,8 @@ class RecipeAndData(QWidget):
         self.unusable = named(QLabel(wordWrap=True, textFormat=Qt.TextFormat.PlainText), "Recipes that cannot be used")
         self.unusable.setTextInteractionFlags(Qt.TextInteractionFlag.TextSelectableByMouse)
         self.recipe_problem, self.recipe_remedies = ProblemLabel(), Remedies()
+        self.listed: list[Recipe] = []
+        self.usable: dict[str, Recipe] = {}
         self.data = DataField()
         self._data_label = _label("D&ata", self.data.line)
         self.run_name = named(QLineEdit(placeholderText="from recipe, data and time"), "Name of the run")
@@ -68,7 +74,28 @@ class RecipeAndData(QWidget):
         grid.addWidget(self.place_problem, 2, 1, 1, 2)
         return page
 
-    def fill_recipes(self, recipes: Sequence[Recipe]) -> None:
+    def set_recipes(self, recipes: Sequence[Recipe]) -> None:
+        """Offers these; what is chosen stays chosen if it is among them."""
+        kept = str(self.recipe.currentData() or "")
+        self.listed = list(recipes)
+        self.usable = {recipe.name: recipe for recipe in reversed(recipes) if not recipe.problem}
+        # The recipe of the demo run, whatever else there is; where it is missing, the first that can be used.
+        names = (kept, Draft().recipe, *self.usable)
+        rows = (self.recipe.findData(name) for name in names if name in self.usable)
+        with QSignalBlocker(self.recipe):
+            self._fill(recipes)
+            self.recipe.setCurrentIndex(next((row for row in rows if row >= 0), 0))
+
+    def chosen(self) -> Recipe | None:
+        """The recipe that is chosen; None when there is no usable one."""
+        return self.usable.get(str(self.recipe.currentData()))
+
+    def choose(self, name: str) -> None:
+        """Shows another recipe, as if it had been picked from the list."""
+        if name in self.usable:
+            self.recipe.setCurrentIndex(self.recipe.findData(name))
+
+    def _fill(self, recipes: Sequence[Recipe]) -> None:
         self.recipe.clear()
         for recipe in recipes:
             self.recipe.addItem(recipe.title + (" (cannot be used)" if recipe.problem else ""), recipe.name)

@@ -28,7 +28,7 @@ def test_a_recipe_that_is_dropped_in_appears_with_its_form(open_window: OpenWind
     type_into(rankdeck, "steps", "123", qtbot)
     made = new_recipe("my-model")
     qtbot.waitUntil(lambda: "my-model" in titles(rankdeck), timeout=SOON_MS)
-    assert sheet.chosen_recipe() is not None and sheet.draft().recipe == "minigpt", "what is chosen stays chosen"
+    assert sheet.what.chosen() is not None and sheet.draft().recipe == "minigpt", "what is chosen stays chosen"
     assert sheet.draft().fields["steps"] == "123"
     sheet.recipe.setCurrentIndex(sheet.recipe.findData("my-model"))
     assert sheet.form.rows["width"].default == "64"

@@ -79,7 +79,7 @@ def test_a_model_that_is_not_here_is_one_message_with_two_buttons(
     monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path))
     rankdeck = open_sheet()
     sheet = rankdeck.window.new_run
-    sheet.choose_recipe("hf_causal_lm")
+    sheet.what.choose("hf_causal_lm")
     type_into(rankdeck, "model", "owner/name", qtbot)
     qtbot.waitUntil(lambda: "not on this machine" in problem(rankdeck.window, "model"), timeout=SOON_MS)
     row = sheet.form.rows["model"]
@@ -128,7 +128,7 @@ def test_a_run_that_cannot_fit_says_so_at_once_and_asks(
     window.findChildren(FitQuestion)[0].start.click()
     assert len(started) == 1
     foot, facts = sheet.summary, sheet.summary.facts
-    rankdeck.window.new_run.choose_recipe("script")
+    rankdeck.window.new_run.what.choose("script")
     assert "parameters" not in facts.full_text and foot.memory.detail.full_text == "Only the script knows its model."
 
 
@@ -143,9 +143,9 @@ def test_a_killed_window_keeps_what_was_set_for_each_recipe(
             window.kill()
     sheet = open_sheet().window.new_run
     assert sheet.draft().recipe == "script" and sheet.form.rows["script"].text() == "/home/ada/train.py"
-    sheet.choose_recipe("minigpt")
+    sheet.what.choose("minigpt")
     assert sheet.form.rows["steps"].text() == "77" and sheet.run_name.text() == "first try"
-    sheet.choose_recipe("script")
+    sheet.what.choose("script")
     assert sheet.form.rows["script"].text() == "/home/ada/train.py" and sheet.run_name.text() == ""
     qtbot.waitUntil(lambda: sheet.form.rows["script"].dot.isVisible())
 
@@ -158,10 +158,10 @@ def edit_until_killed(folder: Path) -> None:
     sheet = rankdeck.window.new_run
     sheet.run_name.setText("first try")
     sheet.set_field("steps", "77")
-    sheet.choose_recipe("script")
+    sheet.what.choose("script")
     sheet.set_field("script", "/home/ada/train.py")
-    sheet.choose_recipe("minigpt")
-    sheet.choose_recipe("script")
+    sheet.what.choose("minigpt")
+    sheet.what.choose("script")
     deadline = time.monotonic() + LIMIT_S
     is_told = False
     while time.monotonic() < deadline:

@@ -95,7 +95,7 @@ def test_new_run_is_shown_whole_where_it_is_wanted_before_it_is_made(
         window.actions_.new_run.trigger()
         assert not window.has_new_run and not window.desk.is_open, "its modules are imported first, in a thread"
         qtbot.waitUntil(lambda: window.desk.is_open, timeout=20_000)
-        assert window.new_run.isVisible() and window.new_run.chosen_recipe() is not None
+        assert window.new_run.isVisible() and window.new_run.what.chosen() is not None
         assert set(shown) == {"77"}, "with the draft that was left, from its first moment"
         window.actions_.new_run.trigger()
         assert not window.desk.is_open

@@ -48,7 +48,7 @@ def test_the_demo_starts_whatever_new_run_holds(
 def test_a_model_is_asked_for_in_new_run(open_window: OpenWindow) -> None:
     window = open_window().window
     window.welcome.model.click()
-    recipe = window.new_run.chosen_recipe()
+    recipe = window.new_run.what.chosen()
     assert window.desk.is_open and recipe is not None and recipe.name == "hf_causal_lm"
 
 

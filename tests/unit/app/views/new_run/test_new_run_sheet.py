@@ -234,10 +234,10 @@ def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel
 
 def test_a_problem_under_more_unfolds_it(panel: NewRunSheet) -> None:
     assert not panel.form.more.isChecked()
-    panel.show_problems({"seed": ConfigError("seed", "Seed (seed): -1 is below 0.", "Give more.")})
+    panel.problems.show({"seed": ConfigError("seed", "Seed (seed): -1 is below 0.", "Give more.")})
     assert panel.form.more.isChecked()
     assert panel.form.rows["seed"].problem.text() == "✕ -1 is below 0. Give more."
-    panel.show_problems({})
+    panel.problems.show({})
     assert panel.form.rows["seed"].problem.isHidden()
 
 
@@ -246,11 +246,11 @@ def test_a_refused_start_brings_its_field_into_sight(panel: NewRunSheet, qtbot: 
     panel.show()
     row = panel.form.rows["text_column"]
     assert not row.editor.isVisible()
-    panel.show_refusal(ConfigError("text_column", "No row has a column 'body'.", "Choose another."))
+    panel.problems.refuse(ConfigError("text_column", "No row has a column 'body'.", "Choose another."))
     qtbot.waitUntil(lambda: not row.problem.visibleRegion().isEmpty())
     assert row.problem.text() == "✕ No row has a column 'body'. Choose another."
     assert panel.focusWidget() is row.editor
-    panel.show_refusal(ConfigError("devices", "None is ticked.", "Tick one."))  # no field of the form
+    panel.problems.refuse(ConfigError("devices", "None is ticked.", "Tick one."))  # no field of the form
 
 
 def test_a_file_can_be_dropped(panel: NewRunSheet, tmp_path: Path, qtbot: QtBot) -> None:

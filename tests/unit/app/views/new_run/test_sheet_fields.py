@@ -108,7 +108,7 @@ def test_rare_settings_are_searched_and_counted(panel: NewRunSheet, qtbot: QtBot
     advanced.search.clear()
     qtbot.keyClicks(advanced.search, "norm larger")
     assert rows["clip_norm"].editor.isVisible() and not rows["seed"].editor.isVisible()
-    panel.show_problems({"seed": ConfigError("seed", "Seed (seed): -1 is below 0.", "Give more.")})
+    panel.problems.show({"seed": ConfigError("seed", "Seed (seed): -1 is below 0.", "Give more.")})
     assert rows["seed"].editor.isVisible() and advanced.search.text() == "", "what is wrong is not hidden by a search"
 
 
@@ -124,16 +124,16 @@ def test_each_group_of_advanced_folds_and_counts_its_changes(panel: NewRunSheet)
     assert folds["Data"].changed.text().endswith("settings")
     folds["Optimizer"].toggle.click()
     assert rows["weight_decay"].editor.isVisible() and not rows["seed"].editor.isVisible()
-    panel.go_to("samples_per_block")
+    panel.problems.go_to("samples_per_block")
     assert rows["samples_per_block"].editor.isVisible(), "what is asked for is unfolded"
-    panel.choose_recipe("hf_causal_lm")
+    panel.what.choose("hf_causal_lm")
     kept = {fold.group.title for fold in panel.form.advanced.folds if fold.group.page.isVisible()}
     assert kept == {"Optimizer", "Data"}
 
 
 def test_fields_without_effect_say_why_and_cannot_be_typed_into(panel: NewRunSheet) -> None:
     panel.show()
-    panel.choose_recipe("hf_causal_lm")
+    panel.what.choose("hf_causal_lm")
     panel.set_field("model", "owner/name")
     recipe = get_recipe("hf_causal_lm")
     panel.show_checked(check_draft(panel.draft(), recipe, [A], LINUX))
@@ -171,15 +171,15 @@ def test_a_notice_covers_the_form_and_moves_nothing(panel: NewRunSheet, qtbot: Q
 
 def test_a_problem_offers_what_mends_it(panel: NewRunSheet, qtbot: QtBot) -> None:
     panel.show()
-    panel.choose_recipe("hf_causal_lm")
+    panel.what.choose("hf_causal_lm")
     done: list[str] = []
-    panel.set_remedies(lambda error: [Step("Allow the download", lambda: done.append(error.cause))])
-    panel.show_problems({"model": ConfigError("model", "It is not here.", "Allow it.", allows="allow_download")})
+    panel.problems.remedies = lambda error: [Step("Allow the download", lambda: done.append(error.cause))]
+    panel.problems.show({"model": ConfigError("model", "It is not here.", "Allow it.", allows="allow_download")})
     (button,) = panel.form.rows["model"].remedies.buttons
     assert button.isVisible()
     qtbot.mouseClick(button, Qt.MouseButton.LeftButton)
     assert done == ["It is not here."]
-    panel.show_problems({})
+    panel.problems.show({})
     assert not panel.form.rows["model"].remedies.isVisible()
 
 
@@ -231,7 +231,7 @@ def test_the_cross_closes_and_every_control_has_a_name(panel: NewRunSheet, qtbot
 def test_nothing_is_cut_off_in_a_narrow_sheet(panel: NewRunSheet, recipe: str) -> None:
     panel.resize(360, 560)
     panel.show()
-    panel.choose_recipe(recipe)
+    panel.what.choose(recipe)
     panel.devices.set_devices([A, B], None)
     panel.mode.set_options(ModeOptions(Mode.DDP, 2))
     unfold(panel.form)
@@ -247,7 +247,7 @@ def test_tab_goes_down_the_sheet(panel: NewRunSheet, recipe: str) -> None:
     panel.resize(440, 900)
     panel.show()
     panel.devices.set_devices([A, B], None)
-    panel.choose_recipe(recipe)
+    panel.what.choose(recipe)
     chain_tabs(panel)
     panel.mode.set_options(ModeOptions(Mode.DDP, 2))
     unfold(panel.form)
