@@ -10,6 +10,7 @@ from typing import Final
 from PySide6.QtCore import Qt, Signal
 from PySide6.QtWidgets import QPushButton, QWidget
 
+from app.state.device_choice import DeviceChoice
 from app.state.memory_text import BalanceText
 from app.views.new_run.cpu_group import CpuGroup, CpuSlot
 from app.views.new_run.device_row import LINE_HEIGHT, DeviceRow
@@ -21,7 +22,6 @@ from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.field_row import ProblemLabel
 from core.errors import RankdeckError
 from core.machine.devices import Device, DeviceSample
-from core.machine.devices.defaults import default_devices, in_use_by, reasons_against, usable_gpus
 from core.machine.devices.names import device_label
 
 LOOKING: Final = "Looking for devices…"
@@ -63,11 +63,9 @@ class BalanceCard(Card):
 
 
 class DevicePicker(QWidget):
-    """A card for each GPU, and one for the processor. What is wished for is kept by UUID, whatever the driver's order.
+    """A card for each GPU, and one for the processor.
 
     What is ticked trains: a device that cannot be used just now loses its tick, and has it again when it is back.
-    Before anybody chose, `core.machine.devices.defaults` decides; it decides again when devices come or go, not when a
-    card becomes busy, which may be this window's own run.
 
     Signals:
         selection_changed: Other devices are ticked.
@@ -80,13 +78,7 @@ class DevicePicker(QWidget):
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
         self._rows: dict[str, DeviceRow] = {}
-        self._devices: list[Device] = []
-        self._samples: dict[str, DeviceSample] = {}
-        self._wanted: set[str] | None = None
-        self._chosen_without_gpu = False
-        self._defaults: tuple[str, ...] = ()
-        self._judged: dict[str, DeviceSample] = {}
-        self._cuda_build: str | None = ""
+        self._choice = DeviceChoice()
         self._found_problem = ""
         self._error: RankdeckError | None = None
         self.is_looking = True
@@ -135,13 +127,11 @@ class DevicePicker(QWidget):
         """
         before = self.selected()
         self.is_looking = False
-        self._devices = list(devices)
-        self._cuda_build = None if no_cuda else cuda_build
+        self._choice.set_devices(devices, None if no_cuda else cuda_build)
         self._found_problem = problem or ""
         gpus = {device.uuid: device for device in devices if device.kind == "cuda"}
         for uuid in self._rows.keys() - gpus.keys():
             self._rows[uuid].set_absent()
-            self._samples.pop(uuid, None)
             self._cards.removeWidget(self._rows[uuid])
             self._cards.addWidget(self._rows[uuid])
         short = short_uuids([*self._rows, *gpus])
@@ -152,7 +142,6 @@ class DevicePicker(QWidget):
         self.cpu.set_devices([device for device in devices if device.kind == "cpu"])
         self._fit()
         self._chain_tabs()
-        self._decide()
         self._show()
         if self.selected() != before:
             self.selection_changed.emit()
@@ -170,7 +159,7 @@ class DevicePicker(QWidget):
         for row in self._rows.values():
             row.set_line(lines, says_name=len(names) > 1)
         self._cards.setSpacing(2 if lines else 8)
-        self.cpu.set_line(lines and bool(self._usable()))
+        self.cpu.set_line(lines and bool(self._choice.usable))
         self.fold.setVisible(lines)
         self._count.setVisible(not lines)
         if not lines:
@@ -202,52 +191,27 @@ class DevicePicker(QWidget):
 
     def show_samples(self, samples: Sequence[DeviceSample]) -> None:
         before = self.selected()
+        rows = {uuid: row for uuid, row in self._rows.items() if not row.is_absent}
+        self._choice.take_samples(sample for sample in samples if sample.uuid in rows)
         for sample in samples:
-            row = self._rows.get(sample.uuid)
-            if row is not None and not row.is_absent:
-                self._samples[sample.uuid] = sample
-                row.show_sample(sample)
+            if sample.uuid in rows:
+                rows[sample.uuid].show_sample(sample)
         slot = next((sample for sample in samples if sample.uuid in self.cpu.slots), None)
         if slot is not None:
             self.cpu.show_sample(slot)
-        self._judge()
         self._show()
         if self.selected() != before:
             self.selection_changed.emit()
 
-    def _judge(self) -> None:
-        """Decides again where a GPU has its first figures. One that is lost stays wished for: it may come back."""
-        new = {
-            uuid: sample
-            for uuid, sample in self._samples.items()
-            if uuid not in self._judged and not sample.is_unusable and _says_something(sample)
-        }
-        if new:
-            self._judged.update(new)
-            self._decide()
-
-    def _decide(self) -> None:
-        self._defaults = default_devices(self._devices, self._judged, cuda_build=self._cuda_build)
-        if self._chosen_without_gpu and self._usable():
-            self._wanted, self._chosen_without_gpu = None, False
-
-    def _usable(self) -> list[Device]:
-        return usable_gpus(self._devices, self._samples, self._cuda_build)
-
     def _show(self) -> None:
         """Ticks what is wished for, as far as it can be used, and says why the rest is not."""
-        against = reasons_against(self._devices, self._samples, cuda_build=self._cuda_build)
+        against = self._choice.reasons_against()
         for uuid, row in self._rows.items():
             reason = against.get(uuid, "")
             row.set_against(reason, OWN_INTERPRETER if reason.startswith("needs") else "")
         for one in self.rows():
-            one.tick(self._is_wished(one.device) and not one.is_lost)
+            one.tick(self._choice.is_wished(one.device) and not one.is_lost)
         self._show_notice()
-
-    def _is_wished(self, device: Device) -> bool:
-        if self._wanted is not None:
-            return device.uuid in self._wanted
-        return device.uuid in self._defaults
 
     def selected(self) -> list[Device]:
         """The ticked devices, in the order shown."""
@@ -255,33 +219,31 @@ class DevicePicker(QWidget):
 
     def wished(self) -> list[str]:
         """UUIDs of what a person chose, also of what cannot be used just now: to be remembered. Defaults are not."""
-        if self._wanted is None:
+        if self._choice.is_by_default:
             return []
-        shown = [row.device.uuid for row in self.rows() if self._is_wished(row.device)]
-        return shown + sorted(self._wanted - self._rows.keys() - self.cpu.slots.keys())
+        shown = [row.device.uuid for row in self.rows() if self._choice.is_wished(row.device)]
+        return shown + sorted(self._choice.wished_beside(self._rows.keys() | self.cpu.slots.keys()))
 
     def select(self, uuids: Sequence[str]) -> None:
         """Ticks exactly these; those that are not known yet are ticked when they turn up."""
-        self._wanted = set(uuids)
-        self._chosen_without_gpu = False
+        self._choice.choose(uuids)
         self._show()
         self.selection_changed.emit()
 
     def _choose_all(self) -> None:
-        gpus = self._usable()
+        gpus = self._choice.usable
         self.select([device.uuid for device in gpus] or list(self.cpu.slots))
 
     def _choose_free(self) -> None:
-        samples = self._samples
-        self.select([gpu.uuid for gpu in self._usable() if gpu.uuid not in samples or not in_use_by(samples[gpu.uuid])])
+        self.select([gpu.uuid for gpu in self._choice.free])
 
     def _on_toggled(self) -> None:
         rows = {row.device.uuid: row for row in self.rows()}
         shown = {uuid for uuid, row in rows.items() if not row.is_lost}
         ticked = {uuid for uuid in shown if rows[uuid].box.isChecked()}
-        gone = {uuid for uuid, row in rows.items() if row.is_lost and self._is_wished(row.device)}
-        self._wanted = ticked | gone | ((self._wanted or set()) - rows.keys())
-        self._chosen_without_gpu = not self._rows
+        gone = {uuid for uuid, row in rows.items() if row.is_lost and self._choice.is_wished(row.device)}
+        chosen = ticked | gone | self._choice.wished_beside(rows.keys())
+        self._choice.choose(chosen, without_gpu=not self._rows)
         self._show_notice()
         self.selection_changed.emit()
 
@@ -301,11 +263,11 @@ class DevicePicker(QWidget):
         self._show_notice()
 
     def _show_notice(self) -> None:
-        gpus = [device for device in self._devices if device.kind == "cuda" and not device.hidden_by]
-        is_cpu_build = self._cuda_build is None and bool(gpus)
+        choice = self._choice
+        gpus = [device for device in choice.devices if device.kind == "cuda" and not device.hidden_by]
+        is_cpu_build = choice.cuda_build is None and bool(gpus)
         error = None if self.is_looking else self._error
-        usable = self._usable()
-        none_free = bool(usable) and not self.selected() and all(in_use_by(self._sample(gpu)) for gpu in usable)
+        none_free = choice.none_is_free and not self.selected()
         if none_free and error is not None:  # the reason why nothing is selected, instead of that it is not
             self.problem.say(f"⚠ {NONE_FREE}", "warning")
         else:
@@ -319,21 +281,13 @@ class DevicePicker(QWidget):
         self._notice.setText(text)
         self._notice.setVisible(bool(text) and not (error is not None and error.cause in text))  # once is enough
         self.get_cuda.setVisible(is_cpu_build)
-        self.free.setVisible(bool(usable))
+        self.free.setVisible(bool(choice.usable))
         self._chips.setVisible(not self.is_looking)
         count = sum(not row.is_lost for row in self.rows())
         self._count.setText(f"{len(self.selected())} of {count} selected")
         names = {device_label(row.device).partition(" · ")[2] for row in self._rows.values()}
         ticked = sum(device.kind == "cuda" for device in self.selected())
         self.fold.setText(f"{ticked} of {len(self._rows)} {names.pop() if len(names) == 1 else 'GPUs'}")
-
-    def _sample(self, gpu: Device) -> DeviceSample:
-        return self._samples.get(gpu.uuid) or DeviceSample(gpu.uuid, 0.0)
-
-
-def _says_something(sample: DeviceSample) -> bool:
-    """Whether it can be told from it if a GPU is free."""
-    return sample.utilization_percent is not None or sample.memory_used_bytes is not None
 
 
 def short_uuids(uuids: Sequence[str]) -> dict[str, str]:

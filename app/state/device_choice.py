@@ -1,0 +1,90 @@
+"""Choice of devices: those that are wished for, by UUID, whatever the driver's order and whatever is there just now."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+
+from core.machine.devices import Device, DeviceSample
+from core.machine.devices.defaults import default_devices, in_use_by, reasons_against, usable_gpus
+
+
+class DeviceChoice:
+    """What a person chose; before that, what `core.machine.devices.defaults` decides.
+
+    It decides again when devices come or go, not when a card becomes busy, which may be this window's own run.
+
+    Attributes:
+        devices: Those that are there.
+        samples: Newest figures of GPUs that are there.
+        cuda_build: As `core.machine.devices.defaults` takes it.
+    """
+
+    def __init__(self) -> None:
+        self.devices: Sequence[Device] = ()
+        self.samples: dict[str, DeviceSample] = {}
+        self.cuda_build: str | None = ""
+        self._wanted: set[str] | None = None
+        self._chosen_without_gpu = False
+        self._defaults: tuple[str, ...] = ()
+        self._judged: dict[str, DeviceSample] = {}
+
+    def set_devices(self, devices: Sequence[Device], cuda_build: str | None) -> None:
+        self.devices, self.cuda_build = list(devices), cuda_build
+        there = {device.uuid for device in devices}
+        self.samples = {uuid: sample for uuid, sample in self.samples.items() if uuid in there}
+        self._decide()
+
+    def take_samples(self, samples: Iterable[DeviceSample]) -> None:
+        """Decides again where a GPU has its first figures. One that is lost stays wished for: it may come back."""
+        self.samples |= {sample.uuid: sample for sample in samples}
+        new = {
+            uuid: sample
+            for uuid, sample in self.samples.items()
+            if uuid not in self._judged and not sample.is_unusable and _says_something(sample)
+        }
+        if new:
+            self._judged |= new
+            self._decide()
+
+    def _decide(self) -> None:
+        self._defaults = default_devices(self.devices, self._judged, cuda_build=self.cuda_build)
+        if self._chosen_without_gpu and self.usable:
+            self._wanted, self._chosen_without_gpu = None, False
+
+    @property
+    def usable(self) -> list[Device]:
+        """GPUs that can train."""
+        return usable_gpus(self.devices, self.samples, self.cuda_build)
+
+    @property
+    def free(self) -> list[Device]:
+        """GPUs that can train and that no other program uses, as far as that is known."""
+        return [gpu for gpu in self.usable if gpu.uuid not in self.samples or not in_use_by(self.samples[gpu.uuid])]
+
+    @property
+    def none_is_free(self) -> bool:
+        """There are GPUs that can train, and all of them are in use."""
+        return bool(self.usable) and not self.free
+
+    def reasons_against(self) -> dict[str, str]:
+        return reasons_against(self.devices, self.samples, cuda_build=self.cuda_build)
+
+    def choose(self, uuids: Collection[str], *, without_gpu: bool = False) -> None:
+        """Takes over what a person chose; `without_gpu`: while no GPU was known, so that one that comes is chosen."""
+        self._wanted, self._chosen_without_gpu = set(uuids), without_gpu
+
+    def is_wished(self, device: Device) -> bool:
+        return device.uuid in (self._defaults if self._wanted is None else self._wanted)
+
+    def wished_beside(self, shown: Collection[str]) -> set[str]:
+        """What a person chose of devices that are not shown."""
+        return (self._wanted or set()) - set(shown)
+
+    @property
+    def is_by_default(self) -> bool:
+        return self._wanted is None
+
+
+def _says_something(sample: DeviceSample) -> bool:
+    """Whether it can be told from it if a GPU is free."""
+    return sample.utilization_percent is not None or sample.memory_used_bytes is not None
