@@ -146,6 +146,10 @@ class DeviceChart(TraceChart):
         run, own = self._run(), SampledByTime(self._run()).own_view(view)
         return max((run.device(uuid).rows_about("ts", own.low, own.high) for uuid in self._devices()), default=0)
 
+    def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
+        # Samples come once a second, so half the places show as much, and all devices cost half as much a frame.
+        return super().layers(view, bins // 2, palette)
+
     def traces(self, palette: QPalette) -> list[Trace]:
         run, trained_on = self._run(), self._options.trained_on
         found: list[Trace] = []

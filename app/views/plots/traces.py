@@ -157,6 +157,8 @@ class TraceChart:
         curve, line = (_scaled(one, trace.factor) for one in curve_and_line(trace, view, bins, strength))
         if not len(curve.x):
             return []
+        if trace.metric.is_set and trace.dashes == () and curve.width == 1:
+            return [Line(curve.x, curve.low, curve.low, colour, label)]  # a faint curve below would be the same one
         has_line = bool(strength) or trace.dashes is not None
         raw = faint(colour, palette, RAW_SHARE) if has_line else colour
         layers: list[Layer] = [Strokes(curve.x, curve.low, curve.high, raw, label)]
