@@ -35,6 +35,10 @@ class ElidedLabel(QLabel):
             self.updateGeometry()
             self._elide()
 
+    def sizeHint(self) -> QSize:
+        """Of the whole text: that of what is shown would keep it short once it was."""
+        return QSize(self.fontMetrics().horizontalAdvance(self.full_text), super().sizeHint().height())
+
     def minimumSizeHint(self) -> QSize:
         return QSize(0, super().minimumSizeHint().height())
 

@@ -8,13 +8,13 @@ import itertools
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtGui import QColor, QIcon, QPalette
-from PySide6.QtWidgets import QApplication, QLabel, QListView, QStyle, QStyleOptionToolButton, QWidget
+from PySide6.QtWidgets import QApplication, QLabel, QListView, QSizePolicy, QStyle, QStyleOptionToolButton, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.views.style.icons import ICON_DIR, app_icon, icon
 from app.views.style.theme import Theme
 from app.views.style.tones import is_dark, muted, tone
-from app.views.widgets.build import lay_column
+from app.views.widgets.build import lay_column, lay_row
 from app.views.widgets.disclosure import Disclosure
 from app.views.widgets.elided_label import ElidedLabel
 from app.views.widgets.field_row import FieldRow
@@ -176,3 +176,16 @@ def test_a_splitter_outlives_garbage_collection(qtbot: QtBot) -> None:
     page.grab()
     gc.collect()
     assert page.findChild(RuledSplitter) is not None
+
+
+def test_an_elided_label_grows_again(qtbot: QtBot) -> None:
+    page, label = QWidget(), ElidedLabel()
+    qtbot.addWidget(page)
+    label.setSizePolicy(QSizePolicy.Policy.Maximum, QSizePolicy.Policy.Preferred)
+    lay_row(page, label, None)
+    page.resize(60, 30)
+    page.show()
+    label.set_full_text("Finished in 34 s.")
+    qtbot.waitUntil(lambda: label.text() != label.full_text)
+    page.resize(600, 30)
+    qtbot.waitUntil(lambda: label.text() == label.full_text)
