@@ -16,59 +16,59 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject, QTimer
 from PySide6.QtWidgets import QApplication
 
-from app.controllers.background import Operation, OperationRunner, unexpected
-from app.controllers.benching import Benching
-from app.controllers.comparing import Comparing
-from app.controllers.deferred_start_controller import DeferredStartController
-from app.controllers.environment_control import EnvironmentControl
-from app.controllers.launch_controller import LaunchController
-from app.controllers.machine_check import MachineCheck
-from app.controllers.machines_control import MachinesControl
-from app.controllers.notifications import Notifications
-from app.controllers.palette import Palette
-from app.controllers.preferences import Preferences
-from app.controllers.resume_controller import ResumeController
-from app.controllers.run_controller import RunController
-from app.controllers.run_display import RunDisplay
-from app.controllers.run_files_controller import RunFilesController
-from app.controllers.run_notes_controller import RunNotesController
-from app.controllers.run_removal import RunRemoval
-from app.controllers.shown_job import ShownJob
-from app.controllers.shown_run import Showing
-from app.controllers.updating import Updating
-from app.controllers.welcome_controller import WelcomeController
-from app.garbage import GarbageCollection
-from app.models.device_table import DeviceTable, monitor_for
-from app.models.ledger_data import LedgerData
-from app.models.rank_log import RankLog
-from app.models.recipe_list import RecipeList
-from app.models.run_data import RunData
-from app.models.run_list import RunList
+from app.bench.bench_controller import BenchController
+from app.compare.compare_controller import CompareController
+from app.devices.device_table import DeviceTable, monitor_for
+from app.draft.recipe_list import RecipeList
+from app.launch.resume_controller import ResumeController
+from app.launch.run_controller import RunController
+from app.machine.environment_controller import EnvironmentController
+from app.machine.machine_check_controller import MachineCheckController
+from app.machines.machines_controller import MachinesController
+from app.outside.app_identity import set_app_id, set_desktop_name
+from app.outside.notifications_controller import NotificationsController
+from app.palette.palette_controller import PaletteController
+from app.preferences.preferences_controller import PreferencesController
+from app.preferences.updates_controller import UpdatesController
+from app.run.deferred_start_controller import DeferredStartController
+from app.run.launch_controller import LaunchController
+from app.run.run_files_controller import RunFilesController
+from app.run.shown_job_controller import ShownJobController
+from app.runs.run_list import RunList
+from app.runs.run_notes_controller import RunNotesController
+from app.runs.run_removal_controller import RunRemovalController
 from app.settings import Settings, user_settings
+from app.shown_run.ledger_data import LedgerData
+from app.shown_run.rank_log import RankLog
+from app.shown_run.run_data import RunData
+from app.shown_run.shown_run_controller import ShownRunController
 from app.single_instance import SingleInstance, run_to_show
-from app.views.style.theme import Theme
-from app.views.window.app_identity import set_app_id, set_desktop_name
-from app.views.window.main_window import MainWindow
+from app.style.theme import Theme
+from app.threads.background import Operation, OperationRunner, unexpected
+from app.threads.garbage import GarbageCollection
+from app.window.main_window import MainWindow
+from app.window.run_display_controller import RunDisplayController
+from app.window.welcome_controller import WelcomeController
 from core import __version__
 from core.paths import default_runs_dir
 
 if TYPE_CHECKING:
-    from app.controllers.draft_checks_controller import DraftChecksController
-    from app.controllers.draft_saving_controller import DraftSavingController
-    from app.controllers.new_run_controller import NewRunController
+    from app.draft.draft_checks_controller import DraftChecksController
+    from app.new_run.draft_saving_controller import DraftSavingController
+    from app.new_run.new_run_controller import NewRunController
     from app.run_data.run_follower import Connection
     from core.launch.resolved import ResolvedRun
     from core.run_folder.store import RunStore
 
-PLOTS: Final = ("app.views.plots.plots_panel",)
+PLOTS: Final = ("app.charts.plots_panel",)
 NEW_RUN: Final = (
-    "app.controllers.draft_checks_controller",
-    "app.controllers.draft_saving_controller",
-    "app.controllers.new_run_controller",
-    "app.views.new_run.new_run_sheet",
+    "app.draft.draft_checks_controller",
+    "app.new_run.draft_saving_controller",
+    "app.new_run.new_run_controller",
+    "app.new_run.new_run_sheet",
 )
 # Modules whose import takes longer than a person should wait for an answer of the window.
-COMPARE: Final = ("app.views.compare.compare_page", *PLOTS)
+COMPARE: Final = ("app.compare.compare_page", *PLOTS)
 _log = logging.getLogger(__name__)
 
 
@@ -101,12 +101,12 @@ class Rankdeck(QObject):
 
     def _make_operations(self) -> None:
         self.launching = LaunchController(self.runner, self.runs_dir, self)
-        self.showing = Showing(self.runner, self.data, self.ledger, self.log, self.settings, self)
+        self.showing = ShownRunController(self.runner, self.data, self.ledger, self.log, self.settings, self)
         self.runs.listed.connect(self.showing.on_listed)
 
     def _make_controllers(self) -> None:
         window, table, data, runs, showing = self.window, self.table, self.data, self.runs, self.showing
-        self.display = RunDisplay(
+        self.display = RunDisplayController(
             window, data, runs, table, self.ledger, showing, self.launching,
             self.recipes, self.runner, self,
         )  # fmt: skip
@@ -122,25 +122,25 @@ class Rankdeck(QObject):
         )
         self.organising = RunNotesController(window.runs, runs, showing, self.display.copy_settings, self.runner, self)
         window.header.renamed.connect(self.organising.rename_shown)
-        self.removal = RunRemoval(window.runs, runs, showing, self.runner, self)
+        self.removal = RunRemovalController(window.runs, runs, showing, self.runner, self)
         self.files = RunFilesController(
             window.actions_, window.notice, window.runs, window.outcome, showing, self.runner, self
         )
-        self.comparing = Comparing(window, showing, table, self.runner, self.runs_dir, self.settings, self)
-        self.updating = Updating(window, self.settings, self)
-        self.preferences = Preferences(window, self.settings, self.runs_dir, self.updating, self.runner, self)
-        self.machine_check = MachineCheck(
+        self.comparing = CompareController(window, showing, table, self.runner, self.runs_dir, self.settings, self)
+        self.updating = UpdatesController(window, self.settings, self)
+        self.preferences = PreferencesController(window, self.settings, self.runs_dir, self.updating, self.runner, self)
+        self.machine_check = MachineCheckController(
             window, self.runner, self.preferences, self.settings, self.runs_dir, self._chosen_run,
             self._offer_fix, self,
         )  # fmt: skip
-        self.shown_job = ShownJob(window.header, showing, self)
-        self.benching = Benching(window, table, self.runs_dir, self._chosen_run, self)
-        self.machines = MachinesControl(window, self.runs_dir, self)
+        self.shown_job = ShownJobController(window.header, showing, self)
+        self.benching = BenchController(window, table, self.runs_dir, self._chosen_run, self)
+        self.machines = MachinesController(window, self.runs_dir, self)
         self.machines.failed.connect(window.notice.show_error)
-        self.environment = EnvironmentControl(window, self.runner, self)
+        self.environment = EnvironmentController(window, self.runner, self)
         self.environment.made.connect(self._on_environment_made)
-        self.palette = Palette(window, runs.model, self.recipes, showing, self)
-        self.notifications = Notifications(window, runs, showing, self.settings, self.runner, self)
+        self.palette = PaletteController(window, runs.model, self.recipes, showing, self)
+        self.notifications = NotificationsController(window, runs, showing, self.settings, self.runner, self)
         self.preferences.flag_changed.connect(self.notifications.show_progress)
         self.deferred = DeferredStartController(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))
@@ -169,8 +169,8 @@ class Rankdeck(QObject):
 
     def _make_new_run(self) -> None:
         """With the sheet: its settings as they were left, and what carries out what is wanted there."""
-        from app.controllers.draft_saving_controller import DraftSavingController
-        from app.controllers.new_run_controller import NewRunController
+        from app.new_run.draft_saving_controller import DraftSavingController
+        from app.new_run.new_run_controller import NewRunController
 
         self._new_run = NewRunController(
             self.window.new_run, self.drafting, self.runner, self.table, self.recipes, self.data, self
@@ -184,7 +184,7 @@ class Rankdeck(QObject):
     @functools.cached_property
     def drafting(self) -> DraftChecksController:
         """Checks of New run's draft; made with the sheet: the window opens without."""
-        from app.controllers.draft_checks_controller import DraftChecksController
+        from app.draft.draft_checks_controller import DraftChecksController
 
         return DraftChecksController(self.runner, self.runs_dir, self)
 

@@ -170,7 +170,7 @@ def _leaves_nothing_behind(request: pytest.FixtureRequest, _own_folder: Path) ->
     uses_qt = bool({"qtbot", "qapp"} & set(request.fixturenames))
     if uses_qt:
         _show_qts_own_dialogs()
-        # Any thread would collect; what is in a cycle with a widget must end on this one (`app.garbage`).
+        # Any thread would collect; what is in a cycle with a widget must end on this one (`app.threads.garbage`).
         gc.disable()
     before = leaks.Held.now(uses_qt)
     yield

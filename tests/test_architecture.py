@@ -21,7 +21,7 @@ from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.style.theme import Theme
+from app.style.theme import Theme
 class First(QObject):
     def eventFilter(self, watched, event):
         if event.type() == QEvent.Type.Paint and not loaded:
@@ -96,7 +96,7 @@ def test_the_window_is_there_before_the_library_of_its_plots() -> None:
     """It takes a third of the time to the first paint, and must find the binding that is loaded: never another."""
     assert loaded_by(["app.main"], ["pyqtgraph"]) == []
     bindings = ["PyQt5", "PyQt6", "PySide2"]
-    assert loaded_by(["app.views.plots.plots_panel"], ["pyqtgraph", *bindings]) == ["pyqtgraph"]
+    assert loaded_by(["app.charts.plots_panel"], ["pyqtgraph", *bindings]) == ["pyqtgraph"]
 
 
 @pytest.mark.windows
@@ -105,11 +105,17 @@ def test_the_first_painting_needs_only_what_is_seen(tmp_path: Path) -> None:
     answer = run("-c", PAINTED, str(tmp_path))
     assert answer.returncode == 0, answer.stderr
     loaded = json.loads(answer.stdout.splitlines()[-1])
-    late = ("numpy", "pyqtgraph", "pynvml", "app.run_data", "app.views.plots", "app.views.new_run", "app.views.dialogs",
-            "app.views.compare", "app.state.draft", "app.controllers.draft_checks_controller",
-            "core.client", "core.checkpoints", "core.compare", "core.data", "core.export.export", "core.host",
-            "core.launch", "core.ledger", "core.measure.link", "core.measure.ranks", "core.protocol.messages",
-            "core.recipes.catalog", "core.resume")  # fmt: skip
+    late = (
+        "numpy", "pyqtgraph", "pynvml", "core.client", "core.checkpoints", "core.compare", "core.data",
+        "core.export.export", "core.host", "core.launch", "core.ledger", "core.measure.link",
+        "core.measure.ranks", "core.protocol.messages", "core.recipes.catalog", "core.resume",
+        "app.run_data.run_series", "app.plots", "app.charts", "app.form", "app.new_run", "app.packages",
+        "app.devices.device_picker", "app.draft.draft", "app.draft.draft_checks_controller",
+        "app.compare.compare_page", "app.bench.bench_page", "app.launch.resume_dialog",
+        "app.launch.resume_choices", "app.machine.environment_dialog", "app.machine.doctor_page",
+        "app.machines.machines_page", "app.preferences.settings_dialog", "app.preferences.about_dialog",
+        "app.runs.note_dialog", "app.runs.tags_dialog",
+    )  # fmt: skip
     assert [name for name in loaded if name.startswith(tuple(f"{part}." for part in late)) or name in late] == []
 
 
@@ -142,3 +148,11 @@ def test_every_test_file_is_in_a_package() -> None:
     # Two test files of one name in folders that are no packages hide one another.
     folders = {path.parent for path in (ROOT / "tests").rglob("test_*.py")}
     assert [str(folder.relative_to(ROOT)) for folder in sorted(folders) if not (folder / "__init__.py").is_file()] == []
+
+
+def test_what_is_shown_knows_no_controller() -> None:
+    """Widgets, models and texts are driven, by controllers and `app.main`: each can be shown and tested alone."""
+    driving = ("main.py", "_controller.py")
+    others = [path for path in (ROOT / "app").rglob("*.py") if not path.name.endswith(driving)]
+    assert len(others) > 100
+    assert [path.name for path in others if "_controller import" in path.read_text(encoding="utf-8")] == []

@@ -19,7 +19,7 @@ NOT_OURS: Final = {
     "Unicode Text": "a format of Excel",
 }
 COMPOSED: Final = {
-    "DDP with load balancing": "by app.state.resume_choices",
+    "DDP with load balancing": "by app.launch.resume_choices",
     "No connection to gpubox": "by core.run_folder.remote_run",
 }
 

@@ -23,10 +23,10 @@ OTHERS: Final = {
     "workers/host_link/peak_memory.py": "/proc",
     "core/processes/detached.py": "the null device",
     # The window's thread, which must not wait: what is refused is looked at again with the next change
-    "app/views/run_list/run_menu.py": "no file: an intent",
+    "app/runs/run_menu.py": "no file: an intent",
     # Files that came with Rankdeck and are never written
-    "app/views/window/documentation.py": "docs",
-    "app/views/style/icons.py": "icons",
+    "app/preferences/documentation.py": "docs",
+    "app/style/icons.py": "icons",
     "core/launch/deepspeed.py": "resources",
     # What the person chose, where a refusal is told at once
     "core/config/layers.py": "a configuration for DeepSpeed",

@@ -1,7 +1,7 @@
 """Term check: retired words stay out of messages, docs, docstrings, comments and identifiers.
 
 `RETIRED` is the list, and `ALLOWED` the files that must use one of them, with the reason. `python -m tests.test_terms
-app/views` prints each use in a folder.
+app/window` prints each use in a folder.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ class RunFollower:
 
     Attributes:
         store: The run.
-        send: Takes an item and says whether it was taken (`app.bridge.Mailbox.put`).
+        send: Takes an item and says whether it was taken (`app.threads.bridge.Mailbox.put`).
         connect: Opens a connection to the run's host, or raises `RankdeckError` / `OSError`; None: never connect.
         stopping: Set when the thread should end.
         bins: Those of the run's long columns, where it has some.

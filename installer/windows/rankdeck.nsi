@@ -38,7 +38,7 @@ InstallDirRegKey HKCU "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankd
   !finalize `${SIGN}` = 0
 !endif
 
-!define APP_ID "Rankdeck.Rankdeck" ; as the window's process sets it (app/views/window/app_identity.py)
+!define APP_ID "Rankdeck.Rankdeck" ; as the window's process sets it (app/outside/app_identity.py)
 !define KEY "Software\Microsoft\Windows\CurrentVersion\Uninstall\Rankdeck"
 !define NEW "$INSTDIR\versions\${FOLDER}"
 !define MOVEFILE_REPLACE_EXISTING_WRITE_THROUGH 9

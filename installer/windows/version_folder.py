@@ -55,7 +55,7 @@ def open_window() -> None:
     from PySide6.QtWidgets import QApplication
 
     application = QApplication(sys.argv[:1])
-    for name in ("app.main", "app.views.plots.plots_panel", "app.views.new_run.new_run_sheet", "core.cli.entry"):
+    for name in ("app.main", "app.charts.plots_panel", "app.new_run.new_run_sheet", "core.cli.entry"):
         import_module(name)
     application.processEvents()
 

@@ -38,10 +38,10 @@ gc.disable()  # as app.__main__ does
 import sys
 from pathlib import Path
 from PySide6.QtWidgets import QApplication
-from app.garbage import GarbageCollection
+from app.threads.garbage import GarbageCollection
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.style.theme import Theme
+from app.style.theme import Theme
 app = QApplication([])
 Theme(app)
 place = Path(sys.argv[1])

@@ -36,10 +36,10 @@ from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 marks["Qt"] = time.time()
 import psutil
-from app.garbage import GarbageCollection
+from app.threads.garbage import GarbageCollection
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.style.theme import Theme
+from app.style.theme import Theme
 marks["imports"] = time.time()
 app = QApplication([])
 Theme(app)

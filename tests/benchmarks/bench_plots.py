@@ -15,9 +15,9 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.charts.plots_panel import PlotsPanel
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.plots.plots_panel import PlotsPanel
 from tests.helpers import synthetic_run
 from tests.helpers.synthetic_run import Shape, write_columns
 from tests.helpers.window_fixture import shut

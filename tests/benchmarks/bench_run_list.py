@@ -15,9 +15,9 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.models.run_list import RunList
-from app.models.run_scanner import RunScanner
-from app.views.run_list.runs_panel import RunsPanel
+from app.runs.run_list import RunList
+from app.runs.run_scanner import RunScanner
+from app.runs.runs_panel import RunsPanel
 from core.run_folder.notes import RunNotes, write_notes
 from tests.helpers.synthetic_run import make_many_runs
 

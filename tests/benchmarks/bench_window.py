@@ -51,7 +51,7 @@ from PySide6.QtCore import QEvent, QObject, QTimer
 from PySide6.QtWidgets import QApplication
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.style.theme import Theme
+from app.style.theme import Theme
 marks = {"imported": time.time()}
 class Watch(QObject):
     def eventFilter(self, watched, event):

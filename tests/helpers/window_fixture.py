@@ -12,10 +12,10 @@ from PySide6.QtCore import QCoreApplication, QEvent
 from pytestqt.qtbot import QtBot
 from shiboken6 import isValid
 
+from app.form.recipe_form import RecipeForm
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.new_run.recipe_form import RecipeForm
-from app.views.window.window_place import START_SIZE
+from app.window.window_place import START_SIZE
 from core import client
 from core.run_folder.store import RunStore, list_runs
 

@@ -14,8 +14,8 @@ os.environ.setdefault("QT_QPA_PLATFORM", "offscreen")
 
 from PySide6.QtWidgets import QApplication
 
-from app.state.bench_text import bench_news, what_is_measured
-from app.views.bench.bench_page import BenchPage
+from app.bench.bench_page import BenchPage
+from app.bench.bench_text import bench_news, what_is_measured
 from core.config import RunConfig
 from core.config.mode import Mode
 from core.launch.resolved import resolve_on

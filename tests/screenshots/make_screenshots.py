@@ -27,12 +27,12 @@ from PySide6.QtCore import Qt
 from PySide6.QtGui import QImage, QPainter
 from PySide6.QtWidgets import QApplication, QComboBox, QWidget
 
-from app.garbage import GarbageCollection
+from app.form.field_row import FieldRow
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.style.theme import Theme
-from app.views.widgets.field_row import FieldRow
-from app.views.window.close_question import CloseQuestion
+from app.style.theme import Theme
+from app.threads.garbage import GarbageCollection
+from app.window.close_question import CloseQuestion
 from core import client
 from core.protocol.rank_context import ENV_RANK, RankContext
 from core.run_folder.store import RunStore

@@ -19,7 +19,7 @@ from unittest import mock
 from PySide6.QtGui import QFont, QFontDatabase
 from PySide6.QtWidgets import QApplication, QWidget
 
-from app.views.dialogs.environment_dialog import EnvironmentDialog
+from app.machine.environment_dialog import EnvironmentDialog
 from core import training_python
 from tests.screenshots.make_screenshots import STEPS, Studio, set_field
 

@@ -10,7 +10,7 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.views.widgets.exposure import Exposure, is_cloaked
+from app.widgets.exposure import Exposure, is_cloaked
 
 pytestmark = [pytest.mark.windows, pytest.mark.skipif(sys.platform != "win32", reason="needs Windows")]
 DWMWA_CLOAK: Final = 13

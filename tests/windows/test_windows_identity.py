@@ -10,8 +10,8 @@ import pytest
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.views.style.theme import Theme
-from app.views.window.app_identity import APP_ID, set_app_id
+from app.outside.app_identity import APP_ID, set_app_id
+from app.style.theme import Theme
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [

@@ -8,14 +8,14 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.state.task_progress import NO_PROGRESS, TaskProgress, TaskState
+from app.outside.task_progress import NO_PROGRESS, TaskProgress, TaskState
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows, pytest.mark.skipif(sys.platform != "win32", reason="COM")]
 
 
 def test_every_state_is_taken(qtbot: QtBot) -> None:
-    from app.views.window.taskbar_windows import ButtonProgress, ComError
+    from app.outside.taskbar_windows import ButtonProgress, ComError
 
     window = QWidget()
     qtbot.addWidget(window)

@@ -35,7 +35,7 @@ from core.processes.program_environment import program_environment
 RESULTS: Final = "results.csv"
 ENVIRONMENT: Final = "environment.json"
 FORMAT: Final = "rankdeck-bench-environment"
-DRAW_PROGRAM: Final = "app.views.bench.draw_charts"
+DRAW_PROGRAM: Final = "app.bench.draw_charts"
 PICTURES: Final = ("png", "svg")
 DRAW_LIMIT_S: Final = 120.0
 _LOAD_S: Final = 1.0

@@ -10,7 +10,7 @@ from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.views.window.close_question import CloseQuestion
+from app.window.close_question import CloseQuestion
 from core.checkpoints.store import CheckpointStore
 from tests.helpers.host_fixture import STOPPED, FakeRun, MakeRun
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut

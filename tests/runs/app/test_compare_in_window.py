@@ -9,9 +9,9 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from app.compare.choose_runs_dialog import ChooseRunsDialog
+from app.compare.compare_page import ComparePage
 from app.main import Rankdeck
-from app.views.compare.compare_page import ComparePage
-from app.views.dialogs.choose_runs_dialog import ChooseRunsDialog
 from core.run_folder.notes import RunNotes, write_notes
 from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow

@@ -12,8 +12,8 @@ import pytest
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
+from app.machine.doctor_page import DoctorPage
 from app.main import Rankdeck
-from app.views.doctor.doctor_page import DoctorPage
 from core.doctor.finding import SELF_TESTS, Finding, Topic
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 

@@ -12,8 +12,8 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
+from app.machine.environment_dialog import EnvironmentDialog
 from app.main import Rankdeck
-from app.views.dialogs.environment_dialog import EnvironmentDialog
 from core import training_python as training_module
 from core.environments import make as make_module
 from core.environments import wanted as wanted_module

@@ -24,10 +24,10 @@ from PySide6.QtCore import Qt
 from PySide6.QtTest import QTest
 from PySide6.QtWidgets import QApplication
 
-from app.garbage import GarbageCollection
+from app.devices.device_row import DeviceRow
 from app.main import Rankdeck
 from app.settings import settings_in
-from app.views.new_run.device_row import DeviceRow
+from app.threads.garbage import GarbageCollection
 from core.cli.entry import main
 from core.run_folder.naming import label
 from core.run_folder.record import notes_of

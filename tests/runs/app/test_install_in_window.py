@@ -13,9 +13,9 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.controllers.install import explain
 from app.main import Rankdeck
-from app.views.dialogs.install_dialog import InstallDialog
+from app.packages.install_controller import explain
+from app.packages.install_dialog import InstallDialog
 from core.machine.packages import MissingPackageError
 from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow

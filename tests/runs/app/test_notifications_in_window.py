@@ -10,10 +10,10 @@ from PySide6.QtCore import QEvent
 from PySide6.QtWidgets import QApplication, QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
-from app.state.run_news import RunNews
-from app.state.task_progress import FAILED, NO_PROGRESS, TaskProgress, TaskState
-from app.views.style.icons import app_icon
-from app.views.window.tray import Tray, marked_icon
+from app.outside.run_news import RunNews
+from app.outside.task_progress import FAILED, NO_PROGRESS, TaskProgress, TaskState
+from app.outside.tray import Tray, marked_icon
+from app.style.icons import app_icon
 from core.processes.identity import identify
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import make_run

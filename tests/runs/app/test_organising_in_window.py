@@ -11,8 +11,8 @@ from PySide6.QtWidgets import QDialogButtonBox, QLineEdit, QMessageBox
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.views.dialogs.note_dialog import NoteDialog
-from app.views.dialogs.tags_dialog import TagsDialog
+from app.runs.note_dialog import NoteDialog
+from app.runs.tags_dialog import TagsDialog
 from core.cli import main
 from core.config.config_file import to_toml
 from core.files.atomic import write_atomic

@@ -10,8 +10,8 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.state.palette_entries import RECIPE, RUN, SETTING, TAB
-from app.views.window.command_palette import CommandPalette
+from app.palette.command_palette import CommandPalette
+from app.palette.palette_entries import RECIPE, RUN, SETTING, TAB
 from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 

@@ -9,11 +9,11 @@ from PySide6.QtGui import QDesktopServices, QPalette
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.controllers import preferences
-from app.views.dialogs.about_dialog import AboutDialog
-from app.views.dialogs.settings_dialog import SettingsDialog
-from app.views.style.theme import Theme
-from app.views.style.tones import is_dark
+from app.preferences import preferences_controller
+from app.preferences.about_dialog import AboutDialog
+from app.preferences.settings_dialog import SettingsDialog
+from app.style.theme import Theme
+from app.style.tones import is_dark
 from core import paths
 from core.environments.places import environments_folder
 from core.machine.power import read_power_settings
@@ -57,7 +57,7 @@ def test_help_opens_the_documentation_in_the_browser(
 ) -> None:
     opened: list[Path] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(Path(url.toLocalFile())) or True)
-    monkeypatch.setattr(preferences, "data_folder", lambda: tmp_path)
+    monkeypatch.setattr(preferences_controller, "data_folder", lambda: tmp_path)
     window = open_window().window
     window.actions_.help.trigger()
     qtbot.waitUntil(lambda: len(opened) == 1, timeout=30_000)

@@ -12,8 +12,8 @@ from PySide6.QtWidgets import QComboBox, QFileDialog, QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.views.dialogs.charts_dialog import ChartsDialog
-from app.views.new_run.script_rows import InterpreterRow
+from app.new_run.charts_dialog import ChartsDialog
+from app.new_run.script_rows import InterpreterRow
 from core.run_folder.store import RunStore
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 

@@ -18,9 +18,9 @@ from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
+from app.new_run.memory_strip import FitQuestion
 from app.settings import settings_in
-from app.views.new_run.memory_strip import FitQuestion
-from app.views.window.main_window import MainWindow
+from app.window.main_window import MainWindow
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

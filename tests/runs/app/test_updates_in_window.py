@@ -9,9 +9,9 @@ from PySide6.QtCore import QUrl
 from PySide6.QtGui import QDesktopServices
 from pytestqt.qtbot import QtBot
 
-from app.controllers import updating
 from app.main import Rankdeck
-from app.views.dialogs.settings_dialog import SettingsDialog
+from app.preferences import updates_controller
+from app.preferences.settings_dialog import SettingsDialog
 from core import __version__
 from tests.helpers.update_server import UpdateServer, update_server
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
@@ -77,15 +77,15 @@ def test_one_request_a_day_that_says_nothing_of_this_pc(
 def test_a_check_ends_whatever_the_server_does(
     open_window: OpenWindow, qtbot: QtBot, announcer: UpdateServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(updating, "ANSWER_LIMIT_MS", 200)
+    monkeypatch.setattr(updates_controller, "ANSWER_LIMIT_MS", 200)
     rankdeck = open_window()
     rankdeck.updating.set_address(announcer.url)
     announcer.paths["/update.json"] = (200, {}, [b"{", b"}"])
     announcer.release_pieces.clear()  # the second piece never comes
     assert "did not answer in time" in checked(rankdeck, qtbot)
     announcer.release_pieces.set()
-    monkeypatch.setattr(updating, "ANSWER_LIMIT_MS", LIMIT_MS)
-    announcer.answer(b" " * (updating.LARGEST_ANSWER_BYTES + 1))
+    monkeypatch.setattr(updates_controller, "ANSWER_LIMIT_MS", LIMIT_MS)
+    announcer.answer(b" " * (updates_controller.LARGEST_ANSWER_BYTES + 1))
     assert "sent too much" in checked(rankdeck, qtbot)
     for place, says in (("http://example.invalid/", "failed"), (f"{announcer.address}/nothing", "not found")):
         rankdeck.updating.set_address(place)

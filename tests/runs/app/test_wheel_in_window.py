@@ -21,7 +21,7 @@ from PySide6.QtWidgets import (
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.views.dialogs.charts_dialog import ChartsDialog
+from app.new_run.charts_dialog import ChartsDialog
 from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OpenWindow
 

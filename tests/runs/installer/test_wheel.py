@@ -51,7 +51,7 @@ def test_the_command_finds_its_own_packages(installed: Path) -> None:
 
 
 def test_the_documentation_comes_with_the_wheel(installed: Path) -> None:
-    text = "from rankdeck._internal.app.views.window.documentation import DOCS; print(DOCS)"
+    text = "from rankdeck._internal.app.preferences.documentation import DOCS; print(DOCS)"
     where = run(installed, "-c", text).strip()
     many = len([*Path(where).glob("*.md"), *Path(where).glob("guides/*.md")])
     assert Path(where) == installed / "rankdeck" / "_internal" / "docs"

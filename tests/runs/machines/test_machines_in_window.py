@@ -9,8 +9,8 @@ from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
+from app.machines.machines_page import MachinesPage
 from app.main import Rankdeck
-from app.views.machines.machines_page import MachinesPage
 from core.config.config_file import to_toml
 from core.machines.machine_list import list_machines
 from core.run_folder.remote_run import read_remote

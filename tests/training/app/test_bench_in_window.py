@@ -9,9 +9,9 @@ from PySide6.QtCore import Qt, QUrl
 from PySide6.QtGui import QDesktopServices
 from pytestqt.qtbot import QtBot
 
-from app.controllers.benching import FOLDER
+from app.bench.bench_controller import FOLDER
+from app.bench.bench_page import BenchPage
 from app.main import Rankdeck
-from app.views.bench.bench_page import BenchPage
 from core.measure.bench.folder import RESULTS
 from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into

@@ -6,7 +6,7 @@ import pytest
 from PySide6.QtCore import Qt
 from pytestqt.qtbot import QtBot
 
-from app.state.memory_text import NO_BREAK
+from app.draft.memory_text import NO_BREAK
 from core.measure.estimate.probe import known_figures
 from core.measure.estimate.steps import time_is_known
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from pytestqt.qtbot import QtBot
 
+from app.launch.resume_dialog import ResumeDialog
 from app.main import Rankdeck
-from app.views.dialogs.resume_dialog import ResumeDialog
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import CHUNK, TEXT, aios_file, tree
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow

@@ -8,7 +8,7 @@ from PySide6.QtWidgets import QLineEdit
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.views.dialogs.tune_dialog import TuneDialog
+from app.new_run.tune_dialog import TuneDialog
 from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, type_into
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.views.dialogs.resume_dialog import ResumeDialog
+from app.launch.resume_dialog import ResumeDialog
 from core.cli import main
 from core.cli.parser import parse
 from core.launch.command_line import request_from_arguments

@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.bridge import Worker
 from app.run_data import run_follower
 from app.run_data.metrics_batch import MetricsBatch
 from app.run_data.run_follower import CaughtUp, Kept, OldEvents, Opened, Problem, Progress, RunFollower
 from app.run_data.run_series import RunSeries
+from app.threads.bridge import Worker
 from core.errors import ConnectionRefusedByHostError
 from core.metrics import columns
 from core.processes import identity

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from pytestqt.qtbot import QtBot
 
-from app.models.run_data import RunData
 from app.run_data import long_bins
 from app.run_data.column_bins import take_bins, write_bins
 from app.run_data.long_bins import NAME, PLOTTED_NAMES, BinsProcess, KeptBins, LongBins
 from app.run_data.run_series import RunSeries
+from app.shown_run.run_data import RunData
 from core.metrics.column_index import ColumnsIndex, read_index
 from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import Shape, write_columns

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from app.models.run_scanner import RunScanner
+from app.runs.run_scanner import RunScanner
 from core.cli import main
 from core.processes.identity import ProcessId, is_alive, own
 from core.run_folder.store import RunStore

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 from PySide6.QtGui import QPalette
 
-from app.models.run_row import RunRow, value_text
+from app.charts.cards import LOSS_CARD, Card
+from app.charts.run_chart import RunChart
+from app.compare.run_overlay import OverlaidRun, RunOverlay
+from app.plots.curve_options import CurveOptions
+from app.plots.source import View
+from app.run.hero_figures import hero_figures
+from app.run.run_outcome import best_text
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
-from app.state.chart_cards import LOSS_CARD, Card
-from app.state.hero_figures import hero_figures
-from app.state.run_outcome import best_text
-from app.views.plots.curve_options import CurveOptions
-from app.views.plots.run_chart import RunChart
-from app.views.plots.run_overlay import OverlaidRun, RunOverlay
-from app.views.plots.source import View
+from app.runs.run_row import RunRow, value_text
 from core.compare.figures import read_figures
 from core.compare.results import result_rows
 from core.machine.devices.names import RankNames

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from app.models.run_scanner import RunScanner
+from app.runs.run_scanner import RunScanner
 from core.cli import main
 from core.compare.comparison import compare_runs
 from core.compare.figures import read_figures

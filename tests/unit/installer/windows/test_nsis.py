@@ -25,6 +25,6 @@ def test_each_file_is_listed_once_below_its_folder(tmp_path: Path) -> None:
 
 
 def test_the_start_menu_s_entry_has_the_id_of_the_window_s_process() -> None:
-    from app.views.window.app_identity import APP_ID
+    from app.outside.app_identity import APP_ID
 
     assert f'!define APP_ID "{APP_ID}"' in SCRIPT.read_text(encoding="utf-8")

@@ -1,0 +1,1 @@
+"""Actions of the window, and why one is unavailable."""

@@ -1,0 +1,1 @@
+"""Benchmarks: their page, its control, and the charts that it and files of results have."""

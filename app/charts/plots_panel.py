@@ -1,0 +1,427 @@
+"""The plots panel: a card for each metric of a run and of its devices, over one time axis."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+from PySide6.QtCore import QTimer, Signal
+from PySide6.QtGui import QHideEvent
+from PySide6.QtWidgets import QWidget
+
+from app.charts.chart_cards import ChartCards
+from app.charts.curve_controls import AxisBox, CardsButton, DevicesButton, SmoothingSlider, fit_button, log_box
+from app.charts.device_chart import UTILISATION, DeviceWarnings, measured_devices
+from app.charts.plot_frame import PlotFrame
+from app.plots.chart import NO_VALUES, Chart
+from app.plots.curve_options import CurveOptions
+from app.plots.ticks import time_of_day
+from app.plots.time_axis import TimeAxis
+from app.run_data.run_series import ChangeSet, RunSeries
+from app.run_data.series import AXES, AxisName
+from app.settings import Settings
+from app.shown_run.run_data import RunData
+from app.widgets.build import lay_column, lay_row
+from app.widgets.exposure import Exposure
+from core.formatting import duration, percent
+from core.machine.devices import DeviceSample
+from core.machine.devices.names import RankNames
+from core.metrics.column_group import EVAL_GROUP
+from core.metrics.metric import LOSS, STEP_TIME, THROUGHPUT
+from core.recipes.heroes import Hero
+from core.recipes.user_script import RECIPE as USER_SCRIPT
+from core.run_folder.state import RunState
+
+# New points move a curve by a pixel or two in that time; more often than that cannot be seen.
+LIVE_S: Final = 0.5
+# Of a processor.
+LARGEST_SHARE: Final = 0.05
+SLOWEST_S: Final = 1.0
+# New points that move the end of a curve by less than this are not drawn, only read.
+UNSEEN_PIXELS: Final = 1.0
+# Yet one of them may be a peak, which is seen at any width.
+LONGEST_UNSEEN_S: Final = 10.0
+SPARING_SHARE: Final = 0.015
+SPARING_SLOWEST_S: Final = 3.0
+# How much the newest picture counts for what a picture costs: clocks of threads tick 64 times a second on Windows.
+NEWEST_SHARE: Final = 0.3
+
+
+class RedrawPace:
+    """Learns what a picture of all charts costs, and gives the pause that follows from it."""
+
+    def __init__(self) -> None:
+        self._cost_s: float | None = None
+
+    def learn(self, cost_s: float) -> None:
+        """Takes note of the processor time of one picture."""
+        before = cost_s if self._cost_s is None else self._cost_s
+        self._cost_s = before + NEWEST_SHARE * (cost_s - before)
+
+    def is_worth_drawing(self, pixels: float, since_s: float) -> bool:
+        """Whether new points change a picture so that a person sees it.
+
+        Args:
+            pixels: By how much they move the end of the curves.
+            since_s: Since the picture was made.
+        """
+        return not 0.0 <= pixels < UNSEEN_PIXELS or since_s >= LONGEST_UNSEEN_S
+
+    def pause_s(self, *, sparing: bool) -> float:
+        """From the beginning of one picture to that of the next.
+
+        Args:
+            sparing: A run trains on this processor, and the mouse is not over a chart.
+        """
+        share, slowest_s = (SPARING_SHARE, SPARING_SLOWEST_S) if sparing else (LARGEST_SHARE, SLOWEST_S)
+        return min(max(LIVE_S, (self._cost_s or 0.0) / share), slowest_s)
+
+
+PLOTTED: Final = ("rank", "eval", "device/")
+# What is shown while a run does not have the axis that a person chose.
+AXES_INSTEAD: Final[dict[AxisName, AxisName]] = {**dict.fromkeys(AXES, "step"), "clock": "time"}
+
+
+class PlotsPanel(QWidget):
+    """Cards of the metrics and devices of the run in `data`.
+
+    What is new is drawn as often as `RedrawPace` says, in the charts that it is in. While the panel is hidden, or its
+    window minimised or covered as far as the system tells, nothing is drawn.
+
+    Args:
+        data: The run that is shown; the panel follows its signals.
+        settings: Where the arrangement of cards is kept; None: nowhere.
+        heroes: Gives those of a recipe: their cards come first.
+        parent: Qt owner.
+
+    Attributes:
+        controls: One row of what applies to all charts. It has no place in the panel: the window gives it one, and
+            shows it.
+
+    Signals:
+        drawn: All that was new is drawn.
+    """
+
+    drawn = Signal()
+
+    def __init__(
+        self,
+        data: RunData,
+        settings: Settings | None = None,
+        heroes: Callable[[str], Sequence[Hero]] | None = None,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._data = data
+        self._settings = settings
+        self._heroes = heroes or (lambda _: ())
+        self.time_axis = TimeAxis(self)
+        self.options = CurveOptions()
+        self._axis: AxisName = "step"
+        self._stale = True
+        self._is_all_new = True
+        self._new_groups: set[str] = set()
+        self._pace = RedrawPace()
+        self._redrawn_at = -math.inf
+        self._drawn_at = self._drawn_to = 0.0
+        self._warnings = DeviceWarnings()
+        self._timer = QTimer(self)
+        self._timer.setSingleShot(True)
+        self._timer.timeout.connect(self._redraw)
+        self._exposure = Exposure(self)
+        self._exposure.uncovered.connect(self.catch_up)
+        self._make_controls()
+        self._make_plots()
+        self._lay_out()
+        data.reset.connect(self._on_reset)
+        data.changed.connect(self._on_changed)
+        data.status_changed.connect(self._on_status_changed)
+        data.progress_changed.connect(self._on_progress_changed)
+        self._on_reset()
+
+    # --- from outside ------------------------------------------------------------------------------------
+
+    def fit(self) -> None:
+        for chart in self.charts():
+            chart.fit()
+
+    def set_axis(self, axis: str) -> None:
+        """An `AxisName`. One that the run does not have, or not yet, is shown as soon as it has it."""
+        self._axis = next((name for name in AXES if name == axis), "step")
+        self._show_axis()
+
+    def _show_axis(self) -> None:
+        run = self._data.series
+        offered = run.axes()
+        self.time_axis.switch(self._axis if self._axis in offered else AXES_INSTEAD[self._axis], run)
+        self.time_axis.count(self.time_axis.name, run)
+        self.axis_box.offer(offered, self.time_axis.name)
+
+    def show_names(self, names: RankNames) -> None:
+        """Names the devices, also as those of the run's ranks."""
+        self.options.names = names
+        self.devices_button.show_names(names)
+        for chart in self.charts():
+            chart.refresh()
+        self._schedule()
+
+    def show_samples(self, samples: Sequence[DeviceSample]) -> None:
+        """Warns of devices that are held down just now, while the run goes."""
+        self._warnings.take_samples(samples)
+        self._show_warnings()
+
+    def show_waits(self, texts: Mapping[str, str]) -> None:
+        """Says for which device others wait, by the UUID of those that wait, while the run goes."""
+        self._warnings.take_waits(texts)
+        self._show_warnings()
+
+    def _show_warnings(self) -> None:
+        frame = self.cards.frames.get(UTILISATION.key)
+        if frame is not None:
+            devices = () if self.options.is_over else measured_devices(self._run(), self.options)
+            frame.show_warning(self._warnings.text(devices, self.options.names.labels))
+
+    def charts(self) -> list[Chart]:
+        """Every plot that is made, in the order of the cards."""
+        return self.cards.charts()
+
+    def frames(self) -> list[PlotFrame]:
+        """The cards that are made and shown, in their order."""
+        return [self.cards.frames[key] for key in self.cards.shown if key in self.cards.frames]
+
+    def read_values(self) -> None:
+        """Shows the last values in the cards' heads, at the moment at which the header shows them."""
+        for frame in self.frames():
+            frame.read()
+
+    @property
+    def loss(self) -> PlotFrame:
+        return self.cards.frame(LOSS)
+
+    @property
+    def throughput(self) -> PlotFrame:
+        return self.cards.frame(THROUGHPUT)
+
+    @property
+    def step_time(self) -> PlotFrame:
+        return self.cards.frame(STEP_TIME)
+
+    def settings(self) -> dict[str, Any]:
+        return {
+            "axis": self._axis,
+            "smoothing_steps": self.options.smoothing,
+            "log": self.log_box.isChecked(),
+            "mean": self.options.mean,
+        }
+
+    def apply_settings(self, settings: Mapping[str, Any]) -> None:
+        """What `settings` gave; anything else in it is passed over."""
+        smoothing = settings.get("smoothing_steps")
+        if isinstance(smoothing, int):
+            self.smoothing.set_strength(smoothing)
+            self.options.smoothing = self.smoothing.strength
+        self.log_box.setChecked(settings.get("log") is True)
+        if settings.get("mean") is True:
+            self.devices_button.mean_action.trigger()
+        self.set_axis(str(settings.get("axis")).replace("ts", "time"))  # as earlier versions called it
+
+    # --- building ----------------------------------------------------------------------------------------
+
+    def _make_controls(self) -> None:
+        self.smoothing = SmoothingSlider(self.options.smoothing)
+        self.smoothing.strength_changed.connect(self._on_smoothing_changed)
+        self.log_box = log_box()
+        self.devices_button = DevicesButton(self.options)
+        self.devices_button.options_changed.connect(self._on_options_changed)
+        self.axis_box = AxisBox()
+        self.axis_box.axis_chosen.connect(self.set_axis)
+        self.fit_button = fit_button()
+        self.fit_button.clicked.connect(self.fit)
+
+    def _make_plots(self) -> None:
+        self.cards = ChartCards(self._run, self.options, self.time_axis, self._settings, self)
+        self.cards.made.connect(self._on_card_made)
+        self.cards.options_changed.connect(self.devices_button.show_hidden)
+        self.cards.options_changed.connect(self._on_options_changed)
+        self.cards_button = CardsButton(self.cards)
+        self.log_box.toggled.connect(self.loss.chart.set_log)
+        self.loss.chart.log_changed.connect(self.log_box.setChecked)
+
+    def _lay_out(self) -> None:
+        self.controls = QWidget(self)
+        self.controls.hide()
+        lay_row(
+            self.controls, self.smoothing, self.axis_box, self.log_box, self.devices_button, self.cards_button,
+            self.fit_button, None, spacing=12,
+        )  # fmt: skip
+        lay_column(self, self.cards.grid, margins=(0, 8, 0, 0), grow=self.cards.grid)
+
+    def _run(self) -> RunSeries:
+        return self._data.series
+
+    def _where(self, at: float) -> str:
+        """Step and time since the beginning at a position of the time axis."""
+        run, value = self._run(), np.array([at])
+        if self.time_axis.axis == "step":
+            step, moment = float(np.floor(at)), float(run.time_positions(value)[0])
+        else:
+            step, moment = float(run.step_positions(value)[0]), at
+        began, axis = run.extent("ts"), self.time_axis
+        known = [f"step {math.floor(step):,}"] if math.isfinite(step) else []
+        if axis.counter is not None and known:
+            counted = float(np.interp(step, *axis.counter))
+            known.append(f"epoch {counted:.2f}" if axis.name == "epoch" else f"{round(counted):,} tokens")
+        if began is not None and math.isfinite(moment):
+            known.append(time_of_day(moment) if axis.name == "clock" else duration(moment - began[0]))
+        return " · ".join(known)
+
+    # --- what happens ------------------------------------------------------------------------------------
+
+    def _on_reset(self) -> None:
+        self.options.hidden.clear()
+        self.time_axis.forget()
+        self.time_axis.set_cursor(None)
+        for frame in self.cards.frames.values():
+            frame.readout.forget_widths()
+        for chart in self.charts():
+            chart.refit()
+        self._on_status_changed(self._data.state)
+        self._timer.stop()
+        self._redrawn_at = -math.inf  # the pace is that of new points: the first ones of a run are drawn at once
+        self._schedule()
+
+    def _on_changed(self, change: ChangeSet) -> None:
+        if change.rewound or change.caught_up:
+            self._schedule()
+            return
+        groups = {group for group in change.groups if group.startswith(PLOTTED)}
+        if groups:
+            self._schedule(groups)
+
+    def _on_status_changed(self, state: RunState | None) -> None:
+        self.cards.grid.show_empty(_why_empty(state, self._data.is_open))
+        if state is not None:
+            self.cards.open_recipe(state.recipe, self._heroes(state.recipe))
+            known = state.devices, not state.is_live
+            if known != (self.options.trained_on, self.options.is_over):
+                self.options.trained_on, self.options.is_over = known
+                self._show_warnings()
+                self._schedule()  # not with each state that says how far the run is
+
+    def _on_progress_changed(self, text: str, done: float | None) -> None:
+        if text:
+            self.cards.grid.show_empty(text + ("" if done is None else f": {percent(done)}"))
+        else:
+            self.cards.grid.show_empty(_why_empty(self._data.state, self._data.is_open))
+
+    def _on_card_made(self, frame: PlotFrame) -> None:
+        frame.chart.where = self._where
+        frame.chart.empty_text = NO_VALUES
+        frame.chart.show_marks(self._run().marks)
+
+    def _on_smoothing_changed(self, strength: int) -> None:
+        self.options.smoothing = strength
+        for chart in self.charts():
+            chart.refresh()
+
+    def _on_options_changed(self) -> None:
+        for chart in self.charts():
+            chart.refit()
+
+    # --- drawing -----------------------------------------------------------------------------------------
+
+    def catch_up(self) -> None:
+        """The panel can be seen, perhaps again: draws what is new since."""
+        if self._stale:
+            self._start_timer()
+
+    def _schedule(self, groups: Collection[str] | None = None) -> None:
+        """Draws soon: at once after a pause, else when it is time; not while it cannot be seen.
+
+        Args:
+            groups: Series that got rows; None: anything may be new.
+        """
+        self._stale = True
+        self._is_all_new = self._is_all_new or groups is None
+        self._new_groups |= set(groups or ())
+        self._start_timer()
+
+    def _start_timer(self) -> None:
+        if self._is_seen() and not self._timer.isActive():
+            self._pace.learn(sum(chart.took_s for chart in self.charts()))
+            state = self._data.state
+            trains_on_cpu = state is not None and state.is_live and any(d.startswith("cpu:") for d in state.devices)
+            sparing = trains_on_cpu and self.time_axis.cursor is None
+            rest_s = self._pace.pause_s(sparing=sparing) - (time.monotonic() - self._redrawn_at)
+            self._timer.start(round(1000 * max(0.0, rest_s)))
+
+    def _is_seen(self) -> bool:
+        return self._exposure.is_seen
+
+    def _redraw(self) -> None:
+        if not self._is_seen():
+            return
+        run = self._data.series
+        self._stale = False
+        self._show_axis()
+        self.devices_button.show_ranks(self.options.offered(run))
+        now, extent = time.monotonic(), run.extent(self.time_axis.axis)
+        is_seen = self._tell_charts(self.time_axis.extent[1] if extent is None else extent[1], now)
+        if extent is not None:
+            self._redrawn_at = now
+        if extent is not None and (is_seen or not self.time_axis.is_fitted):
+            self.time_axis.set_extent(*extent)
+        self.cards.follow()  # with the axis as it is: a new card would else draw each change of it
+        for chart in self.charts():
+            chart.show_marks(run.marks)
+            chart.draw_new()
+        if extent is not None:
+            self.drawn.emit()
+
+    def _tell_charts(self, newest: float, now: float) -> bool:
+        """Tells each chart that has new points whether they can be seen in its picture, or in its values alone.
+
+        Args:
+            newest: Where the newest point is on the time axis.
+            now: On the monotonic clock.
+
+        Returns:
+            Whether they can be seen.
+        """
+        groups, all_new = self._new_groups, self._is_all_new
+        self._new_groups, self._is_all_new = set(), False
+        is_seen = all_new or self._can_be_seen(groups, newest, now)
+        if is_seen:
+            self._drawn_to, self._drawn_at = newest, now
+        for chart in self.charts():
+            if all_new or any(group.startswith(chart.source.fed_by) for group in groups):
+                chart.expect_new() if is_seen else chart.read_new()
+        return is_seen
+
+    def _can_be_seen(self, groups: Collection[str], newest: float, now: float) -> bool:
+        """Whether new points of these series change what the charts show of the time axis."""
+        axis = self.time_axis
+        if any(group.startswith(EVAL_GROUP) for group in groups):
+            return True  # they move the best one's star
+        if not axis.is_fitted and axis.high + axis.span < axis.extent[1]:
+            return False  # it ends further than its own width before them: not even a smoothed line reaches it
+        width = self.devicePixelRatioF() * max((chart.width() for chart in self.charts()), default=0)
+        pixels = (newest - self._drawn_to) / axis.span * width
+        return self._pace.is_worth_drawing(pixels, now - self._drawn_at)
+
+    def hideEvent(self, event: QHideEvent) -> None:
+        self._timer.stop()
+        super().hideEvent(event)
+
+
+def _why_empty(state: RunState | None, is_open: bool) -> str:
+    if not is_open or state is None:
+        return ""
+    if state.state == "starting":
+        return f"Starting: {state.phase}" if state.phase else "Starting"
+    if state.is_live:
+        return "Waiting for the first step"
+    return "This script reported no metrics." if state.recipe == USER_SCRIPT else "This run reported no steps."

@@ -1,0 +1,1 @@
+"""The draft of New run as a value, its problems, and an estimate of its memory and time."""

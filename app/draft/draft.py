@@ -1,0 +1,371 @@
+"""Contents of the New run sheet, as text and ticks, turned into a `RunConfig` or into its errors."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from app.form.draft_fields import (
+    MODE_FIELDS,
+    OF_MODE,
+    ROWS,
+    default_mode_texts,
+    default_texts,
+    fields_of_mode,
+    fields_without_effect,
+    form_fields,
+    given_text,
+    is_given,
+    plain_text,
+    settings_without_meaning,
+    text_of,
+)
+from core.config.batch import Batch
+from core.config.device_names import cpu_numbers, is_cpu, with_counts
+from core.config.fields import FieldValue
+from core.config.mode import Mode
+from core.config.run_config import FIELD_BY_NAME, FIELDS, RunConfig
+from core.config.sync import resolve_synchronisation
+from core.data.dataset import NO_DATASET, STDLIB, DatasetIdentity, estimate_samples
+from core.data.formats import TEXT_COLUMN
+from core.data.hub import DownloadNeededError
+from core.errors import ConfigError, PreflightError, RankdeckError, UsageError
+from core.launch.command_line import command_text, to_command_line
+from core.launch.mode import check_cuda, recipe_platform
+from core.launch.preflight import check_engine, check_torch
+from core.launch.resolved import ResolvedRun, resolve_on
+from core.launch.run_length import samples_known
+from core.machine.devices import Device, device_texts
+from core.machine.platform import Platform
+from core.recipes.manifest import Recipe, recipe_defaults
+from core.run_folder.notes import RunNotes
+
+LOOKING: Final = "Looking for devices…"
+# The folder of runs, where what is wrong with it stands among the problems of fields.
+RUNS_DIR: Final = "runs_dir"
+_BATCH: Final = ("batch_size", "grad_accum_steps", "global_batch_size")
+# Checks the other settings while no device can be used.
+_STAND_IN: Final = Device("cpu:0", "cpu", 0, "CPU")
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """The sheet panel's content. It may be wrong anywhere; `check_draft` says where.
+
+    Attributes:
+        recipe: The recipe's name.
+        dataset: A file, a folder, or ``stdlib://``.
+        devices: UUIDs of the ticked devices.
+        mode: "auto" until the person picks one.
+        mode_fields: Texts of `MODE_FIELDS` by field name; one that is not in it has its default.
+        fields: The form's texts by field name; one that is empty or not in it has its default.
+        name: What the run will be called; empty: its own name.
+    """
+
+    recipe: str = "minigpt"
+    dataset: str = "stdlib://"
+    devices: tuple[str, ...] = ()
+    mode: str = Mode.AUTO.value
+    mode_fields: Mapping[str, str] = field(default_factory=dict)
+    fields: Mapping[str, str] = field(default_factory=dict)
+    name: str = ""
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Draft:
+        """What `dataclasses.asdict` gave, from JSON; a part of the wrong type is left at its default."""
+        start = cls()
+        kept: dict[str, Any] = {}
+        for item in dataclasses.fields(cls):
+            value, default = values.get(item.name), getattr(start, item.name)
+            if item.name == "devices" and isinstance(value, list):
+                kept["devices"] = tuple(str(uuid) for uuid in value)
+            elif item.name in ("fields", "mode_fields") and isinstance(value, dict):
+                kept[item.name] = {str(name): str(text) for name, text in value.items()}
+            elif isinstance(value, str) and isinstance(default, str):
+                kept[item.name] = value
+        return cls(**kept)
+
+
+@dataclass(frozen=True, slots=True)
+class CheckedDraft:
+    """A draft held against the recipe, the devices and the platform.
+
+    Attributes:
+        run: What would be trained; None while something is wrong.
+        problems: What is wrong, by field.
+        placeholders: What an empty field will be, by field.
+        command: The command line that does the same; empty while something is wrong.
+        probe: What would be trained if each wrong setting had its default, so that the other settings can be checked
+            already; None where that is not enough.
+        reasons: Why fields have no effect beside what others hold, by field.
+        waiting: What has to be known first, as a sentence; empty while nothing is waited for.
+    """
+
+    run: ResolvedRun | None
+    problems: Mapping[str, RankdeckError]
+    placeholders: Mapping[str, str]
+    command: str = ""
+    probe: ResolvedRun | None = None
+    reasons: Mapping[str, str] = field(default_factory=dict)
+    waiting: str = ""
+
+    @property
+    def config(self) -> RunConfig | None:
+        """What would be asked for; None while something is wrong."""
+        return None if self.run is None else self.run.config
+
+    @property
+    def mode(self) -> Mode | None:
+        """The mode it will train in; None while that is not known."""
+        return None if self.run is None else self.run.mode
+
+    @property
+    def batch(self) -> Batch | None:
+        """The batch arithmetic; None while it does not add up, and for programs with batches of their own."""
+        return None if self.run is None or self.run.recipe.self_contained else self.run.batch
+
+    @property
+    def preview(self) -> ResolvedRun | None:
+        """What the data can be previewed with; a preview helps with a column, and says how large a download is."""
+        problem = self.problems.get("dataset_file")
+        is_readable = problem is None or isinstance(problem, DownloadNeededError)
+        if self.probe is None or not is_readable or not self.problems.keys() <= {"dataset_file", TEXT_COLUMN, RUNS_DIR}:
+            return None
+        return self.probe
+
+    def steps_per_epoch(self, dataset: DatasetIdentity) -> int | None:
+        """Optimizer steps in one pass (of one rank, in independent mode); None where the data must be read first."""
+        if self.run is None or self.batch is None or not samples_known(self.run, dataset):
+            return None
+        config = self.run.config
+        samples = estimate_samples(dataset, config.seq_len, config.held_out)
+        return self.run.steps_per_epoch(config.samples_per_block if self.run.recipe.own_samples else samples)
+
+
+def draft_from_config(config: RunConfig, available: list[Device]) -> Draft:
+    """The draft that asks for `config` again; devices that are not there any more are left out."""
+    known = {device.uuid for device in available}
+    named = [
+        uuid
+        for text in with_counts(config.devices)
+        for uuid in ([f"cpu:{number}" for number in cpu_numbers(text)] if is_cpu(text) else [text])
+    ]
+    chosen = [uuid for uuid in named if uuid in known]
+    values: dict[str, FieldValue] = {spec.name: getattr(config, spec.name) for spec in FIELDS}
+    texts = {name: given_text(FIELD_BY_NAME[name], value) for name, value in values.items() if name in ROWS}
+    texts |= {name: "" if value is None else plain_text(value) for name, value in config.options.items()}
+    return Draft(
+        recipe=config.recipe,
+        dataset=STDLIB if config.dataset_file == NO_DATASET else config.dataset_file,
+        devices=tuple(chosen),
+        mode=Mode.AUTO if config.mode == Mode.SINGLE else config.mode,
+        mode_fields={name: text_of(FIELD_BY_NAME[name], values[name]) for name in MODE_FIELDS},
+        fields=texts,
+    )
+
+
+def check_draft(
+    draft: Draft, recipe: Recipe, devices: list[Device], platform: Platform, *, looking: bool = False
+) -> CheckedDraft:
+    """Holds a draft against everything that can be known at once, without touching a disk.
+
+    Every problem is found, not the first alone: a wrong setting is replaced by its default, and the rest checked on.
+
+    Args:
+        draft: What the panel holds.
+        recipe: The chosen recipe.
+        devices: The ticked devices.
+        platform: This machine.
+        looking: Devices are still being looked for, so that none is ticked is not wrong.
+    """
+    problems: dict[str, RankdeckError] = {}
+    _check_name(draft.name, problems)
+    reasons = fields_without_effect(recipe, draft.fields)
+    mode_texts = {**default_mode_texts(), **draft.mode_fields}
+    left_out = settings_without_meaning(draft.mode, mode_texts, len(devices)) | reasons.keys()
+    values = _parsed(recipe, {name: text for name, text in draft.fields.items() if name not in left_out}, problems)
+    ranks = _usable_devices(devices, recipe, platform, looking, problems)
+    shared = len(ranks) > 1 and not recipe.self_contained
+    mode_values = _parsed_mode_fields(draft.mode, mode_texts, problems) if shared else {}
+    if not recipe.self_contained:
+        try:
+            check_torch(platform)
+        except PreflightError as error:
+            problems["recipe"] = error
+    attempt = _Attempt(draft, recipe, ranks, platform, values, mode_values)
+    probe = attempt.resolve(problems)
+    placeholders, waiting = _placeholders(probe, recipe), LOOKING if looking else ""
+    if problems or waiting or probe is None:
+        return CheckedDraft(None, problems, placeholders, "", probe, reasons, waiting)
+    command = command_text(to_command_line(probe.config, recipe))
+    return CheckedDraft(probe, {}, placeholders, command, probe, reasons)
+
+
+class _Attempt:
+    """A draft that is put right field by field until it makes a run.
+
+    Args:
+        draft: What the panel holds.
+        recipe: The chosen recipe.
+        devices: At least one.
+        platform: This machine.
+        values: What was typed, by field, as far as it can be read.
+        mode_values: The same of what stands under the mode.
+    """
+
+    def __init__(
+        self,
+        draft: Draft,
+        recipe: Recipe,
+        devices: list[Device],
+        platform: Platform,
+        values: dict[str, FieldValue],
+        mode_values: dict[str, Any],
+    ) -> None:
+        self._draft = draft
+        self._recipe = recipe
+        self._devices = devices
+        self._platform = platform
+        self._values = values
+        self._mode_values = mode_values
+        self._mode = Mode.read(draft.mode)
+
+    def resolve(self, problems: dict[str, RankdeckError]) -> ResolvedRun | None:
+        """The run, with what is wrong left at its default and added to `problems`."""
+        unread = frozenset(problems)
+        while True:
+            try:
+                return self._resolved()
+            except RankdeckError as error:
+                name = str(getattr(error, "field", "")) or "mode"
+                # With a batch number that cannot be read, what is said of the others is about its default.
+                if name not in unread and not (name in _BATCH and unread.intersection(_BATCH)):
+                    problems.setdefault(name, error)
+                if not self._put_right(name):
+                    return None
+
+    def _resolved(self) -> ResolvedRun:
+        draft, recipe, devices = self._draft, self._recipe, self._devices
+        own = {spec.name for spec in recipe.fields}
+        # A recipe that makes its samples itself reads a dataset that was chosen, not the one that stands there unasked.
+        without_dataset = recipe.self_contained or (recipe.own_samples and draft.dataset == STDLIB)
+        given = {name: value for name, value in self._values.items() if name not in own}
+        base = recipe_defaults(recipe, [name for name, value in given.items() if value is not None], self._values)
+        options = base["options"] | {name: value for name, value in self._values.items() if name in own}
+        asked = RunConfig(
+            **{
+                **base,
+                "recipe": draft.recipe,
+                "dataset_file": NO_DATASET if without_dataset else draft.dataset,
+                "devices": device_texts(devices),
+                "mode": self._mode if len(devices) > 1 else Mode.AUTO,
+                **self._mode_values,
+                **given,
+                "options": {name: value for name, value in options.items() if value is not None},
+            }
+        )
+        run = resolve_on(asked, recipe, devices, self._platform)
+        if not recipe.self_contained:
+            check_engine(run)
+            if run.mode.is_apart:
+                resolve_synchronisation(run.config)
+        return run
+
+    def _put_right(self, name: str) -> bool:
+        """Leaves a setting at its default; False where that is not possible."""
+        if name in self._values:
+            del self._values[name]
+        elif name in self._mode_values:
+            del self._mode_values[name]
+        elif name == "devices" and len(self._devices) > 1:
+            self._devices = self._devices[:1]
+        elif name == "mode" and self._mode != Mode.AUTO:
+            self._mode = Mode.AUTO
+        else:
+            return False
+        return True
+
+
+def _check_name(name: str, problems: dict[str, RankdeckError]) -> None:
+    try:
+        RunNotes().renamed(name)
+    except UsageError as error:
+        problems["name"] = error
+
+
+def _usable_devices(
+    devices: list[Device], recipe: Recipe, platform: Platform, looking: bool, problems: dict[str, RankdeckError]
+) -> list[Device]:
+    """The ticked devices, or one to check the other settings with where those cannot be used."""
+    if not devices:
+        if not looking:
+            problems["devices"] = ConfigError("devices", "No device is selected.", "Select at least one.")
+        return [_STAND_IN]
+    try:
+        check_cuda(devices, recipe_platform(recipe, platform))
+    except PreflightError as error:
+        problems["devices"] = error
+        return [_STAND_IN]
+    return devices
+
+
+def _parsed(recipe: Recipe, texts: Mapping[str, str], problems: dict[str, RankdeckError]) -> dict[str, FieldValue]:
+    """What was typed, by field; what was not has its default and is not in it."""
+    values: dict[str, FieldValue] = {}
+    defaults = default_texts(recipe)
+    for spec in form_fields(recipe):
+        text = texts.get(spec.name)
+        if text is None or not is_given(spec, text, defaults[spec.name]):
+            if defaults[spec.name] or spec.optional or spec.type in ("str", "variables", "bool"):
+                continue
+            text = ""  # it has no default, so it must be given
+        if spec.type == "str":
+            # A blank at the end can matter (a prompt), so text is taken as it stands.
+            values[spec.name] = None if spec.optional and not text else text
+            continue
+        try:
+            values[spec.name] = spec.parse(text)
+        except ConfigError as error:
+            problems[spec.name] = error
+    return values
+
+
+def _parsed_mode_fields(mode: str, texts: Mapping[str, str], problems: dict[str, RankdeckError]) -> dict[str, Any]:
+    """What stands under the chosen mode; what belongs to another mode stays at its default."""
+    values: dict[str, Any] = {}
+    for name in fields_of_mode(mode, texts):
+        try:
+            values[name] = FIELD_BY_NAME[name].parse(texts[name])
+        except ConfigError as error:
+            problems[name] = error
+    return values
+
+
+def mode_changes(draft: Draft) -> dict[str, str]:
+    """What the draft says of how the work is shared, as `core.resume.planner.plan_resume` takes changes."""
+    texts = {**default_mode_texts(), **draft.mode_fields}
+    changes = {"mode": draft.mode, **{name: texts[name] for name in fields_of_mode(draft.mode, texts)}}
+    without = settings_without_meaning(draft.mode, texts, ranks=2)
+    for name, modes in OF_MODE.items():
+        if draft.mode in modes and name not in without:
+            spec = FIELD_BY_NAME[name]
+            changes[name] = draft.fields.get(name) or text_of(spec, spec.default)
+    return changes
+
+
+def _placeholders(run: ResolvedRun | None, recipe: Recipe) -> dict[str, str]:
+    """What each field will be when it is left empty."""
+    config = None if run is None else run.config
+    chosen = {} if config is None else {**config.as_dict(), **config.options}
+    defaults = default_texts(recipe, chosen)
+    shown = {spec.name: defaults[spec.name] or spec.empty for spec in form_fields(recipe)}
+    if recipe.self_contained:
+        shown["steps"] = "no limit"
+    if run is not None and not recipe.self_contained:
+        shown["steps"] = "set by epochs" if run.config.steps is None else str(run.config.steps)
+        shown["batch_size"] = str(run.batch.micro)
+        shown["grad_accum_steps"] = str(run.batch.accumulation)
+        shown["global_batch_size"] = str(run.batch.global_)
+    return shown

@@ -1,0 +1,115 @@
+"""Advanced settings of the New run sheet: folded away, in groups that unfold one by one, with a line to search in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from PySide6.QtWidgets import QWidget
+
+from app.form.field_row import FieldRow
+from app.widgets.build import lay_column, lay_row, muted_label, search_line
+from app.widgets.disclosure import Disclosure
+
+_INDENT = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Rows under a heading.
+
+    Attributes:
+        title: The heading.
+        page: Holds the rows.
+        rows: From the top down.
+    """
+
+    title: str
+    page: QWidget
+    rows: Sequence[FieldRow]
+
+
+class GroupFold(QWidget):
+    """A group's heading, which unfolds its rows; beside it how many of them differ from their defaults."""
+
+    def __init__(self, group: Group) -> None:
+        super().__init__()
+        self.group = group
+        self.toggle = Disclosure(group.title.replace("&", "&&"), f"Show the settings of {group.title}")
+        self.changed = muted_label(wraps=False)
+        head = lay_row(None, self.toggle, None, self.changed, spacing=8, margins=(_INDENT - 6, 0, 0, 0))
+        lay_column(self, head, group.page, spacing=4)
+        self.toggle.toggled.connect(group.page.setVisible)
+        group.page.hide()
+
+    def show_changed(self) -> int:
+        count = sum(row.is_changed and row.applies for row in self.group.rows)
+        rows = sum(row.applies for row in self.group.rows)
+        self.changed.setText(f"{count} changed" if count else f"{rows} setting{'' if rows == 1 else 's'}")
+        return count
+
+    def show_found(self, query: str) -> bool:
+        """Leaves only the rows that a search finds, unfolded while there is one; says whether there are any."""
+        found = [row.search(query) for row in self.group.rows]
+        self.group.page.setVisible(bool(query) or self.toggle.isChecked())
+        self.setVisible(any(found))
+        return any(found)
+
+
+class Advanced(QWidget):
+    """Everything that is rarely set."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.folds: list[GroupFold] = []
+        self.toggle = Disclosure("Ad&vanced", "Show settings that are rarely changed")
+        self.changed = muted_label(wraps=False)
+        self.search = search_line("Search settings", "Search settings by name and meaning")
+        self.search.textChanged.connect(self.show_found)
+        self.none_found = muted_label("No setting matches.")
+        self._body = QWidget()
+        self._content = QWidget()
+        lay_column(self._content)
+        line = lay_column(None, self.search, self.none_found, spacing=4, margins=(_INDENT, 0, 0, 0))
+        lay_column(self._body, line, self._content, spacing=8)
+        head = lay_row(None, self.toggle, None, self.changed, spacing=8, margins=(_INDENT - 6, 0, 0, 0))
+        lay_column(self, head, self._body, spacing=8)
+        self._body.hide()
+        self.toggle.toggled.connect(self._body.setVisible)
+
+    def set_groups(self, groups: Sequence[Group]) -> None:
+        """Shows other rows; those of before are deleted a moment later."""
+        layout = self._content.layout()
+        assert layout is not None
+        while (item := layout.takeAt(0)) is not None:
+            if (old := item.widget()) is not None:
+                old.hide()
+                old.deleteLater()
+        unfolded = {fold.group.title for fold in self.folds if fold.toggle.isChecked()}
+        self.folds = [GroupFold(group) for group in groups]
+        for fold in self.folds:
+            fold.toggle.setChecked(fold.group.title in unfolded)
+            layout.addWidget(fold)
+        self.show_found()
+
+    def show_changed(self) -> None:
+        """Counts the fields that differ from their defaults, in each group and in all."""
+        count = sum(fold.show_changed() for fold in self.folds)
+        self.changed.setText(f"{count} changed" if count else "")
+
+    def show_found(self) -> None:
+        """Shows the rows that the search finds, and groups only with rows."""
+        query = self.search.text().strip()
+        found = [fold.show_found(query) for fold in self.folds]
+        self.none_found.setVisible(not any(found))
+        self.show_changed()
+
+    def reveal(self, names: Collection[str]) -> None:
+        """Brings fields into sight: unfolds their groups, and ends a search that hides one."""
+        for fold in self.folds:
+            rows = [row for row in fold.group.rows if row.spec.name in names]
+            if rows:
+                self.toggle.setChecked(True)
+                fold.toggle.setChecked(True)
+            if any(row.applies and not row.is_shown for row in rows):
+                self.search.clear()

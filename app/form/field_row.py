@@ -1,0 +1,355 @@
+"""One row of the form: label, editor, unit, and under them what is wrong with the value."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final, TypeAlias
+
+from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen
+from PySide6.QtWidgets import (
+    QAbstractButton,
+    QCheckBox,
+    QFileDialog,
+    QGridLayout,
+    QLabel,
+    QLineEdit,
+    QPlainTextEdit,
+    QToolButton,
+    QWidget,
+)
+
+from app.form.draft_fields import is_given, text_of
+from app.form.remedies import Remedies
+from app.form.unit_edit import UnitEdit
+from app.style.tones import tone
+from app.widgets.build import icon_button, lay_row, narrow
+from app.widgets.notice_bar import Step
+from app.widgets.steady import ComboBox
+from app.widgets.tone_label import ToneLabel
+from core.config.fields import FieldSpec
+from core.errors import ConfigError, RankdeckError, sentences
+
+_BOX_LINES: Final = 3
+# Left of labels; the dots of changed fields stand in it.
+MARGIN: Final = 16
+EDITOR_HEIGHT: Final = 28
+DOT_WIDTH: Final = 12
+_DOT_RADIUS: Final = 3.0
+
+
+class ChangedDot(QAbstractButton):
+    """A dot on the accent, reached by Tab as any button. Its place keeps its width while it is hidden."""
+
+    def __init__(self, label: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._label = label
+        self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
+        self.setCursor(Qt.CursorShape.PointingHandCursor)
+        self.setFixedWidth(DOT_WIDTH)
+        self.setAccessibleName(f"Reset {label}")
+        self.hide()
+
+    def show_default(self, text: str) -> None:
+        self.setToolTip(f"Changed. Click to reset to the default: {text or 'none'}")
+
+    def sizeHint(self) -> QSize:
+        return QSize(DOT_WIDTH, 24)
+
+    def paintEvent(self, _event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        accent, centre = tone(self.palette(), "accent"), QPointF(DOT_WIDTH / 2, self.height() / 2)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(accent)
+        painter.drawEllipse(centre, _DOT_RADIUS, _DOT_RADIUS)
+        if self.hasFocus() or self.underMouse():
+            painter.setBrush(Qt.BrushStyle.NoBrush)
+            painter.setPen(QPen(accent, 1))
+            painter.drawEllipse(centre, _DOT_RADIUS + 2, _DOT_RADIUS + 2)
+
+
+class ProblemLabel(ToneLabel):
+    """What is wrong, under the field it concerns."""
+
+    def set_problem(self, error: RankdeckError | None) -> None:
+        text = "" if error is None else f"✕ {sentences(_capital(_short(error)), error.window_step)}"
+        self.say(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", text), "error")
+
+
+def _short(error: RankdeckError) -> str:
+    """The cause without the "Label (name): " that a command line needs and a form does not."""
+    head, found, rest = error.cause.partition("): ")
+    return rest if found and len(head) < 60 and "(" in head else error.cause
+
+
+def _capital(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def field_grid(owner: QWidget, label_width: int) -> QGridLayout:
+    """A grid for `FieldRow`s: dots in the margin, labels, editors."""
+    grid = QGridLayout(owner)
+    grid.setContentsMargins(0, 0, 0, 0)
+    grid.setHorizontalSpacing(0)
+    grid.setVerticalSpacing(4)
+    grid.setColumnMinimumWidth(0, MARGIN)
+    grid.setColumnMinimumWidth(1, label_width)
+    grid.setColumnStretch(2, 1)
+    return grid
+
+
+Editor: TypeAlias = QLineEdit | ComboBox | QCheckBox | QPlainTextEdit
+
+
+class FieldRow(QObject):
+    """Editor for one `FieldSpec`. It holds text and never refuses any: what is wrong is shown under it.
+
+    An empty line means the default, which stands in it greyed; a dot shows that the value is another one.
+
+    Args:
+        spec: The field.
+        parent: Where its widgets live.
+    """
+
+    edited = Signal(str)
+
+    def __init__(self, spec: FieldSpec, parent: QWidget) -> None:
+        super().__init__(parent)
+        self.spec = spec
+        self.default = text_of(spec, spec.default)
+        self._applies, self._is_found = True, True
+        self._reason = self._placeholder = ""
+        self.label = QLabel(spec.label, parent)
+        self.label.setContentsMargins(0, 0, 8, 0)
+        self.problem = ProblemLabel(parent)
+        self.remedies = Remedies(parent)
+        self.browse: QToolButton | None = None
+        self._is_wrong = False
+        self.editor = self._make_editor(parent)
+        self.editor.installEventFilter(self)
+        self.label.setBuddy(self.editor)
+        self.dot = ChangedDot(spec.label, parent)
+        self.dot.clicked.connect(self.reset)
+        self._help = spec.help + ("" if spec.type in ("bool", "str") else f"\n{_capital(spec.allowed())}.")
+        if spec.optional and self.default and spec.type in ("int", "float"):
+            self._help += ' "none" switches it off.'
+        self._show_help()
+        self.editor.setAccessibleName(spec.label + (f" in {spec.unit}" if spec.unit else ""))
+        self.editor.setAccessibleDescription(spec.help)
+        self.editor.setObjectName(f"field_{spec.name}")
+        self.set_placeholder(spec.empty)
+
+    def _make_editor(self, parent: QWidget) -> Editor:
+        if self.spec.type == "bool":
+            box = QCheckBox(parent)
+            box.toggled.connect(self._on_edited)
+            return box
+        if names := self.spec.names or tuple((choice, choice) for choice in self.spec.choices):
+            combo = ComboBox(parent)
+            for value, name in names:
+                combo.addItem(name, value)
+            narrow(combo)
+            combo.currentTextChanged.connect(self._on_edited)
+            return combo
+        if self.spec.type == "variables":
+            return self._make_text_box(parent)
+        line = UnitEdit(self.spec.unit, parent)
+        line.setMinimumWidth(48)
+        line.textEdited.connect(self._on_edited)
+        if self.spec.type == "path" or self.spec.picks != "name":
+            self._add_browse(parent)
+        return line
+
+    def _make_text_box(self, parent: QWidget) -> QPlainTextEdit:
+        """A few lines; Tab leaves it, as every other field."""
+        box = QPlainTextEdit(parent)
+        box.setTabChangesFocus(True)
+        box.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
+        box.setPlaceholderText("NAME=VALUE")
+        box.setMinimumWidth(48)
+        box.setFixedHeight(box.fontMetrics().lineSpacing() * _BOX_LINES + 2 * box.frameWidth() + 10)
+        box.textChanged.connect(self._on_edited)
+        return box
+
+    def _add_browse(self, parent: QWidget) -> None:
+        folder = self.spec.picks == "folder"
+        kind, label = "folder" if folder else "file", self.spec.label
+        tip = f"Choose a {kind} for {label}"
+        self.browse = icon_button(kind, tip, self.choose, f"Browse for {label}")
+        self.browse.setParent(parent)
+
+    def place(self, grid: QGridLayout, row: int) -> int:
+        """Puts the row into columns 0 to 2 of a `field_grid`; returns the next free row."""
+        beside = Qt.AlignmentFlag.AlignTop if isinstance(self.editor, QPlainTextEdit) else Qt.AlignmentFlag(0)
+        grid.addWidget(self.label, row, 1, beside)
+        self.editor.setMinimumHeight(EDITOR_HEIGHT)
+        if self.browse is not None:
+            grid.addLayout(lay_row(None, self.editor, self.browse, spacing=4, grow=self.editor), row, 2)
+        else:
+            grid.addWidget(self.editor, row, 2)
+        grid.addWidget(self.dot, row, 0, beside)  # after the editor, in the order of Tab
+        grid.addWidget(self.problem, row + 1, 1, 1, 2)
+        grid.addWidget(self.remedies, row + 2, 1, 1, 2)
+        return row + 3
+
+    def limit_label(self, width: int) -> None:
+        """Gives the label a width, and more lines where it needs them: else it would push editors out of sight."""
+        self.label.setWordWrap(self.label.sizeHint().width() > width)
+        self.label.setFixedWidth(width)
+
+    def text(self) -> str:
+        """What was entered, as text; empty where nothing was, so that the default counts."""
+        if isinstance(self.editor, QCheckBox):
+            return "true" if self.editor.isChecked() else "false"
+        if isinstance(self.editor, QPlainTextEdit):
+            return self.editor.toPlainText()
+        return str(self.editor.currentData()) if isinstance(self.editor, ComboBox) else self.editor.text()
+
+    def set_text(self, text: str) -> None:
+        """Shows a value without telling anybody that it was edited; of the default a line shows only the grey text."""
+        with QSignalBlocker(self.editor):
+            if isinstance(self.editor, QCheckBox):
+                self.editor.setChecked((text or self.default).lower() in ("true", "1", "yes", "on"))
+            elif isinstance(self.editor, ComboBox):
+                self.editor.setCurrentIndex(max(0, self.editor.findData(text or self.default)))
+            elif isinstance(self.editor, QPlainTextEdit):
+                if text != self.text():  # else the cursor would jump
+                    self.editor.setPlainText(text)
+            else:
+                shown = "" if self.spec.type != "str" and self._means_default(text) else text
+                if shown != self.text():
+                    self.editor.setText(shown)
+        self._show_dot()
+
+    def set_default(self, text: str) -> None:
+        """The value that an empty field has."""
+        self.default = text
+        self.set_placeholder(text)
+        self._show_dot()
+
+    @property
+    def is_changed(self) -> bool:
+        text = self.text()
+        return is_given(self.spec, text, self.default) and not self._means_default(text)
+
+    @property
+    def is_shown(self) -> bool:
+        """It applies to what is set up, and the search finds it."""
+        return self._applies and self._is_found
+
+    @property
+    def applies(self) -> bool:
+        return self._applies
+
+    def _means_default(self, text: str) -> bool:
+        if text == self.default or self.spec.type not in ("int", "float"):
+            return text == self.default
+        try:
+            return self.spec.parse(text) == self.spec.parse(self.default)
+        except ConfigError:
+            return False
+
+    def reset(self) -> None:
+        self.set_text(self.default)
+        self.edited.emit(self.spec.name)
+        self.editor.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def set_visible(self, shown: bool) -> None:
+        self._applies = shown
+        self._show()
+
+    def search(self, query: str) -> bool:
+        """Leaves the row in sight only if its label or its help has each word of the query."""
+        text = f"{self.spec.label} {self.spec.help}".lower()
+        self._is_found = all(word in text for word in query.lower().split())
+        self._show()
+        return self.is_shown
+
+    def _show(self) -> None:
+        shown = self.is_shown
+        for widget in filter(None, (self.label, self.editor, self.browse)):
+            widget.setVisible(shown)
+        self.problem.setVisible(shown and bool(self.problem.text()))
+        self.remedies.setVisible(shown and bool(self.remedies.buttons))
+        self._show_dot()
+
+    def _show_dot(self) -> None:
+        self.dot.show_default(self.default)
+        self.dot.setVisible(self.is_shown and self.is_changed and self.editor.isEnabled())
+
+    def set_reason(self, reason: str) -> None:
+        """Why this means nothing just now; empty when it does. A box that is ticked can still be cleared."""
+        self._reason = reason
+        ticked = isinstance(self.editor, QCheckBox) and self.editor.isChecked()
+        self.editor.setEnabled(not reason or ticked)
+        self.label.setEnabled(not reason)
+        self._show_help()
+        self.set_placeholder(self._placeholder)
+        self._show_dot()
+
+    def set_choice(self, value: str, name: str, reason: str = "") -> None:
+        """What a value of the list is called just now, and why it cannot be chosen."""
+        if isinstance(self.editor, ComboBox):
+            row = self.editor.findData(value)
+            with QSignalBlocker(self.editor):
+                self.editor.setItemText(row, name)
+            self.editor.setItemData(row, reason or None, Qt.ItemDataRole.ToolTipRole)
+            able = None if not reason else 0  # 0 is Qt's own way to disable an item
+            self.editor.setItemData(row, able, Qt.ItemDataRole.UserRole - 1)
+
+    def _show_help(self) -> None:
+        tip = f"Unavailable: {self._reason}\n{self._help}" if self._reason else self._help
+        self.label.setToolTip(tip)
+        self.editor.setToolTip(tip)
+
+    def set_placeholder(self, text: str) -> None:
+        """What an empty field will be, greyed; or why it means nothing."""
+        self._placeholder = text
+        if isinstance(self.editor, QLineEdit):
+            self.editor.setPlaceholderText(self._reason or text)
+
+    def mark(self, error: RankdeckError | None, steps: Sequence[Step] = ()) -> None:
+        """Marks the field as wrong, with the reason and buttons that mend it, or as right."""
+        self.problem.set_problem(error)
+        self.remedies.set_steps(steps if error is not None else ())
+        description = self.spec.help if error is None else f"Wrong: {sentences(error.cause, error.window_step)}"
+        self.editor.setAccessibleDescription(description)
+        self._is_wrong = error is not None
+        self._colour()
+        self._show()
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if watched is self.editor and event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+        return super().eventFilter(watched, event)
+
+    def _colour(self) -> None:
+        """The text of a wrong value, in the error colour of the theme that is on."""
+        palette = QPalette()
+        if self._is_wrong:
+            palette.setColor(QPalette.ColorRole.Text, tone(QGuiApplication.palette(), "error"))
+        own = self.editor.palette()
+        shown, wanted = own.color(QPalette.ColorRole.Text), palette.color(QPalette.ColorRole.Text)
+        if shown != wanted:  # this changes the palette once more
+            self.editor.setPalette(palette)
+
+    def _on_edited(self, *_: object) -> None:
+        self._show_dot()
+        self.edited.emit(self.spec.name)
+
+    def choose(self) -> None:
+        spec, window, start = self.spec, self.editor.window(), self.text() or str(Path.home())
+        if spec.picks == "folder":
+            path = QFileDialog.getExistingDirectory(window, spec.label, start)
+        elif spec.picks == "file":
+            kinds = f"{spec.label} ({spec.patterns});;All files (*)" if spec.patterns else ""
+            path, _ = QFileDialog.getOpenFileName(window, spec.label, start, kinds)
+        else:
+            unasked = QFileDialog.Option.DontConfirmOverwrite
+            path, _ = QFileDialog.getSaveFileName(window, spec.label, start, options=unasked)
+        if path:
+            self.set_text(str(Path(path)))
+            self.edited.emit(self.spec.name)

@@ -1,0 +1,56 @@
+"""Rows of several fields, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QGridLayout, QWidget
+
+from app.form.field_row import FieldRow
+from app.form.remedies import RemediesFor
+from app.widgets.notice_bar import Step
+from core.errors import RankdeckError
+
+
+def no_remedies(_error: RankdeckError) -> Sequence[Step]:
+    return ()
+
+
+class FieldRows(QWidget):
+    """Several rows, by field. What is entered is kept as text; `edited` follows every change by the person."""
+
+    edited = Signal()
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.rows: dict[str, FieldRow] = {}
+
+    def add_row(self, row: FieldRow, grid: QGridLayout, line: int) -> int:
+        """Puts a row into `grid`; returns the next free line."""
+        self.rows[row.spec.name] = row
+        row.edited.connect(self.edited)
+        return row.place(grid, line)
+
+    def texts(self) -> dict[str, str]:
+        return {name: row.text() for name, row in self.rows.items()}
+
+    def set_texts(self, texts: Mapping[str, str]) -> None:
+        """Shows values; fields that are not named keep theirs."""
+        for name, row in self.rows.items():
+            if name in texts:
+                row.set_text(texts[name])
+
+    def show_only(self, names: Collection[str]) -> None:
+        for name, row in self.rows.items():
+            row.set_visible(name in names)
+
+    def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor = no_remedies) -> None:
+        """Marks the wrong fields with their reason and what can be done about it."""
+        for name, row in self.rows.items():
+            error = problems.get(name)
+            row.mark(error, () if error is None else remedies(error))
+
+    def show_reasons(self, reasons: Mapping[str, str]) -> None:
+        for name, row in self.rows.items():
+            row.set_reason(reasons.get(name, ""))

@@ -1,0 +1,141 @@
+"""Form made from a recipe's fields: what is set first stands in three places of the sheet, the rest under Advanced."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from PySide6.QtCore import Signal
+from PySide6.QtWidgets import QWidget
+
+from app.form.advanced import Advanced, Group
+from app.form.draft_fields import HOW, IN_SIGHT, WHAT, WHERE, default_texts, grouped_fields
+from app.form.field_row import FieldRow, field_grid
+from app.form.field_rows import FieldRows, no_remedies
+from app.form.remedies import RemediesFor
+from app.widgets.build import lay_column
+from core.config.fields import FieldSpec
+from core.errors import RankdeckError
+from core.recipes.manifest import Recipe
+
+# Room for the longest label of one line, so that editors of all sections stand in one column.
+LABEL_WIDTH: Final = 124
+
+
+class RecipeForm(FieldRows):
+    """Rows for a recipe's `FieldSpec`s.
+
+    Attributes:
+        what, where: Where the fields of these groups stand; the sheet places them. *How* and *Advanced* stand in it.
+    """
+
+    more_toggled = Signal(bool)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._kinds: Mapping[str, type[FieldRow]] = {}
+        self.what, self.where, self._how = QWidget(), QWidget(), QWidget()
+        self._pages = {WHAT: self.what, WHERE: self.where, HOW: self._how}
+        for page in self._pages.values():
+            lay_column(page)
+        self.advanced = Advanced()
+        self.more = self.advanced.toggle
+        self.more.toggled.connect(self.more_toggled)
+        self._recipe: Recipe | None = None
+        self.edited.connect(self._on_edited)
+        lay_column(self, self._how, self.advanced, spacing=8)
+
+    def set_recipe(self, recipe: Recipe, kinds: Mapping[str, type[FieldRow]] | None = None) -> None:
+        """Rebuilds the rows for another recipe.
+
+        Args:
+            recipe: Whose fields they are.
+            kinds: Fields that are edited in a way of their own, by name.
+        """
+        self._kinds, self._recipe = kinds or {}, recipe
+        for row in self.rows.values():
+            row.deleteLater()
+        self.rows = {}
+        groups = grouped_fields(recipe)
+        for title, page in self._pages.items():
+            _replace(page, self._grid_of(groups.get(title, [])))
+            page.setVisible(title in groups)
+        self.advanced.set_groups(
+            [self._group(title, specs) for title, specs in groups.items() if title not in IN_SIGHT]
+        )
+        defaults = default_texts(recipe)
+        for name, row in self.rows.items():
+            row.set_default(defaults[name])
+            row.set_text(defaults[name])
+        self._show_changed()
+
+    def _group(self, title: str, specs: list[FieldSpec]) -> Group:
+        grid = self._grid_of(specs)
+        return Group(title, grid, [self.rows[spec.name] for spec in specs])
+
+    def _grid_of(self, specs: list[FieldSpec]) -> QWidget:
+        page = QWidget()
+        grid, line = field_grid(page, LABEL_WIDTH), 0
+        for spec in specs:
+            row = self._kinds.get(spec.name, FieldRow)(spec, page)
+            row.limit_label(LABEL_WIDTH)
+            line = self.add_row(row, grid, line)
+        return page
+
+    def set_texts(self, texts: Mapping[str, str]) -> None:
+        """Shows values; fields that are not named keep theirs."""
+        super().set_texts(texts)
+        self._follow_defaults(keep=True)
+        self._show_changed()
+
+    def reset(self) -> None:
+        if self._recipe is not None:
+            self.set_texts(default_texts(self._recipe))
+
+    @property
+    def is_changed(self) -> bool:
+        return any(row.is_changed for row in self.rows.values())
+
+    def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor = no_remedies) -> None:
+        """Marks the wrong fields with their reason; unfolds Advanced if one is there."""
+        super().show_problems(problems, remedies)
+        self.advanced.reveal({name for name in problems if name in self.rows})
+
+    def show_only(self, names: Collection[str]) -> None:
+        super().show_only(names)
+        self.advanced.show_found()
+
+    def show_placeholders(self, texts: Mapping[str, str]) -> None:
+        for name, row in self.rows.items():
+            row.set_placeholder(texts.get(name, ""))
+
+    def _on_edited(self, *_: object) -> None:
+        self._follow_defaults()
+        self._show_changed()
+
+    def _follow_defaults(self, *, keep: bool = False) -> None:
+        """Takes up defaults that other values bring, as a pretrained model does; with `keep`, no field changes."""
+        if self._recipe is None:
+            return
+        texts = {name: row.text() for name, row in self.rows.items()}
+        for name, text in default_texts(self._recipe, texts).items():
+            if (row := self.rows.get(name)) is not None and row.default != text:
+                untouched = not row.is_changed
+                row.set_default(text)
+                if untouched and not keep:
+                    row.set_text(text)
+
+    def _show_changed(self) -> None:
+        self.advanced.show_changed()
+
+
+def _replace(page: QWidget, content: QWidget) -> None:
+    """Gives a page another content; what it held is deleted a moment later."""
+    layout = page.layout()
+    assert layout is not None
+    while (item := layout.takeAt(0)) is not None:
+        if (old := item.widget()) is not None:
+            old.hide()
+            old.deleteLater()
+    layout.addWidget(content)
+    content.show()

@@ -1,0 +1,1 @@
+"""This machine: its checks, self-tests, diagnostics, and environments with PyTorch."""

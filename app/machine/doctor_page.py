@@ -1,0 +1,222 @@
+"""Page that checks this machine: what works, what does not and what to do; self-tests, and diagnostics to report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from PySide6.QtCore import QEvent, Qt, Signal
+from PySide6.QtGui import QKeyEvent, QShowEvent
+from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
+
+from app.machine.check_row import CheckRow, ProblemCard
+from app.machine.doctor_text import CHECKING, GROUPS, SELF_TESTS_IDLE, worst
+from app.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named, page_title
+from app.widgets.buttons import OutlinedButton, PrimaryButton
+from app.widgets.card import Card
+from app.widgets.elided_label import ElidedLabel
+from app.widgets.page import Page
+from app.widgets.tab_order import chain_tabs
+from core.doctor.finding import MODES, SELF_TESTS, Finding, Problem, find_problems, problems_text
+
+# Room for the scroll bar and its gap, so that all cards have the same right edge.
+BESIDE_BAR: Final = 20
+# Lines longer than this are hard to read.
+MOST_WIDTH: Final = 1080
+
+
+class DoctorPage(Page):
+    """A card for each cause of several findings, then one for each group of checks. It checks nothing itself.
+
+    Attributes:
+        findings: That are shown.
+        rows: Of the findings, by their topic.
+        problems: The cards of shared causes.
+
+    Signals:
+        check_requested: The quick checks, again.
+        self_tests_requested: The self-tests.
+        cancel_requested: End the self-tests.
+        diagnostics_requested: Show what a report would hold.
+        fix_requested: The finding whose button was pressed.
+    """
+
+    check_requested = Signal()
+    self_tests_requested = Signal()
+    cancel_requested = Signal()
+    diagnostics_requested = Signal()
+    fix_requested = Signal(object)
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setAccessibleName("Check this machine")
+        self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
+        self.findings: list[Finding] = []
+        self.rows: dict[str, CheckRow] = {}
+        self.problems: list[ProblemCard] = []
+        self._shared: tuple[Problem, ...] = ()
+        self._is_checking = self._is_testing = False
+        self._make_head()
+        self._make_cards()
+        self._lay_out()
+        self.show_checking()
+
+    # --- from outside ------------------------------------------------------------------------------------
+
+    def show_checking(self) -> None:
+        """The quick checks run."""
+        self._is_checking = True
+        self.about.set_full_text(CHECKING)
+        self._show_buttons()
+
+    def show_findings(self, findings: Sequence[Finding]) -> None:
+        """Shows all results there are by now, in their order; the quick checks are over."""
+        self.findings = list(findings)
+        self._is_checking = False
+        self._show_problems(tuple(problem for problem in find_problems(findings) if problem.is_shared))
+        shared = {finding.topic.id for problem in self._shared for finding in problem.findings}
+        for finding in findings:
+            row = self.rows.get(finding.topic.id) or self._add(finding)
+            row.show_finding(finding, shares_cause=finding.topic.id in shared)
+        for topic in self.rows.keys() - {finding.topic.id for finding in findings}:
+            row = self.rows.pop(topic)
+            row.hide()
+            row.deleteLater()
+        for group, card in self._cards.items():
+            own = [finding for finding in findings if finding.topic.group == group]
+            card.set_edge(worst(own))
+            card.setVisible(bool(own) or group == SELF_TESTS)
+        self._idle.setVisible(not any(finding.topic.group == SELF_TESTS for finding in findings))
+        if not self._is_checking:
+            self.about.set_full_text(problems_text(findings))
+        chain_tabs(self)
+        self._show_buttons()
+
+    def show_testing(self, name: str, number: int, count: int) -> None:
+        """Which self-test runs, the `number`th (from 1) of `count`; they begin with the first."""
+        if not self._is_testing:
+            self._is_testing = True
+            self._scroll.verticalScrollBar().setValue(max(0, self._cards[SELF_TESTS].y() - 8))
+            had_focus = self.run_tests.hasFocus()
+            self._show_buttons()
+            if had_focus:
+                self.cancel.setFocus(Qt.FocusReason.OtherFocusReason)
+        self.doing.set_full_text(f"{name} ({number} of {count})" if count else name)
+        self.bar.setRange(0, max(1, count) if count else 0)
+        self.bar.setValue(number - 1)
+
+    def show_tested(self) -> None:
+        had_focus = self.cancel.hasFocus()
+        self._is_testing = False
+        self._show_buttons()
+        if had_focus:
+            self.run_tests.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    # --- building ----------------------------------------------------------------------------------------
+
+    def _make_head(self) -> None:
+        self.title = page_title("Check this machine")
+        self.about = ElidedLabel()
+        self.about.setAccessibleName("Summary")
+        self.run_tests = PrimaryButton("Run self-&tests")
+        self.run_tests.clicked.connect(self.self_tests_requested)
+        self.check = OutlinedButton("Check a&gain")
+        self.check.setToolTip("Check this machine again (F5)")
+        self.check.clicked.connect(self.check_requested)
+        self.diagnostics = OutlinedButton("Save &diagnostics…")
+        self.diagnostics.setToolTip("Show what a report of a problem would hold, and save it")
+        self.diagnostics.clicked.connect(self.diagnostics_requested)
+        self.close_button = icon_button("close", "Close the check (Esc)", self.close_requested.emit, "Close")
+        self.close_button.setAutoRaise(True)
+        self.doing = ElidedLabel()
+        self.bar = named(QProgressBar(textVisible=False), "Progress of the self-tests")
+        self.bar.setFixedWidth(160)
+        self.cancel = OutlinedButton("&Cancel")
+        self.cancel.clicked.connect(self._on_cancel_clicked)
+
+    def _make_cards(self) -> None:
+        self._cards = {group: Card() for group in GROUPS}
+        self._columns: dict[str, QVBoxLayout] = {}
+        self._idle = muted_label(SELF_TESTS_IDLE)
+        for group, card in self._cards.items():
+            first: list[QLabel] = [self._idle] if group == SELF_TESTS else []
+            title = bold_label(group)
+            self._columns[group] = lay_column(card, title, *first, spacing=2, margins=(16, 10, 12, 8))
+
+    def _lay_out(self) -> None:
+        head = Card()
+        row = lay_row(None, self.title, None, self.close_button, spacing=8)
+        # The progress takes the place of the buttons, so that the cards below stay where they are.
+        self._buttons, self._going = QWidget(), QWidget()
+        lay_row(self._buttons, self.run_tests, self.check, self.diagnostics, None, spacing=8)
+        lay_row(self._going, self.bar, self.doing, self.cancel, spacing=12, margins=(0, 0, 8, 0), grow=self.doing)
+        lay_column(head, row, self.about, self._buttons, self._going, spacing=6, margins=(16, 8, 8, 10))
+        body = QWidget()
+        body.setMaximumWidth(MOST_WIDTH)
+        self._body = lay_column(body, *self._cards.values(), None, spacing=8, margins=(0, 0, 8, 8))
+        middle = QWidget()
+        lay_row(middle, body, spacing=0)
+        self._scroll = named(QScrollArea(), "Checks")
+        self._scroll.setWidgetResizable(True)
+        self._scroll.setFrameShape(QFrame.Shape.NoFrame)
+        self._scroll.setHorizontalScrollBarPolicy(Qt.ScrollBarPolicy.ScrollBarAlwaysOff)
+        self._scroll.setWidget(middle)
+        for see_through in (body, middle, self._scroll.viewport()):
+            see_through.setAutoFillBackground(False)
+        head.setMaximumWidth(MOST_WIDTH - 8)  # as the cards, which have a gap beside them
+        over = lay_row(None, head, margins=(0, 0, BESIDE_BAR, 0))
+        lay_column(self, over, self._scroll, spacing=8, margins=(8, 8, 0, 0), grow=self._scroll)
+
+    def _add(self, finding: Finding) -> CheckRow:
+        row = CheckRow(finding, in_table=finding.topic.group == MODES)
+        row.fix_requested.connect(self.fix_requested)
+        self.rows[finding.topic.id] = row
+        self._columns[finding.topic.group].addWidget(row)
+        return row
+
+    def _show_problems(self, shared: tuple[Problem, ...]) -> None:
+        if shared == self._shared:
+            return
+        for old in self.problems:
+            old.hide()
+            old.deleteLater()
+        self._shared, self.problems = shared, [ProblemCard(problem) for problem in shared]
+        for place, card in enumerate(self.problems):
+            card.fix_requested.connect(self.fix_requested)
+            self._body.insertWidget(place, card)
+
+    def _show_buttons(self) -> None:
+        is_busy = self._is_checking or self._is_testing
+        self.run_tests.setEnabled(not is_busy)
+        self.check.setEnabled(not is_busy)
+        self.diagnostics.setEnabled(not is_busy and bool(self.findings))
+        self._buttons.setVisible(not self._is_testing)
+        self._going.setVisible(self._is_testing)
+        self.cancel.setEnabled(self._is_testing)
+
+    # --- what the user does ------------------------------------------------------------------------------
+
+    def _on_cancel_clicked(self) -> None:
+        self.cancel.setEnabled(False)  # until what runs has ended
+        self.doing.set_full_text("Ending…")
+        self.cancel_requested.emit()
+
+    def event(self, event: QEvent) -> bool:
+        """While the page is shown, F5 is its own: in the window it replays a run."""
+        is_override = event.type() == QEvent.Type.ShortcutOverride
+        if isinstance(event, QKeyEvent) and is_override and event.key() == Qt.Key.Key_F5:
+            event.accept()
+            return True
+        return super().event(event)
+
+    def keyPressEvent(self, event: QKeyEvent) -> None:
+        """F5 checks again."""
+        if event.key() == Qt.Key.Key_F5 and self.check.isEnabled():
+            self.check_requested.emit()
+        else:
+            super().keyPressEvent(event)
+
+    def showEvent(self, event: QShowEvent) -> None:
+        """Takes the keys."""
+        super().showEvent(event)
+        self.setFocus(Qt.FocusReason.OtherFocusReason)

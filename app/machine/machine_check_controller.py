@@ -1,0 +1,240 @@
+"""Check of this machine: opens its page, runs checks and self-tests off the GUI thread, and carries out fixes."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from PySide6.QtCore import QObject
+from PySide6.QtGui import QGuiApplication
+
+from app.threads.background import Operation, OperationRunner
+from app.threads.measuring import Cancelled, Measuring, Tell
+
+if TYPE_CHECKING:
+    from app.machine.diagnostics_dialog import DiagnosticsDialog
+    from app.machine.doctor_page import DoctorPage
+    from app.preferences.preferences_controller import PreferencesController
+    from app.settings import Settings
+    from app.window.main_window import MainWindow
+    from core.doctor.diagnostics import DiagnosticsFile
+    from core.doctor.finding import Finding
+    from core.errors import RankdeckError
+    from core.launch.resolved import ResolvedRun
+
+PREPARING: Final = "Preparing the self-tests"
+# Groups of the window's settings that diagnostics hold.
+KEPT: Final = ("draft", "drafts", "plots", "window")
+
+
+@dataclass(frozen=True, slots=True)
+class Testing:
+    """A self-test begins: the `number`th of `count`."""
+
+    name: str
+    number: int
+    count: int
+
+
+class MachineCheckController(QObject):
+    """Carries out what the page that checks this machine asks for.
+
+    Attributes:
+        page: While it is shown; None otherwise.
+        dialog: Shows diagnostics; None while it is closed.
+    """
+
+    def __init__(
+        self,
+        window: MainWindow,
+        runner: OperationRunner,
+        preferences: PreferencesController,
+        settings: Settings,
+        runs_dir: Path,
+        chosen_run: Callable[[], ResolvedRun | None],
+        install: Callable[[str], None],
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._window, self._runner = window, runner
+        self._preferences, self._settings, self._runs_dir = preferences, settings, runs_dir
+        self._chosen_run, self._install = chosen_run, install
+        self.page: DoctorPage | None = None
+        self.dialog: DiagnosticsDialog | None = None
+        self.testing = Measuring(self)
+        self.testing.progressed.connect(self._on_progressed)
+        self.testing.found.connect(self._on_tested)
+        self.testing.failed.connect(self._on_tests_failed)
+        window.actions_.doctor.triggered.connect(self.open)
+        window.page_shown.connect(self._on_page_shown)
+
+    def close(self) -> None:
+        """Ends the self-tests."""
+        self.testing.close()
+
+    def open(self) -> None:
+        """Shows the page and runs the quick checks."""
+        from app.machine.doctor_page import DoctorPage  # here: the window opens without it
+
+        if self.page is None:
+            self.page = page = DoctorPage()
+            page.close_requested.connect(self._window.show_home)
+            page.check_requested.connect(self.check)
+            page.self_tests_requested.connect(self._on_self_tests_requested)
+            page.cancel_requested.connect(self.testing.stop)
+            page.diagnostics_requested.connect(self._on_diagnostics_requested)
+            page.fix_requested.connect(self._on_fix_requested)
+            self.check()
+        self._window.show_page(self.page)
+
+    # --- checks ------------------------------------------------------------------------------------------
+
+    def check(self) -> None:
+        """Runs the quick checks; results of self-tests stay."""
+        page, runs_dir = self.page, self._runs_dir
+        if page is None:
+            return
+        page.show_checking()
+
+        def work() -> list[Finding]:
+            from core.doctor.quick import examine
+            from core.machine.platform import this_platform
+
+            return list(examine(runs_dir, this_platform()))
+
+        def done(findings: list[Finding]) -> None:
+            from core.doctor.finding import SELF_TESTS
+
+            if page is self.page:
+                tested = [finding for finding in page.findings if finding.topic.group == SELF_TESTS]
+                page.show_findings([*findings, *tested])
+
+        def failed(error: RankdeckError) -> None:
+            self._window.notice.show_error(error)
+            if page is self.page:
+                page.show_findings(page.findings)
+
+        self._runner.run(Operation(work, done, failed, topic="doctor"))
+
+    def _on_self_tests_requested(self) -> None:
+        if self.page is not None and not self.testing.is_going:  # those of a page before are still ending
+            self.page.show_testing(PREPARING, 1, 0)
+            self.testing.start(functools.partial(_test, self._runs_dir, self._chosen_run()))
+
+    def _on_progressed(self, news: Testing | Sequence[Finding]) -> None:
+        if not isinstance(news, Testing):
+            self._add_findings(news)
+        elif self.page is not None:
+            self.page.show_testing(news.name, news.number, news.count)
+
+    def _add_findings(self, findings: Sequence[Finding]) -> None:
+        from core.doctor.finding import merged
+
+        if self.page is not None:
+            self.page.show_findings(merged(self.page.findings, findings))
+
+    def _on_tested(self, judged: Sequence[Finding]) -> None:
+        self._add_findings(judged)
+        if self.page is not None:
+            self.page.show_tested()
+
+    def _on_tests_failed(self, error: RankdeckError) -> None:
+        if self.page is not None:
+            self.page.show_tested()
+        self._window.notice.show_error(error)
+
+    # --- fixes -------------------------------------------------------------------------------------------
+
+    def _on_fix_requested(self, finding: Finding) -> None:
+        from core.doctor import fixes
+
+        fix, runs_dir = finding.fix, self._runs_dir
+        if fix in ("install_cuda", "install_deepspeed"):
+            self._install(fix)
+        elif fix == "copy_command":
+            QGuiApplication.clipboard().setText(finding.command)
+            self._window.notice.say_briefly("Command copied", "Run it in a terminal, then check again.")
+        elif fix == "choose_runs_folder":
+            self._preferences.show_settings()
+        elif fix == "create_runs_folder":
+            self._fix(lambda: fixes.create_folder(runs_dir))
+        elif fix == "end_leftovers":
+            self._fix(lambda: fixes.end_all_leftovers(runs_dir))
+        else:
+            self._fix(lambda: fixes.open_settings(fix), checks=False)
+
+    def _fix(self, work: Callable[[], str], *, checks: bool = True) -> None:
+        def done(text: str) -> None:
+            self._window.notice.say_briefly("Done", text)
+            if checks:
+                self.check()
+
+        self._runner.run(Operation(work, done, self._window.notice.show_error))
+
+    # --- diagnostics -------------------------------------------------------------------------------------
+
+    def _on_diagnostics_requested(self) -> None:
+        if self.page is None or self.dialog is not None:
+            return
+        findings, runs_dir = tuple(self.page.findings), self._runs_dir
+        settings = {name: self._settings.values(name) for name in KEPT}
+
+        def work() -> tuple[DiagnosticsFile, ...]:
+            from core.doctor.diagnostics import gather
+            from core.machine.platform import this_platform
+
+            return gather(findings, runs_dir, this_platform(), settings)
+
+        self._runner.run(Operation(work, self._show_diagnostics, self._window.notice.show_error, topic="diagnostics"))
+
+    def _show_diagnostics(self, files: Sequence[DiagnosticsFile]) -> None:
+        from app.machine.diagnostics_dialog import DiagnosticsDialog
+
+        self.dialog = dialog = DiagnosticsDialog(files, self._window)
+        dialog.save_requested.connect(lambda path: self._save(dialog.files(), path))
+        dialog.finished.connect(self._on_dialog_closed)
+        dialog.open()
+
+    def _save(self, files: Sequence[DiagnosticsFile], path: Path) -> None:
+        from core.doctor.diagnostics import write_zip
+
+        def saved(_: None) -> None:
+            if self.dialog is not None:
+                self.dialog.show_saved(path)
+
+        def failed(error: RankdeckError) -> None:
+            if self.dialog is not None:
+                self.dialog.show_error(error)
+
+        self._runner.run(Operation(lambda: write_zip(files, path), saved, failed))
+
+    def _on_dialog_closed(self) -> None:
+        self.dialog = None
+
+    # --- the page ----------------------------------------------------------------------------------------
+
+    def _on_page_shown(self, page: object) -> None:
+        """Another page is in front: the self-tests end, and the page is let go."""
+        if self.page is not None and page is not self.page:
+            self.testing.stop()
+            self._window.drop_page(self.page)
+            self.page = None
+
+
+def _test(runs_dir: Path, run: ResolvedRun | None, tell: Tell, cancelled: Cancelled) -> Sequence[Finding]:
+    """Runs the self-tests one after another, in a worker thread; returns what they say of the modes together."""
+    from core.doctor.self_tests import judge_modes, list_here, run_self_test
+    from core.machine.platform import this_platform
+
+    platform = this_platform()
+    tests = list_here(run, platform)
+    tested: list[Finding] = []
+    for number, test in enumerate(tests, 1):
+        tell(Testing(test.name, number, len(tests)))
+        found = run_self_test(test, platform, runs_dir, cancelled=cancelled)
+        tested += found
+        tell(found)
+    return judge_modes(tested, platform)

@@ -1,0 +1,121 @@
+"""Control of New run's *Tune…*: whether the draft can be tuned, trials and their dialog."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.devices.device_table import DeviceTable
+from app.draft.draft import CheckedDraft
+from app.draft.draft_checks_controller import DraftChecksController
+from app.new_run.new_run_sheet import NewRunSheet
+from app.new_run.tune_text import about_text, trial_lines, why_not_tunable
+from app.threads.measuring import Cancelled, Measuring, Tell
+from core.errors import RankdeckError
+from core.launch.resolved import ResolvedRun
+from core.measure.ranks import CancelledError
+from core.measure.tune.search import fastest
+from core.measure.tune.tuned import Tuned
+from core.measure.tune.tuner import SECONDS, Progress, find_room, tune
+
+if TYPE_CHECKING:
+    from app.new_run.tune_dialog import TuneDialog
+
+
+class TuneController(QObject):
+    """Keeps the button current, and carries out what it asks for.
+
+    Attributes:
+        seconds: For trials and comparison.
+        dialog: While it is open.
+    """
+
+    def __init__(
+        self,
+        sheet: NewRunSheet,
+        drafting: DraftChecksController,
+        table: DeviceTable,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._sheet, self._table, self._drafting = sheet, table, drafting
+        self._runs_dir = drafting.memory.timing.runs_dir
+        self._measuring = Measuring(self)
+        self._run: ResolvedRun | None = None
+        self._made: Tuned | None = None
+        self.seconds = SECONDS
+        self.dialog: TuneDialog | None = None
+        drafting.checked.connect(self._on_checked)
+        sheet.summary.tune.clicked.connect(self._on_tune_requested)
+        self._measuring.progressed.connect(self._on_progressed)
+        self._measuring.found.connect(self._on_found)
+        self._measuring.failed.connect(self._on_failed)
+
+    @property
+    def is_going(self) -> bool:
+        return self._measuring.is_going
+
+    def update(self) -> None:
+        """Says whether the draft can be tuned now."""
+        recipe = self._sheet.what.chosen()
+        is_script = recipe is not None and recipe.self_contained
+        is_training = self._table.has_live_runs
+        why_not = why_not_tunable(self._run, is_script=is_script, is_training=is_training)
+        if self._drafting.is_elsewhere:
+            why_not = "Choose devices of this computer to tune."
+        self._sheet.summary.show_tunable(why_not)
+
+    def close(self) -> None:
+        self._measuring.close()
+
+    def _on_checked(self, checked: CheckedDraft, _steps_per_epoch: int | None) -> None:
+        self._run = checked.run if not checked.problems and not self._drafting.is_elsewhere else None
+        self.update()
+
+    def _on_tune_requested(self) -> None:
+        run = self._run
+        if run is None or self.dialog is not None or self.is_going:
+            return
+        from app.new_run.tune_dialog import TuneDialog  # here: the window opens without it
+
+        self.dialog = dialog = TuneDialog(about_text(run), self._sheet.window())
+        dialog.stop_requested.connect(self._measuring.stop)
+        dialog.use_requested.connect(self._on_use_requested)
+        dialog.finished.connect(self._on_closed)
+        self._made = None
+        dialog.open()
+        runs_dir, seconds = self._runs_dir, self.seconds
+        self._measuring.start(lambda tell, cancelled: _tuned(run, runs_dir, seconds, tell, cancelled))
+
+    def _on_progressed(self, progress: Progress) -> None:
+        if self.dialog is not None:
+            lines = trial_lines(progress.results, fastest(progress.results))
+            self.dialog.show_progress(progress.doing, progress.share, lines)
+
+    def _on_found(self, made: Tuned) -> None:
+        self._made = made
+        if self.dialog is not None:
+            lines = trial_lines(made.results, made.best)
+            self.dialog.show_result(made.sentence, lines, can_use=bool(made.changes))
+
+    def _on_failed(self, error: RankdeckError) -> None:
+        if self.dialog is not None:
+            self.dialog.show_error(error)
+
+    def _on_use_requested(self) -> None:
+        if self._made is not None:
+            self._sheet.change_settings(self._made.changes)
+
+    def _on_closed(self, _result: int) -> None:
+        self.dialog = None
+
+
+def _tuned(run: ResolvedRun, runs_dir: Path, seconds: float, tell: Tell, cancelled: Cancelled) -> Tuned:
+    fitted, _ = run.fitted()
+    try:
+        room = find_room(fitted, runs_dir, on_progress=tell, cancelled=cancelled)
+    except CancelledError:
+        return Tuned(fitted, (), is_stopped=True)
+    return tune(fitted, room, seconds=seconds, on_progress=tell, cancelled=cancelled)

@@ -1,0 +1,104 @@
+"""Run news: the message outside the window about a run that ended, or that needs a person."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from core.errors import full_stop, sentences
+from core.formatting import count, number
+
+if TYPE_CHECKING:
+    from core.compare.figures import Figures
+    from core.recipes.main_metric import MainMetric
+    from core.run_folder.record import RunRecord
+
+# States that are reported: a run that was stopped was stopped by a person.
+REPORTED: Final = ("finished", "failed", "interrupted")
+
+
+@dataclass(frozen=True, slots=True)
+class RunNews:
+    """One notification.
+
+    Attributes:
+        run_dir: The run that it opens.
+        kind: "success", "warning" or "error".
+        title: Its first line.
+        text: The rest; empty where the title says all.
+    """
+
+    run_dir: Path
+    kind: str
+    title: str
+    text: str = ""
+
+
+class LiveRuns:
+    """Remembers which runs were live, so that only what ends before a window's eyes is told."""
+
+    def __init__(self) -> None:
+        self._live: set[Path] = set()
+        self._in_trouble: set[Path] = set()
+
+    def changed(self, records: Sequence[RunRecord]) -> list[RunRecord]:
+        """The runs to tell of: those that ended since the last look, and those that cannot be saved any more."""
+        reported = []
+        live, in_trouble = set(), set()
+        for record in records:
+            state = record.entry.state
+            if state is None:
+                continue
+            if state.is_live:
+                live.add(record.path)
+                if state.trouble:
+                    in_trouble.add(record.path)
+            ended = record.path in self._live and state.state in REPORTED
+            if ended or (record.path in in_trouble - self._in_trouble and record.path in self._live):
+                reported.append(record)
+        self._live, self._in_trouble = live, in_trouble
+        return reported
+
+
+def run_news(record: RunRecord, figures: Figures | None = None) -> RunNews | None:
+    """What is told of a run; None where there is nothing to tell.
+
+    Args:
+        record: Its state and name.
+        figures: Its evaluations, where they could be read.
+    """
+    from app.run.run_outcome import cause_and_step  # here: NumPy comes with it
+    from core.recipes.main_metric import MainMetrics  # here: the window opens without it
+
+    state, name = record.entry.state, record.label
+    if state is None:
+        return None
+    if state.state == "finished":
+        return RunNews(record.path, "success", f"{name} finished.", _best(figures, MainMetrics().of(state.recipe)))
+    if state.state == "failed":
+        error = state.error or {}
+        return RunNews(
+            record.path, "error", f"{name} failed.", sentences(full_stop(error.get("title", "")), cause_and_step(error))
+        )
+    if state.state == "interrupted":
+        return RunNews(record.path, "warning", f"{name} was interrupted.", cause_and_step(state.error or {}))
+    if state.trouble and state.is_live:
+        title = full_stop(state.trouble.get("title", "The run cannot be saved"))
+        return RunNews(record.path, "warning", f"{name} needs you.", sentences(title, cause_and_step(state.trouble)))
+    return None
+
+
+def _best(figures: Figures | None, metric: MainMetric) -> str:
+    """The best evaluation of the recipe's main metric, or its last value in a run that was not evaluated."""
+    if figures is None:
+        return ""
+    points = next((found for name in metric.eval_names if (found := figures.evals.get(name))), None)
+    if points:
+        pick = max if metric.is_higher_better else min
+        step, value = pick(points, key=lambda point: point[1])
+        return f"Best {metric.eval_title} {number(value)} at step {count(int(step))}."
+    groups = figures.groups.values()
+    last = next((group.last[name] for group in groups for name in metric.names if name in group.last), None)
+    return f"Last {metric.title} {number(last)}." if last is not None else ""

@@ -1,0 +1,1 @@
+"""Packages that are missing: asks, runs pip, and shows its output."""

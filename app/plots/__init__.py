@@ -1,0 +1,1 @@
+"""Plots as pyqtgraph draws them: axes, curves, gestures, pictures of a plot."""

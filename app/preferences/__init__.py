@@ -1,0 +1,1 @@
+"""Preferences: *Settings*, About, the documentation, and the notice of a newer version."""

@@ -1,0 +1,198 @@
+"""Settings, About and the documentation: opens their windows and keeps what is chosen."""
+
+from __future__ import annotations
+
+import functools
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtWidgets import QApplication
+
+from app.preferences.updates_controller import UpdatesController
+from app.settings import KEEP_AWAKE, NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON, Settings
+from app.style.theme import Theme
+from app.style.tones import is_dark
+from app.threads.background import Operation, OperationRunner
+from app.widgets.open_outside import open_path
+from app.window.main_window import MainWindow
+from core.environments.places import environments_folder, keep_folder, models_folder
+from core.errors import RankdeckError
+from core.files.atomic import explained
+from core.machine.power import PowerSettings, keep_power_settings, read_power_settings
+from core.measure.estimate.prices import Prices, keep_prices, read_prices
+from core.paths import (
+    HUB_VARIABLES,
+    RUNS_VARIABLE,
+    data_folder,
+    default_runs_dir,
+    environments_dir_file,
+    models_dir_file,
+    runs_dir_file,
+    runs_dir_of_environment,
+)
+
+if TYPE_CHECKING:
+    from app.preferences.folder_row import KeptFolder
+    from app.preferences.settings_dialog import SettingsDialog
+
+
+class PreferencesController(QObject):
+    """Carries out *Settings*, *About Rankdeck* and *Help*.
+
+    Signals:
+        flag_changed: The name of a switch that was turned.
+    """
+
+    flag_changed = Signal(str)
+
+    def __init__(
+        self,
+        window: MainWindow,
+        settings: Settings,
+        runs_dir: Path,
+        updating: UpdatesController,
+        runner: OperationRunner,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._updating = updating
+        self._runner = runner
+        self._first_page: Path | None = None
+        self._window = window
+        self._settings = settings
+        self._runs_dir = runs_dir
+        actions = window.actions_
+        actions.settings.triggered.connect(self.show_settings)
+        actions.about.triggered.connect(self.show_about)
+        actions.theme.triggered.connect(self._on_theme_switched)
+        actions.help.triggered.connect(self.show_docs)
+
+    def show_settings(self) -> None:
+        """Opens the settings."""
+        from app.preferences.settings_dialog import Preferred, SettingsDialog
+
+        smoothing = self._window.plots.settings().get("smoothing_steps")
+        strength = smoothing if isinstance(smoothing, int) else 0
+        off = [name for name in (NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON) if not self._settings.flag(name, True)]
+        off += [] if read_power_settings().keep_awake else [KEEP_AWAKE]
+        folders = kept_folders(self._runs_dir)
+        preferred = Preferred(self.theme, strength, *folders, off, read_prices(), self._updating.status())
+        dialog = SettingsDialog(preferred, self._window)
+        dialog.theme_chosen.connect(self.choose_theme)
+        dialog.switched.connect(self._on_switched)
+        for row, file, variable in (
+            (dialog.runs, runs_dir_file, RUNS_VARIABLE),
+            (dialog.models, models_dir_file, HUB_VARIABLES[0]),
+            (dialog.environments, environments_dir_file, ""),
+        ):
+            row.chosen.connect(functools.partial(self._on_folder_chosen, file, variable))
+        dialog.smoothing_chosen.connect(self._on_smoothing_chosen)
+        dialog.folder_requested.connect(self._on_folder_requested)
+        dialog.prices_chosen.connect(self._on_prices_chosen)
+        self._connect_updates(dialog)
+        dialog.open()
+
+    def _connect_updates(self, dialog: SettingsDialog) -> None:
+        updating, card = self._updating, dialog.updates
+        card.address_chosen.connect(updating.set_address)
+        card.check_requested.connect(updating.check)
+        card.page_requested.connect(updating.open_page)
+        updating.status_changed.connect(card.show_status)
+
+    def show_about(self) -> None:
+        """Opens versions and licences."""
+        from app.preferences.about_dialog import AboutDialog
+
+        dialog = AboutDialog(self._window)
+        dialog.docs_requested.connect(self.show_docs)
+        dialog.open()
+
+    def show_docs(self) -> None:
+        """Opens the documentation in the browser; its pages are written once by each window."""
+
+        def work() -> Path:
+            from app.preferences.documentation import write_documentation
+
+            with explained("The documentation could not be written"):
+                return write_documentation(data_folder() / "documentation")
+
+        def done(first: Path) -> None:
+            self._first_page = first
+            open_path(first, self._window.notice)
+
+        if self._first_page is None:
+            self._runner.run(Operation(work, done, self._window.notice.show_error, topic="documentation"))
+        else:
+            done(self._first_page)
+
+    def _on_theme_switched(self) -> None:
+        self.choose_theme("light" if is_dark(self._window.palette()) else "dark")
+
+    @property
+    def theme(self) -> str:
+        """The chosen one of `THEMES`."""
+        return self._settings.text("theme") or "system"
+
+    def choose_theme(self, name: str) -> None:
+        """Shows a theme and keeps it."""
+        self._settings.set_text("theme", name)
+        application = QApplication.instance()
+        theme = application.findChild(Theme) if application is not None else None
+        if theme is not None:
+            theme.choose(name)
+
+    def _on_smoothing_chosen(self, strength: int) -> None:
+        plots = self._window.plots
+        plots.smoothing.set_strength(strength)
+        self._settings.set_values("plots", dict(plots.settings()))
+
+    def _on_switched(self, name: str, on: bool) -> None:
+        if name == KEEP_AWAKE:
+            self._keep(functools.partial(keep_power_settings, PowerSettings(keep_awake=on)), "setting")
+        else:
+            self._settings.set_flag(name, on)
+            self.flag_changed.emit(name)
+
+    def _keep(self, keep: Callable[[], object], what: str, step: str = "") -> None:
+        """Keeps what the command line uses too, or says why it cannot be kept."""
+        try:
+            keep()
+        except RankdeckError as error:
+            title = f"The {what} could not be kept"
+            self._window.notice.show_error(RankdeckError(error.cause, step or error.next_step, title=title))
+
+    def _on_folder_chosen(self, file: Callable[[], Path], variable: str, folder: Path) -> None:
+        step = f"Set the variable {variable} to the folder instead." if variable else ""
+        self._keep(lambda: keep_folder(file(), folder), "folder", step)
+
+    def _on_prices_chosen(self, prices: Prices) -> None:
+        self._keep(functools.partial(keep_prices, prices), "prices")
+
+    def _on_folder_requested(self, folder: Path) -> None:
+        open_path(folder, self._window.notice)
+
+
+def kept_folders(runs_dir: Path) -> tuple[KeptFolder, KeptFolder, KeptFolder]:
+    """Where runs, models and environments are kept, for *Settings*; `runs_dir`: the window's own."""
+    from app.preferences.folder_row import KeptFolder
+
+    coming = default_runs_dir()
+    is_fixed = runs_dir_of_environment() is not None
+    runs = KeptFolder(
+        "Runs",
+        runs_dir,
+        "The command line uses it too.",
+        None if is_fixed or coming == runs_dir else coming,
+        RUNS_VARIABLE if is_fixed else "",
+    )
+    variable = next((name for name in HUB_VARIABLES if os.environ.get(name, "").strip()), "")
+    models = "Models and datasets of Hugging Face. What was downloaded stays where it is."
+    environments = "New environments are made here. Those that exist stay where they are."
+    return (
+        runs,
+        KeptFolder("Models", models_folder(), models, fixed_by=variable),
+        KeptFolder("Environments", environments_folder(), environments),
+    )

@@ -1,0 +1,293 @@
+"""Data progress: the ledger's blocks as strips of chunks, which is what resuming starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import QEvent, QPoint, QRect, QSize, Qt
+from PySide6.QtGui import QBrush, QColor, QHelpEvent, QPainter, QPaintEvent, QPalette, QResizeEvent
+from PySide6.QtWidgets import QProgressBar, QSizePolicy, QToolTip, QWidget
+
+from app.style.fonts import tabular
+from app.style.palette import faint, rank_colour
+from app.style.tones import blend, rule, tone
+from app.widgets.build import bold_label, lay_column, muted_label, named, scrolled
+from app.widgets.card import Card
+from app.widgets.empty_note import WithNote
+from app.widgets.notice_bar import NoticeBar
+from core.formatting import count, percent
+from core.machine.devices.names import RankNames
+
+if TYPE_CHECKING:
+    from app.shown_run.ledger_data import LedgerSnapshot
+    from core.ledger.ledger import BlockProgress
+
+NOTHING: Final = "Data progress appears once the data is prepared: what is trained, in progress and remaining."
+LEGEND: Final = "▮ trained, in the device's colour   ▨ in progress   ▯ remaining"
+MAP_LEGEND: Final = "Each square is a part of the data, filled as far as it is trained; a frame means in progress."
+ROW: Final = 24
+MARGIN: Final = 12
+STRIP: Final = 16
+MAX_CELL: Final = 40
+MAP_FROM: Final = 200  # strips of 10,000 blocks would fill 250 screens
+BAR_STEPS: Final = 1000
+BAR_PX: Final = 6
+SQUARES_PX: Final = (16, 12, 10, 8, 7)  # with a gap; 10,000 of the smallest fit a screen
+MAP_HEIGHT_PX: Final = 560
+
+
+class LedgerStrip(QWidget):
+    """One strip a block, a cell a chunk: filled is done, striped in work (both in the device's colour), empty to do.
+
+    From `MAP_FROM` blocks on it is a map of squares, one a block.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._blocks: Sequence[BlockProgress] = ()
+        self._chunk_size = self._samples_per_block = 1
+        self._widest = ""
+        self._names = RankNames()
+        self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
+        self.setAccessibleName("Data progress")
+
+    def set_blocks(
+        self, blocks: Sequence[BlockProgress], chunk_size: int = 1, samples_per_block: int | None = None
+    ) -> None:
+        """Takes over the blocks of the current epoch, and how many samples a chunk and a block have."""
+        self._blocks = blocks
+        self._chunk_size = chunk_size
+        self._samples_per_block = samples_per_block or chunk_size
+        self._widest = self._label(max((block.block_id for block in blocks), default=0))
+        self._fit_height()
+        self.update()
+
+    @property
+    def is_map(self) -> bool:
+        """Whether each block is one square."""
+        return len(self._blocks) >= MAP_FROM
+
+    def _fit_height(self) -> None:
+        rows = -(-len(self._blocks) // self._columns()) if self.is_map else 0
+        self.setFixedHeight(rows * self._step() + 8 if self.is_map else max(1, len(self._blocks)) * ROW + 4)
+
+    def _columns(self) -> int:
+        return self._columns_of(self._step())
+
+    def _columns_of(self, step: int) -> int:
+        return max(1, (self.width() - 2 * MARGIN) // step)
+
+    def _step(self) -> int:
+        """From one square to the next: the largest with which the map needs no scrolling, where there is one."""
+        many = len(self._blocks)
+        fits = (step for step in SQUARES_PX if -(-many // self._columns_of(step)) * step <= MAP_HEIGHT_PX)
+        return next(fits, SQUARES_PX[-1])
+
+    def resizeEvent(self, event: QResizeEvent) -> None:
+        super().resizeEvent(event)
+        if self.is_map:
+            self._fit_height()
+
+    def set_names(self, names: RankNames) -> None:
+        self._names = names
+
+    def sizeHint(self) -> QSize:
+        return QSize(240, self.height())
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        painter = QPainter(self)
+        if self.is_map:
+            self._paint_map(painter, event.rect())
+            return
+        first = max(0, event.rect().top() // ROW)
+        last = min(len(self._blocks), event.rect().bottom() // ROW + 1)
+        for row in range(first, last):
+            self._paint_block(painter, row)
+
+    def _paint_map(self, painter: QPainter, shown: QRect) -> None:
+        step, empty = self._step(), rule(self.palette())
+        columns, size = self._columns_of(step), step - (2 if step > 8 else 1)
+        full = blend(tone(self.palette(), "accent"), self.palette().color(QPalette.ColorRole.Window), 0.8)
+        first = max(0, (shown.top() - 4) // step) * columns
+        last = min(len(self._blocks), ((shown.bottom() - 4) // step + 1) * columns)
+        for number in range(first, last):
+            block = self._blocks[number]
+            row, column = divmod(number, columns)
+            square = QRect(MARGIN + column * step, 4 + row * step, size, size)
+            painter.fillRect(square, empty)
+            filled = len(block.done) * size // max(1, block.chunks)
+            painter.fillRect(square.adjusted(0, size - filled, 0, 0), full)
+            if block.in_progress:
+                painter.setPen(tone(self.palette(), "warning"))
+                painter.drawRect(square.adjusted(0, 0, -1, -1))
+
+    def _paint_block(self, painter: QPainter, row: int) -> None:
+        block = self._blocks[row]
+        left, width = self._span(block)
+        top = row * ROW + (ROW - STRIP) // 2
+        painter.setPen(self.palette().color(QPalette.ColorRole.WindowText))
+        label = QRect(MARGIN, row * ROW, left - MARGIN - 8, ROW)
+        painter.drawText(
+            label,
+            Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+            self._label(block.block_id),
+        )
+        share = f"{len(block.done)} / {block.chunks}"
+        rest = QRect(left + width + 8, row * ROW, self.width() - left - width - 8, ROW)
+        painter.drawText(rest, Qt.AlignmentFlag.AlignVCenter, share)
+        painter.fillRect(left, top, width, STRIP, rule(self.palette()))
+        cell = width / max(1, block.chunks)
+        gap = 1 if cell >= 4 else 0
+        for chunk, rank in block.done.items():
+            painter.fillRect(self._cell(left, top, cell, chunk, gap), rank_colour(rank, self.palette()))
+        for chunk, rank in block.in_progress.items():
+            self._paint_going(painter, self._cell(left, top, cell, chunk, gap), rank_colour(rank, self.palette()))
+        if gap:
+            painter.setPen(self.palette().color(QPalette.ColorRole.Base))
+            for chunk in range(1, block.chunks):
+                x = left + round(chunk * cell) - 1
+                painter.drawLine(x, top, x, top + STRIP - 1)
+
+    def _label(self, block_id: int) -> str:
+        """A row is named by its first sample."""
+        return count(block_id * self._samples_per_block)
+
+    def _paint_going(self, painter: QPainter, area: QRect, colour: QColor) -> None:
+        painter.fillRect(area, faint(colour, self.palette(), 0.35))
+        painter.fillRect(area, QBrush(colour, Qt.BrushStyle.BDiagPattern))
+        painter.setPen(colour)
+        painter.drawRect(area.adjusted(0, 0, -1, -1))
+
+    def _span(self, block: BlockProgress) -> tuple[int, int]:
+        metrics = self.fontMetrics()
+        left = MARGIN + metrics.horizontalAdvance(self._widest) + 8
+        most = self.width() - left - metrics.horizontalAdvance("0000 / 0000") - 12
+        return left, max(16, min(most, block.chunks * MAX_CELL))
+
+    def _cell(self, left: int, top: int, cell: float, chunk: int, gap: int) -> QRect:
+        start, end = left + round(chunk * cell), left + round((chunk + 1) * cell)
+        return QRect(start, top, max(1, end - start - gap), STRIP)
+
+    def event(self, event: QEvent) -> bool:
+        if isinstance(event, QHelpEvent):
+            QToolTip.showText(event.globalPos(), self.tooltip_at(event.pos()), self)
+            return True
+        return super().event(event)
+
+    def tooltip_at(self, at: QPoint) -> str:
+        """Describes the chunk at a place, or in a map the block; empty where there is none."""
+        if self.is_map:
+            return self._block_at(at)
+        row = at.y() // ROW
+        if not 0 <= row < len(self._blocks):
+            return ""
+        block = self._blocks[row]
+        left, width = self._span(block)
+        if not left <= at.x() < left + width:
+            return ""
+        chunk = min(block.chunks - 1, int((at.x() - left) / width * block.chunks))
+        if chunk in block.done:
+            state = f"trained on {self._names.with_rank(block.done[chunk])}"
+        elif chunk in block.in_progress:
+            state = f"in progress on {self._names.with_rank(block.in_progress[chunk])}"
+        else:
+            state = "remaining"
+        first = block.block_id * self._samples_per_block + chunk * self._chunk_size
+        return f"Samples from {count(first)}: {state}"
+
+    def _block_at(self, at: QPoint) -> str:
+        step = self._step()
+        column, row = (at.x() - MARGIN) // step, (at.y() - 4) // step
+        number = row * self._columns() + column
+        if not (0 <= column < self._columns() and 0 <= number < len(self._blocks)):
+            return ""
+        block = self._blocks[number]
+        going = ", in progress" if block.in_progress else ""
+        share = percent(len(block.done) / max(1, block.chunks))
+        return f"Samples from {self._label(block.block_id)}: {share} trained{going}"
+
+
+class LedgerView(QWidget):
+    """Epoch, checkpoint and the strips of the run that is shown."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self._snapshot: LedgerSnapshot | None = None
+        self._steps: dict[int, int] = {}
+        self.notice = NoticeBar()
+        self.headline = bold_label()
+        self.headline.setWordWrap(True)
+        self.headline.setFont(tabular(self.headline.font()))
+        self.bar = named(QProgressBar(maximum=BAR_STEPS, textVisible=False), "Share of the epoch that is trained")
+        self.bar.setFixedHeight(BAR_PX)
+        self.resume = muted_label()
+        card = Card()
+        lay_column(card, self.headline, self.bar, self.resume, spacing=8, margins=(16, 12, 16, 12))
+        self.legend = muted_label(LEGEND)
+        self.legend.setContentsMargins(MARGIN, 8, MARGIN, 4)
+        self.strip = LedgerStrip()
+        scroll, body = scrolled(self.strip), QWidget()
+        lay_column(body, card, self.legend, scroll, margins=(0, 8, 0, 0), grow=scroll)
+        self.page = WithNote(body, NOTHING)
+        lay_column(self, self.notice, self.page, grow=self.page)
+
+    def show_names(self, names: RankNames) -> None:
+        self.strip.set_names(names)
+
+    def clear_events(self) -> None:
+        """Forgets the steps of the checkpoints: another run is shown."""
+        self._steps.clear()
+
+    def add_events(self, events: Sequence[Mapping[str, Any]]) -> None:
+        """Learns from the events of checkpoints at which step each was made."""
+        made = [event for event in events if event.get("event") == "commit"]
+        for event in made:
+            number, step = event.get("checkpoint", event.get("generation")), event.get("step")  # 0.1
+            if isinstance(number, int) and isinstance(step, int):
+                self._steps[number] = step
+        if made and self._snapshot is not None:
+            self.resume.setText(resume_text(self._snapshot, self._steps))
+
+    def show_snapshot(self, snapshot: LedgerSnapshot | None) -> None:
+        """Shows a ledger, or the empty state."""
+        self.notice.clear()
+        self.page.set_empty(snapshot is None)
+        self._snapshot = snapshot
+        if snapshot is None:
+            self.strip.set_blocks(())
+            return
+        done = snapshot.progress
+        epochs = f" of {done.epochs}" if done.epochs else ""
+        kept = "no checkpoint yet" if snapshot.checkpoint is None else f"checkpoint {snapshot.checkpoint} saved"
+        trained = done.samples_done / max(1, done.samples_total)
+        share = percent(trained)
+        self.bar.setValue(round(BAR_STEPS * trained))
+        skipped = f" · {count(done.samples_skipped)} skipped" if done.samples_skipped else ""
+        self.headline.setText(
+            f"Epoch {done.epoch + 1}{epochs}: {share} trained · {count(done.samples_trained)} samples trained in "
+            f"total{skipped} · {kept}"
+        )
+        self.resume.setText(resume_text(snapshot, self._steps))
+        self.strip.set_blocks(snapshot.blocks, snapshot.chunk_size, snapshot.samples_per_block)
+        size = f"Each cell is {count(snapshot.chunk_size)} samples." if snapshot.blocks else ""
+        self.legend.setText(MAP_LEGEND if self.strip.is_map else "   ".join(filter(None, (LEGEND, size))))
+        self.strip.setAccessibleDescription(f"{self.headline.text()}. {self.resume.text()}")
+
+
+def resume_text(snapshot: LedgerSnapshot, steps: Mapping[int, int]) -> str:
+    """Where a resumed run would continue, and that it trains nothing twice.
+
+    Args:
+        snapshot: The ledger.
+        steps: The step of each checkpoint that is known.
+    """
+    done = snapshot.progress
+    if done.finished:
+        return "All of the data is trained. To train further, resume to a larger step."
+    if snapshot.checkpoint is None:
+        return "Nothing is saved yet: a resumed run would start from the beginning."
+    step = steps.get(snapshot.checkpoint)
+    place = f"from checkpoint {snapshot.checkpoint}" if step is None else f"at step {count(step)}"
+    samples = f"{count(done.samples_done)} of {count(done.samples_total)} samples"
+    return f"Resume continues {place}; {samples} of this epoch are done; none is trained twice."

@@ -1,0 +1,248 @@
+"""Painter of a run's row: name and last value; under them devices and times or why it failed, and its curve."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+from PySide6.QtCore import (
+    QAbstractItemModel,
+    QModelIndex,
+    QPersistentModelIndex,
+    QPoint,
+    QPointF,
+    QRect,
+    QRectF,
+    QSize,
+    Qt,
+)
+from PySide6.QtGui import QColor, QFont, QFontMetrics, QPainter, QPalette, QPen, QPolygonF
+from PySide6.QtWidgets import QLineEdit, QStyle, QStyledItemDelegate, QStyleOptionViewItem, QWidget
+
+from app.runs.run_list import CURVE, ROW
+from app.runs.run_row import RunRow, detail_text, is_live, progress, reason, title_text, value_text
+from app.style.fonts import tabular
+from app.style.icons import paint_icon
+from app.style.palette import state_colour
+from app.style.tones import chosen_ground, hover_ground, muted, rule, tone
+from core.metrics.curve import MetricCurve
+from core.run_folder.naming import SEPARATOR
+from core.run_folder.notes import MAX_NAME
+
+SIGNS: Final = {
+    word: f"state-{word}"
+    for word in ("starting", "training", "stopping", "stopped", "finished", "failed", "interrupted", "idle")
+}
+MARGIN: Final = 8
+# From the list's edge to the ground of a chosen row.
+INSET: Final = 4
+ICON: Final = 16
+BAR: Final = 3
+RADIUS: Final = 6
+LINE_GAP: Final = 4
+SPARK_WIDTH: Final = 56
+SPARK_LINE: Final = 1.3
+LEAST_WIDTH_WITH_SPARK: Final = 200
+PIN: Final = 12
+Index = QModelIndex | QPersistentModelIndex
+
+
+class RunDelegate(QStyledItemDelegate):
+    """Paints one run in two lines, and edits its name in the first.
+
+    Attributes:
+        shown: The run that the window shows: a bar marks it, also among several chosen rows.
+        are_several_chosen: Chosen rows have a tick in the place of their state.
+    """
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.shown: Path | None = None
+        self.are_several_chosen = False
+
+    def sizeHint(self, option: QStyleOptionViewItem, _index: Index) -> QSize:
+        """The same for all rows, so that a thousand of them are laid out at once."""
+        second = QFontMetrics(_smaller(option.font)).height()
+        return QSize(120, 2 * (MARGIN + INSET // 2) + option.fontMetrics.height() + LINE_GAP + second)
+
+    def paint(self, painter: QPainter, option: QStyleOptionViewItem, index: Index) -> None:
+        row: RunRow = index.data(ROW)
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        _paint_ground(painter, option, row.path == self.shown)
+        box = _box(option.rect)
+        line = option.fontMetrics.height()
+        self._paint_sign(painter, option, row, QPoint(box.left(), box.top() + (line - ICON) // 2))
+        curve: MetricCurve = index.data(CURVE)
+        text = box.adjusted(ICON + MARGIN, 0, 0, 0)
+        _paint_first_line(painter, option, row, curve, QRect(text.left(), text.top(), text.width(), line))
+        top = text.top() + line + LINE_GAP
+        second = QRect(text.left(), top, text.width(), box.bottom() - top + 1)
+        if len(curve.points) > 1 and option.rect.width() >= LEAST_WIDTH_WITH_SPARK:
+            spark = QRect(second.right() - SPARK_WIDTH + 1, second.top() + 1, SPARK_WIDTH, second.height() - 2)
+            _paint_sparkline(painter, spark, curve.points, _curve_colour(row, option.palette))
+            second.setRight(spark.left() - MARGIN)
+        _paint_second_line(painter, option, row, second)
+        if is_live(row.entry):
+            _paint_progress(painter, option.palette, row, QRect(text.left(), box.bottom() + 3, text.width(), 2))
+        painter.restore()
+
+    def _paint_sign(self, painter: QPainter, option: QStyleOptionViewItem, row: RunRow, place: QPoint) -> None:
+        """The state; a box to tick under the mouse and for chosen rows, when there are several."""
+        is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+        if option.state & QStyle.StateFlag.State_MouseOver or (is_chosen and self.are_several_chosen):
+            _paint_tick(painter, option.palette, QRect(place, QSize(ICON, ICON)), is_chosen)
+            return
+        colour = state_colour(row.entry.word, option.palette)
+        paint_icon(painter, SIGNS.get(row.entry.word, "state-unreadable"), place, ICON, colour)
+
+    # --- renaming ----------------------------------------------------------------------------------------
+
+    def createEditor(self, parent: QWidget, _option: QStyleOptionViewItem, index: Index) -> QWidget:
+        """A line over the name; empty gives the run its own name back."""
+        editor = QLineEdit(parent)
+        editor.setMaxLength(MAX_NAME)
+        editor.setAutoFillBackground(True)  # the name below must not shine through
+        editor.setAccessibleName("Name of the run")
+        row: RunRow = index.data(ROW)
+        state = row.entry.state
+        editor.setPlaceholderText(state.name if state is not None and state.name else row.path.name)
+        return editor
+
+    def setEditorData(self, editor: QWidget, index: Index) -> None:
+        """Fills the line once: the list refreshes while a name is typed."""
+        if isinstance(editor, QLineEdit) and not editor.property("is_filled"):
+            editor.setProperty("is_filled", True)
+            editor.setText(str(index.data(Qt.ItemDataRole.EditRole)))
+            editor.selectAll()
+
+    def setModelData(self, editor: QWidget, model: QAbstractItemModel, index: Index) -> None:
+        if isinstance(editor, QLineEdit):
+            model.setData(index, editor.text(), Qt.ItemDataRole.EditRole)
+
+    def updateEditorGeometry(self, editor: QWidget, option: QStyleOptionViewItem, _index: Index) -> None:
+        box = _box(option.rect)
+        height = editor.sizeHint().height()
+        top = box.top() + (option.fontMetrics.height() - height) // 2
+        editor.setGeometry(box.left() + ICON + MARGIN - 4, top, box.width() - ICON - MARGIN + 4, height)
+
+
+def tick_area(row: QRect) -> QRect:
+    """Where a click ticks a row: the square of its sign, and the margins round it."""
+    return QRect(row.left(), row.top(), INSET + MARGIN + ICON + MARGIN // 2, row.height())
+
+
+def _box(row: QRect) -> QRect:
+    return row.adjusted(INSET + MARGIN, INSET // 2 + MARGIN, -INSET - MARGIN, -INSET // 2 - MARGIN)
+
+
+def _paint_ground(painter: QPainter, option: QStyleOptionViewItem, is_shown: bool) -> None:
+    """A quiet ground under chosen rows, a bar at the left of the one shown; a frame where the keyboard is."""
+    palette = option.palette
+    card = QRectF(option.rect.adjusted(INSET, INSET // 2, -INSET, -INSET // 2)).adjusted(0.5, 0.5, -0.5, -0.5)
+    is_chosen = bool(option.state & QStyle.StateFlag.State_Selected)
+    painter.setPen(Qt.PenStyle.NoPen)
+    if is_chosen:
+        painter.setPen(rule(palette))
+        painter.setBrush(chosen_ground(palette))
+        painter.drawRoundedRect(card, RADIUS, RADIUS)
+    elif option.state & QStyle.StateFlag.State_MouseOver:
+        painter.setBrush(hover_ground(palette))
+        painter.drawRoundedRect(card, RADIUS, RADIUS)
+    if is_shown:
+        height = round(card.height() * 0.5)
+        bar = QRectF(option.rect.left() + INSET, card.center().y() - height / 2, BAR, height)
+        painter.setPen(Qt.PenStyle.NoPen)
+        painter.setBrush(tone(palette, "accent"))
+        painter.drawRoundedRect(bar, BAR / 2, BAR / 2)
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    if option.state & QStyle.StateFlag.State_HasFocus and option.state & QStyle.StateFlag.State_KeyboardFocusChange:
+        painter.setPen(palette.color(QPalette.ColorRole.WindowText))
+        painter.drawRoundedRect(card.adjusted(1, 1, -1, -1), RADIUS, RADIUS)
+
+
+def _paint_tick(painter: QPainter, palette: QPalette, area: QRect, is_ticked: bool) -> None:
+    box = QRectF(area).adjusted(1.5, 1.5, -1.5, -1.5)
+    painter.setPen(tone(palette, "accent") if is_ticked else muted(palette))
+    painter.setBrush(tone(palette, "accent") if is_ticked else palette.color(QPalette.ColorRole.Base))
+    painter.drawRoundedRect(box, 3, 3)
+    if is_ticked:
+        inner = area.adjusted(3, 3, -3, -3)
+        paint_icon(painter, "state-finished", inner.topLeft(), inner.width(), palette.color(QPalette.ColorRole.Base))
+
+
+def _paint_first_line(
+    painter: QPainter, option: QStyleOptionViewItem, row: RunRow, curve: MetricCurve, area: QRect
+) -> None:
+    font = tabular(option.font)
+    font.setWeight(QFont.Weight.DemiBold)
+    metrics = QFontMetrics(font)
+    value = value_text(row, curve)
+    room = area.adjusted(0, 0, -metrics.horizontalAdvance(value) - MARGIN, 0)
+    painter.setFont(font)
+    painter.setPen(option.palette.color(QPalette.ColorRole.WindowText))
+    painter.drawText(area, Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter, value)
+    if row.record.notes.pinned:
+        room.setRight(room.right() - PIN - 4)
+    name = metrics.elidedText(title_text(row.record), Qt.TextElideMode.ElideMiddle, room.width())
+    painter.drawText(room, Qt.AlignmentFlag.AlignVCenter, name)
+    if row.record.notes.pinned:
+        place = QPoint(room.left() + metrics.horizontalAdvance(name) + 4, room.top() + (room.height() - PIN) // 2)
+        paint_icon(painter, "pin", place, PIN, muted(option.palette))
+
+
+def _paint_second_line(painter: QPainter, option: QStyleOptionViewItem, row: RunRow, area: QRect) -> None:
+    font = tabular(_smaller(option.font))
+    painter.setFont(font)
+    painter.setPen(muted(option.palette))
+    painter.drawText(area, Qt.AlignmentFlag.AlignVCenter, elided_detail(row, QFontMetrics(font), area.width()))
+
+
+def elided_detail(row: RunRow, metrics: QFontMetrics, width: int) -> str:
+    """The second line, without what does not fit: first how long a run took, then its stage, which the icon shows too.
+
+    What it runs on and when it began tell runs of one recipe apart; only of a reason for failure is the end cut.
+    """
+    text = detail_text(row.record)
+    if metrics.horizontalAdvance(text) <= width or reason(row.entry):
+        return metrics.elidedText(text, Qt.TextElideMode.ElideRight, width)
+    first, *between, last = text.split(SEPARATOR)
+    while between and metrics.horizontalAdvance(SEPARATOR.join((first, *between, last))) > width:
+        between.pop()
+    head = SEPARATOR.join((first, *between))
+    room = width - metrics.horizontalAdvance(SEPARATOR + last)
+    return metrics.elidedText(head, Qt.TextElideMode.ElideRight, room) + SEPARATOR + last
+
+
+def _paint_progress(painter: QPainter, palette: QPalette, row: RunRow, area: QRect) -> None:
+    done = progress(row.entry)
+    if done is not None:
+        colour = state_colour(row.entry.word, palette)
+        painter.fillRect(area, rule(palette))
+        painter.fillRect(QRect(area.left(), area.top(), round(area.width() * done), area.height()), colour)
+
+
+def _paint_sparkline(painter: QPainter, area: QRect, values: Sequence[float], colour: QColor) -> None:
+    """Draws at least two finite values from the left to the right edge, the lowest at the bottom."""
+    low, high = min(values), max(values)
+    # Halves, because the difference of two large finite numbers may not be one.
+    span = high / 2 - low / 2
+    line = QPolygonF()
+    for number, value in enumerate(values):
+        share = (value / 2 - low / 2) / span if span > 0 else 0.5
+        x = area.left() + (area.width() - 1) * number / (len(values) - 1)
+        line.append(QPointF(x, area.bottom() - (area.height() - 1) * share))
+    painter.setPen(QPen(colour, SPARK_LINE, Qt.PenStyle.SolidLine, Qt.PenCapStyle.RoundCap, Qt.PenJoinStyle.RoundJoin))
+    painter.setBrush(Qt.BrushStyle.NoBrush)
+    painter.drawPolyline(line)
+
+
+def _curve_colour(row: RunRow, palette: QPalette) -> QColor:
+    return tone(palette, "error") if row.entry.word in ("failed", "damaged") else tone(palette, "accent")
+
+
+def _smaller(font: QFont) -> QFont:
+    small = QFont(font)
+    small.setPointSizeF(font.pointSizeF() * 0.92)
+    return small

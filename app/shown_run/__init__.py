@@ -1,0 +1,1 @@
+"""The shown run: what opens it, and its series, data progress and log as Qt models."""

@@ -1,1 +1,0 @@
-"""State of the window as values with sentences: the form, available actions, run summary and outcome. No Qt."""

@@ -1,0 +1,1 @@
+"""Theme, colours, icons, fonts, and controls like those of Windows 11."""

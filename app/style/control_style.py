@@ -1,0 +1,245 @@
+"""The style of the controls where the system has none that fits: Fusion's behaviour, drawn like Windows 11.
+
+A style and no stylesheet: see docs/decisions/0031-look.md. Each method here costs a call from Qt into Python, so
+`styleHint` (4,000 calls until the window is shown) and `subElementRect` (1,800) are left to Fusion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from PySide6.QtCore import QRect, QRectF, QSize, Qt
+from PySide6.QtGui import QPainter, QPixmap
+from PySide6.QtWidgets import (
+    QLineEdit,
+    QProxyStyle,
+    QStyle,
+    QStyleOption,
+    QStyleOptionComboBox,
+    QStyleOptionComplex,
+    QStyleOptionMenuItem,
+    QStyleOptionProgressBar,
+    QStyleOptionSlider,
+    QWidget,
+)
+
+from app.style.control_drawing import (
+    TRACK,
+    Level,
+    chevron,
+    focus_frame,
+    scroll_thumb,
+    text_colour,
+    thumb,
+    track,
+)
+from app.style.control_parts import (
+    has_keyboard,
+    is_enabled,
+    level_at,
+    paint_arrow_down,
+    paint_arrow_up,
+    paint_button_ground,
+    paint_check_box,
+    paint_chosen_bar,
+    paint_field,
+    paint_focus,
+    paint_frame,
+    paint_ground_of_contents,
+    paint_group,
+    paint_header,
+    paint_line_edit,
+    paint_nothing,
+    paint_popup,
+    paint_progress,
+    paint_push_button,
+    paint_radio_button,
+    paint_tab,
+    paint_tool_button,
+    paint_waiting,
+    with_text_colour,
+    without_slab,
+)
+from app.style.control_sizes import (
+    FIELD_FRAME,
+    INDENT,
+    MENU_SIGN,
+    METRICS,
+    has_no_ticks,
+    more_room,
+    opens_menu,
+    scroll_bar_part,
+)
+
+_P = QStyle.PrimitiveElement
+_C = QStyle.ControlElement
+_X = QStyle.ComplexControl
+_S = QStyle.StateFlag
+Paint = Callable[[QPainter, QStyleOption, QWidget | None], None]
+
+
+class ControlStyle(QProxyStyle):
+    """Draws controls in the colours of their palette, so that a change of theme needs no new style."""
+
+    def __init__(self) -> None:
+        super().__init__("Fusion")
+        self._primitives = {
+            _P.PE_PanelButtonCommand: paint_push_button,
+            _P.PE_PanelButtonTool: paint_tool_button,
+            _P.PE_IndicatorCheckBox: paint_check_box,
+            _P.PE_IndicatorItemViewItemCheck: paint_check_box,
+            _P.PE_IndicatorRadioButton: paint_radio_button,
+            _P.PE_PanelLineEdit: paint_line_edit,
+            _P.PE_FrameLineEdit: paint_line_edit,
+            _P.PE_Frame: paint_frame,
+            _P.PE_FrameMenu: paint_frame,
+            _P.PE_FrameGroupBox: paint_group,
+            _P.PE_PanelTipLabel: paint_popup,
+            _P.PE_PanelMenu: paint_popup,
+            _P.PE_FrameFocusRect: paint_focus,
+            _P.PE_FrameTabWidget: paint_nothing,
+            _P.PE_FrameTabBarBase: paint_nothing,
+            _P.PE_IndicatorArrowDown: paint_arrow_down,
+            _P.PE_IndicatorArrowUp: paint_arrow_up,
+        }
+        self._controls = {
+            _C.CE_TabBarTabShape: paint_tab,
+            _C.CE_ProgressBarGroove: paint_nothing,
+            _C.CE_HeaderSection: paint_header,
+            _C.CE_HeaderEmptyArea: paint_header,
+            _C.CE_ToolBar: paint_nothing,
+        }
+        self._complex = {_X.CC_ComboBox: self._paint_combo}
+        self._unseen = QPixmap(1, 1)
+
+    def drawPrimitive(
+        self, element: QStyle.PrimitiveElement, option: QStyleOption, painter: QPainter, widget: QWidget | None = None
+    ) -> None:
+        paint = self._primitives.get(element)
+        if paint is None:
+            super().drawPrimitive(element, option, painter, widget)
+            if element is _P.PE_PanelItemViewItem:
+                paint_chosen_bar(painter, option)
+            return
+        painter.save()
+        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+        paint(painter, option, widget)
+        painter.restore()
+
+    def drawControl(
+        self, element: QStyle.ControlElement, option: QStyleOption, painter: QPainter, widget: QWidget | None = None
+    ) -> None:
+        if element is _C.CE_MenuItem and isinstance(option, QStyleOptionMenuItem):
+            option = without_slab(painter, option)
+        elif element is _C.CE_TabBarTabLabel or element is _C.CE_PushButtonLabel:
+            option = with_text_colour(option)
+        elif element is _C.CE_ToolButtonLabel and opens_menu(option, widget):
+            option.rect = option.rect.adjusted(0, 0, -MENU_SIGN, 0)
+        elif element is _C.CE_ProgressBarContents and isinstance(option, QStyleOptionProgressBar):
+            is_known = option.maximum > option.minimum
+            _saved(painter, option, widget, paint_progress if is_known else paint_waiting)
+            if not is_known:
+                unseen = QPainter(self._unseen)  # Fusion has the bar drawn again and again
+                super().drawControl(element, option, unseen, widget)
+                unseen.end()
+            return
+        paint = self._controls.get(element)
+        if paint is None:
+            super().drawControl(element, option, painter, widget)
+        else:
+            _saved(painter, option, widget, paint)
+
+    def drawComplexControl(
+        self,
+        control: QStyle.ComplexControl,
+        option: QStyleOptionComplex,
+        painter: QPainter,
+        widget: QWidget | None = None,
+    ) -> None:
+        if control is _X.CC_Slider and isinstance(option, QStyleOptionSlider) and has_no_ticks(option):
+            _saved(painter, option, widget, self._paint_slider)
+        elif control is _X.CC_ScrollBar and isinstance(option, QStyleOptionSlider):
+            _saved(painter, option, widget, self._paint_scroll_bar)
+        elif control in self._complex:
+            _saved(painter, option, widget, self._complex[control])
+        else:
+            super().drawComplexControl(control, option, painter, widget)
+
+    def subControlRect(
+        self,
+        control: QStyle.ComplexControl,
+        option: QStyleOptionComplex,
+        part: QStyle.SubControl,
+        widget: QWidget | None = None,
+    ) -> QRect:
+        """Where a part of a control is; scroll bars have no arrows."""
+        if control is _X.CC_ScrollBar and isinstance(option, QStyleOptionSlider):
+            return scroll_bar_part(option, part)
+        rect = super().subControlRect(control, option, part, widget)  # type: ignore[arg-type]  # Qt takes None
+        if control is _X.CC_ComboBox and part is QStyle.SubControl.SC_ComboBoxEditField:
+            rect.adjust(INDENT, 0, 0, 0)
+        return rect
+
+    def sizeFromContents(
+        self, kind: QStyle.ContentsType, option: QStyleOption, size: QSize, widget: QWidget | None = None
+    ) -> QSize:
+        whole = super().sizeFromContents(kind, option, size, widget)  # type: ignore[arg-type]  # Qt takes None
+        more = more_room(kind, option, widget)
+        if more is None:
+            return whole
+        width, height = more
+        return QSize(whole.width() + width, max(height, whole.height()))
+
+    def pixelMetric(
+        self, metric: QStyle.PixelMetric, option: QStyleOption | None = None, widget: QWidget | None = None
+    ) -> int:
+        if metric is QStyle.PixelMetric.PM_DefaultFrameWidth and isinstance(widget, QLineEdit):
+            return FIELD_FRAME
+        own = METRICS.get(metric)
+        return super().pixelMetric(metric, option, widget) if own is None else own
+
+    def _paint_combo(self, painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
+        assert isinstance(option, QStyleOptionComboBox)
+        if option.frame and option.editable:
+            paint_field(painter, option)
+        elif option.frame:
+            paint_button_ground(painter, option, level_at(option))
+            if has_keyboard(option):
+                focus_frame(painter, option.rect, option.palette)
+        arrow = self.subControlRect(_X.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxArrow, widget)
+        chevron(painter, arrow, text_colour(option.palette))
+
+    def _paint_slider(self, painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
+        assert isinstance(option, QStyleOptionSlider)
+        handle = QRectF(self.subControlRect(_X.CC_Slider, option, QStyle.SubControl.SC_SliderHandle, widget)).center()
+        area, half = QRectF(option.rect), TRACK / 2
+        if option.orientation is Qt.Orientation.Horizontal:
+            groove = QRectF(area.left() + 2, handle.y() - half, area.width() - 4, TRACK)
+            done = QRectF(groove)
+            done.setLeft(handle.x()) if option.upsideDown else done.setRight(handle.x())
+        else:
+            groove = QRectF(handle.x() - half, area.top() + 2, TRACK, area.height() - 4)
+            done = QRectF(groove)
+            done.setTop(handle.y()) if option.upsideDown else done.setBottom(handle.y())
+        track(painter, groove, option.palette, done, enabled=bool(option.state & _S.State_Enabled))
+        is_held = bool(option.activeSubControls & QStyle.SubControl.SC_SliderHandle)
+        thumb(painter, handle, option.palette, level_at(option) if is_held or not is_enabled(option) else Level.REST)
+        if has_keyboard(option):
+            focus_frame(painter, option.rect, option.palette)
+
+    def _paint_scroll_bar(self, painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
+        assert isinstance(option, QStyleOptionSlider)
+        paint_ground_of_contents(painter, option, widget)
+        if option.maximum <= option.minimum:
+            return
+        upright = option.orientation is Qt.Orientation.Vertical
+        wide = bool(option.state & (_S.State_MouseOver | _S.State_Sunken))
+        handle = scroll_bar_part(option, QStyle.SubControl.SC_ScrollBarSlider)
+        scroll_thumb(painter, handle, option.palette, upright=upright, wide=wide)
+
+
+def _saved(painter: QPainter, option: QStyleOption, widget: QWidget | None, paint: Paint) -> None:
+    painter.save()
+    painter.setRenderHint(QPainter.RenderHint.Antialiasing)
+    paint(painter, option, widget)
+    painter.restore()

@@ -1,0 +1,1 @@
+"""Threads: the one crossing to the GUI thread, background work, measurements, garbage collection."""

@@ -1,1 +1,0 @@
-"""The page that measures, and the charts that it and files of results have."""

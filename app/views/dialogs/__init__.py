@@ -1,1 +1,0 @@
-"""Dialogs: resume, data preview, packages, charts of a script, DeepSpeed settings."""

@@ -1,1 +1,0 @@
-"""The form that sets up a run."""

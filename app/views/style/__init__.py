@@ -1,1 +1,0 @@
-"""Theme, colours, icons and how numbers are written."""

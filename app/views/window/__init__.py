@@ -1,1 +1,0 @@
-"""The main window, its actions and the shown run's header."""

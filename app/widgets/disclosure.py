@@ -1,0 +1,35 @@
+"""Disclosure: a line with a chevron that unfolds what is below it."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import Qt
+from PySide6.QtWidgets import QStyle, QStyleOptionToolButton, QToolButton, QWidget
+
+from app.style.icons import icon
+
+
+class Disclosure(QToolButton):
+    """Checked while what it unfolds is shown; only its chevron says so, since a filled box looks like a setting.
+
+    Args:
+        text: Beside the chevron; empty: the chevron alone.
+        tooltip: What it shows.
+    """
+
+    def __init__(self, text: str, tooltip: str, parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.setCheckable(True)
+        self.setAutoRaise(True)
+        self.setIcon(icon("chevron-right"))
+        self.setToolTip(tooltip)
+        if text:
+            self.setText(text)
+            self.setToolButtonStyle(Qt.ToolButtonStyle.ToolButtonTextBesideIcon)
+        self.toggled.connect(self._turn)
+
+    def initStyleOption(self, option: QStyleOptionToolButton) -> None:
+        super().initStyleOption(option)
+        option.state &= ~QStyle.StateFlag.State_On
+
+    def _turn(self, on: bool) -> None:
+        self.setIcon(icon("chevron-down" if on else "chevron-right"))

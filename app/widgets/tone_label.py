@@ -1,0 +1,37 @@
+"""Sentence in the colour of an error or a warning."""
+
+from __future__ import annotations
+
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtGui import QGuiApplication, QPalette
+from PySide6.QtWidgets import QLabel, QWidget
+
+from app.style.tones import tone
+
+
+class ToneLabel(QLabel):
+    """A sentence in the error or the warning colour of whatever theme is on; hidden while there is none."""
+
+    def __init__(self, parent: QWidget | None = None) -> None:
+        super().__init__(parent, wordWrap=True, textFormat=Qt.TextFormat.PlainText)
+        self._tone = "error"
+        self._colour()
+        self.hide()
+
+    def say(self, text: str, tone_name: str) -> None:
+        self._tone = tone_name
+        self._colour()
+        self.setText(text)
+        self.setVisible(bool(text))
+
+    def changeEvent(self, event: QEvent) -> None:
+        if event.type() == QEvent.Type.PaletteChange:
+            self._colour()
+        super().changeEvent(event)
+
+    def _colour(self) -> None:
+        colour = tone(QGuiApplication.palette(), self._tone)
+        if self.palette().color(QPalette.ColorRole.WindowText) != colour:  # setting it comes back as a change
+            palette = QPalette()
+            palette.setColor(QPalette.ColorRole.WindowText, colour)
+            self.setPalette(palette)

@@ -1,0 +1,377 @@
+"""The main window: top bar, runs at the left, pages in the middle, New run at the right or over them."""
+
+from __future__ import annotations
+
+import functools
+import linecache
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from PySide6.QtCore import Qt, QTimer, Signal
+from PySide6.QtGui import (
+    QAction,
+    QCloseEvent,
+)
+from PySide6.QtWidgets import QMainWindow, QMenu, QStackedWidget, QWidget
+
+from app.actions.actions import Actions
+from app.run.outcome_card import OutcomeCard
+from app.run.run_header import RunHeader
+from app.run.run_page import RunPage
+from app.run.run_summary import RunSummary
+from app.run_tabs.run_tabs import RunTabs
+from app.runs.runs_panel import RunsPanel
+from app.style.icons import app_icon
+from app.widgets.build import lay_column
+from app.widgets.exposure import Exposure
+from app.widgets.floating_notice import FloatingNotice
+from app.widgets.ruled_splitter import RuledSplitter
+from app.window.close_question import CloseQuestion
+from app.window.desk import Desk
+from app.window.top_bar import TopBar
+from app.window.welcome import Welcome
+from app.window.window_place import WindowPlace
+from core.config.launch_kinds import LAUNCH_KINDS
+from core.export import KINDS
+from core.machine.devices.names import RankNames
+
+if TYPE_CHECKING:
+    from app.charts.plots_panel import PlotsPanel
+    from app.draft.recipe_list import RecipeList
+    from app.new_run.new_run_sheet import NewRunSheet
+    from app.run.hero_figures import HeroFigure
+    from app.runs.run_list import RunListModel
+    from app.settings import Settings
+    from app.shown_run.rank_log import RankLog
+    from app.shown_run.run_data import RunData
+    from core.machine.devices import DeviceSample
+    from core.recipes.heroes import Hero
+
+PANES: Final = (264, 1056)
+
+
+class MainWindow(QMainWindow):
+    """Everything a person sees. Its parts and actions emit intents; the `show_…` methods tell what has happened.
+
+    Signals:
+        stop_requested: True when it should end at once.
+        stop_and_close_requested: The window is to be closed once the run was told to stop.
+        page_shown: Another page is in the middle.
+        closed: The window goes; what it held open can end.
+        plots_wanted: The page of a run is painted, and its charts are not made yet.
+        plot_drawn: The first plot was drawn.
+        new_run_wanted: New run is to be shown, and its sheet is not made yet.
+        new_run_made: The sheet is there, and not shown yet.
+        uncovered: It was minimised or covered, and can be seen again.
+    """
+
+    stop_requested = Signal(bool)
+    stop_and_close_requested = Signal()
+    page_shown = Signal(object)
+    closed = Signal()
+    plots_wanted = Signal()
+    plot_drawn = Signal()
+    new_run_wanted = Signal()
+    new_run_made = Signal()
+    uncovered = Signal()
+
+    def __init__(
+        self,
+        data: RunData,
+        runs: RunListModel,
+        log: RankLog,
+        recipes: RecipeList,
+        settings: Settings,
+        parent: QWidget | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._settings = settings
+        self._live: list[str] = []
+        self._live_scripts = 0
+        self._may_close = False
+        self.actions_ = Actions(self)
+        self.runs = RunsPanel(runs, self.actions_.resume_file)
+        self._data = data
+        self._plots: PlotsPanel | None = None
+        self._new_run: NewRunSheet | None = None
+        self._unfilled: NewRunSheet | None = None
+        self._recipes = recipes
+        self._plot_settings: Mapping[str, Any] = {}
+        self._names = RankNames()
+        self._exposure = Exposure(self)
+        self._make_parts(log)
+        self.setWindowTitle("Rankdeck")
+        self.setWindowIcon(app_icon())
+        self._lay_out()
+        self._connect()
+        self.place.restore()
+        self.show_run(None)
+        self.pages.setFocus()  # not the search, whose ring would say that something is typed there
+
+    # --- building ----------------------------------------------------------------------------------------
+
+    def _make_parts(self, log: RankLog) -> None:
+        actions = self.actions_
+        exports = QMenu("E&xport", self, toolTipsVisible=True)
+        exports.addActions([actions.exports[kind] for kind in KINDS])
+        launchers = exports.addMenu("&Launch file")
+        launchers.setToolTipsVisible(True)
+        launchers.addActions([actions.exports[kind] for kind in LAUNCH_KINDS])
+        more = self._menu(actions.rename, actions.replay, actions.log, actions.folder, actions.copy_path)
+        more.addSeparator()
+        more.addActions([actions.compare, actions.doctor, actions.bench, actions.machines, actions.about])
+        self.top_bar = TopBar(actions)
+        self.header = RunHeader(actions, more, exports)
+        self.outcome = OutcomeCard()
+        self.tabs = RunTabs(log)
+        self.run_page = RunPage(self.header, self.outcome, self.tabs)
+        self.welcome = Welcome(actions.resume_file, actions.doctor)
+        self._home: QWidget = self.welcome
+
+    def _menu(self, *actions: QAction) -> QMenu:
+        menu = QMenu(self, toolTipsVisible=True)
+        menu.addActions(actions)
+        return menu
+
+    def _lay_out(self) -> None:
+        self.pages = QStackedWidget()
+        self.pages.addWidget(self.welcome)
+        self.pages.addWidget(self.run_page)
+        self.notice = FloatingNotice(self.pages)
+        self._panes = RuledSplitter(Qt.Orientation.Horizontal, ruled=False)
+        for pane in (self.runs, self.pages):
+            self._panes.addWidget(pane)
+        self._panes.setStretchFactor(1, 1)
+        self._panes.setChildrenCollapsible(False)
+        self._panes.setSizes(list(PANES))
+        self.desk = Desk(self._panes)
+        centre = QWidget()
+        lay_column(centre, self.top_bar, self.desk, grow=self.desk)
+        self.setCentralWidget(centre)
+        self.place = WindowPlace(self, self._panes, self.desk, self._settings)
+
+    def _connect(self) -> None:
+        actions = self.actions_
+        self.addActions([
+            actions.stop, actions.resume, actions.resume_file, actions.replay, actions.log, actions.folder,
+            actions.compare, actions.new_run, actions.palette, actions.settings, actions.help, actions.doctor,
+            actions.bench, actions.machines, actions.find,
+        ])  # fmt: skip
+        actions.rename.setShortcutContext(
+            Qt.ShortcutContext.WidgetWithChildrenShortcut
+        )  # the list has an F2 of its own
+        self.run_page.addAction(actions.rename)
+        actions.stop.triggered.connect(lambda: self.stop_requested.emit(actions.stop_is_now))
+        self.runs.current_chosen.connect(lambda: self.show_page(self.run_page))
+        actions.log.triggered.connect(lambda: self.show_log(None))
+        actions.find.triggered.connect(self._find)
+        actions.new_run.toggled.connect(self._on_new_run_toggled)
+        self.desk.close_requested.connect(lambda: actions.new_run.setChecked(False))
+        self.outcome.log_requested.connect(self.show_log)
+        self.outcome.folder_requested.connect(actions.folder.trigger)
+        self.run_page.plots_place.painted.connect(self.plots_wanted)
+        self._exposure.uncovered.connect(self.uncovered)
+
+    # --- pages -------------------------------------------------------------------------------------------
+
+    def show_page(self, page: QWidget) -> None:
+        """Brings a page to the front; a new one is kept in `pages` until it is dropped."""
+        if page is not self.pages.currentWidget():
+            if self.pages.indexOf(page) < 0:
+                self.pages.addWidget(page)
+            if self.focusWidget() is None or self.pages.isAncestorOf(self.focusWidget()):
+                self.pages.setFocus()  # else Qt gives it to some button of the next page
+            self.pages.setCurrentWidget(page)
+            self.notice.raise_()
+            self.page_shown.emit(page)
+
+    def show_home(self) -> None:
+        """Closes the page in front: the run that is shown comes back, or the welcome page."""
+        self.show_page(self._home)
+
+    def drop_page(self, page: QWidget) -> None:
+        self.pages.removeWidget(page)
+        page.deleteLater()
+
+    def show_log(self, name: str | None) -> None:
+        """Brings a log of the shown run to the front ("rank1.log"; empty or None: the one that was chosen)."""
+        self.show_page(self.run_page)
+        self.tabs.show_log(name or None)
+
+    # --- parts that are made once they are wanted: their imports would hold the window up ---------------------
+
+    @property
+    def is_seen(self) -> bool:
+        """A person can see it, as far as the system tells."""
+        return self._exposure.is_seen
+
+    @property
+    def has_new_run(self) -> bool:
+        """Whether New run is there; asking does not make it."""
+        return self._new_run is not None
+
+    def prepare_new_run(self) -> None:
+        """Makes the first half of New run ahead, as a turn by itself; `new_run` makes the rest."""
+        if self._new_run is None and self._unfilled is None:
+            self._unfilled = self._make_sheet()
+
+    def _make_sheet(self) -> NewRunSheet:
+        from app.new_run.new_run_sheet import NewRunSheet
+
+        return NewRunSheet(self._recipes.recipes, self.actions_.start, self.desk.frame, is_filled=False)
+
+    @property
+    def new_run(self) -> NewRunSheet:
+        if self._new_run is None:
+            actions, settings = self.actions_, self._settings
+            sheet, self._unfilled = self._unfilled or self._make_sheet(), None
+            sheet.fill(str(settings.values("draft").get("recipe", "")))
+            self._new_run = sheet
+            sheet.addAction(actions.start)  # its key works while the settings that it starts are in sight
+            sheet.close_requested.connect(lambda: actions.new_run.setChecked(False))
+            sheet.form.more.setChecked(settings.flag("more_shown", False))
+            sheet.form.more_toggled.connect(functools.partial(settings.set_flag, "more_shown"))
+            self.desk.put_sheet(sheet)
+            self.new_run_made.emit()
+            if actions.new_run.isChecked():  # showing it for the first time is a turn by itself
+                QTimer.singleShot(0, self, lambda: self._open_sheet(actions.new_run.isChecked()))
+        return self._new_run
+
+    @property
+    def plots(self) -> PlotsPanel:
+        """The charts, and with them their library; wanted once the window is painted."""
+        if self._plots is None:
+            from app.charts.plots_panel import PlotsPanel
+
+            linecache.clearcache()  # 8 MiB of source text: see `Rankdeck.open`
+            self._plots = PlotsPanel(self._data, self._settings, self._heroes_of)
+            self._plots.apply_settings(self._plot_settings)
+            self._plots.show_names(self._names)
+            self._plots.drawn.connect(self.plot_drawn)
+            self.run_page.show_plots(self._plots, self._plots.controls)
+        return self._plots
+
+    def _heroes_of(self, recipe: str) -> Sequence[Hero]:
+        found = self._recipes.named(recipe)
+        return () if found is None else found.heroes
+
+    def apply_plot_settings(self, settings: Mapping[str, Any]) -> None:
+        self._plot_settings = settings
+        if self._plots is not None:
+            self._plots.apply_settings(settings)
+
+    def plot_settings(self) -> Mapping[str, Any]:
+        """What a person chose for the plots, to be remembered."""
+        return self._plot_settings if self._plots is None else self._plots.settings()
+
+    def show_device_samples(self, samples: Sequence[DeviceSample]) -> None:
+        """Shows what devices do just now, where charts are shown."""
+        if self._plots is not None:
+            self._plots.show_samples(samples)
+
+    def show_waits(self, texts: Mapping[str, str]) -> None:
+        """Shows which devices wait for another one, by their UUID, where charts are shown."""
+        if self._plots is not None:
+            self._plots.show_waits(texts)
+
+    # --- what has happened -------------------------------------------------------------------------------
+
+    def show_run(self, run_dir: Path | None) -> None:
+        """Another run is shown, or none: then the welcome stands in the middle."""
+        self.notice.clear()
+        self.outcome.forget()
+        self.header.show_summary(RunSummary())
+        self.header.show_figures(())
+        self.runs.show_current(run_dir)
+        self.setWindowTitle("Rankdeck" if run_dir is None else f"{run_dir.name} – Rankdeck")
+        self._home = self.welcome if run_dir is None else self.run_page
+        self.show_home()
+
+    def show_summary(self, summary: RunSummary, name: str) -> None:
+        """Name, state and progress of the shown run, in its header and the window's title."""
+        self.header.show_name(name)
+        self.header.show_summary(summary)
+        self.actions_.show_resume(trains_further=summary.word == "finished")
+        title = " – ".join(part for part in (" · ".join(filter(None, (name, summary.word))), "Rankdeck") if part)
+        if title != self.windowTitle():
+            self.setWindowTitle(title)
+
+    def show_busy(self, is_busy: bool) -> None:
+        """A run is being started or resumed: the buttons that do it say so."""
+        self.actions_.start.setText("Starting…" if is_busy else "&Start")
+        self.welcome.show_busy(is_busy)
+
+    def show_figures(self, figures: Sequence[HeroFigure]) -> None:
+        self.header.show_figures(figures)
+        if self._plots is not None:
+            self._plots.read_values()
+
+    def show_names(self, names: RankNames) -> None:
+        """Names the devices of the shown run's ranks, in plots and tabs."""
+        self._names = names
+        if self._plots is not None:
+            self._plots.show_names(names)
+        self.tabs.show_names(names)
+
+    def show_notes(self, notes: Sequence[str]) -> None:
+        self.header.show_notes(notes)
+        self.tabs.config.show_notes(notes)
+
+    def set_live(self, names: Sequence[str], scripts: int = 0) -> None:
+        """The runs that are going, `scripts` of them the user's own: closing the window must ask about them."""
+        self._live, self._live_scripts = list(names), scripts
+
+    # --- intents -----------------------------------------------------------------------------------------
+
+    def _on_new_run_toggled(self, on: bool) -> None:
+        if self._new_run is not None:
+            self._open_sheet(on)
+        elif on:
+            self.new_run_wanted.emit()
+
+    def _open_sheet(self, on: bool) -> None:
+        sheet, focus = self.new_run, self.focusWidget()
+        had_focus = focus is not None and sheet.isAncestorOf(focus)
+        self.desk.set_open(on)
+        if on:
+            sheet.recipe.setFocus(Qt.FocusReason.OtherFocusReason)
+        elif had_focus:
+            self.pages.setFocus(Qt.FocusReason.OtherFocusReason)
+
+    def _find(self) -> None:
+        """Goes to the filter of runs; from samples and log to the search of their own."""
+        focus = self.focusWidget()
+        for view in (self.tabs.log, self.tabs.samples):
+            if focus is not None and view.isAncestorOf(focus):
+                view.search.setFocus(Qt.FocusReason.ShortcutFocusReason)
+                return
+        self.runs.focus_filter()
+
+    def come_forward(self) -> None:
+        """Shows the window in front of others, also when it was minimised."""
+        self.setWindowState(self.windowState() & ~Qt.WindowState.WindowMinimized)
+        self.show()
+        self.raise_()
+        self.activateWindow()
+
+    # --- closing -----------------------------------------------------------------------------------------
+
+    def close_now(self) -> None:
+        self._may_close = True
+        self.close()
+
+    def closeEvent(self, event: QCloseEvent) -> None:
+        """Asks once when a run is going; the run does not depend on the window."""
+        if not self._live or self._may_close:
+            self.place.remember()
+            self.closed.emit()
+            event.accept()
+            return
+        event.ignore()
+        if self.findChild(CloseQuestion) is not None:
+            return
+        question = CloseQuestion(self._live, self._live_scripts, self)
+        question.keep_chosen.connect(self.close_now)
+        question.stop_chosen.connect(self.stop_and_close_requested)
+        question.open()

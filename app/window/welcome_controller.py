@@ -1,0 +1,168 @@
+"""The welcome page's four ways to begin, and what it says of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from PySide6.QtCore import QObject
+
+from app.threads.background import Operation, OperationRunner
+from app.widgets.notice_bar import Step
+from app.widgets.open_outside import open_path
+from app.window.welcome_text import Machine, demo_text, machine_text, unused_gpus, use_text
+
+if TYPE_CHECKING:
+    from app.devices.device_table import DeviceTable
+    from app.run.launch_controller import LaunchController
+    from app.runs.run_list import RunList
+    from app.window.main_window import MainWindow
+    from core.errors import RankdeckError
+    from core.machine.devices import DeviceSample
+    from core.machine.platform import Platform
+    from core.run_folder.store import RunEntry
+
+LANGUAGE_MODEL = "hf_causal_lm"
+UNCHANGED = "The present one stays as it is."
+
+
+class WelcomeController(QObject):
+    """Carries out what the welcome page offers."""
+
+    def __init__(
+        self,
+        window: MainWindow,
+        launching: LaunchController,
+        table: DeviceTable,
+        runner: OperationRunner,
+        runs: RunList,
+        install: Callable[[str], None],
+        runs_dir: Path,
+        parent: QObject | None = None,
+    ) -> None:
+        super().__init__(parent)
+        self._window = window
+        self._runs_seen: bool | None = None
+        self._has_old_bin: bool | None = None
+        self._samples: Sequence[DeviceSample] = ()
+        self._launching = launching
+        self._table = table
+        self._runner = runner
+        self._runs_dir = runs_dir
+        self._platform: Platform | None = None
+        self._free_bytes: int | None = None
+        page = window.welcome
+        page.demo.clicked.connect(self._on_demo_requested)
+        page.model.clicked.connect(lambda: self._open_sheet(LANGUAGE_MODEL, "model"))
+        page.script.clicked.connect(self._on_script_requested)
+        page.install_gpu_build.clicked.connect(lambda: install("install_cuda"))
+        runs.listed.connect(self._on_runs_listed)
+        table.devices_changed.connect(self._show_machine)
+        table.sampled.connect(self._on_sampled)
+        window.new_run_made.connect(lambda: window.new_run.devices.selection_changed.connect(self._show_demo))
+
+    def open(self) -> None:
+        place = self._runs_dir
+
+        def work() -> tuple[Platform, int | None, str, Path | None]:
+            from core.environments.differences import present_differences
+            from core.machine.drives import free_bytes
+            from core.machine.platform import this_platform
+            from core.run_folder.removal import old_bin
+
+            return this_platform(), free_bytes(place), present_differences(), old_bin(place)
+
+        def found(result: tuple[Platform, int | None, str, Path | None]) -> None:
+            self._platform, self._free_bytes, differences, earlier = result
+            self._has_old_bin = earlier is not None
+            if earlier is not None:
+                self._tell_of_old_bin(earlier)
+            self._show_runs()
+            self._window.welcome.show_differences(differences and f"{differences} {UNCHANGED}")
+            self._show_machine()
+
+        self._runner.run(Operation(work, found, self._window.notice.show_error, topic="machine"))
+
+    def _tell_of_old_bin(self, folder: Path) -> None:
+        """Says where an earlier version kept removed runs: nothing else lists them."""
+        notice = self._window.notice
+        notice.say(
+            "info",
+            "Removed runs of an earlier version",
+            f"They are in {folder}. Delete them there, or move them up into {folder.parent} to list them again.",
+            Step("Open &folder", lambda: open_path(folder, notice)),
+        )
+
+    def _on_runs_listed(self, entries: Sequence[RunEntry]) -> None:
+        self._runs_seen = bool(self._runs_seen or entries)
+        self._show_runs()
+
+    def _show_runs(self) -> None:
+        """Leaves out the list of runs until there is, or was, one: an empty column says nothing."""
+        if self._runs_seen or self._has_old_bin:
+            self._window.runs.show()
+        elif self._runs_seen is not None and self._has_old_bin is not None:
+            self._window.runs.hide()
+
+    def _show_machine(self) -> None:
+        if self._platform is not None:
+            place = self._runs_dir.drive or str(self._runs_dir)
+            machine = Machine(self._platform.torch_version, self._platform.gpu_build, self._free_bytes, place)
+            self._window.welcome.show_machine(machine_text(machine, self._table.devices))
+            self._window.welcome.show_torch_missing(self._platform.torch_version is None)
+        self._show_demo()
+
+    def _show_demo(self) -> None:
+        self._window.welcome.show_demo(demo_text(self._window.new_run.devices.selected()))
+        self._show_use()
+
+    def _on_sampled(self, samples: Sequence[DeviceSample]) -> None:
+        self._samples = samples
+        if self._window.welcome.isVisible():
+            self._show_use()
+
+    def _show_use(self) -> None:
+        table, chosen, page = self._table, self._window.new_run.devices.selected(), self._window.welcome
+        if not table.is_known:
+            return
+        by_uuid = {sample.uuid: sample for sample in self._samples}
+        build = None if table.no_cuda else table.cuda_build
+        page.show_found(use_text(chosen, self._samples))
+        page.show_unused_gpus(unused_gpus(table.devices, by_uuid, chosen, build=build, driver=table.driver))
+
+    def _on_demo_requested(self) -> None:
+        """Starts MiniGPT with its defaults on the devices that are selected; what New run holds stays."""
+        from app.draft.draft import Draft, check_draft
+        from core.recipes.manifest import BUILT_IN, read_recipe
+
+        if self._platform is None:
+            self._open_sheet(Draft().recipe, "")
+            return
+        recipe, devices = read_recipe(BUILT_IN / Draft().recipe), self._window.new_run.devices.selected()
+        draft = Draft(devices=tuple(device.uuid for device in devices))
+        checked = check_draft(draft, recipe, devices, self._platform)
+        if checked.run is not None:
+            self._launching.start(checked.run)
+        else:
+            self._open_sheet(recipe.name, "")
+            self._show_problem(next(iter(checked.problems.values()), None))
+
+    def _show_problem(self, error: RankdeckError | None) -> None:
+        if error is not None:
+            self._window.new_run.notice.show_error(error)
+
+    def _on_script_requested(self) -> None:
+        from core.recipes.user_script import RECIPE
+
+        self._open_sheet(RECIPE, "script")
+        row = self._window.new_run.form.rows.get("script")
+        if row is not None and row.browse is not None:
+            row.browse.click()
+
+    def _open_sheet(self, recipe: str, field: str) -> None:
+        sheet = self._window.new_run
+        self._window.actions_.new_run.setChecked(True)
+        sheet.what.choose(recipe)
+        if field:
+            sheet.problems.go_to(field)

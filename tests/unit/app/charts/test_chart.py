@@ -1,0 +1,112 @@
+"""One chart in its window: what is painted when, and what stands in it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtWidgets import QApplication
+from pytestqt.qtbot import QtBot
+
+from app.plots.chart import Chart
+from app.run_data.metrics_batch import MetricsBatch
+from core.run_folder.store import RunStore
+from tests.helpers.synthetic_run import START_S, Shape, make_run, write_lines
+from tests.unit.app.charts.conftest import Make, settle
+
+pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunStore:
+    return write_lines(tmp_path / "run", Shape(steps=400, eval_every=40))
+
+
+class Paints(QObject):
+    """Counts the paint events of widgets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: list[QObject] = []
+
+    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
+        if event.type() == QEvent.Type.Paint:
+            self.seen.append(watched)
+        return False
+
+
+def test_a_move_paints_each_chart_once(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    panel.time_axis.zoom(0.5)
+    settle(qtbot, panel)
+    paints = Paints()
+    painted = [chart.viewport() if isinstance(chart, Chart) else chart for chart in panel.charts()]
+    viewports = [widget for widget in painted if not widget.visibleRegion().isEmpty()]
+    for viewport in viewports:
+        viewport.installEventFilter(paints)
+    panel.time_axis.pan(0.05)
+    for _ in range(3):
+        QApplication.processEvents()
+    assert len(viewports) >= 3
+    assert {paints.seen.count(viewport) for viewport in viewports} == {1}
+
+
+def test_marks_stand_at_their_time_on_the_time_axis(make_panel: Make, run: RunStore) -> None:
+    panel = make_panel(run)
+    event = {"event": "commit", "ts": START_S + 5, "step": 100, "checkpoint": 1}
+    panel._data.series.apply(MetricsBatch(events=[event]))
+    panel._redraw()
+    marks = panel.loss.chart.marks
+    panel.set_axis("time")
+    assert marks.place(marks.marks[0]) == START_S + 5
+    panel.set_axis("step")
+    assert marks.place(marks.marks[0]) == 100
+
+
+def lines_of(tmp_path: Path, lines: list[dict[str, object]]) -> RunStore:
+    store = make_run(tmp_path / "made")
+    store.metrics.write_bytes(b"".join(json.dumps({"attempt": 1} | line).encode() + b"\n" for line in lines))
+    return store
+
+
+def step(rank: int, number: int, **values: object) -> dict[str, object]:
+    return {"ts": START_S + number, "event": "step", "rank": rank, "step": number} | values
+
+
+def test_a_metric_without_a_value_has_no_card_until_it_has_one(tmp_path: Path, make_panel: Make, qtbot: QtBot) -> None:
+    lines = [step(0, number, loss=1.0, grad_norm=None, score=None) for number in range(1, 600)]
+    store = lines_of(tmp_path, lines)
+    panel = make_panel(store)
+    assert panel.cards.shown == ["loss"]
+    with store.metrics.open("ab") as file:
+        file.write(json.dumps(step(0, 600, loss=1.0, score=0.5) | {"attempt": 1}).encode() + b"\n")
+    qtbot.waitUntil(lambda: panel.cards.shown == ["loss", "score"])
+
+
+def test_a_chart_says_that_not_all_devices_are_drawn(tmp_path: Path, make_panel: Make) -> None:
+    panel = make_panel(lines_of(tmp_path, [step(rank, 1, loss=1.0) for rank in range(100)]))
+    assert panel.loss.unit.text() == "25 of 100 devices"
+
+
+def test_enter_enlarges_a_chart_and_escape_gives_its_place_back(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    chart = panel.loss.chart
+    before = chart.height()
+    qtbot.keyClick(chart, Qt.Key.Key_Return)
+    assert panel.loss.enlarge.isChecked() and chart.height() > before
+    qtbot.keyClick(chart, Qt.Key.Key_Right)
+    qtbot.keyClick(chart, Qt.Key.Key_Escape)
+    assert panel.time_axis.cursor is None and panel.loss.enlarge.isChecked(), "first the crosshair goes"
+    qtbot.keyClick(chart, Qt.Key.Key_Escape)
+    assert not panel.loss.enlarge.isChecked() and chart.height() == before
+
+
+def test_the_arrow_keys_say_where_the_crosshair_stands(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    chart = panel.loss.chart
+    assert "Enter enlarges" in chart.accessibleDescription()
+    qtbot.keyClick(chart, Qt.Key.Key_Right)
+    assert chart.accessibleDescription().startswith(f"step {int(panel.time_axis.cursor or 0)} · ")
+    assert "rank 1 " in chart.accessibleDescription() and chart.table.isVisible()

@@ -1,0 +1,190 @@
+"""Cards as a person arranges them: menus, dragging, scrolling, and what is remembered."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QPoint, Qt
+from PySide6.QtGui import QAction
+from PySide6.QtTest import QTest
+from PySide6.QtWidgets import QApplication, QMenu
+from pytestqt.qtbot import QtBot
+
+from app.charts.chart_menu import make_menu
+from app.charts.plots_panel import PlotsPanel
+from app.settings import Settings, settings_in
+from app.shown_run.run_data import RunData
+from core.run_folder.store import RunStore
+from tests.helpers.synthetic_run import START_S, Shape, make_run, write_lines
+from tests.unit.app.charts.conftest import Make, settle
+
+pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
+DEVICE_CARDS = ["device/utilisation", "device/memory"]
+USUAL = ["loss", "throughput", "step_time", "lr", *DEVICE_CARDS]
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunStore:
+    return write_lines(tmp_path / "run", Shape(steps=100))
+
+
+def write_steps(store: RunStore, steps: int, **values: float) -> RunStore:
+    lines = [{"ts": START_S + n, "event": "step", "rank": 0, "attempt": 1, "step": n} | values for n in range(steps)]
+    store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    return store
+
+
+def action(menu: QMenu, text: str) -> QAction:
+    return next(action for action in menu.actions() if action.text().replace("&", "") == text)
+
+
+def choose(panel: PlotsPanel, key: str, text: str) -> None:
+    frame = panel.cards.frame(key)
+    menu = make_menu(frame.chart, frame.title.text(), frame, frame.step_chosen.emit)
+    action(menu, text).trigger()
+    menu.deleteLater()
+
+
+def test_a_card_is_hidden_by_its_menu_and_shown_again(make_panel: Make, run: RunStore) -> None:
+    panel = make_panel(run)
+    choose(panel, "throughput", "Hide this card")
+    assert panel.cards.shown == ["loss", "step_time", "lr", *DEVICE_CARDS] and not panel.throughput.isVisible()
+    menu = panel.cards_button.fill()
+    entry = action(menu, "Throughput")
+    assert not entry.isChecked()
+    entry.trigger()
+    assert panel.cards.shown == USUAL and panel.throughput.isVisible()
+    action(panel.cards_button.fill(), "Temperature").trigger()
+    assert panel.cards.shown == [*USUAL, "device/temperature"], "chosen where it is wanted"
+    action(panel.cards_button.fill(), "Show all in the usual order").trigger()
+    assert panel.cards.shown == USUAL
+
+
+def test_a_card_is_moved_by_its_menu(make_panel: Make, run: RunStore) -> None:
+    panel = make_panel(run)
+    choose(panel, "step_time", "Move left")
+    assert panel.cards.shown == ["loss", "step_time", "throughput", "lr", *DEVICE_CARDS]
+    assert panel.step_time.x() > panel.loss.x() and panel.step_time.y() == panel.loss.y()
+    choose(panel, "loss", "Move left")
+    assert panel.cards.shown[0] == "loss"
+    choose(panel, "loss", "Move right")
+    assert panel.cards.shown[:2] == ["step_time", "loss"]
+
+
+def test_a_card_is_dragged_by_its_head(make_panel: Make, run: RunStore) -> None:
+    panel = make_panel(run)
+    head, target = panel.step_time.title, panel.loss
+    start, left = head.rect().center(), Qt.MouseButton.LeftButton
+    end = head.mapFromGlobal(target.mapToGlobal(QPoint(60, 40)))
+    QTest.mousePress(head, left, pos=start)
+    QTest.mouseMove(head, (start + end) / 2)
+    QTest.mouseMove(head, end)
+    QApplication.processEvents()
+    assert panel.cards.grid.body.drop is not None
+    QTest.mouseRelease(head, left, pos=end)
+    assert panel.cards.shown == ["step_time", "loss", "throughput", "lr", *DEVICE_CARDS]
+    assert panel.cards.grid.body.drop is None
+
+
+def test_an_arrangement_belongs_to_a_recipe(tmp_path: Path, qtbot: QtBot, run: RunStore) -> None:
+    settings: Settings = settings_in(tmp_path / "settings.ini")
+    other = write_lines(tmp_path / "other", Shape(steps=20), recipe="ppo")
+    for expected in (USUAL, ["throughput", "loss", "step_time", *DEVICE_CARDS]):
+        data = RunData()
+        panel = PlotsPanel(data, settings)
+        qtbot.addWidget(panel)
+        panel.resize(700, 560)
+        panel.show()
+        data.open(run.dir)
+        qtbot.waitUntil(lambda data=data: data.is_caught_up)
+        settle(qtbot, panel)
+        assert panel.cards.shown == expected
+        panel.cards.move("throughput", "loss")
+        panel.cards.set_hidden("lr", True)
+        data.open(other.dir)
+        qtbot.waitUntil(lambda panel=panel: panel.cards.shown == USUAL)
+        data.close()
+
+
+def test_a_run_without_loss_has_no_blank_cards(tmp_path: Path, make_panel: Make) -> None:
+    panel = make_panel(write_steps(make_run(tmp_path / "run"), 30, reward=1.0))
+    assert panel.cards.shown == ["reward"]
+    assert [frame.title.text() for frame in panel.frames()] == ["Reward"]
+    assert not panel.loss.isVisible() and not panel.cards.grid.empty.isVisible()
+
+
+def test_cards_out_of_sight_are_made_when_scrolled_to_and_drawn_when_seen(
+    tmp_path: Path, make_panel: Make, qtbot: QtBot
+) -> None:
+    store = write_steps(make_run(tmp_path / "run"), 30, **{f"m{number:03}": float(number) for number in range(200)})
+    panel = make_panel(store)
+    assert len(panel.cards.shown) == 200 and len(panel.cards.frames) < 20
+    assert "m150" not in panel.cards.frames
+    drawn: list[int] = []
+    below = next(f for f in panel.frames() if f.visibleRegion().isEmpty() and f.isVisible())
+    below.chart.redrawn.connect(lambda: drawn.append(1))
+    panel.time_axis.zoom(0.5)
+    QApplication.processEvents()
+    assert drawn == [], "not in sight"
+    panel.cards.scroll_to("m150")
+    QApplication.processEvents()
+    frame = panel.cards.frames["m150"]
+    assert frame.isVisible() and not frame.visibleRegion().isEmpty()
+    qtbot.waitUntil(lambda: "150" in frame.readout.accessibleName())
+    first = panel.cards.frames["m000"]
+    assert not first.isVisible()
+    assert first.chart.view_box not in panel.time_axis._views, "it is not told of each move"
+    panel.cards.scroll_to("m000")
+    assert first.chart.view_box.viewRange()[0] == [panel.time_axis.low, panel.time_axis.high]
+
+
+def place_of(panel: PlotsPanel, key: str) -> QPoint:
+    readout = panel.loss.readout
+    readout.grab()  # paints, and so places the entries
+    return next(box.center().toPoint() for box, known in readout._boxes if known == key)
+
+
+def test_a_click_on_a_legend_entry_hides_its_curve(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    panel.resize(1200, 700)
+    QApplication.processEvents()
+    readout, left = panel.loss.readout, Qt.MouseButton.LeftButton
+    assert readout.keys() == ["rank 0", "rank 1", "eval"]
+    qtbot.mouseClick(readout, left, pos=place_of(panel, "rank 0"))
+    assert panel.options.hidden == {"rank 0"} and [r.label for r in panel.loss.chart.readings()] == ["rank 1", "eval"]
+    assert [a.isChecked() for a in panel.devices_button._rank_actions] == [False, True], "the menu says the same"
+    assert readout.accessibleName().startswith("rank 0 hidden; rank 1 ")
+    qtbot.mouseClick(readout, left, pos=place_of(panel, "rank 0"))
+    assert panel.options.hidden == set()
+    alt = Qt.KeyboardModifier.AltModifier
+    qtbot.mouseClick(readout, left, alt, pos=place_of(panel, "eval"))
+    assert [r.label for r in panel.loss.chart.readings()] == ["eval"]
+    qtbot.mouseClick(readout, left, alt, pos=place_of(panel, "eval"))
+    assert [r.label for r in panel.loss.chart.readings()] == ["mean", "rank 0", "rank 1", "eval"]
+
+
+def test_legend_entries_by_keyboard(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    readout = panel.step_time.readout
+    assert readout.focusPolicy() == Qt.FocusPolicy.TabFocus
+    qtbot.keyClick(readout, Qt.Key.Key_Right)
+    qtbot.keyClick(readout, Qt.Key.Key_Space)
+    assert panel.options.hidden == {"work"}
+    assert [layer.label for layer in panel.step_time.chart.layers] == ["wait s"]
+    qtbot.keyClick(readout, Qt.Key.Key_Return)
+    assert panel.options.hidden == {"wait"}
+    assert [r.label for r in panel.step_time.chart.readings()] == ["work"]
+
+
+def test_names_are_shortened_before_values_are_left_out(make_panel: Make, run: RunStore) -> None:
+    panel = make_panel(run)
+    readout = panel.loss.readout
+    for width in (600, 280, 210):
+        readout.resize(width, 20)
+        readout.grab()
+        assert len(readout._boxes) == 4, width
+    readout.resize(90, 20)
+    readout.grab()
+    assert 0 < len(readout._boxes) < 3

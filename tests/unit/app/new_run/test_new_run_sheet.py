@@ -1,0 +1,329 @@
+"""New run sheet: devices by UUID, modes with reasons, fields with their problems."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from PySide6.QtCore import QMimeData, QPoint, QPointF, Qt, QUrl
+from PySide6.QtGui import QDropEvent, QGuiApplication
+from PySide6.QtWidgets import QComboBox, QPlainTextEdit, QScrollArea
+from pytestqt.qtbot import QtBot
+
+from app.draft.draft import Draft, check_draft, draft_from_config
+from app.draft.mode_options import ModeOptions
+from app.form.draft_fields import OF_MODE
+from app.form.field_row import FieldRow
+from app.new_run.deepspeed_dialog import DeepSpeedDialog
+from app.new_run.new_run_sheet import NewRunSheet
+from core.config.mode import Mode
+from core.errors import ConfigError
+from core.machine.devices import Device
+from core.machine.platform import Platform
+from core.recipes.catalog import find_recipes, get_recipe
+from core.recipes.parameter_count import ParameterCount
+from tests.helpers.window_fixture import OFFSCREEN_NOISE, unfold
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+LINUX = Platform("linux", "2.13.0+cu130", "13.0", 8)
+A = Device("GPU-a", "cuda", 0, "NVIDIA RTX 6000 Ada Generation", 48 * 2**30)
+B = Device("GPU-b", "cuda", 1, "NVIDIA GeForce RTX 4090", 24 * 2**30)
+MERGING = {"merge_policy": "none", "merge_every_chunks": "4"}
+
+
+@pytest.fixture
+def panel(qtbot: QtBot) -> NewRunSheet:
+    made = NewRunSheet(find_recipes())
+    qtbot.addWidget(made)
+    return made
+
+
+def choose(row: FieldRow, value: str) -> None:
+    """As a person picks an entry of a list."""
+    assert isinstance(row.editor, QComboBox)
+    row.editor.setCurrentIndex(row.editor.findData(value))
+
+
+def uuids(panel: NewRunSheet) -> list[str]:
+    return [device.uuid for device in panel.devices.selected()]
+
+
+def test_devices_chosen_before_they_are_known_are_ticked_when_they_turn_up(panel: NewRunSheet) -> None:
+    panel.set_draft(Draft(devices=("GPU-b",)))
+    panel.devices.set_devices([A, B], None)
+    assert uuids(panel) == ["GPU-b"]
+
+
+def test_a_recipe_that_makes_its_samples_shows_no_data_that_nobody_reads(panel: NewRunSheet) -> None:
+    panel.show()
+    panel.devices.set_devices([A, B], None)
+    panel.data.show_found("653 files, 11 MB")
+    panel.recipe.setCurrentIndex(panel.recipe.findData("clstm_ppo"))
+    assert panel.data.line.text() == "" and panel.data.found.text() and not panel.data.found.isVisible()
+    draft = panel.draft()
+    checked = check_draft(draft, get_recipe("clstm_ppo"), [A, B], LINUX)
+    assert checked.config is not None and checked.config.dataset_file == "none://"
+    panel.data.set_path("prices.csv")
+    assert panel.draft().dataset == "prices.csv"
+    panel.data.set_path("")
+    panel.recipe.setCurrentIndex(panel.recipe.findData("minigpt"))
+    assert panel.data.line.text() == "stdlib://" and panel.data.found.isVisible()
+
+
+def test_what_stands_under_zero_follows_stage_and_engine(panel: NewRunSheet) -> None:
+    panel.show()
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "independent", "zero", "fsdp")))
+    assert not panel.mode.zero.isVisible() and not panel.mode.deepspeed.isVisible()
+    panel.mode.radios["zero"].click()
+    zero = panel.mode.zero
+    assert zero.rows["zero_stage"].text() == "1" and panel.mode.deepspeed.isVisible()
+    assert zero.rows["offload_optimizer"].editor.isVisible() and not zero.rows["offload_parameters"].editor.isVisible()
+    choose(zero.rows["zero_stage"], "3")
+    choose(zero.rows["zero_engine"], "torch")
+    assert zero.rows["offload_parameters"].editor.isVisible() and not panel.mode.deepspeed.isVisible()
+    held = panel.draft().mode_fields
+    assert (held["zero_stage"], held["zero_engine"]) == ("3", "torch")
+
+
+def test_fsdp_has_a_button_and_settings_of_its_own(panel: NewRunSheet, qtbot: QtBot) -> None:
+    panel.show()
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2))
+    radio, zero = panel.mode.radios["fsdp"], panel.mode.zero
+    assert radio.text() == "&FSDP" and "fully sharded" in radio.accessibleDescription() == radio.toolTip()
+    panel.mode.radios["zero"].click()
+    panel.activateWindow()
+    panel.mode.radios["zero"].setFocus()
+    qtbot.waitUntil(panel.mode.radios["zero"].hasFocus)
+    qtbot.keyClick(panel.mode.radios["zero"], Qt.Key.Key_Down)
+    assert radio.isChecked() and panel.mode.mode() == panel.draft().mode == "fsdp"
+    assert not zero.rows["zero_stage"].editor.isVisible() and not zero.rows["zero_engine"].editor.isVisible()
+    assert zero.rows["offload_optimizer"].editor.isVisible() and zero.rows["offload_parameters"].editor.isEnabled()
+    assert not panel.mode.deepspeed.isVisible() and not panel.mode.install.isVisible()
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, on_cpu=True))
+    assert "CPU devices already keep" in zero.rows["offload_parameters"].editor.toolTip()
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("single", "ddp")))
+    assert not radio.isEnabled() and radio.toolTip() == "This recipe doesn't support this mode."
+
+
+def test_the_sync_interval_goes_from_every_step_to_never(panel: NewRunSheet) -> None:
+    panel.show()
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "independent")))
+    panel.mode.radios["independent"].click()
+    interval = panel.mode.sync_interval
+    assert interval.isVisible() and interval.value.text() == "never" and panel.draft().mode_fields["sync_every"] == ""
+    assert panel.mode.merging.rows["merge_every_chunks"].editor.isVisible()
+    interval.slider.setValue(0)
+    assert interval.value.text() == "every step" and panel.draft().mode_fields["sync_every"] == "1"
+    interval.slider.setValue(5)
+    assert interval.value.text() == "every 50 steps"
+    assert not panel.mode.merging.rows["merge_every_chunks"].editor.isVisible(), "the interval does the merging"
+    interval.set_every(37)
+    assert interval.every() == 37 and interval.value.text() == "every 37 steps"
+
+
+def test_what_means_nothing_here_says_why(panel: NewRunSheet) -> None:
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "zero"), on_cpu=True, deepspeed=False))
+    panel.mode.radios["zero"].click()
+    box, engine = panel.mode.zero.rows["offload_optimizer"].editor, panel.mode.zero.rows["zero_engine"].editor
+    assert not box.isEnabled() and "CPU devices already keep everything" in box.toolTip()
+    assert isinstance(engine, QComboBox) and engine.itemText(0) == "auto (PyTorch)"
+    deepspeed = engine.model().index(engine.findData("deepspeed"), 0)
+    assert not deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled
+    assert "not installed" in deepspeed.data(Qt.ItemDataRole.ToolTipRole)
+    assert not panel.mode.deepspeed.isEnabled() and "not installed" in panel.mode.deepspeed.toolTip()
+    assert panel.mode.install.text() == "Insta&ll DeepSpeed…", "the remedy is a button"
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "zero"), deepspeed=True))
+    assert box.isEnabled() and panel.mode.deepspeed.isEnabled() and engine.itemText(0) == "auto (DeepSpeed)"
+    assert deepspeed.flags() & Qt.ItemFlag.ItemIsEnabled
+    choose(panel.mode.zero.rows["zero_engine"], "torch")
+    assert not box.isEnabled() and "stage 1 keeps" in box.toolTip()
+
+
+def test_variables_are_typed_one_a_line(panel: NewRunSheet) -> None:
+    recipe = get_recipe("minigpt")
+    panel.devices.set_devices([A, B], None)
+    panel.devices.select(("GPU-a", "GPU-b"))
+    with_variables = "NCCL_DEBUG=INFO\n\nGREETING=a b"
+    panel.set_field("env", with_variables)
+    row = panel.form.rows["env"]
+    assert isinstance(row.editor, QPlainTextEdit) and row.text() == with_variables
+    checked = check_draft(panel.draft(), recipe, [A, B], LINUX)
+    assert checked.config is not None and dict(checked.config.env) == {"NCCL_DEBUG": "INFO", "GREETING": "a b"}
+    assert "--env" in checked.command and panel.form.rows["env"].text() == with_variables
+    again = draft_from_config(checked.config, [A, B])
+    panel.set_draft(again)
+    assert panel.form.rows["env"].text() == "NCCL_DEBUG=INFO\nGREETING=a b"
+    panel.set_field("env", "MASTER_PORT=1")
+    checked = check_draft(panel.draft(), recipe, [A, B], LINUX)
+    assert checked.config is None and "MASTER_PORT cannot be set" in checked.problems["env"].cause
+    panel.show_checked(checked)
+    assert "MASTER_PORT cannot be set" in row.problem.text()
+
+
+def test_low_level_settings_are_rows_of_the_form(panel: NewRunSheet) -> None:
+    chosen = {"backend": "gloo", "collective_timeout_s": "60", "find_unused_parameters": "true"}
+    cuda = Platform("linux", "2.13.0+cu128", "12.8", 8)
+    chosen |= {"broadcast_buffers": "false", "cudnn_benchmark": "true", "expandable_segments": "true"}
+    panel.devices.set_devices([A, B], None)
+    panel.mode.radios["ddp"].click()
+    for name, text in chosen.items():
+        panel.set_field(name, text)
+    config = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], cuda).config
+    assert config is not None
+    assert (config.backend, config.collective_timeout_s, config.find_unused_parameters) == ("gloo", 60.0, True)
+    assert (config.broadcast_buffers, config.cudnn_benchmark, config.expandable_segments) == (False, True, True)
+    panel.set_field("backend", "nccl")
+    windows = Platform("windows", "2.13.0+cu128", "12.8", 8)
+    problem = check_draft(panel.draft(), get_recipe("minigpt"), [A, B], windows).problems["backend"]
+    assert "under Linux only" in problem.cause
+
+
+def test_settings_of_other_modes_are_left_out(panel: NewRunSheet) -> None:
+    panel.show()
+    unfold(panel.form)
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2))
+
+    def shown() -> set[str]:
+        return {name for name in OF_MODE if panel.form.rows[name].editor.isVisible()}
+
+    of_ddp = {"gradient_exchange", "static_graph", "find_unused_parameters", "broadcast_buffers", "balance"}
+    of_ddp.add("gradient_as_bucket_view")
+    assert shown() == of_ddp
+    panel.mode.radios["independent"].click()
+    assert shown() == {"work_stealing"}
+    panel.mode.sync_interval.slider.setValue(3)
+    assert shown() == {"sync_method", "outer_lr", "outer_momentum"}
+    panel.mode.set_options(ModeOptions(Mode.DDP, 1))
+    assert shown() == set()
+
+
+def test_the_panel_stays_as_wide_whatever_is_unfolded(panel: NewRunSheet) -> None:
+    panel.resize(360, 600)
+    panel.show()
+    panel.mode.set_options(ModeOptions(Mode.INDEPENDENT, 2))
+    unfold(panel.form)
+    scroll = panel.findChild(QScrollArea)
+    assert isinstance(scroll, QScrollArea)
+    QGuiApplication.processEvents()
+    content = scroll.widget()
+    assert content is not None and content.minimumSizeHint().width() <= scroll.viewport().width(), (
+        "something would be cut off"
+    )
+
+
+def test_the_recommended_mode_is_shown_until_one_is_picked(panel: NewRunSheet) -> None:
+    panel.mode.set_options(ModeOptions(Mode.INDEPENDENT, 2, ("single", "ddp", "independent")))
+    assert panel.mode.radios["independent"].isChecked() and panel.mode.mode() == "auto"
+    assert "Recommended" in panel.mode.radios["independent"].toolTip() and panel.mode._meaning.text().startswith(
+        "Recommended."
+    )
+    assert not panel.mode.radios["zero"].isEnabled() and "doesn't support" in panel.mode.radios["zero"].toolTip()
+    panel.mode.radios["ddp"].click()
+    assert panel.mode.mode() == "ddp" and panel.draft().mode == "ddp"
+
+
+def test_averaging_carries_its_warning_and_merging_is_only_for_independent(panel: NewRunSheet) -> None:
+    panel.show()
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "independent")))
+    assert not panel.mode.merging.isVisible()
+    panel.mode.radios["independent"].click()
+    assert panel.mode.merging.isVisible() and not panel.mode._average_warning.isVisible()
+    choose(panel.mode.merging.rows["merge_policy"], "average")
+    assert panel.mode._average_warning.isVisible() and panel.draft().mode_fields["merge_policy"] == "average"
+
+
+def test_a_problem_under_more_unfolds_it(panel: NewRunSheet) -> None:
+    assert not panel.form.more.isChecked()
+    panel.problems.show({"seed": ConfigError("seed", "Seed (seed): -1 is below 0.", "Give more.")})
+    assert panel.form.more.isChecked()
+    assert panel.form.rows["seed"].problem.text() == "✕ -1 is below 0. Give more."
+    panel.problems.show({})
+    assert panel.form.rows["seed"].problem.isHidden()
+
+
+def test_a_refused_start_brings_its_field_into_sight(panel: NewRunSheet, qtbot: QtBot) -> None:
+    panel.resize(360, 420)
+    panel.show()
+    row = panel.form.rows["text_column"]
+    assert not row.editor.isVisible()
+    panel.problems.refuse(ConfigError("text_column", "No row has a column 'body'.", "Choose another."))
+    qtbot.waitUntil(lambda: not row.problem.visibleRegion().isEmpty())
+    assert row.problem.text() == "✕ No row has a column 'body'. Choose another."
+    assert panel.focusWidget() is row.editor
+    panel.problems.refuse(ConfigError("devices", "None is ticked.", "Tick one."))  # no field of the form
+
+
+def test_a_file_can_be_dropped(panel: NewRunSheet, tmp_path: Path, qtbot: QtBot) -> None:
+    file = tmp_path / "ein Täxt.txt"
+    file.write_text("x", encoding="utf-8")
+    data = QMimeData()
+    data.setUrls([QUrl.fromLocalFile(str(file))])
+    drop = QDropEvent(
+        QPointF(QPoint(5, 5)), Qt.DropAction.CopyAction, data, Qt.MouseButton.LeftButton, Qt.KeyboardModifier.NoModifier
+    )
+    with qtbot.waitSignal(panel.draft_changed):
+        panel.data.dropEvent(drop)
+    assert Path(panel.draft().dataset) == file
+
+
+def test_the_draft_comes_back_as_it_went(panel: NewRunSheet) -> None:
+    panel.devices.set_devices([A, B], None)
+    draft = Draft(dataset="a.txt", devices=("GPU-b",), mode="independent", mode_fields=MERGING)
+    panel.set_draft(draft)
+    panel.form.set_texts({"steps": "5"})
+    held = panel.draft()
+    assert held.fields["steps"] == "5"
+    assert (held.dataset, held.devices, held.mode) == ("a.txt", ("GPU-b",), "independent")
+    assert {name: held.mode_fields[name] for name in MERGING} == MERGING
+
+
+def test_the_summary_shows_the_arithmetic_and_copies_the_command(panel: NewRunSheet) -> None:
+    checked = check_draft(Draft(), get_recipe("minigpt"), [A, B], LINUX)
+    panel.summary.show_checked(checked, 1234)
+    assert panel.summary.arithmetic.text() == "Global batch 16 = 8 × 2 × 1"
+    assert panel.summary.facts.full_text == "≈ 1,234 steps per epoch"
+    panel.summary.show_parameters(ParameterCount(840_448, 840_448))
+    assert panel.summary.facts.full_text == "0.84 M parameters · ≈ 1,234 steps per epoch"
+    panel.summary.show_parameters(None)
+    assert panel.summary.facts.full_text == "≈ 1,234 steps per epoch"
+    panel.summary.copy.click()
+    assert QGuiApplication.clipboard().text() == checked.command
+    wrong = check_draft(Draft(fields={"lr": "x"}), get_recipe("minigpt"), [A, B], LINUX)
+    panel.summary.show_checked(wrong, None)
+    assert "Fix 1 setting to start" in panel.summary.fix.text() and not panel.summary.copy.isEnabled()
+    assert "Fix the marked" in panel.summary.copy.toolTip()
+
+
+def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: NewRunSheet, qtbot: QtBot) -> None:
+    panel.show()
+    qtbot.waitExposed(panel)
+    panel.activateWindow()
+    wrong = check_draft(Draft(fields={"weight_decay": "x", "lr": "x"}), get_recipe("minigpt"), [A, B], LINUX)
+    panel.show_checked(wrong)
+    panel.summary.show_checked(wrong, None)
+    panel.summary.fix.click()
+    qtbot.waitUntil(lambda: panel.focusWidget() is panel.form.rows["lr"].editor)
+
+
+def test_deepspeed_settings_can_be_changed_and_put_back(panel: NewRunSheet, qtbot: QtBot) -> None:
+    panel.show()
+    panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "zero")))
+    panel.mode.radios["zero"].click()
+    choose(panel.mode.zero.rows["zero_stage"], "2")
+    panel.mode.deepspeed.click()
+    dialog = panel.findChild(DeepSpeedDialog)
+    assert isinstance(dialog, DeepSpeedDialog) and '"stage": 2' in dialog.editor.toPlainText()
+    assert dialog.use.isEnabled() and not dialog.back.isEnabled()
+    own = dialog.editor.toPlainText()
+    dialog.editor.setPlainText(own.replace('"stage": 2', '"stage": 1'))
+    assert not dialog.use.isEnabled() and "stage" in dialog.problem.text(), dialog.problem.text()
+    dialog.editor.setPlainText(own.replace("25000000", "50000000"))
+    with qtbot.waitSignal(panel.draft_changed):
+        dialog.use.click()
+    assert "50000000" in panel.draft().mode_fields["deepspeed_config"]
+    assert "edited" in panel.mode.deepspeed.text()
+    panel.mode.deepspeed.click()
+    again = next(d for d in panel.findChildren(DeepSpeedDialog) if d.isVisible())
+    again.back.click()
+    again.use.click()
+    assert panel.draft().mode_fields["deepspeed_config"] == ""

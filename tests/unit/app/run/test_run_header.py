@@ -1,0 +1,176 @@
+"""The run's header: name, state, progress, figures and actions."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+from PySide6.QtCore import QEvent, Qt
+from PySide6.QtWidgets import QApplication, QMenu
+from pytestqt.qtbot import QtBot
+
+from app.actions.actions import Actions
+from app.run.hero_figures import HeroFigure
+from app.run.hero_tiles import shortened
+from app.run.run_header import RunHeader
+from app.run.run_summary import RunSummary
+from app.style.tones import tone
+from tests.helpers.event_counts import EventCounts
+from tests.helpers.window_fixture import OFFSCREEN_NOISE
+
+pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
+
+
+def header_of(qtbot: QtBot, width: int = 900) -> RunHeader:
+    menu = QMenu()
+    qtbot.addWidget(menu)
+    actions = Actions(menu)
+    header = RunHeader(actions, menu, menu)
+    qtbot.addWidget(header)
+    header.resize(width, 160)
+    header.show_name("shakespeare-ddp")
+    header.show()
+    return header
+
+
+def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    places = set()
+    for step, left in ((9, 9.0), (1000, 3000.0), (99_999, 600.0)):
+        header.show_summary(
+            RunSummary("training", step=step, total_steps=100_000, seconds_left=left, epoch=1, is_live=True)
+        )
+        header.show_figures([HeroFigure("Loss", f"{left / step:.3g}", "↓ 0.04", "better")])
+        QApplication.processEvents()
+        places.add((header.bar.x(), header.bar.width(), header.rest.x(), header.heroes.tiles[0].width()))
+    assert len(places) == 1
+    assert header.rest.geometry().right() < header.rest.parentWidget().width()
+    assert header.steps.text() == "99,999 / 100,000" and "10 m 00 s left" in header.rest.full_text
+
+
+def test_figures_that_run_ask_for_no_new_layout(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    going = RunSummary("training", step=998, total_steps=100_000, seconds_left=3000.0, epoch=1, is_live=True)
+    header.show_summary(going)
+    QApplication.processEvents()
+    layouts = EventCounts(header, QEvent.Type.LayoutRequest)
+    for step in range(999, 1010):
+        header.show_summary(dataclasses.replace(going, step=step, seconds_left=3000.0 - step))
+        QApplication.processEvents()
+    assert header.steps.text() == "1,009 / 100,000"
+    assert layouts.total == 0
+
+
+def test_what_is_shown_already_is_not_shown_again(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    over = RunSummary("finished", step=1000, total_steps=1000, seconds_run=60.0, about="MiniGPT")
+    header.show_summary(over)
+    header.show_notes(["Gradients through shared memory."])
+    QApplication.processEvents()
+    events = EventCounts(header, QEvent.Type.Paint, QEvent.Type.ToolTipChange, QEvent.Type.LayoutRequest)
+    header.show_summary(over)
+    header.show_notes(["Gradients through shared memory."])
+    QApplication.processEvents()
+    assert events.counts == {}
+
+
+def test_the_bar_moves_while_a_phase_does_not_say_how_far_it_is(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    going = RunSummary("starting", doing="CPU 1: importing torch", step=500, total_steps=1000, is_live=True)
+
+    def filled() -> tuple[int, int]:
+        """The first and the last pixel in the colour of the bar."""
+        picture = header.bar.grab().toImage()
+        colour, line = tone(header.bar.palette(), "accent"), picture.height() // 2
+        blue = [x for x in range(picture.width()) if picture.pixelColor(x, line) == colour]
+        return (blue[0], blue[-1]) if blue else (-1, -1)
+
+    header.show_summary(going)
+    before = filled()
+    qtbot.waitUntil(lambda: filled() != before and filled()[0] > 0)
+    assert "Preparing" in header.bar.accessibleDescription()
+    header.show_summary(dataclasses.replace(going, word="training", doing=""))
+    half = header.bar.width() // 2
+    assert filled()[0] <= 2 and abs(filled()[1] - half) <= 2, "the steps that are made"
+    header.show_summary(going)
+    header.hide()
+    assert not header.bar._moves.isActive(), "out of sight nothing moves"
+
+
+def test_only_what_can_be_done_now_is_offered(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    shown = {}
+    for word in ("training", "stopping", "stopped", "finished", "failed", "interrupted"):
+        header.show_summary(RunSummary(word))
+        buttons = {"stop": header.stop, "resume": header.resume, "primary": header.resume_first}
+        shown[word] = [name for name, button in buttons.items() if not button.isHidden()]
+    assert shown == {
+        "training": ["stop"], "stopping": ["stop"], "stopped": ["resume"], "finished": ["resume"],
+        "failed": ["primary"], "interrupted": ["primary"],
+    }  # fmt: skip
+
+
+def test_the_state_is_a_sign_and_a_word(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    header.show_summary(RunSummary("training"))
+    assert header.state.text() == "Training" and not header._icon.pixmap().isNull()
+
+
+@pytest.mark.parametrize("way", ["pencil", "double click", "action"])
+def test_a_name_is_changed_where_it_stands(qtbot: QtBot, way: str) -> None:
+    header = header_of(qtbot)
+    title, names = header.title, []
+    header.renamed.connect(names.append)
+    if way == "pencil":
+        qtbot.mouseClick(title.pencil, Qt.MouseButton.LeftButton)
+    elif way == "double click":
+        qtbot.mouseDClick(title.label, Qt.MouseButton.LeftButton)
+    else:
+        header._actions.rename.trigger()
+    assert title.is_edited and title.line.selectedText() == "shakespeare-ddp"
+    qtbot.keyClicks(title.line, "the good one")
+    qtbot.keyClick(title.line, Qt.Key.Key_Return)
+    assert names == ["the good one"] and not title.is_edited
+
+
+def test_escape_leaves_the_name(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    names: list[str] = []
+    header.renamed.connect(names.append)
+    header.title.edit()
+    qtbot.keyClicks(header.title.line, "other")
+    qtbot.keyClick(header.title.line, Qt.Key.Key_Escape)
+    assert names == [] and header.title.label.full_text == "shakespeare-ddp" and not header.title.is_edited
+
+
+def test_a_tile_says_its_figure_to_screen_readers(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    header.show_figures([HeroFigure("Loss", "1.82", "↓ 0.04", "better"), HeroFigure("Memory", tip="GPU 0")])
+    tiles = header.heroes.tiles
+    assert tiles[0].accessibleName() == "Loss: 1.82 ↓ 0.04" and "GPU 0" in tiles[1].toolTip()
+    header.show_figures([HeroFigure("Loss")])
+    assert tiles[1].isHidden() and tiles[0].accessibleName() == "Loss: –"
+
+
+@pytest.mark.parametrize(
+    ("note", "letters", "shown"),
+    [
+        ("↓ best at 220", 13, "↓ best at 220"),
+        ("↓ best at 220", 9, "↓ best"),
+        ("best 2.39 at 180", 10, "best 2.39"),
+        ("peak · GPU 1", 8, "peak"),
+        ("nats per token ↓ 0.04", 18, "nats per token"),
+        ("step 220", 5, ""),
+    ],
+)
+def test_a_note_loses_whole_parts(note: str, letters: int, shown: str) -> None:
+    assert shortened(note, lambda text: len(text) <= letters) == shown
+
+
+def test_a_long_name_leaves_the_buttons_in_sight(qtbot: QtBot) -> None:
+    header = header_of(qtbot, 620)
+    header.show_name("a very long name of a run that somebody typed, of 200 letters " * 3)
+    header.show_summary(RunSummary("stopped", about="MiniGPT · DDP on RTX 6000 Ada + RTX 4090"))
+    QApplication.processEvents()
+    assert header.width() == 620
+    assert header.more.geometry().right() < 620 and "…" in header.title.label.text()

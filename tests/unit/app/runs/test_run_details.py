@@ -1,0 +1,78 @@
+"""Curves and sizes of runs, read beside the GUI thread."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pytestqt.qtbot import QtBot
+
+from app.runs import run_details
+from app.runs.run_details import CurveRead, RunDetails
+from app.runs.run_list import CURVE, RunList
+from app.runs.run_scanner import RunScanner
+from core.metrics.curve import POINTS
+from core.run_folder.removal import folder_bytes
+from tests.helpers.synthetic_run import Shape, write_lines
+
+pytestmark = pytest.mark.windows
+SOON_MS = 10_000
+
+
+@pytest.fixture(autouse=True)
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_details, "START_AFTER_S", 0.0)
+
+
+def test_a_curve_is_read_when_its_row_is_painted(tmp_path: Path, qtbot: QtBot) -> None:
+    write_lines(tmp_path / "r", Shape(steps=400), with_columns=True)
+    runs = RunList()
+    runs.open(tmp_path)
+    qtbot.waitUntil(lambda: runs.model.rowCount() == 1, timeout=SOON_MS)
+    index = runs.model.index(0)
+    assert index.data(CURVE).points == ()
+    with qtbot.assertNotEmitted(runs.model.curve_wanted):
+        index.data(CURVE)  # painted again before it is read
+    qtbot.waitUntil(lambda: len(index.data(CURVE).points) == POINTS, timeout=SOON_MS)
+    runs.close()
+
+
+def test_sizes_are_counted_and_counted_again_when_a_run_has_changed(tmp_path: Path, qtbot: QtBot) -> None:
+    stores = [write_lines(tmp_path / name, Shape(steps=10), updated=1.0) for name in ("a", "b")]
+    details = RunDetails()
+    sizes: dict[Path, int] = {}
+    batches: list[int] = []
+    details.sizes_counted.connect(sizes.update)
+    details.sizes_counted.connect(lambda counted: batches.append(len(counted)))
+    details.open()
+    scanner = RunScanner(tmp_path)
+    details.set_runs(scanner.scan())
+    qtbot.waitUntil(lambda: len(sizes) == 2, timeout=SOON_MS)
+    assert sizes == {store.dir: folder_bytes(store.dir) for store in stores}
+    batches.clear()
+    (stores[0].dir / "model.bin").write_bytes(b"x" * 5000)
+    stores[0].write_state(stores[0].stored_state().replace(updated=2.0))
+    details.set_runs(scanner.scan())
+    qtbot.waitUntil(lambda: sizes[stores[0].dir] == folder_bytes(stores[0].dir), timeout=SOON_MS)
+    assert sum(batches) == 1, "the other one is not counted again"
+    details.close()
+    assert not details.is_open
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff" * 4000, b"[" * 9000])
+def test_a_damaged_run_has_no_curve_and_holds_nothing_up(tmp_path: Path, qtbot: QtBot, content: bytes) -> None:
+    bad = write_lines(tmp_path / "bad", Shape(steps=10), created=2.0)
+    good = write_lines(tmp_path / "good", Shape(steps=10), created=1.0)
+    bad.metrics.write_bytes(content)
+    bad.columns.mkdir(exist_ok=True)
+    (bad.columns / "index.json").write_bytes(content)
+    details = RunDetails()
+    read: dict[str, CurveRead] = {}
+    details.curve_read.connect(lambda curve: read.update({curve.path.name: curve}))
+    for row in RunScanner(tmp_path).scan():
+        details.want_curve(row)
+    details.open()
+    qtbot.waitUntil(lambda: len(read) == 2, timeout=SOON_MS)
+    assert read["bad"].curve.points == () and len(read["good"].curve.points) > 1
+    assert read["good"].path == good.dir
+    details.close()
