@@ -110,8 +110,8 @@ def test_received_code_is_asked_about_before_it_is_sent(
     rankdeck = open_sheet()
     groups = rankdeck.window.new_run.machines.groups
     qtbot.waitUntil(lambda: "box" in groups and "cpu:0" in groups["box"].boxes, timeout=SOON_MS)
-    rankdeck.control.resume_run(store.dir)
-    dialog = rankdeck.control.dialog
+    rankdeck.resuming.resume_run(store.dir)
+    dialog = rankdeck.resuming.dialog
     assert dialog is not None
     dialog.form.where.setCurrentIndex(dialog.form.where.findData("box"))
     dialog.form.where.activated.emit(dialog.form.where.currentIndex())
