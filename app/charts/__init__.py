@@ -1,1 +1,1 @@
-"""Charts of a run: cards, their controls and menus, and the devices' rows."""
+"""Charts of a run: cards with their controls and menus; devices are curves as well."""
