@@ -134,7 +134,7 @@ CASES = [
         "DeepSpeed setting that is not for a run of Rankdeck",
         _train("--mode", "zero", "--devices", "cpux2", "--deepspeed-config", '{"scheduler": {"type": "WarmupLR"}}'),
         2,
-        "the recipe decides the learning rate",
+        "Rankdeck decides the learning rate",
     ),
     Case("modes contradict", _train("--ddp", "--parallel-independent"), 2, "contradict"),
     Case("option unknown", _train("--set", "n_layers=2"), 2, "n_layer"),
