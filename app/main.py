@@ -147,7 +147,7 @@ class Rankdeck(QObject):
         self.deferred.due.connect(self.updating.open)
 
     def _chosen_run(self) -> ResolvedRun | None:
-        """What New run would train here; None while it is not known, or a setting is wrong."""
+        """The run that New run would start here; None while it is not known, or a setting is wrong."""
         latest = self.drafting.latest
         return None if latest is None or self.drafting.is_elsewhere else latest.run
 
@@ -231,7 +231,7 @@ class Rankdeck(QObject):
             QTimer.singleShot(0, self, lambda: self._in_turns(*steps[1:]))
 
     def _on_environment_made(self) -> None:
-        """Runs can be trained now: what was known of this machine is found out again."""
+        """Repeats the look at this machine, since runs can be trained now."""
         self.beginning.open()
         self.new_run.look_again()
 
@@ -245,7 +245,7 @@ class Rankdeck(QObject):
             self.showing.show(run_dir)
 
     def close(self) -> None:
-        """Remembers what was chosen and ends every thread; runs continue."""
+        """Saves settings and ends every thread; runs continue."""
         made = vars(self)
         if self._draft_saving is not None:
             self._draft_saving.close()

@@ -137,7 +137,7 @@ def hand_over(place: Path, arguments: Sequence[str], deadline: float) -> bool:
 
 
 def read_arguments(line: bytes) -> list[str] | None:
-    """What a second start has sent; None if it is not that."""
+    """The message of a second start; None for any other bytes."""
     try:
         message = parse_json(line)
     except ParseError:

@@ -67,7 +67,7 @@ class Actions(QObject):
         self.about = self._action("&About Rankdeck", "", "", "Version, licences, links")
 
     def show_available(self, available: AvailableActions) -> None:
-        """Enables what can be done, and says of the rest why not."""
+        """Enables the available actions, and gives the reason for the others."""
         if available.stop_is_now != self.stop_is_now:
             self.stop_is_now = available.stop_is_now
             self.stop.setText("S&top now" if self.stop_is_now else "S&top")

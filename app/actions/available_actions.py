@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ActionContext:
-    """All that decides what can be done.
+    """State that decides which actions are available.
 
     Attributes:
         shown: State of the run that is shown.

@@ -1,4 +1,4 @@
-"""Control of the benchmark page: measures in a worker thread with New run's settings, and shows what comes of it."""
+"""Control of the benchmark page: measures New run's settings in a worker thread and shows the results."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class _Written:
 
 
 class BenchController(QObject):
-    """Carries out what the benchmark page asks for.
+    """Carries out the intents of the benchmark page.
 
     Attributes:
         page: Once it was opened.
@@ -104,7 +104,7 @@ class BenchController(QObject):
         page.show_about("" if why_not or run is None else what_is_measured(page.kind, run), why_not)
 
     def close(self) -> None:
-        """Ends what is measured, and waits a bounded time for its processes."""
+        """Ends the measurement, and waits a bounded time for its processes."""
         self._measuring.close()
 
     def _on_start_requested(self) -> None:

@@ -1,4 +1,4 @@
-"""Benchmarks as text: what can be measured, the table as it grows, and what was found."""
+"""Texts of benchmarks: the kinds, the growing table and the results."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ UNFIXED: Final = "New run has settings that cannot be used yet. Fix the marked o
 
 @dataclass(frozen=True, slots=True)
 class BenchNews:
-    """What a benchmark shows so far.
+    """The progress of a benchmark.
 
     Attributes:
         columns: Titles, whether they are aligned to the left, and a cell as wide as most will be.
@@ -36,7 +36,7 @@ class BenchNews:
 
 
 def bench_news(bench: Bench, *, is_over: bool = False, no_pictures: str = "") -> BenchNews:
-    """What is shown of a benchmark.
+    """The texts and rows of a benchmark.
 
     Args:
         bench: As far as it came.

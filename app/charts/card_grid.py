@@ -112,7 +112,7 @@ class CardGrid(QScrollArea):
             self.lay_out()
 
     def show_empty(self, text: str) -> None:
-        """What stands in the place of charts while there are none."""
+        """The placeholder while there are no charts."""
         if text != self.empty.text():
             self.empty.setText(text)
             self.lay_out()

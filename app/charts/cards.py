@@ -1,4 +1,4 @@
-"""Chart cards: those that a run's metrics make, and the order a person gave them."""
+"""Chart cards: the cards of a run's metrics, in the order that a person gave them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Cards of the shown run: their charts, their order, and what a person hid."""
+"""Cards of the shown run: their charts, their order, and which are hidden."""
 
 from __future__ import annotations
 

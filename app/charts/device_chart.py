@@ -34,7 +34,7 @@ MOST_WARNINGS: Final = 2
 
 @dataclass(frozen=True, slots=True)
 class Quantity:
-    """What is measured of a device.
+    """A quantity measured of a device.
 
     Attributes:
         metric: Its unit, and its title as a card; it is drawn as it was measured, never smoothed.
@@ -90,7 +90,7 @@ def measured_devices(run: RunSeries, options: CurveOptions) -> list[str]:
 
 
 def short_label(uuid: str, labels: Mapping[str, str]) -> str:
-    """What a device is called, without its model."""
+    """The name of a device, without its model."""
     return label_by_uuid(uuid, labels).partition(SEPARATOR)[0]
 
 

@@ -103,7 +103,7 @@ class PlotFrame(QFrame):
             self._fit_head()
 
     def show_warning(self, text: str) -> None:
-        """Says what is wrong with what is plotted, below it; empty where nothing is."""
+        """Shows a problem with the plotted values below them; empty for none."""
         if text != self.warning.text():
             self.warning.say(text, "warning")
             self.chart.setAccessibleDescription(text or KEYS)

@@ -187,7 +187,7 @@ class CompareController(QObject):
         self._start(shown, work, show)
 
     def _on_due(self) -> None:
-        """A second has passed: what live runs have written is read."""
+        """Reads new rows of live runs, once a second."""
         shown = self._shown
         if shown is None or not self._is_current(shown):
             self._timer.stop()

@@ -157,7 +157,7 @@ class ComparePage(QWidget):
         self.table.show_comparison(comparison)
 
     def show_notes(self, notes: Sequence[str]) -> None:
-        """What a reader must know about the runs, a sentence each."""
+        """Notes on the runs, a sentence each."""
         self.notes.setText("\n".join(notes))
         self.notes.setVisible(bool(notes))
 

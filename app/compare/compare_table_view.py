@@ -1,4 +1,4 @@
-"""View of the comparison's table: what differs, and how much is the same."""
+"""View of the comparison's table: the rows that differ, and how many are the same."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from core.machine.devices.defaults import default_devices, in_use_by, reasons_ag
 
 
 class DeviceChoice:
-    """What a person chose; before that, what `core.machine.devices.defaults` decides.
+    """A person's choice of devices; before it, that of `core.machine.devices.defaults`.
 
     It decides again when devices come or go, not when a card becomes busy, which may be this window's own run.
 

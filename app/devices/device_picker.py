@@ -1,4 +1,4 @@
-"""The devices with a check box each: what they are, what they do just now, and which ones will train."""
+"""Device picker: a check box for each device with its model, its present load and its processes."""
 
 from __future__ import annotations
 

@@ -333,7 +333,7 @@ def _parsed(recipe: Recipe, texts: Mapping[str, str], problems: dict[str, Rankde
 
 
 def _parsed_mode_fields(mode: str, texts: Mapping[str, str], problems: dict[str, RankdeckError]) -> dict[str, Any]:
-    """What stands under the chosen mode; what belongs to another mode stays at its default."""
+    """Settings of the chosen mode; those of other modes stay at their defaults."""
     values: dict[str, Any] = {}
     for name in fields_of_mode(mode, texts):
         try:

@@ -37,7 +37,7 @@ Problems = Mapping[str, RankdeckError]
 
 @dataclass(frozen=True, slots=True)
 class DatasetSize:
-    """What a path holds, found without reading the files.
+    """Contents of a path, found without reading the files.
 
     Attributes:
         path: The dataset.
@@ -72,7 +72,7 @@ def dataset_size(path: str, rule: str, is_stopped: Callable[[], bool]) -> Datase
 
 
 def folder_problems(runs_dir: Path, needed_bytes: int) -> Problems:
-    """What is wrong with the folder of runs: no room, no permission, no drive."""
+    """Problems with the folder of runs: no room, no permission, no drive."""
     try:
         check_folder(runs_dir, needed_bytes)
     except RankdeckError as error:

@@ -54,7 +54,7 @@ _KEPT: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What the arithmetic needs, or why there is none.
+    """Input of the arithmetic, or the reason why it is missing.
 
     Attributes:
         config: As the recipe's check fits it.
@@ -122,7 +122,7 @@ class EstimateController(QObject):
         self.timing.forget()
 
     def close(self) -> None:
-        """Estimates nothing any more, and ends what measures."""
+        """Stops estimating and ends running measurements."""
         self._key = ""
         self._again.stop()
         self.timing.close()
@@ -163,7 +163,7 @@ class EstimateController(QObject):
             self._show_least(run)
 
     def _show_least(self, run: ResolvedRun) -> None:
-        """The first verdict: what the parameters alone need."""
+        """The first verdict, from the parameters' memory alone."""
         size, count = model_size(run.recipe.parameters, run.config), self._counts.get(self._count_key)
         if count is not None:
             size = ModelSize(count, 4 if size is None else size.weight_bytes)
@@ -177,7 +177,7 @@ class EstimateController(QObject):
         self._say_of(run, memory_text(made))
 
     def _say_of(self, run: ResolvedRun, text: MemoryText) -> None:
-        """Shows what is known before steps are timed."""
+        """Shows the estimate before steps are timed."""
         self.estimated.emit(replace(text, balance=balance_text(run, None, self._timed(run))))
 
     def _timed(self, run: ResolvedRun) -> Timed:
@@ -189,7 +189,7 @@ class EstimateController(QObject):
         return Timed.NOW if self.is_measuring else Timed.NO
 
     def measure_again(self) -> None:
-        """Measures what could not be measured before."""
+        """Repeats a measurement that was not possible before."""
         self.timing.update(None)
         self.timing.forget()
         if self._answers.answer is None or self._answers.answer.error is not None:

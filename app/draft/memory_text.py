@@ -87,7 +87,7 @@ class Timed(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemoryText:
-    """What the strip says.
+    """Texts of the memory strip.
 
     Attributes:
         verdict, tone: Of the chosen mode, as a word, and its colour.

@@ -15,7 +15,7 @@ _STAGE_1 = "With PyTorch's engine, stage 1 keeps the optimizer state on the devi
 
 @dataclass(frozen=True, slots=True)
 class ModeOptions:
-    """Decides what can be chosen under Mode.
+    """Decides which modes can be chosen.
 
     Attributes:
         recommended: The mode for the ticked devices.

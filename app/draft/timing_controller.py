@@ -1,4 +1,4 @@
-"""Measures what the time of a draft is made of: steps, link and earlier runs, once its memory is known."""
+"""Measures the parts of a draft's time: steps, link and earlier runs, once its memory is known."""
 
 from __future__ import annotations
 

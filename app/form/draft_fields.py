@@ -56,7 +56,7 @@ def grouped_fields(recipe: Recipe) -> dict[str, list[FieldSpec]]:
 
 
 def default_texts(recipe: Recipe, texts: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What the form shows before anything was typed: the recipe's defaults.
+    """The form's first values: the recipe's defaults.
 
     Args:
         recipe: The chosen recipe.

@@ -72,7 +72,7 @@ class ChangedDot(QAbstractButton):
 
 
 class ProblemLabel(ToneLabel):
-    """What is wrong, under the field it concerns."""
+    """The problem label under a field."""
 
     def set_problem(self, error: RankdeckError | None) -> None:
         text = "" if error is None else f"✕ {sentences(_capital(_short(error)), error.window_step)}"

@@ -30,7 +30,7 @@ STATE_FILES: Final = "state_files_folder"
 
 
 class ResumeController(QObject):
-    """Carries out what the window asks for to resume runs.
+    """Carries out the window's intents to resume runs.
 
     Attributes:
         dialog: While it is open.
@@ -71,7 +71,7 @@ class ResumeController(QObject):
             self.dialog.accept()
 
     def _on_progressed(self, text: str) -> None:
-        """Says what is sent to another machine or fetched from it."""
+        """Shows the progress of sending to another machine or fetching from it."""
         if self.dialog is not None:
             self.dialog.show_progress(text)
         else:

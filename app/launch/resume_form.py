@@ -243,7 +243,7 @@ class ResumeForm(QWidget):
         self.checkpoint.setEnabled(self.checkpoint.count() > 1)
 
     def _on_run_changed(self) -> None:
-        """What was learnt, asked or confirmed of one run says nothing of another."""
+        """Forgets answers and consent of the run before: they do not hold for another run."""
         name = self._named()
         self.more = {}
         self.show_field(self.chunk_size, False)

@@ -106,7 +106,7 @@ class DiagnosticsDialog(Dialog):
         return [item for item in self._files if item.text.strip()]
 
     def show_saved(self, path: Path) -> None:
-        """The ZIP is there."""
+        """Shows where the ZIP was saved."""
         self.save.setEnabled(True)
         self.notice.say("success", "Saved", str(path))
 

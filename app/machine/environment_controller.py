@@ -59,7 +59,7 @@ class EnvironmentController(QObject):
         self._making.failed.connect(self._on_failed)
 
     def open(self) -> None:
-        """Finds out what this machine has, then opens the dialog."""
+        """Looks at this machine's drives, driver and cards, then opens the dialog."""
         if self.dialog is None:
             self._runner.run(Operation(self._look, self._open, self._window.notice.show_error, topic="driver"))
 
@@ -81,7 +81,7 @@ class EnvironmentController(QObject):
         return Offered(choose_build(driver), extras, places, drives, free, present_differences()), driver
 
     def close(self) -> None:
-        """Stops what is being made and waits a bounded time for its programs."""
+        """Stops making an environment and waits a bounded time for its programs."""
         self._making.close()
         self._sizes.close()
         self._own.close()

@@ -168,7 +168,7 @@ class EnvironmentDialog(QDialog):
 
     @property
     def choice(self) -> tuple[Places, tuple[str, ...], Path | None]:
-        """What is chosen: places, extras, and a folder of wheels or None."""
+        """The choice: places, extras, and a folder of wheels or None."""
         return self._choices[self.drive.currentIndex()].places, self.chosen_extras, self.wheels
 
     @property
@@ -191,7 +191,7 @@ class EnvironmentDialog(QDialog):
             self.bar.setValue(0 if share is None else share)
 
     def show_stopped(self) -> None:
-        """What was being made has stopped; it can be continued."""
+        """Shows that making the environment has stopped and can be continued."""
         self._end(_LEFT)
         self._grow()
 
@@ -251,7 +251,7 @@ class EnvironmentDialog(QDialog):
             self._asks.start()
 
     def _let_choose(self, may_choose: bool) -> None:
-        """Shows the form, or what was chosen in it."""
+        """Shows the form, or the choice made in it."""
         self.form.setVisible(may_choose)
         self.summary.setText(choice_text(self.choice[0], self._offered.extras, self.chosen_extras, self.wheels))
         self.summary.setVisible(not may_choose)

@@ -30,7 +30,7 @@ _STEPS: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class Offered:
-    """What the dialog offers.
+    """Choices that the dialog offers.
 
     Attributes:
         build: The build of PyTorch, and why.

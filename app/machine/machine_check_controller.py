@@ -40,7 +40,7 @@ class Testing:
 
 
 class MachineCheckController(QObject):
-    """Carries out what the page that checks this machine asks for.
+    """Carries out the intents of the page that checks this machine.
 
     Attributes:
         page: While it is shown; None otherwise.

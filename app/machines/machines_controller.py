@@ -30,7 +30,7 @@ _SIGNS: Final = {"fail": "✕", "warn": "⚠", "ok": "✓", "not_tried": "–"} 
 
 
 class MachinesController(QObject):
-    """Carries out what the page asks for, and keeps New run's groups current.
+    """Carries out the page's intents, and keeps New run's groups current.
 
     Attributes:
         page: Once it was opened.

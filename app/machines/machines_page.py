@@ -77,7 +77,7 @@ class MachineCard(Card):
         self.show_text("")
 
     def show_doing(self, text: str) -> None:
-        """What is being done; empty: nothing, and the buttons can be pressed."""
+        """Shows the operation in progress; empty enables the buttons."""
         for button in self._buttons():
             button.setEnabled(not text)
         self.doing.set_full_text(text)
@@ -146,7 +146,7 @@ class MachinesPage(Page):
         return card
 
     def show_doing(self, text: str) -> None:
-        """What is being done to add a machine; empty: nothing."""
+        """Shows the progress of adding a machine; empty for none."""
         self.add.setEnabled(not text)
         self.doing.set_full_text(text)
         if text:

@@ -140,7 +140,7 @@ class FitQuestion(QMessageBox):
 
 
 class FitChips(QWidget):
-    """Small buttons for what would make the run fit. Hidden while there are none.
+    """Small buttons that make the run fit. Hidden while there are none.
 
     Args:
         in_row: How many stand beside each other.

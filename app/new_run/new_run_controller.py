@@ -38,7 +38,7 @@ CUDA_CAUSE: Final = (
 
 
 class NewRunController(QObject):
-    """Connects the sheet with what knows about its draft."""
+    """Connects the sheet with the checks and estimates of its draft."""
 
     def __init__(
         self,

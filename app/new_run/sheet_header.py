@@ -11,7 +11,7 @@ from app.widgets.elided_label import ElidedLabel
 
 
 class SheetHeader(QWidget):
-    """Says what the sheet holds.
+    """Title of the sheet: new settings, or those of a run.
 
     Signals:
         reset_requested: The recipe's defaults are wanted.

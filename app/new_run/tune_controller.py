@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class TuneController(QObject):
-    """Keeps the button current, and carries out what it asks for.
+    """Keeps the button current, and carries out the dialog's intents.
 
     Attributes:
         seconds: For trials and comparison.

@@ -1,4 +1,4 @@
-"""Tune dialog: settings as they are tried, and those that were found."""
+"""Tune dialog: the trials, and the fastest settings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tuning as text: the table of what was tried, and what was found."""
+"""Texts of tuning: the table of trials, and the result."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ class LiveRuns:
 
 
 def run_news(record: RunRecord, figures: Figures | None = None) -> RunNews | None:
-    """What is told of a run; None where there is nothing to tell.
+    """The message about a run; None if there is none.
 
     Args:
         record: Its state and name.

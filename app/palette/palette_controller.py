@@ -1,4 +1,4 @@
-"""Command palette: gathers what can be reached, and goes there."""
+"""Control of the command palette: gathers its entries and opens the chosen one."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ SHEET_PARTS: Final[Mapping[str, str]] = {
 
 
 class PaletteController(QObject):
-    """Opens the command palette and carries out what was chosen in it."""
+    """Opens the command palette and carries out the chosen entry."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Entries of the command palette: what can be reached by typing a few letters of its name."""
+"""Entries of the command palette, found by the words of their names."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ def _titled(chart: Chart, title: str) -> Iterator[None]:
 
 
 def png_of(view: pyqtgraph.GraphicsView, scale: int) -> QImage:
-    """What it shows, with `scale` pixels for one on the screen."""
+    """The chart as a picture, with `scale` pixels for one on the screen."""
     from pyqtgraph.exporters import ImageExporter
 
     exporter = ImageExporter(view.scene())
@@ -134,7 +134,7 @@ def png_of(view: pyqtgraph.GraphicsView, scale: int) -> QImage:
 
 
 def svg_of(view: pyqtgraph.GraphicsView, title: str, vector_items: Sequence[pyqtgraph.GraphicsObject] = ()) -> bytes:
-    """What it shows as SVG.
+    """The chart as SVG.
 
     Args:
         view: What is drawn.

@@ -1,4 +1,4 @@
-"""The vertical range of a plot: what fits its curves, and what a person chose."""
+"""The vertical range of a plot: fitted to its curves, or chosen by a person."""
 
 from __future__ import annotations
 

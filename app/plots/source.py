@@ -58,13 +58,13 @@ class Reading:
 
 
 class PlotSource(Protocol):
-    """What a plot shows. No widget: it turns a view into layers and into values."""
+    """Source of a plot, not a widget: turns a view into layers and values."""
 
     def rows(self, view: View) -> int:
         """How many rows the longest curve has in a view: how fine its bins are follows from it."""
 
     def layers(self, view: View, bins: int, palette: QPalette) -> list[Layer]:
-        """What is drawn, back to front, in at most about `bins` bins a curve."""
+        """Layers to draw, back to front, in at most about `bins` bins a curve."""
 
     def note(self) -> str:
         """Says which part of the run is drawn, or whose figures; empty where that is plain."""

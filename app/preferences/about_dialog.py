@@ -59,7 +59,7 @@ class AboutDialog(Dialog):
 
 
 def about_html() -> str:
-    """What is installed, with links."""
+    """Installed packages, with links."""
     parts = [("Python", platform.python_version(), "")]
     parts += [(f'<a href="{page}">{name}</a>', version, licence) for name, version, licence, page in _installed()]
     cells = (f"<tr><td>{row[0]}{GAP}</td><td>{row[1]}{GAP}</td><td>{row[2]}</td></tr>" for row in parts)

@@ -47,7 +47,7 @@ PRICES_NOTE: Final = "Used to estimate the cost of a run on GPUs. Write them wit
 
 @dataclass(frozen=True, slots=True)
 class Preferred:
-    """What the dialog shows when it opens.
+    """Values of the dialog when it opens.
 
     Attributes:
         theme: "system", "light" or "dark".

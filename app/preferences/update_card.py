@@ -19,7 +19,7 @@ MARGINS: Final = (16, 12, 16, 12)
 
 @dataclass(frozen=True, slots=True)
 class UpdateStatus:
-    """What the card shows.
+    """Contents of the card.
 
     Attributes:
         address: The server; empty: none is asked.
@@ -36,7 +36,7 @@ NO_UPDATES: Final = UpdateStatus()
 
 
 class UpdateCard(Card):
-    """Tells what is wanted; `show_status` shows what came of it.
+    """Emits the person's intents; `show_status` shows the outcome.
 
     Signals:
         address_chosen: Another address, checked; may be empty.

@@ -67,7 +67,7 @@ class UpdatesController(QObject):
         self.status_changed.emit(self.status())
 
     def status(self) -> UpdateStatus:
-        """What Settings shows."""
+        """The status that Settings shows."""
         from app.preferences.update_card import UpdateStatus
         from app.preferences.update_text import check_from, check_text, is_newer
 

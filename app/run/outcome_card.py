@@ -127,7 +127,7 @@ class OutcomeCard(Message):
         self._show_all(outcome)
 
     def show_model(self, model: ModelFile | None) -> None:
-        """Shows what training made, also while it is looked for. None: nothing."""
+        """Shows the model that training made, also while it is being looked for; None for none."""
         self.model = model
         if self.outcome is not None:
             self._show_all(self.outcome)

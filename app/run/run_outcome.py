@@ -50,7 +50,7 @@ class RunOutcome:
 
 @dataclass(frozen=True, slots=True)
 class ModelFile:
-    """What training made.
+    """The model that training made.
 
     Attributes:
         name: Of the file.
@@ -68,7 +68,7 @@ class ModelFile:
 
     @property
     def head(self) -> str:
-        """ "model.safetensors, 3.4 MB, in": what stands before the folder."""
+        """The text before the folder: "model.safetensors, 3.4 MB, in"."""
         return f"{self.name}, {byte_size(self.size_bytes)}, in"
 
 
@@ -115,7 +115,7 @@ def run_outcome(
 
 
 def _pressed(state: RunState, alert: Mapping[str, Any]) -> RunOutcome:
-    """What an alert about a live run says."""
+    """Outcome text for an alert about a live run."""
     text = cause_and_step({name: str(alert.get(name) or "") for name in ("cause", "next_step", "window_step")})
     balances = state.mode == Mode.DDP and bool(alert.get("gain"))
     hangs = alert.get("kind") == "hang"

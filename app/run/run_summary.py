@@ -28,7 +28,7 @@ _PERCENT: Final = re.compile(r"(\d{1,3})(?:\.\d+)?\s?%")
 
 @dataclass(frozen=True, slots=True)
 class RunSummary:
-    """What the header shows of a run.
+    """The header's texts about a run.
 
     Attributes:
         word: Its state; empty while that is not known.

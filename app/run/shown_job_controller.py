@@ -23,7 +23,7 @@ _FOLDER: Final = "slurm"
 
 @dataclass(frozen=True, slots=True)
 class JobText:
-    """What is said of a run's job.
+    """Text about a run's job.
 
     Attributes:
         text: Its line; empty: nothing.
@@ -75,7 +75,7 @@ class ShownJobController(QObject):
 
 
 def job_text(run_dir: Path) -> JobText:
-    """What Slurm knows of a run's job now. Blocks.
+    """The state of a run's job in Slurm. Blocks.
 
     Raises:
         RankdeckError: Slurm does not answer, or the file with the job's number is damaged.

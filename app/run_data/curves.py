@@ -21,7 +21,7 @@ LEAST_SHARE: Final = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Curve:
-    """What is drawn of one column in one view.
+    """The drawn part of one column in one view.
 
     Attributes:
         x: Position on the axis of each bin.

@@ -33,7 +33,7 @@ class Rewound:
 
 @dataclass(slots=True)
 class MetricsBatch:
-    """What a stretch of the file says, in its order.
+    """Contents of a part of the file, in its order.
 
     Attributes:
         parts: Rows and rewinds, to be applied one after the other.

@@ -24,7 +24,7 @@ COUNTERS: dict[AxisName, str] = {"tokens": "tokens_seen", "epoch": "epoch"}
 
 @dataclass(frozen=True, slots=True)
 class ChangeSet:
-    """What a batch changed.
+    """Changes of a batch.
 
     Attributes:
         groups: Series that got rows ("rank0", "device/GPU-…", "eval").

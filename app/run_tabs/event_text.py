@@ -45,7 +45,7 @@ def event_text(event: Event, names: RankNames) -> str:
 
 
 def alert_lines(event: Event, names: RankNames) -> tuple[str, ...]:
-    """What an alert says: its title, its cause and its next step, as far as it has them."""
+    """Text of an alert: title, cause and next step, if it has them."""
     if event.get("event") == "fallback":
         return tuple(line for line in (_fallback_title(event, names), full_stop(str(event.get("reason", "")))) if line)
     if event.get("event") == "retry":

@@ -76,7 +76,7 @@ class RunListModel(QAbstractListModel):
         return {row.path: row.record.machine for row in self._all if row.record.machine}
 
     def name_of(self, run_dir: Path) -> str:
-        """What the run in a folder is called; before it was listed, as the folder."""
+        """The name of the run in a folder; the folder's until it is listed."""
         record = self.record(run_dir)
         return run_dir.name if record is None else record.label
 
@@ -84,7 +84,7 @@ class RunListModel(QAbstractListModel):
         return list(self._rows)
 
     def record(self, run_dir: Path) -> RunRecord | None:
-        """What is known of the run in a folder; None before it was listed."""
+        """The row of the run in a folder; None until it is listed."""
         return next((row.record for row in self._all if row.path == run_dir), None)
 
     def tags(self) -> list[str]:

@@ -23,7 +23,7 @@ IS_LIVE: Final = "It is running. Stop it first."
 
 @dataclass(frozen=True, slots=True)
 class RunIntents:
-    """What the menu's entries do, each with the chosen runs or with the only one."""
+    """Actions of the menu's entries, each for the chosen runs or for the only one."""
 
     open: Callable[[Path], object]
     resume: Callable[[Path], object]

@@ -21,7 +21,7 @@ Change = Callable[[RunNotes], RunNotes]
 
 
 class RunNotesController(QObject):
-    """Carries out what the runs list asks for, off the GUI thread.
+    """Carries out the intents of the runs list, off the GUI thread.
 
     Args:
         panel: The list.

@@ -50,7 +50,7 @@ class RunRow:
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the list comes to.
+    """Totals of the list.
 
     Attributes:
         runs: All of them.
@@ -153,7 +153,7 @@ def sentence(row: RunRow, curve: MetricCurve = NO_CURVE) -> str:
 
 
 def tooltip(row: RunRow, curve: MetricCurve = NO_CURVE, size: int | None = None) -> str:
-    """What there is to know of a run at a glance, a line each; its folder and size last."""
+    """Tooltip of a run, a line for each fact; its folder and size last."""
     record, notes, state = row.record, row.record.notes, row.entry.state
     lines = [record.label, _headline(record)]
     if state is not None:

@@ -35,7 +35,7 @@ SETTINGS_BUDGET_S: Final = 0.2
 
 @dataclass(slots=True)
 class _Folder:
-    """What is known of one folder.
+    """Facts about one folder.
 
     Attributes:
         changed_ns: Its own time, when it was looked into.

@@ -1,4 +1,4 @@
-"""The ledger of the run that is shown: what is trained, what is in work, what is to do."""
+"""Ledger of the shown run: trained, claimed and remaining chunks."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ POLL_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class LedgerSnapshot:
-    """What the state file says.
+    """Contents of the state file.
 
     Attributes:
         progress: Epoch, blocks, chunks and samples done.

@@ -1,4 +1,4 @@
-"""One run for the window: opens it, follows it, and says once a batch what changed."""
+"""Data of the shown run: opens and follows it, and signals changes once a batch."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ STATE_TONES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PlotColours:
-    """What a plot is painted with, taken from a palette.
+    """Colours of a plot, taken from a palette.
 
     Attributes:
         ground: Behind the curves.

@@ -64,7 +64,7 @@ class OperationRunner(QObject):
         self._pool.start(lambda: self._work(number, operation.work))
 
     def close(self) -> None:
-        """Waits a bounded time for what runs, and delivers nothing any more."""
+        """Waits a bounded time for running work, and delivers no more results."""
         self._closed = True
         self._open.clear()
         self._pool.clear()

@@ -129,7 +129,7 @@ class Worker(threading.Thread):
 
 
 class Feed(QObject):
-    """Base of what a thread fills and the window shows: a worker on one side, `_on_item` on the GUI thread.
+    """Base of data that a thread fills and the window shows: a worker on one side, `_on_item` on the GUI thread.
 
     Its owner calls `close` before it drops it.
     """

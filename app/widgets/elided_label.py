@@ -36,7 +36,7 @@ class ElidedLabel(QLabel):
             self._elide()
 
     def sizeHint(self) -> QSize:
-        """Of the whole text: that of what is shown would keep it short once it was."""
+        """Size of the whole text: the size of an elided text would keep it short."""
         return QSize(self.fontMetrics().horizontalAdvance(self.full_text), super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:

@@ -17,7 +17,7 @@ _ICON_PX: Final = 20
 
 
 class Message(QFrame):
-    """Hidden until something is said. The buttons stand below the text where they would squeeze it.
+    """Hidden until a message is shown. The buttons stand below the text where they would squeeze it.
 
     Args:
         buttons: From left to right.
@@ -53,7 +53,7 @@ class Message(QFrame):
 
     @property
     def title(self) -> str:
-        """What the first line says; empty while nothing is said."""
+        """The first line; empty while there is no message."""
         return self._title.text() if not self.isHidden() else ""
 
     @property

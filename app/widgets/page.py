@@ -1,4 +1,4 @@
-"""Page: what takes the place of a run in the window, such as a benchmark; Escape closes it."""
+"""Page that takes the place of a run in the window, such as a benchmark; Escape closes it."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from app.style.tones import tone
 
 
 class ToneLabel(QLabel):
-    """A sentence in the error or the warning colour of whatever theme is on; hidden while there is none."""
+    """A sentence in the theme's error or warning colour; hidden while it is empty."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent, wordWrap=True, textFormat=Qt.TextFormat.PlainText)

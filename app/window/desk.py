@@ -126,7 +126,7 @@ class SheetFrame(QWidget):
 
 
 class Desk(QWidget):
-    """Places the sheet; what is in both is not its business.
+    """Places the sheet beside or over the panes, without knowing their contents.
 
     Args:
         panes: Runs and pages.

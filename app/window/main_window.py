@@ -52,7 +52,7 @@ PANES: Final = (264, 1056)
 
 
 class MainWindow(QMainWindow):
-    """Everything a person sees. Its parts and actions emit intents; the `show_…` methods tell what has happened.
+    """The main window. Its parts and actions emit intents; the `show_…` methods display events and state.
 
     Signals:
         stop_requested: True when it should end at once.

@@ -70,7 +70,7 @@ _COMPILING: Final = 10
 
 
 class AttemptOwner(Protocol):
-    """What an attempt tells the run that makes it."""
+    """Calls from an attempt to the run that owns it."""
 
     def stop_for(self, reason: StopReason) -> None:
         """Ends the run in order."""
@@ -254,7 +254,7 @@ class Attempt:
         self._end.await_start()
 
     def _watch_processes(self) -> None:
-        """Lets the monitor tell which of a device's memory is its rank's."""
+        """Lets the monitor attribute a device's memory to its rank's process."""
         pids = {rank.command.device.uuid: rank.pid for rank in self._ranks if rank.pid is not None}
         self._launch.context.monitor.watch(pids)
 
@@ -347,7 +347,7 @@ class Attempt:
 
     @property
     def _is_calm(self) -> bool:
-        """All ranks train, none waits for the host or is gone, no stop was requested and nothing has gone wrong."""
+        """Whether all ranks train, with no failure, no requested stop and no rank that waits for the host."""
         if self._end.phase is not AttemptPhase.TRAINING or self._ranks.failures or self._commits.coordinator.busy:
             return False
         busy = any(r.done is not None or r.ready is not None or r.connection is None for r in self._ranks)

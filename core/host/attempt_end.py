@@ -116,7 +116,7 @@ class AttemptEnd:
             self.end(self._failed())
 
     async def end_processes(self, processes: RankProcesses) -> list[int]:
-        """Ends what is left of the ranks within bounds, and reads their last lines; returns the pids that live on."""
+        """Ends the remaining ranks within a time limit and reads their last lines; returns the pids that survive."""
         loop = asyncio.get_running_loop()
         await self._commits.settle(KILL_WAIT_S)
         unkillable = await loop.run_in_executor(None, processes.stop, KILL_WAIT_S)

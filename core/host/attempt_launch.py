@@ -128,7 +128,7 @@ def _plan_restore(checkpoint: Checkpoint | None, run: ResolvedRun, fell_back: bo
 
 @dataclass(frozen=True, slots=True)
 class RunContext:
-    """What the host learns once, before the first attempt.
+    """Facts that the host gathers once, before the first attempt.
 
     Attributes:
         checkpoint: What the run continues from; None for a new run.
@@ -174,7 +174,7 @@ def gather_context(
 
 
 def _checked(store: RunStore) -> object:
-    """What the check before the run's first attempt decided; None for later ones, and where it left nothing."""
+    """The decision of the check before the first attempt; None for later attempts, or if no decision was left."""
     try:
         return read_json(store.resolved) if store.stored_state().attempt <= 1 and store.resolved.exists() else None
     except StateFileError:
@@ -207,7 +207,7 @@ def describe_environment(
     method: LaunchMethod,
     seats: NodeSeats | None = None,
 ) -> dict[str, Any]:
-    """`environment.json`: what a run ran with, for the person who wonders later why it was different then.
+    """Contents of `environment.json`: versions, devices and system of a run, to explain later differences.
 
     Reads package metadata only: torch is not imported.
     """

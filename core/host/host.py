@@ -1,4 +1,4 @@
-"""The run host: composes its services, hears ranks and clients, and is the only writer of the run's folder."""
+"""The run host: composes its services, serves ranks and clients, and is the only writer of the run's folder."""
 
 from __future__ import annotations
 

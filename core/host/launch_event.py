@@ -107,7 +107,7 @@ def fewer_devices_alert(run: ResolvedRun, before: int) -> dict[str, str] | None:
 
 
 def _learning(run: ResolvedRun) -> tuple[str, str]:
-    """What that means for the batch, and what to do about it."""
+    """The effect on the batch, and the next step."""
     batch = run.batch
     if run.config.mode.is_apart:
         return f"Each device trains with its own global batch of {batch.global_}, as before.", ""
@@ -126,7 +126,7 @@ def _learning(run: ResolvedRun) -> tuple[str, str]:
 
 
 def node_changes(before: Sequence[str], now: Sequence[str]) -> tuple[tuple[str, Mapping[str, Any]], ...]:
-    """The events for what has changed between two attempts, each with its fields.
+    """Events for the machines that were lost or joined between two attempts, each with its fields.
 
     Args:
         before: The names of the machines of the last attempt, which may be the same; empty: it was on one machine.

@@ -50,7 +50,7 @@ class MicroBatches:
     async def restart(
         self, run: ResolvedRun, batch: Batch, outcome: Outcome, checkpoint: Checkpoint | None
     ) -> ResolvedRun:
-        """Reports a restart from this checkpoint, and says what it trains."""
+        """Reports a restart from this checkpoint with a smaller micro-batch; returns the run to train."""
         self.halvings += 1
         cause, ranks = outcome.reported, [] if outcome.root is None else [outcome.root.rank]
         log.warning("restart with micro-batch %d: %s", batch.micro, cause)

@@ -40,7 +40,7 @@ class Outcome:
 
     @property
     def reported(self) -> str:
-        """What the rank that failed first has reported, after its device; empty without a report.
+        """The report of the rank that failed first, after its device; empty without a report.
 
         The others ended because of it, which a restart need not say.
         """

@@ -63,7 +63,7 @@ class Pace:
         return statistics.median(self._steps) if len(self._steps) >= ENOUGH else None
 
     def heard(self, now: float, *, is_step: bool, was_busy: bool) -> None:
-        """It has said something.
+        """Notes a report of the rank.
 
         Args:
             now: The moment.
@@ -82,7 +82,7 @@ class Pace:
             self._since_step = 0.0
 
     def rest(self, now: float) -> None:
-        """It need not report just now."""
+        """Excuses the rank from reporting for now."""
         if self.heard_at is not None:
             self.heard_at = now
 

@@ -55,7 +55,7 @@ class RankProcesses(Protocol):
         """Ends all of them; returns pids that would not die."""
 
     def close(self, limit_s: float) -> list[int]:
-        """Ends what is left and lets go of everything; returns pids that would not die."""
+        """Ends the remaining processes and releases all resources; returns the pids that survive."""
 
 
 class SpawnedRanks:
@@ -104,7 +104,7 @@ class Launcher:
 
     @property
     def machine(self) -> str:
-        """What this machine is called, where there are several; empty elsewhere."""
+        """The name of this machine if the run is on several; empty otherwise."""
         return "" if self.seats is None else f"{socket.gethostname()} ({self.seats.address})"
 
     @property
@@ -118,7 +118,7 @@ class Launcher:
         return self._asked
 
     def answer(self, rank: int, number: int) -> dict[str, Any] | None:
-        """What a process says of the request of this number; None while it has not."""
+        """A process's answer to the request with this number; None until it answers."""
         value = self._newest(f"rank-{rank}.json")
         return value if value is not None and value.get("number") == number else None
 

@@ -1,4 +1,4 @@
-"""The ranks of one attempt: each one's process, connection, and what it has said."""
+"""The ranks of one attempt, each with its process, its connection and its last reports."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Rank:
 
     @property
     def device(self) -> str:
-        """What its device is called: "GPU 0", or "GPU 0 on node2", since each machine has a GPU 0."""
+        """The name of its device: "GPU 0", or "GPU 0 on node2", since each machine has a GPU 0."""
         label = short_label(self.command.device)
         return f"{label} on {self.machine}" if self.machine else label
 
@@ -84,7 +84,7 @@ class Rank:
 
     @property
     def takes_its_time(self) -> bool:
-        """It has said that it does something in which nothing is told for long."""
+        """Whether it has announced work during which it does not report for long."""
         return self.phase in ("evaluating", "saving", "computing")
 
     @property
@@ -161,7 +161,7 @@ class Ranks:
 
     @property
     def started(self) -> bool:
-        """The attempt has got going: in step, one rank's first step proves that all are there."""
+        """Whether the attempt trains: in synchronised modes one rank's first step proves that all ranks are there."""
         return any(r.started for r in self) if self.synchronised else all(r.started for r in self)
 
     @property
@@ -171,7 +171,7 @@ class Ranks:
 
     @property
     def heard_out(self) -> bool:
-        """No process is left, and what each had said before it ended was read to the end."""
+        """Whether all processes have ended and all their messages have been read."""
         return self.all_exited and all(rank.connection is None for rank in self)
 
     def note_steps(self, rank: Rank, lines: Sequence[Mapping[str, Any]]) -> bool:
@@ -213,7 +213,7 @@ class Ranks:
                 failure.finding = failure.finding or "closed its connection to the run's host and did not end"
 
     def note_failure(self, rank: Rank, message: RankFailed, now: float) -> None:
-        """Keeps what a rank reports of its own failure."""
+        """Keeps a rank's report of its own failure."""
         log.error("rank %d: %s %s\n%s", rank.number, message.title, message.cause, message.traceback)
         failure = self.failure(rank, now)
         failure.report, failure.step = message, rank.step if rank.first_step is not None else 0

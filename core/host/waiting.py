@@ -34,7 +34,7 @@ def main() -> int:
 
 
 def _write_to(log: Path) -> None:
-    """From here on standard output and standard error go there, as those of a detached host do."""
+    """Redirects standard output and standard error to a log, as in a detached host."""
     from core.files.links import append_unlinked
 
     with append_unlinked(log) as file:

@@ -53,7 +53,7 @@ _MANY_EPOCHS: Final = 10_000
 
 @dataclass(frozen=True, slots=True)
 class TrainRequest:
-    """What `rankdeck train` was asked for.
+    """The request of `rankdeck train`.
 
     Attributes:
         run_dir: The run's own folder, when one was named.

@@ -97,7 +97,7 @@ def effective_config(
 
 
 def check_run(config: RunConfig, batch: Batch, on_cpu: bool, version: str) -> None:
-    """Refuses what DeepSpeed cannot do, before anything is started.
+    """Refuses settings that DeepSpeed does not support, before anything is started.
 
     Raises:
         ConfigError: As `effective_config`; or a setting that this stage, this device or this version lacks.

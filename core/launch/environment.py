@@ -117,7 +117,7 @@ def _rocm_variables(named: Sequence[str]) -> dict[str, str]:
 
 
 def cards_by_uuid(uuids: Sequence[str]) -> dict[str, str]:
-    """What shows exactly these GPUs to a program, where only their UUIDs are known: ROCm's are 16 digits long."""
+    """Variables that show a program exactly these GPUs by UUID; ROCm's UUIDs have 16 digits."""
     if any(uuid.startswith("AMD-") for uuid in uuids):
         return {}  # such a card has but a number, which may be another card's tomorrow
     if uuids and all(_ROCM_UUID.fullmatch(uuid) for uuid in uuids):
@@ -134,7 +134,7 @@ def _all_visible(devices: Sequence[Device]) -> dict[str, str]:
 
 
 def _memory(device: Device, platform: Platform, *, shards: bool) -> dict[str, str]:
-    """What keeps a CPU rank from giving its memory back after each step and asking for it again in the next.
+    """Variables with which a CPU rank keeps its memory from step to step.
 
     A page that comes back from the system is cleared first, and comes one by one (docs/decisions/0025). On GPUs torch
     keeps memory by itself; other systems' allocators have no such settings.

@@ -37,7 +37,7 @@ _NOT_STARTED_HERE: Final = "The run was not started on this machine. Read what i
 
 @dataclass(frozen=True, slots=True)
 class LaunchCommand:
-    """What a launch file starts.
+    """The launch that a file describes.
 
     Attributes:
         name: The run's.
@@ -98,7 +98,7 @@ def export_launch_file(
 
 
 def launch_command(store: RunStore, slurm: SlurmRequest | None = None) -> LaunchCommand:
-    """What a run's launch file starts; see `export_launch_file`.
+    """The launch of a run's file; see `export_launch_file`.
 
     Raises:
         UsageError: The run never started.

@@ -203,7 +203,7 @@ def _check_stealing(*, synchronises: bool, merges: bool) -> None:
 
 
 def _backend(asked: str, devices: Sequence[Device], platform: Platform) -> str:
-    """What connects ranks that exchange tensors: ``nccl`` or ``gloo``."""
+    """The backend of ranks that exchange tensors: ``nccl`` or ``gloo``."""
     problem = why_no_nccl(devices, platform)
     if asked == "nccl" and problem:
         raise ConfigError("backend", f"NCCL cannot be used: {problem}.", "Choose the backend auto or gloo.")

@@ -191,7 +191,7 @@ def _torch_device(device: Device) -> str:
 
 
 def link_backend(devices: Sequence[Device], platform: Platform) -> str:
-    """What connects devices whose link is measured.
+    """The backend of devices whose link is measured.
 
     Raises:
         ConfigError: There are fewer than two devices.

@@ -229,7 +229,7 @@ class TrainedRun:
 
 
 def trained_run(config: RunConfig, recipe: Recipe, mode: str, world_size: int) -> TrainedRun:
-    """What the run in a folder was trained as."""
+    """The settings with which the run in a folder was trained."""
     config = apply_recipe(config, recipe)
     try:
         batch = resolve_batch(config, Mode.read(mode).group_size(world_size))

@@ -224,7 +224,7 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def refused_by_disk(error: OSError) -> dict[str, str]:
-    """What the system says of a file, for the other side."""
+    """The error of a failed file operation, for the other side."""
     if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
         return {
             "title": "The disk there is full",
@@ -260,7 +260,7 @@ class Agent:
         self.store = FileStore(root)
 
     def hello(self) -> dict[str, Any]:
-        """The first frame: what is here."""
+        """The first frame: this machine's Python, system and folders."""
         python = self.root / "python"
         return {
             "ready": READY,

@@ -108,7 +108,7 @@ class Started:
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """What resuming a run does, or would do."""
+    """The plan of a resume, carried out or not."""
 
     plan: PlanSummary
 
@@ -198,7 +198,7 @@ class Examined:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """What is being made there."""
+    """Progress of an environment that is made there."""
 
     progress: Line = ""
 

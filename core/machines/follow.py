@@ -87,7 +87,7 @@ class Follower:
         return False
 
     def _follow(self, machine: Machine) -> bool:
-        """Reads what comes, over one connection.
+        """Reads a run's stream over one connection.
 
         Returns:
             True: the run has ended. False: its host listens on another port than the one that is forwarded.
@@ -130,7 +130,7 @@ class Follower:
         self._copy.write_state(ended, live=False)
 
     def _say_cut(self, error: RankdeckError) -> None:
-        """Says in the state that there is no connection, in place of what else is wrong."""
+        """Writes into the state that there is no connection, in place of any other trouble."""
         trouble = {
             "title": f"{NO_CONNECTION} {self._remote.machine}",
             "cause": error.cause,

@@ -42,7 +42,7 @@ class Machine:
 
     @property
     def host_key_name(self) -> str:
-        """What its host key is kept under, whatever its address."""
+        """The name under which its host key is kept, independent of its address."""
         return f"rankdeck-{self.name.lower()}"
 
 

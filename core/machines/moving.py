@@ -95,7 +95,7 @@ def now_here(store: RunStore) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MovePlan:
-    """What will happen if a run resumes on another machine, or here if it is on another one.
+    """The plan for resuming a run on another machine, or here if it is on another machine.
 
     Attributes:
         run_dir: The run here.

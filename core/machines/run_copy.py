@@ -130,7 +130,7 @@ def taken_settings(own: RunConfig, theirs: RunConfig) -> RunConfig:
 
 
 def check_room(folder: Path, size_bytes: int) -> None:
-    """Refuses what would fill the disk.
+    """Refuses files that would fill the disk.
 
     Raises:
         PreflightError: There is no room for so much.
@@ -158,7 +158,7 @@ def read_state(session: Session, value: object) -> RunState:
 
 
 def catch_up(session: Session, store: RunStore, remote: RemoteRun) -> RunState:
-    """Brings the copy of a run to what is there now; the caller holds the run's lock.
+    """Updates the copy of a run once; the caller holds the run's lock.
 
     Returns:
         The run's state there.

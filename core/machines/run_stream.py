@@ -1,4 +1,4 @@
-"""Run stream: what is new in a run's folder, read there and sent to the copy that another machine keeps."""
+"""Run stream: reads new data in a run's folder and sends it to the copy on another machine."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ Send = Callable[[dict[str, Any], bytes], None]
 
 
 def kept_files(run_dir: Path) -> list[str]:
-    """What a run keeps of its base model, as paths in its folder."""
+    """Files that a run keeps of its base model, as paths in its folder."""
     found = [path for folder in ("model", "tokenizer") for path in sorted((run_dir / "data" / folder).glob("*"))]
     names = [path.relative_to(run_dir).as_posix() for path in found if path.is_file() and not path.is_symlink()]
     return [name for name in names if KEPT.fullmatch(name)]
@@ -76,7 +76,7 @@ class RunStream:
         self._state: tuple[RunState, int | None] | None = None
 
     def run(self) -> None:
-        """Sends all there is and what comes, until the run has ended and everything is sent."""
+        """Sends existing and new data until the run has ended and everything is sent."""
         alive_at = time.monotonic()
         while self.send_new():
             if time.monotonic() - alive_at >= ALIVE_EVERY_S:

@@ -1,4 +1,4 @@
-"""Sending: what a run needs on another machine: its settings with the paths there, its code, and its data.
+"""Sends a run to another machine: its settings with the paths there, its code and its data.
 
 Code and data go by their hashes, and only what is not there. A dataset is named by its path there (``there://PATH``),
 by its name at the Hub, or is uploaded once: its size is said first, and an upload that is cut continues where it ended.
@@ -31,7 +31,7 @@ _EVERY_S: Final = 0.2
 
 @dataclass(slots=True)
 class Report:
-    """Hears what is sent.
+    """Receives the progress of sending.
 
     Attributes:
         say: A sentence for the user.
@@ -44,7 +44,7 @@ class Report:
 
 @dataclass(slots=True)
 class Sender:
-    """Sends what a run's settings name.
+    """Sends the code and data that a run's settings name.
 
     Attributes:
         session: The connection.
@@ -154,7 +154,7 @@ def below(folder: str, path: Path) -> str:
 
 
 def check_sendable(config: RunConfig) -> None:
-    """Refuses what only makes sense on this computer; nothing was sent then.
+    """Refuses settings that only make sense on this computer, before anything is sent.
 
     Raises:
         ConfigError: Names the setting.

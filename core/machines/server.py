@@ -64,7 +64,7 @@ class Server(Agent):
         }
 
     def serve(self) -> int:
-        """Says that it is there, then answers until the stream ends."""
+        """Sends its greeting, then answers until the stream ends."""
         self.frames.send({"ready": READY, "runs_dir": str(default_runs_dir().absolute())})
         return super().serve()
 
@@ -181,7 +181,7 @@ class Server(Agent):
         return {"path": str(folder)}
 
     def _resume(self, frame: Mapping[str, Any]) -> Answer:
-        """Resumes a run, or only says what that would do."""
+        """Resumes a run, or only plans it."""
         accepted = bool(frame["accept_code"])
         plan = plan_resume(str(_run(frame).dir), default_runs_dir(), frame["changes"], accept_code=accepted)
         if not frame["dry_run"]:

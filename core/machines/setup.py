@@ -27,7 +27,7 @@ Report = Callable[[str], None]
 
 
 def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
-    """Makes what is missing there; what was cut is completed.
+    """Makes the missing environments there, and completes an interrupted one.
 
     Args:
         machine: The machine.

@@ -28,7 +28,7 @@ KEPT: Final = -2
 
 
 class CommitEffects(Protocol):
-    """What the coordinator has done by others. Nothing here may call back into it before returning."""
+    """Effects that the coordinator requests. None of them may call back into it before it returns."""
 
     def open_checkpoint(self, reason: str) -> None:
         """Make the next checkpoint's folder, then call `CommitCoordinator.opened` or `open_failed`."""
@@ -144,7 +144,7 @@ class CommitCoordinator:
             self._drop(f"Rank {rank} could not write its part: {cause}")
 
     def rank_lost(self, rank: int) -> None:
-        """A rank is gone; what it had not staged will never come."""
+        """Handles the loss of a rank, whose unstaged part will not arrive."""
         current = self._open
         if current is not None and current.phase != "writing" and rank not in current.staged:
             self._drop(f"Rank {rank} exited before its part was written.")
@@ -161,7 +161,7 @@ class CommitCoordinator:
             self._write_if_whole(current)
 
     def abandon(self, cause: str) -> None:
-        """The attempt ends: what is not being written already is dropped, and nothing is begun any more."""
+        """Ends commits with the attempt: drops a checkpoint that is not being written yet, and begins no new one."""
         self._abandoned = True
         if self._open is not None and self._open.phase != "writing":
             self._drop(cause)

@@ -25,7 +25,7 @@ WRITE_EVERY_S: Final = 2.0
 
 
 class LedgerKeeper:
-    """Makes the ledger when the data is ready, answers claims, and says what the state file is to hold.
+    """Makes the ledger when the data is ready, answers claims, and provides the contents of the state file.
 
     Args:
         path: The run's `chunk_tracker_state.json`.
@@ -98,7 +98,7 @@ class LedgerKeeper:
             self._next_write = 0.0
 
     def due(self) -> dict[str, Any] | None:
-        """What the state file should hold now, if it is time to write it; see `write`."""
+        """The contents of the state file, if it is time to write it; see `write`."""
         if not self._dirty or self.ledger is None or time.monotonic() < self._next_write:
             return None
         self._dirty = False

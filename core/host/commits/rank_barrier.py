@@ -36,7 +36,7 @@ def next_action(
     merging: bool,
     merged_steps: Mapping[int, int] | None,
 ) -> Next:
-    """What is due when no rank trains. A pure decision.
+    """The action that is due when no rank trains. A pure decision.
 
     Args:
         steps: Where each rank stands.
@@ -72,7 +72,7 @@ class RankBarrier:
         self._rounds = 0
 
     def step(self, now: float) -> tuple[Next, str]:
-        """Does what is due.
+        """Carries out the action that is due.
 
         Returns:
             What it was, and the new phase as text (empty: unchanged). At `FINISH` the caller acts.

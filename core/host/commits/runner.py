@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class CommitRunner:
-    """Carries out what a `CommitCoordinator` decides; one for each attempt.
+    """Carries out the decisions of a `CommitCoordinator`; one for each attempt.
 
     Attributes:
         newest_good: The newest that a run can be resumed from: its weights are finite.
@@ -100,12 +100,12 @@ class CommitRunner:
         return part is not None
 
     async def settle(self, timeout_s: float) -> None:
-        """Waits for what the disk thread still does for this attempt."""
+        """Waits until the disk thread has finished this attempt's work."""
         if self._tasks:
             await asyncio.wait(self._tasks, timeout=timeout_s)
 
     async def remove_unfinished(self, timeout_s: float) -> None:
-        """Removes what an abandoned commit left; to be called once no rank lives.
+        """Removes the files of an abandoned commit; call it once no rank is alive.
 
         A rank that still writes into a folder while it is being removed makes the removal fail: a file that appears
         between the listing and the rmdir (ENOTEMPTY), or that is open (Windows).

@@ -89,7 +89,7 @@ class MetricsSink:
             return self._safe >= target
 
     def close(self, timeout_s: float) -> int:
-        """Writes what is left, tries for `timeout_s` at most, and ends.
+        """Writes the remaining lines, for `timeout_s` at most, and ends.
 
         Returns:
             Lines that could not be written; 0 unless the disk refuses to the end.

@@ -65,7 +65,7 @@ class StatusPublisher:
         self._news = asyncio.Event()
 
     def change(self, **fields: Any) -> None:
-        """What a person should see at once: state, phase, error."""
+        """Sets fields that a person should see at once: state, phase, error."""
         self.state = self.state.replace(**fields)
         self._urgent = True
         self._news.set()
@@ -77,7 +77,7 @@ class StatusPublisher:
             self.change(phase=phase)
 
     def progress(self, **fields: Any) -> None:
-        """What changes with every step."""
+        """Sets fields that change with every step."""
         self.state = self.state.replace(**fields)
         if not self._dirty:
             self._dirty = True
@@ -93,7 +93,7 @@ class StatusPublisher:
         return self._telling is None and bool(self._clients())
 
     def tell(self) -> None:
-        """Clients are to hear of new lines, as soon as it is time."""
+        """Schedules a message to clients about new lines."""
         if self._telling is None:
             rest_s = max(0.0, self._next_told - time.monotonic())
             self._telling = asyncio.get_running_loop().call_later(rest_s, self._tell_now)
@@ -110,7 +110,7 @@ class StatusPublisher:
         self._tell_now()  # while there were no clients, nothing was told
 
     async def run(self) -> None:
-        """Ticks when there is something to tell, until it is cancelled; `flush` afterwards.
+        """Ticks while there is something to publish, until it is cancelled; call `flush` afterwards.
 
         A host that wakes up for nothing takes from the ranks, which use every core.
         """

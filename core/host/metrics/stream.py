@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class MetricsStream:
-    """A `MetricsSink` on the loop: pauses ranks, tells the status, and reports a disk that refuses.
+    """A `MetricsSink` on the event loop: pauses ranks, updates the status, and reports a disk that cannot be written.
 
     Args:
         listener: Its ranks are paused while too much waits for the disk.
@@ -72,7 +72,7 @@ class MetricsStream:
         return sink is None or sink.settle(timeout_s)
 
     async def close(self, timeout_s: float) -> int:
-        """Writes what is left; the number of lines that could not be written."""
+        """Writes the remaining lines; returns how many could not be written."""
         if self._sink is None:
             return 0
         sink, self._sink = self._sink, None

@@ -83,7 +83,7 @@ class ReservedSpace:
 
 
 class DiskLevel(IntEnum):
-    """How full the disk is; each level does what the one before does, and more.
+    """How full the disk is; each level adds to the actions of the level before.
 
     ``AMPLE``: nothing to do. ``TIGHT``: only the newest good checkpoint and the best one are kept. ``LOW``: a warning
     that the run will stop. ``FULL``: the run is saved and stopped, for which there is room just yet.
@@ -97,7 +97,7 @@ class DiskLevel(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiskSpace:
-    """What is known of a run's disk.
+    """Facts about a run's disk.
 
     Attributes:
         reserve: Bytes that are to stay free, also after the run's end.

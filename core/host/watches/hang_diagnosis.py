@@ -100,7 +100,7 @@ def restart_limit(config: RunConfig, root: RankFailure | None) -> int:
 
 
 def next_step(policy: str, logs: str, resumes: str) -> str:
-    """What happens now and what a person can do, as sentences."""
+    """What Rankdeck does about the hang and the next step, as sentences."""
     look = f"The stacks are in {logs}."
     if policy == "restart":
         return f"All devices restart now, at most {RESTARTS} times: {resumes} {look}"

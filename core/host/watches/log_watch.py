@@ -1,4 +1,4 @@
-"""Log watch: notes when the ranks' logs grow, since what a process prints has no time of its own."""
+"""Log watch: notes when the ranks' logs grow, since printed lines carry no time of their own."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Predictions of a run: what was predicted of memory and time when an attempt begins, and what its ranks measure."""
+"""Predictions of a run: predicted memory and time at the start of an attempt, beside the ranks' measurements."""
 
 from __future__ import annotations
 

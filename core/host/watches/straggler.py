@@ -153,7 +153,7 @@ class Judgement:
 
 @dataclass(frozen=True, slots=True)
 class DeviceConditions:
-    """What the machine says of a device in a run.
+    """A device's readings that may explain why it is slow.
 
     Attributes:
         throttled: Why a GPU's clock was held down in the last seconds, but for its power limit.
@@ -168,7 +168,7 @@ class DeviceConditions:
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why, and what to do.
+    """The reason and the next step.
 
     Attributes:
         kind: "samples", "data", "throttled", "program" or "slower".

@@ -149,7 +149,7 @@ class StragglerWatch(Watch):
             log.error("a straggler could not be reported", exc_info=task.exception())
 
     def _conditions(self, rank: Rank) -> DeviceConditions:
-        """What the machine says of a rank's device; off the loop."""
+        """Reads a rank's device, off the event loop."""
         device = rank.command.device
         readings = list(self._readings.get(device.uuid, ()))
         held = dict.fromkeys(why for row in readings for why in row.get("throttle_reasons") or () if why != POWER_CAP)

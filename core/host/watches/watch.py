@@ -1,4 +1,4 @@
-"""Watch: what an attempt calls each of its watches with."""
+"""Watch: the interface through which an attempt calls each of its watches."""
 
 from __future__ import annotations
 

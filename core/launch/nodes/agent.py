@@ -30,7 +30,7 @@ OUTPUT_FLAGS: Final = ("--json", "--quiet")  # the form of the output, which may
 
 
 def agent_command(job: NodeJob, name: str, devices: int, python: str, arguments: Sequence[str]) -> list[str]:
-    """What to start on this machine.
+    """The command line of torchrun's agent on this machine.
 
     Args:
         job: This machine's part.

@@ -43,7 +43,7 @@ class Handler(Protocol):
     """Answers one peer."""
 
     def answer(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """What follows from a request."""
+        """The answer to a request."""
 
     def closed(self) -> None:
         """The peer is gone."""

@@ -40,7 +40,7 @@ _SAME: Final = (
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What must be the same on all machines of a run.
+    """Values that must be the same on all machines of a run.
 
     Attributes:
         name: What this machine is called.
@@ -198,7 +198,7 @@ class Desk:
             self._on_loss(name, here)
 
     def refuse(self, peer: str, error: RankdeckError) -> None:
-        """A machine may not take part."""
+        """Reports why a machine may not take part."""
         with self._lock:
             known, self._refused[peer] = self._refused.get(peer), error.cause
         if known != error.cause:

@@ -22,7 +22,7 @@ _ADDRESS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class SlurmRequest:
-    """What a job asks of Slurm.
+    """Resources and options that a job requests from Slurm.
 
     Attributes:
         min_nodes, max_nodes: How many nodes.
@@ -63,7 +63,7 @@ class SlurmRequest:
 
 @dataclass(frozen=True, slots=True)
 class BatchJob:
-    """What a batch file starts.
+    """The launch that a batch file describes.
 
     Attributes:
         name: The job's.

@@ -67,7 +67,7 @@ class JobState:
 
     @property
     def next_step(self) -> str:
-        """What a person can do about its end; empty where nothing is needed."""
+        """The next step after its end; empty if none is needed."""
         if not self.has_ended or self.state == "COMPLETED":
             return ""
         return "Read the job's log." if self.state == "FAILED" else "Submit it again to continue the run."
