@@ -60,7 +60,7 @@ class Draft:
         devices: UUIDs of the ticked devices.
         mode: "auto" until the person picks one.
         mode_fields: Texts of `MODE_FIELDS` by field name; one that is not in it has its default.
-        fields: The form's texts by field name; one that is empty or not in it has its default.
+        fields: The form's texts by field name; one that is empty or not in it was not set and follows its default.
         name: What the run will be called; empty: its own name.
     """
 

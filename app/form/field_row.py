@@ -209,7 +209,7 @@ class FieldRow(QObject):
         return str(self.editor.currentData()) if isinstance(self.editor, ComboBox) else self.editor.text()
 
     def set_text(self, text: str) -> None:
-        """Shows a value without telling anybody that it was edited; of the default a line shows only the grey text."""
+        """Shows a value as if it had been entered, without telling anybody that it was edited."""
         with QSignalBlocker(self.editor):
             if isinstance(self.editor, QCheckBox):
                 self.editor.setChecked((text or self.default).lower() in ("true", "1", "yes", "on"))
@@ -218,11 +218,13 @@ class FieldRow(QObject):
             elif isinstance(self.editor, QPlainTextEdit):
                 if text != self.text():  # else the cursor would jump
                     self.editor.setPlainText(text)
-            else:
-                shown = "" if self.spec.type != "str" and self._means_default(text) else text
-                if shown != self.text():
-                    self.editor.setText(shown)
+            elif text != self.text():
+                self.editor.setText(text)
         self._show_dot()
+
+    def clear(self) -> None:
+        """Leaves it at its default, of which a line shows only the grey text."""
+        self.set_text(self.default if self.spec.type == "str" else "")
 
     def set_default(self, text: str) -> None:
         """The value that an empty field has."""
@@ -232,8 +234,15 @@ class FieldRow(QObject):
 
     @property
     def is_changed(self) -> bool:
+        """Whether its value is another than the default."""
         text = self.text()
         return is_given(self.spec, text, self.default) and not self._means_default(text)
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the person chose its value: what was typed is theirs even where it is the default today."""
+        is_line = isinstance(self.editor, QLineEdit) and self.spec.type != "str"
+        return bool(self.text().strip()) if is_line else self.is_changed
 
     @property
     def is_shown(self) -> bool:
@@ -253,7 +262,7 @@ class FieldRow(QObject):
             return False
 
     def reset(self) -> None:
-        self.set_text(self.default)
+        self.clear()
         self.edited.emit(self.spec.name)
         self.editor.setFocus(Qt.FocusReason.OtherFocusReason)
 

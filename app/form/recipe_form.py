@@ -63,11 +63,7 @@ class RecipeForm(FieldRows):
         self.advanced.set_groups(
             [self._group(title, specs) for title, specs in groups.items() if title not in IN_SIGHT]
         )
-        defaults = default_texts(recipe)
-        for name, row in self.rows.items():
-            row.set_default(defaults[name])
-            row.set_text(defaults[name])
-        self._show_changed()
+        self.reset()
 
     def _group(self, title: str, specs: list[FieldSpec]) -> Group:
         grid = self._grid_of(specs)
@@ -85,16 +81,25 @@ class RecipeForm(FieldRows):
     def set_texts(self, texts: Mapping[str, str]) -> None:
         """Shows values; fields that are not named keep theirs."""
         super().set_texts(texts)
-        self._follow_defaults(keep=True)
+        self._follow_defaults(texts.keys())
         self._show_changed()
 
     def reset(self) -> None:
         if self._recipe is not None:
-            self.set_texts(default_texts(self._recipe))
+            for name, text in default_texts(self._recipe).items():
+                self.rows[name].set_default(text)
+                self.rows[name].clear()
+            self._show_changed()
+
+    def clear_defaults(self) -> None:
+        """Counts fields that hold their defaults as not set: a finished run doesn't say which were."""
+        for row in self.rows.values():
+            if not row.is_changed:
+                row.clear()
 
     @property
-    def is_changed(self) -> bool:
-        return any(row.is_changed for row in self.rows.values())
+    def is_set(self) -> bool:
+        return any(row.is_set for row in self.rows.values())
 
     def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor = no_remedies) -> None:
         """Marks the wrong fields with their reason; unfolds Advanced if one is there."""
@@ -113,17 +118,17 @@ class RecipeForm(FieldRows):
         self._follow_defaults()
         self._show_changed()
 
-    def _follow_defaults(self, *, keep: bool = False) -> None:
-        """Takes up defaults that other values bring, as a pretrained model does; with `keep`, no field changes."""
+    def _follow_defaults(self, kept: Collection[str] = ()) -> None:
+        """Takes up defaults that other values bring, as a pretrained model does; what is set or `kept` stays."""
         if self._recipe is None:
             return
         texts = {name: row.text() for name, row in self.rows.items()}
         for name, text in default_texts(self._recipe, texts).items():
             if (row := self.rows.get(name)) is not None and row.default != text:
-                untouched = not row.is_changed
+                untouched = not row.is_set
                 row.set_default(text)
-                if untouched and not keep:
-                    row.set_text(text)
+                if untouched and name not in kept:
+                    row.clear()
 
     def _show_changed(self) -> None:
         self.advanced.show_changed()

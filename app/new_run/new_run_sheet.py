@@ -12,7 +12,7 @@ from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 
 from app.devices.device_picker import BalanceCard, DevicePicker
 from app.draft.draft import CheckedDraft, Draft
-from app.form.draft_fields import default_mode_texts, default_texts, plain_text, settings_without_meaning
+from app.form.draft_fields import default_mode_texts, plain_text, settings_without_meaning
 from app.form.field_row import MARGIN
 from app.form.recipe_form import RecipeForm
 from app.form.unit_edit import UnitEdit
@@ -198,7 +198,7 @@ class NewRunSheet(QWidget):
 
     def _show_changed(self) -> None:
         draft = self.draft()
-        is_changed = self.form.is_changed or bool(draft.name) or draft.mode != Mode.AUTO
+        is_changed = self.form.is_set or bool(draft.name) or draft.mode != Mode.AUTO
         self.header.show_changed(is_changed or draft.mode_fields != default_mode_texts() or bool(self._copied))
 
     def chosen_devices(self) -> list[Device]:
@@ -255,6 +255,7 @@ class NewRunSheet(QWidget):
     def copy_run(self, draft: Draft, name: str) -> None:
         """Fills the panel with the settings of a run, and says whose they are."""
         self.set_draft(draft)
+        self.form.clear_defaults()
         self._show_copied(name)
         self._show_changed()
 
@@ -356,7 +357,7 @@ class NewRunSheet(QWidget):
         self._show_recipe()
         recipe = self.what.chosen()
         if recipe is not None:
-            fresh = dataclasses.replace(left, recipe=recipe.name, fields=default_texts(recipe), name="")
+            fresh = dataclasses.replace(left, recipe=recipe.name, fields={}, name="")
             self.set_draft(self.drafts.get(recipe.name, fresh), keep_devices=True)
 
 

@@ -57,7 +57,7 @@ class RunPage(QWidget):
         tabs.setCurrentIndex(0)
         header.place_outcome(outcome.line)
         # The card stands last: what appears above the tabs would push their controls away from under the pointer.
-        lay_column(self, header, tabs, outcome, spacing=MARGIN, margins=(4, 0, MARGIN, MARGIN), grow=tabs)
+        lay_column(self, header, tabs, outcome, spacing=MARGIN, margins=(MARGIN, 0, MARGIN, MARGIN), grow=tabs)
         tabs.currentChanged.connect(self._place_controls)
         tabs.installEventFilter(self)
 

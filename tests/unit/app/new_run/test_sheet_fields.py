@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
+import json
 
 import pytest
 from PySide6.QtCore import QPoint, Qt
@@ -10,7 +12,7 @@ from PySide6.QtGui import QAction, QGuiApplication
 from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QScrollArea, QStyleFactory, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.draft.draft import Draft, check_draft
+from app.draft.draft import Draft, check_draft, draft_from_config
 from app.draft.memory_text import BalanceText
 from app.draft.mode_options import ModeOptions
 from app.form.draft_fields import grouped_fields
@@ -79,6 +81,50 @@ def test_a_pretrained_model_brings_its_own_defaults(panel: NewRunSheet, qtbot: Q
     assert dot_of(panel, "lr").isVisible(), "it is not the default any more"
     checked = check_draft(panel.draft(), recipe, [A], LINUX)
     assert checked.run is not None and checked.run.config.lr == 1e-3
+
+
+@pytest.mark.parametrize("is_saved", [False, True])
+def test_a_typed_number_stays_when_the_defaults_change(panel: NewRunSheet, qtbot: QtBot, is_saved: bool) -> None:
+    panel.show()
+    recipe = get_recipe("hf_causal_lm")
+    panel.set_draft(Draft(recipe="hf_causal_lm", dataset="stdlib://", devices=("GPU-a",)))
+    for name in ("seq_len", "lr", "weight_decay"):
+        row = panel.form.rows[name]
+        row.editor.setFocus()
+        qtbot.keyClicks(row.editor, row.default)
+        assert not row.is_changed
+    typed = {name: panel.draft().fields[name] for name in ("seq_len", "lr", "weight_decay")}
+    assert all(typed.values())
+    panel.set_field("model", "owner/name")
+    panel.set_field("training", "lora")
+    if is_saved:
+        saved = json.loads(json.dumps(dataclasses.asdict(panel.draft())))
+        panel.reset()
+        assert panel.draft().fields["lr"] == ""
+        panel.open_draft(Draft.from_dict(saved))
+    assert {name: panel.draft().fields[name] for name in typed} == typed
+    assert panel.header.reset.isVisible()
+    checked = check_draft(panel.draft(), recipe, [A], LINUX)
+    assert checked.config is not None
+    asked = {**checked.config.as_dict(), **checked.config.options}
+    assert {name: panel.form.rows[name].spec.text(asked[name]) for name in typed} == typed
+    for name in typed:
+        panel.form.rows[name].reset()
+    checked = check_draft(panel.draft(), recipe, [A], LINUX)
+    assert checked.config is not None
+    assert (checked.config.lr, checked.config.options["weight_decay"]) == (2e-4, 0.0)
+
+
+def test_a_copied_runs_defaults_are_not_taken_for_typed(panel: NewRunSheet) -> None:
+    recipe = get_recipe("hf_causal_lm")
+    asked = Draft("hf_causal_lm", devices=("GPU-a",), fields={"steps": "7", "model": "owner/name"})
+    checked = check_draft(asked, recipe, [A], LINUX)
+    assert checked.config is not None
+    panel.copy_run(draft_from_config(checked.config, [A]), "night run")
+    rows = panel.form.rows
+    assert (rows["steps"].text(), rows["lr"].text(), rows["lr"].default) == ("7", "", "2e-05")
+    panel.set_field("model", "gpt2")
+    assert (rows["lr"].text(), rows["lr"].default) == ("", "0.001")
 
 
 def test_reset_puts_the_recipes_defaults_back_and_keeps_the_devices(panel: NewRunSheet) -> None:

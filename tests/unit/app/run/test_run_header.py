@@ -48,6 +48,16 @@ def test_the_header_keeps_its_shape_while_figures_run(qtbot: QtBot) -> None:
     assert header.steps.text() == "99,999 / 100,000" and "10 m 00 s left" in header.rest.full_text
 
 
+def test_steps_reach_the_right_edge_of_the_figures(qtbot: QtBot) -> None:
+    header = header_of(qtbot)
+    header.show_summary(RunSummary("stopped", step=20, total_steps=100))
+    header.show_figures([HeroFigure("Loss", "2.1")])
+    QApplication.processEvents()
+    right = header.steps.mapTo(header, header.steps.rect().topRight()).x()
+    assert header.steps.alignment() & Qt.AlignmentFlag.AlignRight
+    assert right == header.heroes.mapTo(header, header.heroes.rect().topRight()).x()
+
+
 def test_figures_that_run_ask_for_no_new_layout(qtbot: QtBot) -> None:
     header = header_of(qtbot)
     going = RunSummary("training", step=998, total_steps=100_000, seconds_left=3000.0, epoch=1, is_live=True)
