@@ -198,7 +198,7 @@ def _memory_text(value: float | None, total: float | None) -> str:
 
 
 class DeviceWarnings:
-    """Why devices are held down just now, and for which ones they wait."""
+    """Warnings of devices: why a clock is held down now, and for which device one waits."""
 
     def __init__(self) -> None:
         self._held: dict[str, tuple[str, int]] = {}

@@ -51,7 +51,7 @@ NEWEST_SHARE: Final = 0.3
 
 
 class RedrawPace:
-    """Learns what a picture of all charts costs, and gives the pause that follows from it."""
+    """Pace of redrawing: the pause between two pictures, from what a picture of all charts costs."""
 
     def __init__(self) -> None:
         self._cost_s: float | None = None
@@ -334,7 +334,7 @@ class PlotsPanel(QWidget):
     # --- drawing -----------------------------------------------------------------------------------------
 
     def catch_up(self) -> None:
-        """The panel can be seen, perhaps again: draws what is new since."""
+        """Draws new points when the panel becomes visible."""
         if self._stale:
             self._start_timer()
 

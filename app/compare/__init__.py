@@ -1,1 +1,1 @@
-"""Several runs beside each other: curves over each other, and a table of what differs."""
+"""Comparison of several runs: their curves in one chart, and a table of differences."""

@@ -1,4 +1,4 @@
-"""A list of runs with check boxes, to choose those that are compared."""
+"""Dialog that chooses the runs to compare: a list with check boxes."""
 
 from __future__ import annotations
 

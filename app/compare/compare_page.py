@@ -1,4 +1,4 @@
-"""Compare page: every metric of up to eight runs over each other, and the table of what differs."""
+"""Compare page: every metric of up to eight runs in one chart each, and the table of differences."""
 
 from __future__ import annotations
 

@@ -204,7 +204,7 @@ class DevicePicker(QWidget):
             self.selection_changed.emit()
 
     def _show(self) -> None:
-        """Ticks what is wished for, as far as it can be used, and says why the rest is not."""
+        """Ticks the wished devices that can be used, and gives the reason for the others."""
         against = self._choice.reasons_against()
         for uuid, row in self._rows.items():
             reason = against.get(uuid, "")

@@ -1,1 +1,1 @@
-"""Rows of a form: made from a recipe's fields, with what is wrong under each."""
+"""Forms: rows made from a recipe's fields, each with its problem below it."""

@@ -1,4 +1,4 @@
-"""One row of the form: label, editor, unit, and under them what is wrong with the value."""
+"""Row of a form: label, editor and unit, with the value's problem below them."""
 
 from __future__ import annotations
 
@@ -315,7 +315,7 @@ class FieldRow(QObject):
         self.editor.setToolTip(tip)
 
     def set_placeholder(self, text: str) -> None:
-        """What an empty field will be, greyed; or why it means nothing."""
+        """Sets the grey text of an empty field: its default, or why it has no effect."""
         self._placeholder = text
         if isinstance(self.editor, QLineEdit):
             self.editor.setPlaceholderText(self._reason or text)

@@ -1,4 +1,4 @@
-"""Remedies: the buttons under a problem that do what its next step says."""
+"""Remedies: buttons under a problem that carry out its next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Diagnostics dialog: shows each file of a report before it is saved, to take out what is not to be sent."""
+"""Diagnostics dialog: shows each file of a report before it is saved, to be edited or left out."""
 
 from __future__ import annotations
 

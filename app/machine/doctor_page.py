@@ -1,4 +1,4 @@
-"""Page that checks this machine: what works, what does not and what to do; self-tests, and diagnostics to report."""
+"""Page that checks this machine: results with their next steps, self-tests and diagnostics."""
 
 from __future__ import annotations
 

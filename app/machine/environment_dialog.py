@@ -1,4 +1,4 @@
-"""Dialog that sets up PyTorch: which build and why, where, with what, how large, how far it is, and what went wrong."""
+"""Dialog that sets up PyTorch: build with its reason, drive, extras, size, progress and errors."""
 
 from __future__ import annotations
 

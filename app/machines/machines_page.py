@@ -170,7 +170,7 @@ class MachinesPage(Page):
             line.clear()
 
     def show_removed(self, name: str, text: str) -> None:
-        """It is not in the list any more; what stays there."""
+        """Says which files stay on a removed machine."""
         self.notice.say("info", f"{name} was removed", text)
 
     def show_error(self, error: RankdeckError) -> None:

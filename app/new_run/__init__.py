@@ -1,1 +1,1 @@
-"""The New run sheet: its fields, and what its buttons open: data preview, tuning, charts of a script."""
+"""The New run sheet: its fields and dialogs (data preview, tuning, charts of a script)."""

@@ -1,4 +1,4 @@
-"""Dataset field: a path with browse buttons that takes dropped files, and what was found there."""
+"""Dataset field: a path with browse buttons, which accepts dropped files and shows their contents."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ class CodeEditor(QPlainTextEdit):
 
 
 class DeepSpeedDialog(Dialog):
-    """An editor for JSON that says at once what is wrong, and in which line.
+    """JSON editor that shows an error and its line at once.
 
     Args:
         stage: The ZeRO stage it is for.

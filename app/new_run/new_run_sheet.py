@@ -1,4 +1,4 @@
-"""New run sheet: what the next run trains, where and how, and at its foot what that comes to."""
+"""New run sheet: recipe, data, devices, mode and settings of the next run, with their result at its foot."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Recipe and data fields of the New run sheet: what a run trains, and the name it gets."""
+"""Recipe, data and name fields of the New run sheet."""
 
 from __future__ import annotations
 

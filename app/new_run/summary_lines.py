@@ -1,4 +1,4 @@
-"""Foot of the New run sheet: what the settings come to, the command line that does the same, and Start."""
+"""Foot of the New run sheet: estimate, batch arithmetic, equivalent command line, and Start."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ class SummaryLines(QFrame):
         self._show_status()
 
     def _show_status(self) -> None:
-        """One line: what Start waits for, else what to know, else how long it takes."""
+        """One line: the reason why Start waits, else a note, else the estimated time."""
         notes, strip = self._full_notes, self.memory
         more = f" (and {len(notes) - 1} more)" if len(notes) > 1 else ""
         first = f"{notes[0]}{more}" if notes else ""

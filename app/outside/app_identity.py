@@ -1,4 +1,4 @@
-"""Identity of the program for the desktop: what its windows, toasts and pinned button belong to."""
+"""Identity of the program for the desktop: groups its windows, toasts and pinned button."""
 
 from __future__ import annotations
 

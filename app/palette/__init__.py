@@ -1,1 +1,1 @@
-"""Command palette: what can be reached by typing a few letters of its name."""
+"""Command palette: finds entries by the words of their names."""

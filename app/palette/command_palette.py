@@ -67,7 +67,7 @@ class CommandPalette(QFrame):
         return view
 
     def open(self, entries: Sequence[PaletteEntry]) -> None:
-        """Opens it, empty, on what can be reached now."""
+        """Opens the empty palette with the entries that are available now."""
         self._entries = entries
         self.line.clear()
         self._on_text_changed("")

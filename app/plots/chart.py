@@ -151,7 +151,7 @@ class Chart(pyqtgraph.GraphicsView):
             self._draw()
 
     def show_marks(self, marks: Sequence[Mark]) -> None:
-        """Draws what happened to the run, behind the curves, from now on."""
+        """Draws the run's events behind the curves from now on."""
         self._marks = marks
         self._place_marks()
 

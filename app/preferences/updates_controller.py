@@ -57,7 +57,7 @@ class UpdatesController(QObject):
 
     @property
     def address(self) -> str:
-        """The server that is asked; empty: none."""
+        """The update address; empty for none."""
         return self._settings.text(ADDRESS) or ""
 
     def set_address(self, address: str) -> None:

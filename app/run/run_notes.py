@@ -62,7 +62,7 @@ class RunNotes:
 
     @property
     def slowed(self) -> Event:
-        """The alert about a device that the others wait for now; empty where there is none."""
+        """The alert about a device that the others wait for now; empty for none."""
         return self._alerts.get("straggler", {}) if self._newest.get("straggler", {}).get("ranks") else {}
 
     @property

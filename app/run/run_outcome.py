@@ -1,4 +1,4 @@
-"""Run outcome: how a run ended, or what a person must know while it trains, and the next step."""
+"""Run outcome: how a run ended, or a problem while it trains, with the next step."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Reads one run's folder in a thread: what is there first, then what comes, each line once."""
+"""Reads one run's folder in a thread: existing lines first, then new ones, each once."""
 
 from __future__ import annotations
 
@@ -201,7 +201,7 @@ class RunFollower:
     # --- what comes --------------------------------------------------------------------------------------
 
     def _read_on(self, progress: bool = False) -> None:
-        """Sends every complete line that the file holds beyond what was sent."""
+        """Sends every complete line that was not sent yet."""
         start, size = self._tail.offset, self._size()
         long = progress and size - start > 8 * SLICE_BYTES
         while not self.stopping.is_set():

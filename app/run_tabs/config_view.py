@@ -1,4 +1,4 @@
-"""Config of the shown run: what differs from the defaults first, the whole run.toml folded below it."""
+"""Config of the shown run: differences from the defaults first, the whole run.toml folded below."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Event texts: what an event of metrics.jsonl says, as one line of the log or of the alerts."""
+"""Event texts: an event of metrics.jsonl as one line of the log or of the alerts."""
 
 from __future__ import annotations
 

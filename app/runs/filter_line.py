@@ -1,4 +1,4 @@
-"""Filter line of the runs: words and settings to find runs by, and below it what is wrong with them."""
+"""Filter line of the runs: words and settings to find runs by, with errors below it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The left panel: the runs there are, pinned and live ones on top, with filter, order and what is done with them."""
+"""The left panel: list of runs, pinned and live ones on top, with filter, order and actions."""
 
 from __future__ import annotations
 

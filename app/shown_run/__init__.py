@@ -1,1 +1,1 @@
-"""The shown run: what opens it, and its series, data progress and log as Qt models."""
+"""The shown run: its controller, and its series, data progress and log as Qt models."""

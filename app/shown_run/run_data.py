@@ -54,7 +54,7 @@ class RunData(Feed):
 
     @property
     def series(self) -> RunSeries:
-        """What is read of the run by now; an empty one where none is open."""
+        """The run's series so far; an empty one if no run is open."""
         if self._series is None:
             from app.run_data.run_series import RunSeries
 

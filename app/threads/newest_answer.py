@@ -1,4 +1,4 @@
-"""Newest answer: asks in the background about what is edited; only the answer to the newest question counts."""
+"""Newest answer: asks questions in the background; only the answer to the newest one counts."""
 
 from __future__ import annotations
 

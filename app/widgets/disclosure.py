@@ -1,4 +1,4 @@
-"""Disclosure: a line with a chevron that unfolds what is below it."""
+"""Disclosure: a line with a chevron that unfolds the content below it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Opens folders, files and web pages with the desktop's own programs, and says so where none does."""
+"""Opens folders, files and web pages with the desktop's own programs, and reports it if none does."""
 
 from __future__ import annotations
 

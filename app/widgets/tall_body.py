@@ -1,4 +1,4 @@
-"""Body of a dialog that grows with what it has to say, as far as the screen has room; then it scrolls."""
+"""Body of a dialog that grows with its content as far as the screen has room, then scrolls."""
 
 from __future__ import annotations
 

@@ -141,15 +141,15 @@ class Welcome(QScrollArea):
         return QSize(0 if page is None else page.minimumSizeHint().width(), 200)
 
     def show_found(self, text: str) -> None:
-        """What runs will use."""
+        """Shows the devices that runs will use."""
         self.found.setText(text)
 
     def show_demo(self, text: str) -> None:
-        """What the demo trains on, and where."""
+        """Shows the demo's data and devices."""
         self.cards[0].text.setText(text)
 
     def show_machine(self, text: str) -> None:
-        """What this machine has."""
+        """Shows the facts about this machine."""
         self.machine.setText(text)
 
     def show_torch_missing(self, is_missing: bool) -> None:

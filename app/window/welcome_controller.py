@@ -28,7 +28,7 @@ UNCHANGED = "The present one stays as it is."
 
 
 class WelcomeController(QObject):
-    """Carries out what the welcome page offers."""
+    """Carries out the offers of the welcome page."""
 
     def __init__(
         self,

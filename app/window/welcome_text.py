@@ -1,4 +1,4 @@
-"""Texts of the welcome page: what was found on this machine."""
+"""Texts of the welcome page: facts about this machine."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOTHING_DOWNLOADED = "Nothing is downloaded until you ask for it."
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """What is known of this machine without asking a device.
+    """Facts about this machine that need no look at a device.
 
     Attributes:
         torch_version: Of the installed PyTorch; None: there is none.

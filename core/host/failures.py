@@ -139,7 +139,7 @@ def _processes_on(devices: Sequence[str]) -> str:
 
 
 def last_lines(log: Path) -> tuple[str, ...]:
-    """The last few lines of a rank's log that say something; none when it cannot be read."""
+    """The last non-empty lines of a rank's log; none when it cannot be read."""
     try:
         with open_binary(log) as file:
             size = file.seek(0, 2)

@@ -23,7 +23,7 @@ from core.machine.devices.names import short_label
 
 @dataclass(frozen=True, slots=True)
 class NextAttempt:
-    """The attempt that follows one that could not start.
+    """The next attempt after one that could not start.
 
     Attributes:
         event: The metrics event that says so: ``retry`` or ``fallback``.

@@ -240,7 +240,7 @@ class RunLifecycle:
         return replace(outcome, model=best or outcome.model)
 
     def _next_restart(self, run: ResolvedRun, outcome: Outcome) -> tuple[int, int] | None:
-        """Which restart follows, and of how many; None where none does."""
+        """Number and limit of the next restart; None if there is none."""
         failed = outcome.kind == "failed" or (outcome.kind == "not_started" and run.recipe.self_contained)
         if not failed or self._is_final(outcome) or outcome.usage or outcome.root is None or outcome.failure_kind:
             return None
@@ -324,7 +324,7 @@ class RunLifecycle:
         return replace(context, checkpoint=checkpoint, damaged=tuple(damaged))
 
     def _fall_back(self, following: NextAttempt, *, narrowed: bool) -> None:
-        """Reports which attempt follows one that could not start, and why."""
+        """Reports the attempt after one that could not start, and the reason."""
         log.warning("%s", following.text)
         self._emit(following.event, **following.fields)
         if following.event == "fallback":

@@ -1,4 +1,4 @@
-"""Stop ladder: ask ranks to stop → deadline shared by all of them → end the tree, and name what did not exit."""
+"""Stop ladder: ask ranks to stop → one deadline for all → end the process tree, and name surviving processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The one device that a launcher has given a process, and what contradicts it. Pure."""
+"""The one device that a launcher has given a process, and contradictions to it. Pure."""
 
 from __future__ import annotations
 

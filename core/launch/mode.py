@@ -189,7 +189,7 @@ def choose_mode(config: RunConfig, devices: Sequence[Device], platform: Platform
 
 
 def _check_stealing(*, synchronises: bool, merges: bool) -> None:
-    """Refuses dynamic claims beside what needs every device to have its own part of the work."""
+    """Refuses work stealing together with settings that make devices wait for each other."""
     for waits, name, verb in (
         (synchronises, "the sync interval", "synchronise"),
         (merges, "the merging on the way", "merge on the way"),
@@ -286,7 +286,7 @@ def _mode(config: RunConfig, devices: Sequence[Device], platform: Platform) -> t
 def _engine(
     config: RunConfig, mode: Mode, platform: Platform, devices: Sequence[Device]
 ) -> tuple[str, tuple[str, ...]]:
-    """Who shards in a sharding mode, and what a person should know about it.
+    """The engine of a sharding mode, with notes for the user.
 
     `auto` is DeepSpeed where it can be imported, else PyTorch's own; mode fsdp is always PyTorch's. The answer reaches
     the ranks in their `RankContext`, and `workers.strategies.make_strategy` builds what it names.

@@ -125,7 +125,7 @@ def check(run: ResolvedRun, runs_dir: Path, run_dir: Path | None = None) -> Chec
 
 
 def check_engine(run: ResolvedRun) -> tuple[str, ...]:
-    """Refuses what the engine that shards cannot do; what a person should know about it.
+    """Refuses settings that the sharding engine does not support; returns notes for the user.
 
     Raises:
         ConfigError: DeepSpeed's configuration cannot be used, or it cannot do what else was asked.

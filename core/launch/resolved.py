@@ -23,7 +23,7 @@ _FIRST_WITH_BF16: Final = (8, 0)  # Ampere, as torch.cuda.is_bf16_supported has 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedRun:
-    """What will be trained, on what and how. Made by `resolve`, once; no other code decides it again.
+    """The resolved run: recipe, devices, mode and batch. Made once by `resolve`; no other code decides it again.
 
     Attributes:
         platform: The machine as the recipe's ranks see it.
@@ -169,7 +169,7 @@ def _with_mode(applied: RunConfig, asked: Mode, devices: Sequence[Device]) -> Ru
 
 
 def recommended_mode(devices: Sequence[Device], platform: Platform) -> Mode:
-    """The mode that is taken on these devices when none is chosen."""
+    """The default mode on these devices."""
     return mode_choice(RunConfig(), devices, platform).mode
 
 

@@ -1,4 +1,4 @@
-"""Length of a run as far as it is known before its data is read, and what is odd about it. Pure."""
+"""Length of a run, if it is known before its data is read, and notes on unusual lengths. Pure."""
 
 from __future__ import annotations
 

@@ -90,7 +90,7 @@ def new_machine(
     runs_dir: str = "",
     starter: str = "",
 ) -> Machine:
-    """What was typed, as a machine that is not kept yet.
+    """A machine from the typed values, not saved yet.
 
     Raises:
         UsageError: Something cannot be right, or there is one of that name.

@@ -188,7 +188,7 @@ def _size(path: Path) -> int:
 
 
 def _retried(call: Callable[[], Any]) -> Any:
-    """Tries again, for a moment, what Windows refuses while a virus scanner has a new file open.
+    """Retries briefly where Windows refuses an operation because a virus scanner has the new file open.
 
     `core.held_files` is not on this machine yet.
     """

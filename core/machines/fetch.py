@@ -98,7 +98,7 @@ def fetch_checkpoint(
 
 
 def _fetch_kept(session: Session, store: RunStore, remote: RemoteRun, kept: Sequence[KeptFile]) -> None:
-    """Brings what the run keeps of its base model and is not here, and nothing else that is offered for it."""
+    """Fetches the missing files that a run keeps of its base model, and no other offered file."""
     for file in kept:
         if not KEPT.fullmatch(file.path):
             raise unreadable(session.machine, f"{file.path!r:.80} is not a file of a base model")

@@ -55,7 +55,7 @@ def machine_of(store: RunStore) -> Machine | None:
 
 
 def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: Report) -> dict[str, Any]:
-    """Brings what a resume here needs from the machine that the run is on, if it is on another one.
+    """Fetches the files that a resume here needs from the run's machine, if it is another one.
 
     If that machine was removed from the list, it is gone for good: then what was fetched before is all there is.
 

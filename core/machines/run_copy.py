@@ -1,4 +1,4 @@
-"""Run copy: writes into a run's folder here what comes from the run's folder on another machine."""
+"""Run copy: writes the data of a run on another machine into the run's folder here."""
 
 from __future__ import annotations
 

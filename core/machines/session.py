@@ -139,7 +139,7 @@ class Session:
                 stream.close()
 
     def end(self) -> None:
-        """Ends the connection, from any thread: what waits in another one fails."""
+        """Ends the connection, from any thread; waiting calls in other threads fail."""
         self._ssh.kill()
 
     # requests

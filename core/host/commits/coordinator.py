@@ -101,7 +101,7 @@ class CommitCoordinator:
 
     @property
     def missing(self) -> list[int]:
-        """Ranks that the checkpoint being made still lacks a word of; all of them when none is being made."""
+        """Ranks whose answer the checkpoint in progress still lacks; all of them if none is in progress."""
         joined = {} if self._open is None else self._open.joined
         return [rank for rank in range(self._world_size) if rank not in joined and rank not in self._carried]
 

@@ -73,14 +73,14 @@ class CommitRunner:
             self._start(lambda: write_ledger(self._keeper.path, document), self._ledger_written, self._ledger_failed)
 
     def ask_missing(self, reason: str) -> None:
-        """Asks every rank for a commit, but those that have joined the one being made."""
+        """Asks every rank for a commit that has not joined the one in progress."""
         self.retry_at = None
         for rank in self.coordinator.missing:
             self.ask(rank, reason)
 
     @property
     def is_settled(self) -> bool:
-        """No checkpoint is being written, and no old ones are being removed."""
+        """Whether no checkpoint is being written and no old one is being removed."""
         return not self.coordinator.busy and not self._pruning
 
     def prune(self) -> None:

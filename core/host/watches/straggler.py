@@ -125,7 +125,7 @@ def _is_steady(steps: Sequence[Sequence[RankStep]], rank: int) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Judgement:
-    """What is held of a run's devices, after some looks at them.
+    """Verdict on a run's devices after several measurements.
 
     Attributes:
         straggler: What is said now; None: no device makes the others wait.

@@ -144,7 +144,7 @@ class Desk:
             return self._started
 
     def missing(self) -> str:
-        """How many machines are there, and why others are not, in sentences."""
+        """How many machines have joined, and why others were refused, in sentences."""
         wanted = str(self.most) if self.least == self.most else f"{self.least} to {self.most}"
         with self._lock:
             why = [f"{peer} was refused: {cause}" for peer, cause in self._refused.items()]

@@ -1,1 +1,1 @@
-"""Slurm: batch files, jobs that were submitted, and what Slurm says of them."""
+"""Slurm: batch files, submitted jobs, and their states in Slurm."""
