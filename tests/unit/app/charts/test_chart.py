@@ -6,55 +6,33 @@ import json
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent, QObject, Qt
+from PySide6.QtCore import QEvent, Qt
 from PySide6.QtWidgets import QApplication
 from pytestqt.qtbot import QtBot
 
-from app.plots.chart import Chart
+from app.charts.plots_panel import PlotsPanel
 from app.run_data.metrics_batch import MetricsBatch
 from core.run_folder.store import RunStore
+from tests.helpers.event_counts import EventCounts
 from tests.helpers.synthetic_run import START_S, Shape, make_run, write_lines
 from tests.unit.app.charts.conftest import Make, settle
 
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
 
 
-@pytest.fixture
-def run(tmp_path: Path) -> RunStore:
-    return write_lines(tmp_path / "run", Shape(steps=400, eval_every=40))
-
-
-class Paints(QObject):
-    """Counts the paint events of widgets."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.seen: list[QObject] = []
-
-    def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        if event.type() == QEvent.Type.Paint:
-            self.seen.append(watched)
-        return False
-
-
-def test_a_move_paints_each_chart_once(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make_panel(run)
+def test_a_move_paints_each_chart_once(panel: PlotsPanel, qtbot: QtBot) -> None:
     panel.time_axis.zoom(0.5)
     settle(qtbot, panel)
-    paints = Paints()
-    painted = [chart.viewport() if isinstance(chart, Chart) else chart for chart in panel.charts()]
-    viewports = [widget for widget in painted if not widget.visibleRegion().isEmpty()]
-    for viewport in viewports:
-        viewport.installEventFilter(paints)
+    seen = [chart.viewport() for chart in panel.charts() if not chart.viewport().visibleRegion().isEmpty()]
+    paints = [EventCounts(viewport, QEvent.Type.Paint) for viewport in seen]
     panel.time_axis.pan(0.05)
     for _ in range(3):
         QApplication.processEvents()
-    assert len(viewports) >= 3
-    assert {paints.seen.count(viewport) for viewport in viewports} == {1}
+    assert [counts.total for counts in paints] == [1] * len(seen) and len(seen) >= 3
 
 
-def test_marks_stand_at_their_time_on_the_time_axis(make_panel: Make, run: RunStore) -> None:
-    panel = make_panel(run)
+def test_marks_stand_at_their_time_on_the_time_axis(make_panel: Make, tmp_path: Path) -> None:
+    panel = make_panel(write_lines(tmp_path / "run", Shape(steps=400)))
     event = {"event": "commit", "ts": START_S + 5, "step": 100, "checkpoint": 1}
     panel._data.series.apply(MetricsBatch(events=[event]))
     panel._redraw()
@@ -90,8 +68,7 @@ def test_a_chart_says_that_not_all_devices_are_drawn(tmp_path: Path, make_panel:
     assert panel.loss.unit.text() == "25 of 100 devices"
 
 
-def test_enter_enlarges_a_chart_and_escape_gives_its_place_back(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make_panel(run)
+def test_enter_enlarges_a_chart_and_escape_gives_its_place_back(panel: PlotsPanel, qtbot: QtBot) -> None:
     chart = panel.loss.chart
     before = chart.height()
     qtbot.keyClick(chart, Qt.Key.Key_Return)
@@ -103,8 +80,7 @@ def test_enter_enlarges_a_chart_and_escape_gives_its_place_back(make_panel: Make
     assert not panel.loss.enlarge.isChecked() and chart.height() == before
 
 
-def test_the_arrow_keys_say_where_the_crosshair_stands(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make_panel(run)
+def test_the_arrow_keys_say_where_the_crosshair_stands(panel: PlotsPanel, qtbot: QtBot) -> None:
     chart = panel.loss.chart
     assert "Enter enlarges" in chart.accessibleDescription()
     qtbot.keyClick(chart, Qt.Key.Key_Right)

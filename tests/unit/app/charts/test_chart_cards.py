@@ -14,11 +14,10 @@ from pytestqt.qtbot import QtBot
 
 from app.charts.chart_menu import make_menu
 from app.charts.plots_panel import PlotsPanel
-from app.settings import Settings, settings_in
-from app.shown_run.run_data import RunData
+from app.settings import settings_in
 from core.run_folder.store import RunStore
 from tests.helpers.synthetic_run import START_S, Shape, make_run, write_lines
-from tests.unit.app.charts.conftest import Make, settle
+from tests.unit.app.charts.conftest import Make, shown
 
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
 DEVICE_CARDS = ["device/utilisation", "device/memory"]
@@ -62,8 +61,7 @@ def test_a_card_is_hidden_by_its_menu_and_shown_again(make_panel: Make, run: Run
     assert panel.cards.shown == USUAL
 
 
-def test_a_card_is_moved_by_its_menu(make_panel: Make, run: RunStore) -> None:
-    panel = make_panel(run)
+def test_a_card_is_moved_by_its_menu(panel: PlotsPanel) -> None:
     choose(panel, "step_time", "Move left")
     assert panel.cards.shown == ["loss", "step_time", "throughput", "lr", *DEVICE_CARDS]
     assert panel.step_time.x() > panel.loss.x() and panel.step_time.y() == panel.loss.y()
@@ -73,8 +71,7 @@ def test_a_card_is_moved_by_its_menu(make_panel: Make, run: RunStore) -> None:
     assert panel.cards.shown[:2] == ["step_time", "loss"]
 
 
-def test_a_card_is_dragged_by_its_head(make_panel: Make, run: RunStore) -> None:
-    panel = make_panel(run)
+def test_a_card_is_dragged_by_its_head(panel: PlotsPanel) -> None:
     head, target = panel.step_time.title, panel.loss
     start, left = head.rect().center(), Qt.MouseButton.LeftButton
     end = head.mapFromGlobal(target.mapToGlobal(QPoint(60, 40)))
@@ -89,23 +86,17 @@ def test_a_card_is_dragged_by_its_head(make_panel: Make, run: RunStore) -> None:
 
 
 def test_an_arrangement_belongs_to_a_recipe(tmp_path: Path, qtbot: QtBot, run: RunStore) -> None:
-    settings: Settings = settings_in(tmp_path / "settings.ini")
+    settings = settings_in(tmp_path / "settings.ini")
     other = write_lines(tmp_path / "other", Shape(steps=20), recipe="ppo")
     for expected in (USUAL, ["throughput", "loss", "step_time", *DEVICE_CARDS]):
-        data = RunData()
-        panel = PlotsPanel(data, settings)
+        panel = shown(run, settings)
         qtbot.addWidget(panel)
-        panel.resize(700, 560)
-        panel.show()
-        data.open(run.dir)
-        qtbot.waitUntil(lambda data=data: data.is_caught_up)
-        settle(qtbot, panel)
         assert panel.cards.shown == expected
         panel.cards.move("throughput", "loss")
         panel.cards.set_hidden("lr", True)
-        data.open(other.dir)
+        panel._data.open(other.dir)
         qtbot.waitUntil(lambda panel=panel: panel.cards.shown == USUAL)
-        data.close()
+        panel._data.close()
 
 
 def test_a_run_without_loss_has_no_blank_cards(tmp_path: Path, make_panel: Make) -> None:
@@ -146,8 +137,7 @@ def place_of(panel: PlotsPanel, key: str) -> QPoint:
     return next(box.center().toPoint() for box, known in readout._boxes if known == key)
 
 
-def test_a_click_on_a_legend_entry_hides_its_curve(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make_panel(run)
+def test_a_click_on_a_legend_entry_hides_its_curve(panel: PlotsPanel, qtbot: QtBot) -> None:
     panel.resize(1200, 700)
     QApplication.processEvents()
     readout, left = panel.loss.readout, Qt.MouseButton.LeftButton
@@ -165,8 +155,7 @@ def test_a_click_on_a_legend_entry_hides_its_curve(make_panel: Make, run: RunSto
     assert [r.label for r in panel.loss.chart.readings()] == ["mean", "rank 0", "rank 1", "eval"]
 
 
-def test_legend_entries_by_keyboard(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make_panel(run)
+def test_legend_entries_by_keyboard(panel: PlotsPanel, qtbot: QtBot) -> None:
     readout = panel.step_time.readout
     assert readout.focusPolicy() == Qt.FocusPolicy.TabFocus
     qtbot.keyClick(readout, Qt.Key.Key_Right)
@@ -178,8 +167,7 @@ def test_legend_entries_by_keyboard(make_panel: Make, run: RunStore, qtbot: QtBo
     assert [r.label for r in panel.step_time.chart.readings()] == ["work"]
 
 
-def test_names_are_shortened_before_values_are_left_out(make_panel: Make, run: RunStore) -> None:
-    panel = make_panel(run)
+def test_names_are_shortened_before_values_are_left_out(panel: PlotsPanel) -> None:
     readout = panel.loss.readout
     for width in (600, 280, 210):
         readout.resize(width, 20)

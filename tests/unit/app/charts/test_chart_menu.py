@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -16,16 +15,9 @@ from app.charts.chart_menu import RangeDialog, make_menu
 from app.charts.plots_panel import PlotsPanel
 from app.plots import chart_export
 from core.errors import RankdeckError
-from core.run_folder.store import RunStore
-from tests.helpers.synthetic_run import START_S, Shape, write_lines
+from tests.helpers.synthetic_run import START_S
 
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
-Make = Callable[[RunStore], PlotsPanel]
-
-
-@pytest.fixture
-def panel(make_panel: Make, tmp_path: Path) -> PlotsPanel:
-    return make_panel(write_lines(tmp_path / "run", Shape(steps=400)))
 
 
 def by_text(menu: QMenu) -> dict[str, QAction]:

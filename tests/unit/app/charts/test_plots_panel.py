@@ -32,11 +32,6 @@ pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does n
 
 
 @pytest.fixture
-def make(make_panel: Make) -> Make:
-    return make_panel
-
-
-@pytest.fixture
 def run(tmp_path: Path) -> RunStore:
     return write_lines(tmp_path / "run", Shape(steps=400), state="training", host=identity.own())
 
@@ -128,8 +123,7 @@ def has_hue(drawn: set[int], wanted: QColor) -> bool:
     return any(abs(QColor(c).hue() - wanted.hue()) < 8 and QColor(c).saturation() > 100 for c in drawn)
 
 
-def test_a_run_is_drawn_from_its_first_point_to_its_last(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_a_run_is_drawn_from_its_first_point_to_its_last(panel: PlotsPanel) -> None:
     assert (panel.time_axis.low, panel.time_axis.high) == (1, 400)
     palette = panel.palette()
     drawn = colours_in(panel.loss.chart)
@@ -139,25 +133,20 @@ def test_a_run_is_drawn_from_its_first_point_to_its_last(make: Make, run: RunSto
     assert [reading.label for reading in devices] == [f"{uuid[:12]}…" for uuid in UUIDS]
 
 
-def test_every_plot_has_its_left_edge_at_the_same_place(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_cards_are_aligned_and_named(panel: PlotsPanel) -> None:
     charts = panel.cards.charts()
-    edges = {chart.plot_area().left() for chart in charts}
-    assert len(edges) == 1
-    left = {chart.mapTo(panel, QPoint(0, 0)).x() for chart in charts} - {
-        panel.step_time.chart.mapTo(panel, QPoint(0, 0)).x()
-    }
-    assert len(left) == 1
+    assert len({chart.plot_area().left() for chart in charts}) == 1
+    left = {chart.mapTo(panel, QPoint(0, 0)).x() for chart in charts}
+    assert len(left - {panel.step_time.chart.mapTo(panel, QPoint(0, 0)).x()}) == 1
+    for frame in panel.frames():
+        assert frame.readout.accessibleName() and frame.chart.accessibleName()
+        assert frame.readout.geometry().bottom() < frame.chart.geometry().top(), "never on its curves"
+    for control in (panel.smoothing.slider, panel.devices_button, panel.axis_box, panel.fit_button, panel.log_box):
+        assert control.accessibleName() and control.toolTip()
 
 
-def test_new_points_are_followed_while_everything_is_shown(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
-    append(run, 401, 500)
-    qtbot.waitUntil(lambda: panel.time_axis.high == 500)
-
-
-def test_what_a_person_zoomed_does_not_jump(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
+def test_what_a_person_zoomed_does_not_jump(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
     chart = panel.loss.chart
     drag(chart, QPointF(chart.x_of(300), 60), QPointF(chart.x_of(400), 60))
     assert panel.time_axis.low == pytest.approx(300, abs=2)
@@ -173,8 +162,7 @@ def test_what_a_person_zoomed_does_not_jump(make: Make, run: RunStore, qtbot: Qt
     assert chart.scale.high > 40
 
 
-def test_all_plots_zoom_together(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
+def test_all_plots_zoom_together(panel: PlotsPanel, qtbot: QtBot) -> None:
     turn(panel.throughput.chart, panel.throughput.chart.x_of(100), 3)
     assert panel.time_axis.span < 300
     for chart in panel.charts():
@@ -183,8 +171,7 @@ def test_all_plots_zoom_together(make: Make, run: RunStore, qtbot: QtBot) -> Non
     assert panel.time_axis.is_fitted
 
 
-def test_a_tall_drag_zooms_values_too(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_a_tall_drag_zooms_values_too(panel: PlotsPanel) -> None:
     chart = panel.loss.chart
     area, whole = chart.plot_area(), chart.scale
     drag(chart, QPointF(area.left() + 50, area.top() + 10), QPointF(area.left() + 200, area.center().y()))
@@ -212,16 +199,20 @@ DRAGS = {
 }
 
 
-@pytest.mark.parametrize("drag_name", DRAGS)
 @pytest.mark.parametrize("log", [False, True])
-def test_no_drag_empties_a_chart(make: Make, tmp_path: Path, drag_name: str, log: bool) -> None:
-    store = write_lines(tmp_path / "falling", Shape(steps=400))  # its first values are far above the last
-    panel = make(store)
-    chart = panel.loss.chart
+def test_no_drag_empties_a_chart(panel: PlotsPanel, log: bool) -> None:
+    chart = panel.loss.chart  # its first values are far above the last
     chart.set_log(log)
+    for drag_name, places in DRAGS.items():
+        chart.fit()
+        check_drag(panel, drag_name, places, log)
+
+
+def check_drag(panel: PlotsPanel, drag_name: str, places: tuple[tuple[float, float], ...], log: bool) -> None:
+    chart = panel.loss.chart
     area, whole = chart.plot_area(), (panel.time_axis.low, panel.time_axis.high)
     before = chart.scale
-    ends = [QPointF(area.left() + x * area.width(), area.top() + y * area.height()) for x, y in DRAGS[drag_name]]
+    ends = [QPointF(area.left() + x * area.width(), area.top() + y * area.height()) for x, y in places]
     drag(chart, *ends)
     after, span = chart.scale, panel.time_axis.span
     assert before is not None and after is not None
@@ -246,8 +237,7 @@ def test_no_drag_empties_a_chart(make: Make, tmp_path: Path, drag_name: str, log
         assert inside.size, "something is drawn"
 
 
-def test_wheel_with_keys_and_keyboard(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
+def test_wheel_with_keys_and_keyboard(panel: PlotsPanel, qtbot: QtBot) -> None:
     chart = panel.loss.chart
     scale = chart.scale
     assert scale is not None
@@ -272,8 +262,7 @@ def test_wheel_with_keys_and_keyboard(make: Make, run: RunStore, qtbot: QtBot) -
     assert panel.time_axis.cursor is None
 
 
-def test_the_crosshair_reads_all_plots(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_the_crosshair_reads_all_plots(panel: PlotsPanel) -> None:
     chart = panel.loss.chart
     point_at(chart, QPointF(chart.x_of(200), 50))
     cursor = panel.time_axis.cursor
@@ -294,8 +283,8 @@ def test_the_crosshair_reads_all_plots(make: Make, run: RunStore) -> None:
     assert not chart.table.isVisible()
 
 
-def test_resumes_checkpoints_and_the_best_evaluation_are_marked(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_resumes_checkpoints_and_the_best_evaluation_are_marked(make_panel: Make, run: RunStore) -> None:
+    panel = make_panel(run)
     chart = panel.loss.chart
     plain = image(chart)
     events = [
@@ -318,8 +307,7 @@ def differing_columns(one: QImage, other: QImage) -> list[int]:
     return [x for x in range(one.width()) if any(one.pixel(x, y) != other.pixel(x, y) for y in rows)]
 
 
-def test_step_and_time(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_step_and_time(panel: PlotsPanel) -> None:
     panel.time_axis.show_range(100, 200)
     panel.set_axis("time")
     assert panel.time_axis.low == pytest.approx(START_S + 5, abs=0.1)
@@ -329,8 +317,7 @@ def test_step_and_time(make: Make, run: RunStore) -> None:
     assert panel.time_axis.low == pytest.approx(100, abs=1)
 
 
-def test_smoothing_logarithm_and_ranks(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_smoothing_logarithm_and_ranks(panel: PlotsPanel) -> None:
     chart = panel.loss.chart
     panel.smoothing.set_strength(250)
     assert panel.options.smoothing == 200 and panel.smoothing.value.text() == "200 steps"
@@ -345,9 +332,9 @@ def test_smoothing_logarithm_and_ranks(make: Make, run: RunStore) -> None:
 
 
 def test_another_run_is_drawn_at_once(
-    make: Make, run: RunStore, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    make_panel: Make, run: RunStore, tmp_path: Path, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    panel = make(run)
+    panel = make_panel(run)
     for limit in ("LIVE_S", "SLOWEST_S"):
         monkeypatch.setattr(plots_panel, limit, 3600.0)
     append(run, 401, 500)
@@ -360,21 +347,21 @@ def test_another_run_is_drawn_at_once(
     assert pauses[0] == 0
 
 
-def test_nothing_is_drawn_while_hidden(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
-    drawn: list[int] = []
-    panel.loss.chart.redrawn.connect(lambda: drawn.append(1))
-    panel.hide()
-    append(run, 401, 450)
-    qtbot.waitUntil(lambda: panel._data.series.rank(1).rows == 450)
-    qtbot.wait(120)
-    assert drawn == []
-    panel.show()
-    qtbot.waitUntil(lambda: panel.time_axis.high == 450)
+def test_nothing_is_drawn_while_hidden_or_minimised(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
+    drawn = Drawn(panel)
+    for rows, leave, come_back in ((450, panel.hide, panel.show), (500, panel.showMinimized, panel.showNormal)):
+        times = drawn.times
+        leave()
+        append(run, rows - 49, rows)
+        qtbot.waitUntil(lambda rows=rows: panel._data.series.rank(1).rows == rows)
+        assert not panel._timer.isActive() and panel._stale and drawn.times == times
+        come_back()
+        qtbot.waitUntil(lambda rows=rows: panel.time_axis.high == rows)
+        assert drawn.times == times + 1
 
 
-def test_nothing_is_drawn_when_nothing_changed(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
+def test_nothing_is_drawn_when_nothing_changed(panel: PlotsPanel, qtbot: QtBot) -> None:
     drawn: list[int] = []
     panel.loss.chart.redrawn.connect(lambda: drawn.append(1))
     qtbot.wait(150)
@@ -383,9 +370,9 @@ def test_nothing_is_drawn_when_nothing_changed(make: Make, run: RunStore, qtbot:
 
 
 def test_the_readout_is_made_anew_with_new_points_and_not_when_the_view_moves(
-    make: Make, run: RunStore, qtbot: QtBot
+    make_panel: Make, run: RunStore, qtbot: QtBot
 ) -> None:
-    panel = make(run)
+    panel = make_panel(run)
     renewed: list[int] = []
     panel.loss.chart.renewed.connect(lambda: renewed.append(1))
     panel.time_axis.zoom(0.5)
@@ -396,15 +383,8 @@ def test_the_readout_is_made_anew_with_new_points_and_not_when_the_view_moves(
     qtbot.waitUntil(lambda: bool(renewed))
 
 
-def test_values_stand_over_their_plot_and_never_on_its_curves(make: Make, run: RunStore) -> None:
-    panel = make(run)
-    for frame in panel.frames():
-        assert frame.readout.accessibleName()
-        assert frame.readout.geometry().bottom() < frame.chart.geometry().top()
-
-
-def test_charts_are_painted_for_new_points_of_their_own_only(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
+def test_charts_are_painted_for_new_points_of_their_own_only(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
     charts = panel.charts()
     painted = paints_from_now_on(panel, qtbot)
     drawn, read = Drawn(panel), list[str]()
@@ -419,8 +399,10 @@ def test_charts_are_painted_for_new_points_of_their_own_only(make: Make, run: Ru
     assert [counts.total for counts in painted] == [0] * len(charts) != []
 
 
-def test_charts_of_an_earlier_part_are_not_drawn_for_steps_after_it(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
+def test_charts_of_an_earlier_part_are_not_drawn_for_steps_after_it(
+    make_panel: Make, run: RunStore, qtbot: QtBot
+) -> None:
+    panel = make_panel(run)
     panel.time_axis.show_range(50, 100)
     settle(qtbot, panel)
     painted = paints_from_now_on(panel, qtbot)
@@ -435,9 +417,9 @@ def test_charts_of_an_earlier_part_are_not_drawn_for_steps_after_it(make: Make, 
 
 
 def test_points_within_a_pixel_are_read_at_once_and_drawn_with_the_next_ones(
-    make: Make, run: RunStore, qtbot: QtBot
+    make_panel: Make, run: RunStore, qtbot: QtBot
 ) -> None:
-    panel = make(run)
+    panel = make_panel(run)
     panel.resize(320, 560)  # fewer pixels than the run has steps
     settle(qtbot, panel)
     painted = paints_from_now_on(panel, qtbot)
@@ -458,9 +440,9 @@ def test_points_within_a_pixel_are_read_at_once_and_drawn_with_the_next_ones(
     qtbot.waitUntil(lambda: panel.time_axis.high == 405)
 
 
-@pytest.mark.parametrize(("axis", "drawn_as"), [("step", "smoothed"), ("step", "log"), ("ts", "raw")])
+@pytest.mark.parametrize(("axis", "drawn_as"), [("step", "log"), ("time", "raw")])
 def test_a_run_that_was_followed_has_the_same_picture_as_one_that_is_opened(
-    make: Make, run: RunStore, qtbot: QtBot, axis: str, drawn_as: str
+    make_panel: Make, run: RunStore, qtbot: QtBot, axis: str, drawn_as: str
 ) -> None:
     def choose(panel: PlotsPanel) -> None:
         panel.set_axis(axis)
@@ -468,7 +450,7 @@ def test_a_run_that_was_followed_has_the_same_picture_as_one_that_is_opened(
         panel.log_box.setChecked(drawn_as == "log")
         panel.devices_button._rank_actions[0].trigger()  # hidden
 
-    followed = make(run)
+    followed = make_panel(run)
     choose(followed)
     for last, loss in ((401, 1.0), (402, 1.2), (820, 0.4), (900, 40.0), (930, None), (990, 0.2), (1100, 0.3)):
         first = followed._data.series.rank(0).rows + 1
@@ -486,7 +468,7 @@ def test_a_run_that_was_followed_has_the_same_picture_as_one_that_is_opened(
     run.write_state(run.stored_state().replace(state="finished"))
     qtbot.waitUntil(lambda: followed._data.state is not None and followed._data.state.state == "finished")
     settle(qtbot, followed)
-    opened = make(run)
+    opened = make_panel(run)
     choose(opened)
     settle(qtbot, opened)
     assert followed.cards.shown == opened.cards.shown
@@ -495,8 +477,8 @@ def test_a_run_that_was_followed_has_the_same_picture_as_one_that_is_opened(
         assert image(one) == image(other), one.accessibleName()
 
 
-def test_a_state_that_only_says_how_far_the_run_is_draws_nothing(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
+def test_a_state_that_only_says_how_far_the_run_is_draws_nothing(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
     painted = paints_from_now_on(panel, qtbot)
     drawn = Drawn(panel)
     run.write_state(run.stored_state().replace(step=397))
@@ -506,14 +488,8 @@ def test_a_state_that_only_says_how_far_the_run_is_draws_nothing(make: Make, run
     assert [counts.total for counts in painted] == [0] * len(painted) != []
 
 
-@pytest.mark.parametrize(("devices", "sparing"), [(("cpu:0", "cpu:1"), True), (("GPU-1",), False)])
-def test_charts_are_drawn_seldomer_beside_ranks_on_the_cpu(
-    make: Make, run: RunStore, qtbot: QtBot, devices: tuple[str, ...], sparing: bool
-) -> None:
-    panel = make(run)
-    run.write_state(run.stored_state().replace(devices=devices))
-    qtbot.waitUntil(lambda: panel._data.state is not None and panel._data.state.devices == devices)
-    settle(qtbot, panel)
+def test_charts_are_drawn_seldomer_beside_ranks_on_the_cpu(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
 
     def is_sparing() -> bool:
         for chart in panel.charts():
@@ -524,28 +500,20 @@ def test_charts_are_drawn_seldomer_beside_ranks_on_the_cpu(
         panel._timer.stop()
         return pause_ms > 1000 * SLOWEST_S
 
-    assert is_sparing() == sparing
+    for devices, sparing in ((("GPU-1",), False), (("cpu:0", "cpu:1"), True)):
+        run.write_state(run.stored_state().replace(devices=devices))
+        qtbot.waitUntil(lambda devices=devices: panel.options.trained_on == devices)
+        panel._timer.stop()
+        assert is_sparing() == sparing
     panel.time_axis.set_cursor(200.0)
     assert not is_sparing(), "somebody points at it"
 
 
-def test_nothing_is_drawn_while_the_window_is_minimised(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
-    drawn = Drawn(panel)
-    panel.showMinimized()
-    append(run, 401, 450)
-    qtbot.waitUntil(lambda: panel._data.series.rank(1).rows == 450)
-    assert not panel._timer.isActive() and panel._stale
-    panel.showNormal()
-    qtbot.waitUntil(lambda: panel.time_axis.high == 450)
-    assert drawn.times == 1
-
-
 def test_nothing_is_drawn_while_the_system_says_that_the_window_is_covered(
-    make: Make, run: RunStore, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
+    make_panel: Make, run: RunStore, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The offscreen platform covers no window: its word is replaced, and its event sent, as macOS and Wayland do it."""
-    panel = make(run)
+    panel = make_panel(run)
     qtbot.waitUntil(lambda: panel.time_axis.high == 400)
     drawn, handle = Drawn(panel), panel.windowHandle()
     with monkeypatch.context() as covered:
@@ -559,8 +527,8 @@ def test_nothing_is_drawn_while_the_system_says_that_the_window_is_covered(
     assert drawn.times == 1
 
 
-def test_colours_follow_the_palette(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_colours_follow_the_palette(make_panel: Make, run: RunStore) -> None:
+    panel = make_panel(run)
     palette = QPalette()
     for role, colour in (
         (QPalette.ColorRole.Window, "#202124"),
@@ -576,9 +544,9 @@ def test_colours_follow_the_palette(make: Make, run: RunStore) -> None:
     assert has_hue(drawn, rank_colour(0, palette)) and has_hue(drawn, rank_colour(1, palette))
 
 
-def test_an_empty_plot_says_what_it_waits_for(tmp_path: Path, make: Make, qtbot: QtBot) -> None:
+def test_an_empty_plot_says_what_it_waits_for(tmp_path: Path, make_panel: Make, qtbot: QtBot) -> None:
     store = make_run(tmp_path / "run", state="starting", phase="rank 1 ready", host=identity.own())
-    panel = make(store)
+    panel = make_panel(store)
     assert panel.cards.grid.empty.text() == "Starting: rank 1 ready"
     store.write_state(store.stored_state().replace(state="training"))
     qtbot.waitUntil(lambda: panel.cards.grid.empty.text() == "Waiting for the first step")
@@ -586,21 +554,20 @@ def test_an_empty_plot_says_what_it_waits_for(tmp_path: Path, make: Make, qtbot:
     qtbot.waitUntil(lambda: panel.cards.grid.empty.text() == "This run reported no steps.")
 
 
-def test_a_run_of_one_step_and_one_of_gaps(tmp_path: Path, make: Make) -> None:
+def test_a_run_of_one_step_and_one_of_gaps(tmp_path: Path, make_panel: Make) -> None:
     one = write_lines(tmp_path / "one", Shape(steps=1))
-    panel = make(one)
+    panel = make_panel(one)
     assert panel.loss.chart.scale is not None
     image(panel.loss.chart)
     line = '{"ts": 1, "event": "step", "rank": 0, "attempt": 1, "step": %d, "loss": null, "nonfinite": ["loss"]}\n'
     gaps = make_run(tmp_path / "gaps")
     gaps.metrics.write_text("".join(line % n for n in range(5)), encoding="utf-8")
-    panel = make(gaps)
+    panel = make_panel(gaps)
     assert panel.loss.chart.scale is None
     image(panel.loss.chart)
 
 
-def test_what_was_chosen_is_remembered(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_what_was_chosen_is_remembered(panel: PlotsPanel) -> None:
     chosen = {"axis": "clock", "smoothing_steps": 50, "log": True, "mean": True}
     panel.apply_settings(chosen | {"unknown": 1})
     assert panel.settings() == chosen
@@ -608,23 +575,15 @@ def test_what_was_chosen_is_remembered(make: Make, run: RunStore) -> None:
     assert (panel.settings()["smoothing_steps"], panel.settings()["axis"]) == (50, "time")
 
 
-def test_devices_are_called_by_their_names(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
+def test_devices_are_called_by_their_names(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
     panel.show_names(RankNames((), {UUIDS[0]: "RTX 6000 Ada"}))
     chart = panel.cards.frame("device/utilisation").chart
     qtbot.waitUntil(lambda: chart.legend()[0].label == "RTX 6000 Ada")
 
 
-def test_everything_has_an_accessible_name(make: Make, run: RunStore) -> None:
-    panel = make(run)
-    assert all(chart.accessibleName() for chart in panel.charts())
-    for control in (panel.smoothing.slider, panel.devices_button, panel.axis_box, panel.fit_button, panel.log_box):
-        assert control.accessibleName()
-        assert control.toolTip()
-
-
-def test_every_metric_that_a_run_reports_has_a_card(make: Make, run: RunStore, qtbot: QtBot) -> None:
-    panel = make(run)
+def test_every_metric_that_a_run_reports_has_a_card(make_panel: Make, run: RunStore, qtbot: QtBot) -> None:
+    panel = make_panel(run)
     usual, devices = ["loss", "throughput", "step_time", "lr"], ["device/utilisation", "device/memory"]
     assert panel.cards.shown == [*usual, *devices]
     append(run, 401, 420, my_score=0.5, loss_scale=65_536.0)
@@ -642,7 +601,7 @@ def test_every_metric_that_a_run_reports_has_a_card(make: Make, run: RunStore, q
     assert "my_score" not in panel.cards.frames
 
 
-def test_what_lies_between_stop_and_resume_is_a_gap_by_time(tmp_path: Path, make: Make) -> None:
+def test_what_lies_between_stop_and_resume_is_a_gap_by_time(tmp_path: Path, make_panel: Make) -> None:
     launch = {"event": "launch", "rank": -1, "mode": "single"}
     lines: list[dict[str, object]] = [launch | {"ts": START_S, "attempt": 1, "resumed_from": None}]
     for attempt, first, start in ((1, 1, START_S), (2, 41, START_S + 120)):
@@ -652,7 +611,7 @@ def test_what_lies_between_stop_and_resume_is_a_gap_by_time(tmp_path: Path, make
         lines += [values | {"ts": start + 0.5 * (n + 1), "step": first + n} for n in range(40)]
     store = make_run(tmp_path / "run")
     store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    panel = make(store)
+    panel = make_panel(store)
     panel.set_axis("time")
     for chart in (panel.loss.chart, panel.throughput.chart, panel.step_time.chart):
         picture, area = image(chart), chart.plot_area()
@@ -663,8 +622,7 @@ def test_what_lies_between_stop_and_resume_is_a_gap_by_time(tmp_path: Path, make
             assert bool(column - grid) == is_drawn, (chart.accessibleName(), share)
 
 
-def test_a_ring_at_the_newest_step_is_whole(make: Make, run: RunStore) -> None:
-    panel = make(run)
+def test_a_ring_at_the_newest_step_is_whole(panel: PlotsPanel) -> None:
     chart = panel.loss.chart
     picture, ring = image(chart), plot_colours(panel.palette()).eval.rgb()
     right = int(chart.plot_area().right())
@@ -672,32 +630,32 @@ def test_a_ring_at_the_newest_step_is_whole(make: Make, run: RunStore) -> None:
     assert any(QColor(pixel).lightness() < 128 for pixel in beyond), ring
 
 
-def test_thousands_of_ranks_and_names_hold_nobody_up(tmp_path: Path, make: Make) -> None:
+def test_thousands_of_ranks_and_names_hold_nobody_up(tmp_path: Path, make_panel: Make) -> None:
     ranks = [
         {"ts": START_S + s, "event": "step", "rank": r, "attempt": 1, "step": s, "loss": 1.0, "tokens_per_s": 2.0}
         for s in range(2)
-        for r in range(3000)
+        for r in range(1000)
     ]
     names = {"ts": START_S + 9, "event": "step", "rank": 0, "attempt": 1, "step": 9} | {
-        f"n{i}": 1.0 for i in range(10_000)
+        f"n{i}": 1.0 for i in range(2000)
     }
     store = make_run(tmp_path / "run")
     store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in [*ranks, names]))
-    panel = make(store)
+    panel = make_panel(store)
     assert len(panel.loss.chart.layers) <= 2 * MOST_RANKS and len(panel.loss.chart.readings()) <= MOST_RANKS
-    assert panel.throughput.chart.readings()[0].text == "6,000 tok/s", "the sum is that of all"
-    assert len(panel.cards.shown) > 10_000 and len(panel.cards.frames) < 20, "charts are made when scrolled to"
+    assert panel.throughput.chart.readings()[0].text == "2,000 tok/s", "the sum is that of all"
+    assert len(panel.cards.shown) > 2000 and len(panel.cards.frames) < 20, "charts are made when scrolled to"
     assert len(panel.cards_button.fill().actions()) < 10, "a list to search in"
 
 
-def test_steps_beyond_what_a_float_counts_are_drawn(tmp_path: Path, make: Make) -> None:
+def test_steps_beyond_what_a_float_counts_are_drawn(tmp_path: Path, make_panel: Make) -> None:
     lines = [
         {"ts": START_S + n, "event": "step", "rank": 0, "attempt": 1, "step": 10**18 + 1000 * n, "loss": 1.0 + n % 3}
         for n in range(200)
     ]
     store = make_run(tmp_path / "run")
     store.metrics.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
-    panel = make(store)
+    panel = make_panel(store)
     for move in (lambda: panel.time_axis.zoom(0.5), lambda: panel.time_axis.zoom(1e-9), panel.fit):
         move()
         assert panel.loss.chart.scale is not None

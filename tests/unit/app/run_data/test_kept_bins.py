@@ -180,18 +180,23 @@ def change_head(**values: object) -> Callable[[Path], None]:
         change_head(groups=7),
     ],
 )  # fmt: skip
-def test_a_damaged_file_is_made_again(store: RunStore, damage: Callable[[Path], None]) -> None:
+def test_a_damaged_file_is_not_read(store: RunStore, damage: Callable[[Path], None]) -> None:
+    damage(store.columns / NAME)
+    assert kept(store) is None
+
+
+def test_a_damaged_file_is_made_again(store: RunStore) -> None:
     path = store.columns / NAME
     right = path.read_bytes()
-    damage(path)
-    assert kept(store) is None
+    cut_in_half(path)
     bins = LongBins.find(store)
     assert bins is not None
     assert bins.has_process
     assert_right(opened(store, bins), store)
     bins.keep()
-    if not path.is_dir():
-        assert path.read_bytes() == right
+    assert path.read_bytes() == right
+    make_folder(path)
+    keep(store.columns, right)  # as it was, and no error
 
 
 def train_again(store: RunStore) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 from PySide6.QtCore import QPoint, QRect, Qt
 from PySide6.QtGui import QColor, QImage, QPaintEvent, QPalette
@@ -72,12 +73,10 @@ def painted(widget: QWidget, qtbot: QtBot) -> QImage:
 
 def near(image: QImage, colour: QColor) -> list[QPoint]:
     """Points that have a colour."""
-    return [
-        QPoint(x, y)
-        for y in range(image.height())
-        for x in range(image.width())
-        if all(abs(a - b) <= 3 for a, b in zip(image.pixelColor(x, y).toTuple(), colour.toTuple(), strict=True))
-    ]
+    rgba = image.convertToFormat(QImage.Format.Format_RGBA8888)
+    pixels = np.frombuffer(rgba.constBits(), np.uint8).reshape(rgba.height(), rgba.width(), 4).astype(np.int16)
+    rows, columns = np.nonzero((np.abs(pixels - colour.toTuple()) <= 3).all(axis=2))
+    return [QPoint(x, y) for x, y in zip(columns.tolist(), rows.tolist(), strict=True)]
 
 
 @pytest.mark.parametrize("dark", [False, True])

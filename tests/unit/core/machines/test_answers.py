@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import hashlib
 import io
@@ -94,6 +95,12 @@ def says(monkeypatch: pytest.MonkeyPatch) -> Callable[[Iterable[bytes]], None]:
         monkeypatch.setattr(session.subprocess, "Popen", lambda *_, **__: Ssh(chunks))
 
     return play
+
+
+@pytest.fixture
+def untimed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a timer's thread around each frame: thousands of frames take longer to guard than to read."""
+    monkeypatch.setattr(Session, "_within", lambda *_: contextlib.nullcontext())
 
 
 @pytest.fixture
@@ -218,6 +225,7 @@ def attempt(act: Act, store: RunStore) -> None:
         assert error.title and error.cause and error.next_step
 
 
+@pytest.mark.usefixtures("untimed")
 @pytest.mark.parametrize("scene", SCENES)
 def test_every_field_of_every_answer_is_checked(
     scene: str, store: RunStore, says: Callable[[Iterable[bytes]], None]
@@ -241,6 +249,7 @@ def test_every_field_of_every_answer_is_checked(
     assert store.config().dataset_file.endswith("text.txt") and "passwd" not in new
 
 
+@pytest.mark.usefixtures("untimed")
 @pytest.mark.parametrize("scene", SCENES)
 def test_a_stream_that_is_cut_or_garbage_is_an_error(
     scene: str, store: RunStore, says: Callable[[Iterable[bytes]], None]

@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 from pathlib import Path
-from unittest.mock import Mock
+from unittest.mock import Mock, patch
 
 import pytest
 
@@ -20,6 +20,7 @@ from core.export.export import export_run
 from core.launch.command_line import request_from_arguments
 from core.machines.machine import Machine
 from core.machines.machine_list import keep_machine
+from core.processes.ask import Answer
 from core.recipes.outside_code import OutsideCodeError, known_code_file, outside_code
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
@@ -229,7 +230,9 @@ def test_settings_of_a_received_run_count_as_code(
     assert not ran.exists() and no_host == []
     with pytest.raises(UsageError, match="not started"):
         main_config(store)
-    assert main(["resume", store.dir.name, flag]) == 0 and no_host == [store.dir]
+    accepts = Answer({"notes": [], "settings": {}}, "", "exited normally", in_time=True, code=0)
+    with patch("core.recipes.check.ask_program", return_value=accepts):  # it may run now, and that takes long
+        assert main(["resume", store.dir.name, flag]) == 0 and no_host == [store.dir]
     store.write_state(store.stored_state().replace(state="stopped"))
     assert plan_resume(str(store.dir), runs_dir).code_accepted, "once"
     assert main_config(store).env == store.config().env
