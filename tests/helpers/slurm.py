@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 import shutil
 import signal
@@ -17,6 +18,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
+
+import psutil
 
 PROGRAMS: Final = ("munged", "slurmctld", "slurmd", "srun", "sbatch")
 _LIMIT_S: Final = 60.0
@@ -93,8 +96,9 @@ BRIDGE: Final = "10.78.0.254"
 @contextmanager
 def two_nodes() -> Iterator[dict[str, str]]:
     """Runs one of two nodes, which are network namespaces with names of their own; their interface is ``eth0``."""
-    mark = f"{os.getpid() % 100_000}"
+    mark = str(os.getpid())
     bridge, spaces = f"rs{mark}", [f"rs{mark}{letter}" for letter in "ab"]
+    _remove_left_over()
     try:
         _ip("link", "add", bridge, "type", "bridge")
         _ip("addr", "add", f"{BRIDGE}/24", "dev", bridge)
@@ -115,11 +119,27 @@ def two_nodes() -> Iterator[dict[str, str]]:
             yield variables
     finally:
         for space in spaces:
-            for pid in _ip("netns", "pids", space).split():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(int(pid), signal.SIGKILL)
-            _ip("netns", "del", space)
+            _remove_space(space)
         _ip("link", "del", bridge)
+
+
+def _remove_left_over() -> None:
+    """Removes networks of tests that were killed: a second bridge of the same address keeps nodes from the first."""
+    names = [line.split()[0] for line in _ip("-br", "link").splitlines()]
+    for name in names:
+        found = re.fullmatch(r"rs(\d+)", name)
+        if found and not psutil.pid_exists(int(found[1])):
+            for space in _ip("netns", "list").split():
+                if re.fullmatch(rf"{name}[ab]", space):
+                    _remove_space(space)
+            _ip("link", "del", name)
+
+
+def _remove_space(space: str) -> None:
+    for pid in _ip("netns", "pids", space).split():
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+    _ip("netns", "del", space)
 
 
 @contextmanager

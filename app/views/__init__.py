@@ -1,1 +1,0 @@
-"""Widgets: they draw state and emit what a person asks for."""
