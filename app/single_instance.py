@@ -50,8 +50,8 @@ class SingleInstance(QObject):
 
     arrived = Signal(list)
 
-    def __init__(self, lock: RunLock | None, place: Path, parent: QObject | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, lock: RunLock | None, place: Path) -> None:
+        super().__init__()
         self._lock = lock
         self._place = place
         self._server = QLocalServer(self, socketOptions=QLocalServer.SocketOption.UserAccessOption)

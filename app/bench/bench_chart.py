@@ -10,7 +10,6 @@ from typing import Final
 import numpy as np
 import pyqtgraph
 from PySide6.QtCore import QEvent, Qt
-from PySide6.QtWidgets import QWidget
 
 from app.run_data.pyramid import Floats
 from app.style.palette import plot_colours, rank_colour
@@ -32,8 +31,8 @@ class BenchChartView(pyqtgraph.PlotWidget):
         chart: What is drawn; None: nothing yet.
     """
 
-    def __init__(self, chart: BenchChart | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent, background=None, enableMenu=False)
+    def __init__(self, chart: BenchChart | None = None) -> None:
+        super().__init__(background=None, enableMenu=False)
         self.chart = chart
         item = self.getPlotItem()
         item.ctrlMenu.setParent(self, item.ctrlMenu.windowFlags())  # else it is left behind

@@ -53,8 +53,8 @@ class BenchPage(Page):
     stop_requested = Signal()
     folder_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setAccessibleName("Benchmark")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self._is_going = False

@@ -72,15 +72,14 @@ class CardGrid(QScrollArea):
 
     Args:
         make: Gives the card of a key, a new one the first time.
-        parent: Qt owner.
 
     Attributes:
         is_made: Says of a key whether it has a card. Those that have none are then made one in each turn of the event
             loop, so that the window answers meanwhile; None: all at once.
     """
 
-    def __init__(self, make: Callable[[str], QWidget], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, make: Callable[[str], QWidget]) -> None:
+        super().__init__()
         self._make = make
         self.is_made: Callable[[str], bool] | None = None
         self._next_turn = QTimer(self, singleShot=True, interval=0)

@@ -45,8 +45,8 @@ class SmoothingSlider(QWidget):
 
     strength_changed = Signal(int)
 
-    def __init__(self, strength: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, strength: int) -> None:
+        super().__init__()
         self.slider = named(
             Slider(), "Smoothing",
             "The bold line is a straight line fitted to the values near each point.\n"
@@ -98,8 +98,8 @@ class DevicesButton(QPushButton):
 
     options_changed = Signal()
 
-    def __init__(self, options: CurveOptions, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, options: CurveOptions) -> None:
+        super().__init__()
         self._options = options
         self._ranks: list[int] = []
         self._names = options.names
@@ -186,8 +186,8 @@ class AxisBox(ComboBox):
 
     axis_chosen = Signal(str)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setAccessibleName("Horizontal axis")
         self.setToolTip(
             "Steps; time since the first step; the time of day; tokens or epochs, where the run counts them"
@@ -229,8 +229,8 @@ MOST_LISTED: Final = 40
 class CardsButton(QPushButton):
     """Offers all cards of the shown run; with more than a screen has lines, the hidden ones and a search."""
 
-    def __init__(self, cards: ChartCards, parent: QWidget | None = None) -> None:
-        super().__init__("&Cards", parent)
+    def __init__(self, cards: ChartCards) -> None:
+        super().__init__("&Cards")
         self._cards = cards
         self.setAccessibleName("Cards shown")
         self.setToolTip("Choose which charts are shown")

@@ -95,7 +95,6 @@ class PlotsPanel(QWidget):
         data: The run that is shown; the panel follows its signals.
         settings: Where the arrangement of cards is kept; None: nowhere.
         heroes: Gives those of a recipe: their cards come first.
-        parent: Qt owner.
 
     Attributes:
         controls: One row of what applies to all charts. It has no place in the panel: the window gives it one, and
@@ -108,13 +107,9 @@ class PlotsPanel(QWidget):
     drawn = Signal()
 
     def __init__(
-        self,
-        data: RunData,
-        settings: Settings | None = None,
-        heroes: Callable[[str], Sequence[Hero]] | None = None,
-        parent: QWidget | None = None,
+        self, data: RunData, settings: Settings | None = None, heroes: Callable[[str], Sequence[Hero]] | None = None
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._data = data
         self._settings = settings
         self._heroes = heroes or (lambda _: ())

@@ -104,7 +104,6 @@ class ComparePage(QWidget):
         count: How many runs are compared.
         smoothing: As in `CurveOptions`.
         settings: Where the arrangement of cards is kept; None: nowhere.
-        parent: Qt owner.
 
     Signals:
         close_requested: Back to the run that was shown before.
@@ -116,10 +115,8 @@ class ComparePage(QWidget):
     refresh_requested = Signal()
     columns_wanted = Signal(list)
 
-    def __init__(
-        self, count: int, smoothing: int, settings: Settings | None = None, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, count: int, smoothing: int, settings: Settings | None = None) -> None:
+        super().__init__()
         self.setAccessibleName("Compare runs")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.runs: list[OverlaidRun] = []

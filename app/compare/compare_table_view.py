@@ -76,8 +76,8 @@ TINT: Final = 0.12
 class CompareTableView(Card):
     """A card with the table, and under it what is the same."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.model = CompareTable(self)
         self.model.modelReset.connect(self._span_headings)
         self.view = _Table(self)

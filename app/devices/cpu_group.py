@@ -51,8 +51,8 @@ class CpuGroup(Card):
 
     toggled = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.slots: dict[str, CpuSlot] = {}
         self._title = QLabel("CPU")
         self._name = ElidedLabel()

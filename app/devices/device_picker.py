@@ -75,8 +75,8 @@ class DevicePicker(QWidget):
     selection_changed = Signal()
     cuda_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._rows: dict[str, DeviceRow] = {}
         self._choice = DeviceChoice()
         self._found_problem = ""

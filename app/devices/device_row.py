@@ -40,8 +40,8 @@ LINE_HEIGHT: Final = 28
 class NameBox(QCheckBox):
     """A check box whose name is elided in its middle where the panel is narrow; screen readers have the full name."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._name = ""
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 

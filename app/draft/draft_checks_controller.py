@@ -27,13 +27,14 @@ from app.draft.estimate_controller import EstimateController
 from app.draft.mode_options import ModeOptions
 from app.threads.background import Operation, OperationRunner
 from app.threads.newest_answer import NewestAnswer
+from core.config import RunConfig
 from core.config.mode import Mode
 from core.data.dataset import NO_DATASET, check_size
 from core.data.hub import ALLOW_DOWNLOAD, HubName, not_here
 from core.data.listing import AUTO
 from core.errors import RankdeckError
 from core.launch.preflight import MIN_FREE_BYTES, needed_bytes
-from core.launch.resolved import recommended_mode
+from core.launch.resolved import mode_choice
 from core.machine.devices import Device
 from core.machine.interpreters import Interpreter, find_interpreters
 from core.machine.platform import Platform, this_platform
@@ -277,7 +278,7 @@ class DraftChecksController(QObject):
         recommended = Mode.DDP
         if len(devices) > 1:
             with contextlib.suppress(RankdeckError):  # nothing can be recommended; the check itself says why
-                recommended = recommended_mode(devices, platform)
+                recommended = mode_choice(RunConfig(), devices, platform).mode
         on_cpu = all(device.kind == "cpu" for device in devices)
         deepspeed = platform.deepspeed_version is not None
         own = recipe.self_contained

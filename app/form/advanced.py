@@ -59,8 +59,8 @@ class GroupFold(QWidget):
 class Advanced(QWidget):
     """Everything that is rarely set."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.folds: list[GroupFold] = []
         self.toggle = Disclosure("Ad&vanced", "Show settings that are rarely changed")
         self.changed = muted_label(wraps=False)

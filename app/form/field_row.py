@@ -35,6 +35,8 @@ from core.errors import ConfigError, RankdeckError, sentences
 _BOX_LINES: Final = 3
 # Left of labels; the dots of changed fields stand in it.
 MARGIN: Final = 16
+# Room for the longest label of one line, so that editors of all sections stand in one column.
+LABEL_WIDTH: Final = 124
 EDITOR_HEIGHT: Final = 28
 DOT_WIDTH: Final = 12
 _DOT_RADIUS: Final = 3.0
@@ -89,14 +91,14 @@ def _capital(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def field_grid(owner: QWidget, label_width: int) -> QGridLayout:
+def field_grid(owner: QWidget) -> QGridLayout:
     """A grid for `FieldRow`s: dots in the margin, labels, editors."""
     grid = QGridLayout(owner)
     grid.setContentsMargins(0, 0, 0, 0)
     grid.setHorizontalSpacing(0)
     grid.setVerticalSpacing(4)
     grid.setColumnMinimumWidth(0, MARGIN)
-    grid.setColumnMinimumWidth(1, label_width)
+    grid.setColumnMinimumWidth(1, LABEL_WIDTH)
     grid.setColumnStretch(2, 1)
     return grid
 
@@ -195,10 +197,10 @@ class FieldRow(QObject):
         grid.addWidget(self.remedies, row + 2, 1, 1, 2)
         return row + 3
 
-    def limit_label(self, width: int) -> None:
-        """Gives the label a width, and more lines where it needs them: else it would push editors out of sight."""
-        self.label.setWordWrap(self.label.sizeHint().width() > width)
-        self.label.setFixedWidth(width)
+    def limit_label(self) -> None:
+        """Gives the label its width, and more lines where it needs them: else it would push editors out of sight."""
+        self.label.setWordWrap(self.label.sizeHint().width() > LABEL_WIDTH)
+        self.label.setFixedWidth(LABEL_WIDTH)
 
     def text(self) -> str:
         """What was entered, as text; empty where nothing was, so that the default counts."""

@@ -22,8 +22,8 @@ class FieldRows(QWidget):
 
     edited = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.rows: dict[str, FieldRow] = {}
 
     def add_row(self, row: FieldRow, grid: QGridLayout, line: int) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Final
 
 from PySide6.QtCore import Signal
 from PySide6.QtWidgets import QWidget
@@ -18,9 +17,6 @@ from core.config.fields import FieldSpec
 from core.errors import RankdeckError
 from core.recipes.manifest import Recipe
 
-# Room for the longest label of one line, so that editors of all sections stand in one column.
-LABEL_WIDTH: Final = 124
-
 
 class RecipeForm(FieldRows):
     """Rows for a recipe's `FieldSpec`s.
@@ -31,8 +27,8 @@ class RecipeForm(FieldRows):
 
     more_toggled = Signal(bool)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._kinds: Mapping[str, type[FieldRow]] = {}
         self.what, self.where, self._how = QWidget(), QWidget(), QWidget()
         self._pages = {WHAT: self.what, WHERE: self.where, HOW: self._how}
@@ -71,10 +67,10 @@ class RecipeForm(FieldRows):
 
     def _grid_of(self, specs: list[FieldSpec]) -> QWidget:
         page = QWidget()
-        grid, line = field_grid(page, LABEL_WIDTH), 0
+        grid, line = field_grid(page), 0
         for spec in specs:
             row = self._kinds.get(spec.name, FieldRow)(spec, page)
-            row.limit_label(LABEL_WIDTH)
+            row.limit_label()
             line = self.add_row(row, grid, line)
         return page
 

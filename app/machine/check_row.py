@@ -24,7 +24,6 @@ class CheckRow(QWidget):
 
     Args:
         finding: What is shown first.
-        parent: Qt owner.
         in_table: It is a line among others of its kind: what it means is its tooltip.
 
     Signals:
@@ -33,8 +32,8 @@ class CheckRow(QWidget):
 
     fix_requested = Signal(object)
 
-    def __init__(self, finding: Finding, parent: QWidget | None = None, *, in_table: bool = False) -> None:
-        super().__init__(parent)
+    def __init__(self, finding: Finding, *, in_table: bool = False) -> None:
+        super().__init__()
         self.finding = finding
         self._in_table = in_table
         self._sign = QLabel()

@@ -47,8 +47,8 @@ class DoctorPage(Page):
     diagnostics_requested = Signal()
     fix_requested = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setAccessibleName("Check this machine")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.findings: list[Finding] = []

@@ -272,9 +272,9 @@ class EnvironmentDialog(QDialog):
         if chosen:
             self.choose_folder(Path(chosen))
 
-    def choose_folder(self, folder: Path, free: int | None = None) -> None:
+    def choose_folder(self, folder: Path) -> None:
         """Adds a folder to the drives and chooses it."""
-        choice: PlaceChoice = chosen_place(folder, free, self._offered.places)
+        choice: PlaceChoice = chosen_place(folder, None, self._offered.places)
         self._choices.append(choice)
         self.drive.addItem(choice.text)
         self.drive.setCurrentIndex(len(self._choices) - 1)

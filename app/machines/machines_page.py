@@ -55,8 +55,8 @@ class MachineCard(Card):
     setup_requested = Signal()
     remove_requested = Signal()
 
-    def __init__(self, machine: Machine, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, machine: Machine) -> None:
+        super().__init__()
         self.machine = machine
         self.setSizePolicy(QSizePolicy.Policy.Preferred, QSizePolicy.Policy.Maximum)
         address = machine.address if machine.port is None else f"{machine.address}, port {machine.port}"
@@ -121,8 +121,8 @@ class MachinesPage(Page):
     key_confirmed = Signal()
     card_made = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.setAccessibleName("Other machines")
         self.setFocusPolicy(Qt.FocusPolicy.StrongFocus)
         self.cards: dict[str, MachineCard] = {}

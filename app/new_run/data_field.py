@@ -34,8 +34,8 @@ class DataField(QWidget):
     edited = Signal()
     preview_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._is_asked = True
         tip = "A text file or a folder of them.\nstdlib:// is the source of Python's standard library."
         self.line = named(QLineEdit(STDLIB, placeholderText=_ASKED), "Data: a text file or a folder", tip)

@@ -110,8 +110,8 @@ class MachineGroups(QWidget):
     picked = Signal()
     looked = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.groups: dict[str, MachineGroup] = {}
         self._heading = QLabel("Other machines")
         self._heading.setForegroundRole(muted_label().foregroundRole())

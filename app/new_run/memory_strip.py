@@ -36,8 +36,8 @@ class MemoryStrip(Card):
 
     remedy_requested = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.verdict = ToneLabel()
         self.figure = ElidedLabel()
         for label in (self.verdict, self.figure):
@@ -144,7 +144,6 @@ class FitChips(QWidget):
 
     Args:
         in_row: How many stand beside each other.
-        parent: Qt owner.
 
     Signals:
         chosen: ``dict``: the changes of the one that was clicked.
@@ -152,8 +151,8 @@ class FitChips(QWidget):
 
     chosen = Signal(object)
 
-    def __init__(self, in_row: int, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, in_row: int) -> None:
+        super().__init__()
         self._in_row = in_row
         self.buttons: list[Chip] = []
         self._shown: tuple[Remedy, ...] = ()

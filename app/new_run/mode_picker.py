@@ -11,9 +11,8 @@ from PySide6.QtWidgets import QButtonGroup, QLabel, QPushButton, QWidget
 
 from app.draft.mode_options import ModeOptions
 from app.form.draft_fields import MODE_FIELDS, default_mode_texts, fields_of_mode
-from app.form.field_row import MARGIN, FieldRow, ProblemLabel, field_grid
+from app.form.field_row import LABEL_WIDTH, MARGIN, FieldRow, ProblemLabel, field_grid
 from app.form.field_rows import FieldRows
-from app.form.recipe_form import LABEL_WIDTH
 from app.new_run.sync_interval import SyncInterval
 from app.widgets.build import lay_column, lay_row, muted_label
 from app.widgets.segment import Segment, SegmentBar
@@ -35,12 +34,12 @@ class ModeFields(FieldRows):
 
     def __init__(self, *, apart: bool) -> None:
         super().__init__()
-        grid, line = field_grid(self, LABEL_WIDTH), 0
+        grid, line = field_grid(self), 0
         for name in MODE_FIELDS:
             spec = FIELD_BY_NAME[name]
             if all(mode.is_apart for mode in spec.modes) == apart and name not in _EDITED_ELSEWHERE:
                 row = FieldRow(spec, self)
-                row.limit_label(LABEL_WIDTH)
+                row.limit_label()
                 line = self.add_row(row, grid, line)
 
 
@@ -52,8 +51,8 @@ class ModePicker(QWidget):
     deepspeed_requested = Signal()
     install_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._chosen = Mode.AUTO
         self._options = ModeOptions()
         self._deepspeed = ""

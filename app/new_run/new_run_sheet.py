@@ -38,7 +38,6 @@ LOW: Final = 420
 # Beside *What*: headings, the chips above the GPUs; the CPU's line and the mode below them.
 ABOVE_GPUS, BELOW_GPUS = 100, 80
 MIN_WIDTH: Final = 360
-WIDTH: Final = 440
 
 
 class NewRunSheet(QWidget):

@@ -9,7 +9,6 @@ from PySide6.QtWidgets import QLabel, QLineEdit, QWidget
 
 from app.draft.draft import RUNS_DIR, Draft
 from app.form.field_row import EDITOR_HEIGHT, ProblemLabel, field_grid
-from app.form.recipe_form import LABEL_WIDTH
 from app.form.remedies import Remedies, RemediesFor
 from app.new_run.data_field import DataField
 from app.widgets.build import lay_column, muted_label, named, narrow
@@ -23,15 +22,14 @@ class RecipeAndData(QWidget):
 
     Args:
         more: Fields of the recipe's that belong here, such as its model.
-        parent: Qt owner.
 
     Attributes:
         listed: All recipes there are.
         usable: Those that can be used, by name; where two have one name, the first.
     """
 
-    def __init__(self, more: QWidget, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, more: QWidget) -> None:
+        super().__init__()
         self.recipe = named(ComboBox(), "Recipe")
         self.recipe.setObjectName("field_recipe")
         narrow(self.recipe)
@@ -55,7 +53,7 @@ class RecipeAndData(QWidget):
 
     def _first(self) -> QWidget:
         page = QWidget()
-        grid = field_grid(page, LABEL_WIDTH)
+        grid = field_grid(page)
         grid.addWidget(_label("Reci&pe", self.recipe), 0, 1)
         grid.addWidget(self.recipe, 0, 2)
         below = (self._description, self.unusable, self.recipe_problem, self.recipe_remedies)
@@ -67,7 +65,7 @@ class RecipeAndData(QWidget):
 
     def _last(self) -> QWidget:
         page = QWidget()
-        grid = field_grid(page, LABEL_WIDTH)
+        grid = field_grid(page)
         grid.addWidget(_label("Name", self.run_name), 0, 1)
         grid.addWidget(self.run_name, 0, 2)
         grid.addWidget(self.name_problem, 1, 1, 1, 2)

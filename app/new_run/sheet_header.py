@@ -21,8 +21,8 @@ class SheetHeader(QWidget):
     reset_requested = Signal()
     close_requested = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.title = page_title("New run")
         self.copied = ElidedLabel()
         self.copied.setAccessibleName("Filled from")

@@ -39,8 +39,8 @@ class SummaryLines(QFrame):
 
     fix_requested = Signal()
 
-    def __init__(self, start: QAction | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, start: QAction | None = None) -> None:
+        super().__init__()
         self.arithmetic = QLabel()
         self.arithmetic.setFont(tabular(self.arithmetic.font()))
         self.fix = FixButton()
@@ -168,8 +168,8 @@ class SummaryLines(QFrame):
 class FixButton(QPushButton):
     """How many settings are wrong, in the error colour of whatever theme is on."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, flat=True)
+    def __init__(self) -> None:
+        super().__init__(flat=True)
         self._colour()
 
     def changeEvent(self, event: QEvent) -> None:

@@ -44,8 +44,8 @@ class SyncInterval(QWidget):
 
     edited = Signal()
 
-    def __init__(self, label_width: int = 0, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, label_width: int = 0) -> None:
+        super().__init__()
         self._every: int | None = None
         self._name = QLabel("Synchronise")
         tip = f"{FIELD_BY_NAME['sync_every'].help}\nLeft: at every step, close to DDP. Right: never."

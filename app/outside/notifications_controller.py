@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
+import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from PySide6.QtCore import QEvent, QObject
-from PySide6.QtWidgets import QApplication
+from PySide6.QtWidgets import QApplication, QWidget
 
 from app.outside.run_news import LiveRuns, RunNews, run_news
-from app.outside.task_progress import FAILED, IDLE, NO_PROGRESS, task_progress, tray_status
-from app.outside.taskbar import TaskProgressBar
+from app.outside.task_progress import FAILED, IDLE, NO_PROGRESS, TaskProgress, task_progress, tray_status
 from app.outside.tray import Tray
 from app.runs.run_list import RunList
 from app.settings import NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON, Settings
@@ -18,6 +20,11 @@ from app.threads.background import Operation, OperationRunner
 from app.window.main_window import MainWindow
 from core.run_folder.record import RunRecord
 from core.run_folder.store import RunStore
+
+if TYPE_CHECKING and sys.platform == "win32":
+    from app.outside.taskbar_windows import ButtonProgress
+
+_log = logging.getLogger(__name__)
 
 
 class NotificationsController(QObject):
@@ -105,3 +112,33 @@ class NotificationsController(QObject):
     def _on_clicked(self, run_dir: Path) -> None:
         self._window.come_forward()
         self._showing.show(run_dir)
+
+
+class TaskProgressBar:
+    """Shows a window's progress on its button in Windows' task bar; other systems have no place for it.
+
+    It reaches for that place with the first progress there is.
+    """
+
+    def __init__(self, window: QWidget) -> None:
+        self._window = window
+        self._shown = NO_PROGRESS
+        if sys.platform == "win32":
+            self._button: ButtonProgress | None = None
+            self._has_none = False
+
+    def show(self, progress: TaskProgress) -> None:
+        """Shows progress; the same as before costs nothing."""
+        if progress == self._shown:
+            return
+        self._shown = progress
+        if sys.platform == "win32" and not self._has_none:
+            from app.outside.taskbar_windows import ButtonProgress, ComError
+
+            try:
+                self._button = self._button or ButtonProgress(int(self._window.winId()))
+            except (ComError, OSError) as error:
+                self._has_none = True
+                _log.warning("no progress in the task bar: %s", error)
+            else:
+                self._button.show(progress)

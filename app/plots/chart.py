@@ -21,7 +21,7 @@ from PySide6.QtGui import (
     QResizeEvent,
     QShowEvent,
 )
-from PySide6.QtWidgets import QSizePolicy, QWidget
+from PySide6.QtWidgets import QSizePolicy
 
 from app.plots.axes import TICK_GAP, TimeTicks, ValueAxis
 from app.plots.crosshair_table import CrosshairTable
@@ -63,7 +63,6 @@ class Chart(pyqtgraph.GraphicsView):
         source: What is drawn.
         time_axis: Shared by all plots of a run.
         name: For screen readers.
-        parent: Qt owner.
 
     Signals:
         redrawn: The picture is new.
@@ -79,10 +78,10 @@ class Chart(pyqtgraph.GraphicsView):
     enlarge_requested = Signal()
     log_changed = Signal(bool)
 
-    def __init__(self, source: PlotSource, time_axis: TimeAxis, name: str, parent: QWidget | None = None) -> None:
+    def __init__(self, source: PlotSource, time_axis: TimeAxis, name: str) -> None:
         self.view_box = PlotView()
         self._value_axis, self._time_ticks = ValueAxis(), TimeTicks(time_axis)
-        super().__init__(parent, background=None)
+        super().__init__(background=None)
         self.source = source
         self.time_axis = time_axis
         self.where: Callable[[float], str] = lambda at: f"{at:,.0f}"

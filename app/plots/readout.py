@@ -25,9 +25,6 @@ class Readout(QWidget):
 
     By keyboard: left and right choose an entry, Space hides or shows it, Enter leaves it alone.
 
-    Args:
-        parent: Qt owner.
-
     Signals:
         entry_chosen: ``(key, alone)``: hide or show this curve, or show it alone.
         tab_stop_changed: Tab stops here from now on, or no longer.
@@ -36,8 +33,8 @@ class Readout(QWidget):
     entry_chosen = Signal(str, bool)
     tab_stop_changed = Signal()
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.readings: list[Reading] = []
         self._widths: dict[tuple[int, str], float] = {}
         self._boxes: list[tuple[QRectF, str]] = []

@@ -48,8 +48,8 @@ class FolderRow(QWidget):
     opened = Signal(object)
     resized = Signal()
 
-    def __init__(self, kept: KeptFolder, *, waits: bool = False, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, kept: KeptFolder, *, waits: bool = False) -> None:
+        super().__init__()
         self._kept, self._waits = kept, waits
         self.path = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
         self.path.setAccessibleName(f"Folder of {kept.title.lower()}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton, QWidget
+from PySide6.QtWidgets import QLabel, QLineEdit, QPushButton
 
 from app.form.field_row import ProblemLabel
 from app.preferences.update_text import UpdateError, check_address
@@ -50,8 +50,8 @@ class UpdateCard(Card):
     page_requested = Signal()
     resized = Signal()
 
-    def __init__(self, status: UpdateStatus, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, status: UpdateStatus) -> None:
+        super().__init__()
         self._address = status.address
         self.address = named(QLineEdit(status.address), "Address of updates")
         self.address.setPlaceholderText("Update address (leave empty to turn updates off)")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any, Final
 from urllib.parse import urljoin, urlsplit
 
@@ -63,10 +63,6 @@ class UpdateCheck:
     def is_due(self, now: float) -> bool:
         """Whether to ask the server again; also where the clock has been set back."""
         return not 0 <= now - self.checked < CHECK_EVERY_S
-
-    def as_kept(self) -> dict[str, Any]:
-        """As settings keep it."""
-        return asdict(self)
 
 
 NO_CHECK: Final = UpdateCheck()
@@ -130,7 +126,7 @@ def check_address(text: str) -> str:
 
 
 def check_from(kept: Mapping[str, Any]) -> UpdateCheck:
-    """What `as_kept` gave; no check where that is damaged."""
+    """What settings keep of one; no check where that is damaged."""
     try:
         return read_record(UpdateCheck, dict(kept))
     except RecordError:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject, QTimer, QUrl, Signal
@@ -128,7 +129,7 @@ class UpdatesController(QObject):
             kept = UpdateCheck(time.time(), problem=sentences(f"{error.title}.", error.cause, error.window_step))
         else:
             kept = UpdateCheck(time.time(), found.release, found.page)
-        self._settings.set_values(LAST_CHECK, kept.as_kept())
+        self._settings.set_values(LAST_CHECK, asdict(kept))
         self.status_changed.emit(self.status())
         if found is not None and gives_notice and is_newer(found.release, __version__):
             step = Step("Open &page", self.open_page) if found.page else None

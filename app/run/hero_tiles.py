@@ -37,8 +37,8 @@ def shortened(note: str, fits: Callable[[str], bool]) -> str:
 class HeroTile(QWidget):
     """One figure: its name over its value, the trend beside it; where there is no room, the trend beside the name."""
 
-    def __init__(self, figure: HeroFigure, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, figure: HeroFigure) -> None:
+        super().__init__()
         self.figure = figure
         self._size = 0
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -134,8 +134,8 @@ class HeroTile(QWidget):
 class HeroTiles(QWidget):
     """Up to five tiles of one width, in one row."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self.tiles: list[HeroTile] = []
         self._row = lay_row(self, spacing=8)
 

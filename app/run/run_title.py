@@ -71,8 +71,8 @@ class RunTitle(QWidget):
 
     renamed = Signal(str)
 
-    def __init__(self, actions: Actions, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, actions: Actions) -> None:
+        super().__init__()
         self.label = NameLabel()
         self.pencil = ActionButton(actions.rename, bare=True)
         self.line = named(NameLine(), "Name of the run")

@@ -54,14 +54,12 @@ class RunSeries:
         groups: Series by name: "rank0", …; "device/<uuid>" and "device/host"; "eval",
             "eval/rank1".
         events: Every line that is neither a step nor a device sample, of all attempts.
-        damaged_lines: Lines of the file that could not be understood.
         launches: When each attempt was started.
         marks: Where it was resumed, and where it saved.
     """
 
     groups: dict[str, Series] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
-    damaged_lines: int = 0
     launches: list[float] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     cache: BlockCache = field(default_factory=BlockCache)
@@ -153,7 +151,6 @@ class RunSeries:
         self._clock = None
         self.events.extend(batch.events)
         self._read_events(batch.events)
-        self.damaged_lines += batch.damaged
         return ChangeSet(frozenset(touched), tuple(batch.events), rewound)
 
     def add_events_before(self, events: Sequence[Event]) -> None:

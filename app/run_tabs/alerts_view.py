@@ -107,8 +107,8 @@ class AlertsView(QWidget):
 
     count_changed = Signal(int)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._shown = 0
         self._events: Sequence[Mapping[str, Any]] = ()
         self._names = RankNames()

@@ -31,8 +31,8 @@ class ConfigView(QWidget):
 
     copy_requested = Signal(object)
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._config: RunConfig | None = None
         self.notice = NoticeBar()
         self.title = bold_label()

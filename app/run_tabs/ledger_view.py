@@ -43,8 +43,8 @@ class LedgerStrip(QWidget):
     From `MAP_FROM` blocks on it is a map of squares, one a block.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._blocks: Sequence[BlockProgress] = ()
         self._chunk_size = self._samples_per_block = 1
         self._widest = ""

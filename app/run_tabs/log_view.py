@@ -76,8 +76,8 @@ class LogView(QWidget):
 
     log_chosen = Signal(object)
 
-    def __init__(self, log: RankLog, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, log: RankLog) -> None:
+        super().__init__()
         self._log = log
         self._names = RankNames()
         self._logs: tuple[Path, ...] = ()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QSize
-from PySide6.QtWidgets import QTabWidget, QWidget  # noqa: TID251  # its tab bar is a `TabBar`
+from PySide6.QtWidgets import QTabWidget  # noqa: TID251  # its tab bar is a `TabBar`
 
 from app.run_tabs.alerts_view import AlertsView
 from app.run_tabs.config_view import ConfigView
@@ -32,8 +32,8 @@ class RoomyTabBar(TabBar):
 class RunTabs(QTabWidget):
     """Five views of the run that is shown."""
 
-    def __init__(self, log: RankLog, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, log: RankLog) -> None:
+        super().__init__()
         self.samples = SamplesView()
         self.log = LogView(log)
         self.ledger = LedgerView()

@@ -30,8 +30,8 @@ class SamplesView(QWidget):
     to compare them. Ctrl+C copies.
     """
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self) -> None:
+        super().__init__()
         self._samples: list[Sample] = []
         self._keys: list[object] = []
         self._follows = True

@@ -37,8 +37,8 @@ class FilterLine(QWidget):
     changed = Signal(object)
     settings_wanted = Signal()
 
-    def __init__(self, records: Callable[[], Iterable[RunRecord]], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, records: Callable[[], Iterable[RunRecord]]) -> None:
+        super().__init__()
         self._records = records
         self._terms: tuple[Term, ...] = ()
         self._has_settings = False

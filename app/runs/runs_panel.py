@@ -65,8 +65,8 @@ class RunsPanel(QWidget):
     settings_copy_requested = Signal(object)
     removal_requested = Signal(object)
 
-    def __init__(self, model: RunListModel, resume_file: QAction | None = None, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, model: RunListModel, resume_file: QAction | None = None) -> None:
+        super().__init__()
         self._model = model
         self._current: Path | None = None
         self.menu: QMenu | None = None

@@ -52,10 +52,10 @@ def chevron(painter: QPainter, rect: QRect, colour: QColor, *, up: bool = False)
     )
 
 
-def focus_frame(painter: QPainter, rect: QRect, palette: QPalette, radius: float = RADIUS) -> None:
+def focus_frame(painter: QPainter, rect: QRect, palette: QPalette) -> None:
     painter.setPen(QPen(palette.color(QPalette.ColorRole.WindowText), 1.5))
     painter.setBrush(Qt.BrushStyle.NoBrush)
-    painter.drawRoundedRect(QRectF(rect).adjusted(0.75, 0.75, -0.75, -0.75), radius, radius)
+    painter.drawRoundedRect(QRectF(rect).adjusted(0.75, 0.75, -0.75, -0.75), RADIUS, RADIUS)
 
 
 def track(painter: QPainter, rect: QRectF, palette: QPalette, filled: QRectF | None, *, enabled: bool = True) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 
 from PySide6.QtCore import QRect, QRectF, QSize, Qt
 from PySide6.QtGui import QAction, QColor, QIcon, QPainter, QPaintEvent, QPalette, QPen, QPixmap
-from PySide6.QtWidgets import QPushButton, QToolButton, QWidget
+from PySide6.QtWidgets import QPushButton, QToolButton
 
 from app.style.icons import paint_icon
 from app.style.palette import plot_colours
@@ -92,8 +92,8 @@ class PrimaryButton(PaintedButton):
 
     margin = 16
 
-    def __init__(self, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
+    def __init__(self, text: str = "") -> None:
+        super().__init__(text)
         font = self.font()
         font.setBold(True)
         self.setFont(font)
@@ -120,8 +120,8 @@ class PrimaryButton(PaintedButton):
 class OutlinedButton(PaintedButton):
     """A button with a hairline; `bare`: it has none until the mouse is over it."""
 
-    def __init__(self, text: str = "", parent: QWidget | None = None, *, bare: bool = False) -> None:
-        super().__init__(text, parent)
+    def __init__(self, text: str = "", *, bare: bool = False) -> None:
+        super().__init__(text)
         self._bare = bare
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
 
@@ -161,24 +161,24 @@ class Chip(PaintedButton):
 class ActionButton(OutlinedButton):
     """An outlined button that follows an action; a bare one shows only its sign."""
 
-    def __init__(self, action: QAction, parent: QWidget | None = None, *, bare: bool = False) -> None:
-        super().__init__(parent=parent, bare=bare)
+    def __init__(self, action: QAction, *, bare: bool = False) -> None:
+        super().__init__(bare=bare)
         self.follow(action, "" if bare else None)
 
 
 class PrimaryActionButton(PrimaryButton):
-    """The primary button of an action; `text`: what it says instead of the action's own."""
+    """The primary button of an action."""
 
-    def __init__(self, action: QAction, text: str = "", parent: QWidget | None = None) -> None:
-        super().__init__(parent=parent)
-        self.follow(action, text or None)
+    def __init__(self, action: QAction) -> None:
+        super().__init__()
+        self.follow(action)
 
 
 class SearchButton(QToolButton):
     """A field to look at, which opens the palette of commands."""
 
-    def __init__(self, action: QAction, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, action: QAction) -> None:
+        super().__init__()
         self.action = action
         self.setFocusPolicy(Qt.FocusPolicy.TabFocus)
         self.setAccessibleName("Search runs, settings and commands")

@@ -62,8 +62,8 @@ class Card(QFrame):
 class Badge(QLabel):
     """A word on a pill of its tone, such as the state of a run."""
 
-    def __init__(self, text: str = "", tone_name: str = "info", parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
+    def __init__(self, text: str = "", tone_name: str = "info") -> None:
+        super().__init__(text)
         self._tone = tone_name
         self.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.setTextFormat(Qt.TextFormat.PlainText)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QStyle, QStyleOptionToolButton, QToolButton, QWidget
+from PySide6.QtWidgets import QStyle, QStyleOptionToolButton, QToolButton
 
 from app.style.icons import icon
 
@@ -16,8 +16,8 @@ class Disclosure(QToolButton):
         tooltip: What it shows.
     """
 
-    def __init__(self, text: str, tooltip: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, text: str, tooltip: str) -> None:
+        super().__init__()
         self.setCheckable(True)
         self.setAutoRaise(True)
         self.setIcon(icon("chevron-right"))

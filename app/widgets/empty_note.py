@@ -11,8 +11,8 @@ from app.widgets.build import muted_label
 class WithNote(QWidget):
     """Shows `body`, or a sentence in its place while there is nothing in it."""
 
-    def __init__(self, body: QWidget, sentence: str, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, body: QWidget, sentence: str) -> None:
+        super().__init__()
         self.note = muted_label(sentence)
         self.note.setAlignment(Qt.AlignmentFlag.AlignCenter)
         self.note.setContentsMargins(24, 12, 24, 12)

@@ -20,12 +20,11 @@ class Meter(QWidget):
     """A bar that is filled to a share between 0 and 1; empty when the share is not known.
 
     Args:
-        parent: Qt owner.
         warns: It turns to the tone of a warning when it is nearly full.
     """
 
-    def __init__(self, parent: QWidget | None = None, *, warns: bool = True) -> None:
-        super().__init__(parent)
+    def __init__(self, *, warns: bool = True) -> None:
+        super().__init__()
         self._warns = warns
         self._share: float | None = None
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
@@ -58,8 +57,8 @@ class Meter(QWidget):
 class ProgressMeter(Meter):
     """How far something is; where it cannot say that and is at work, a short piece moves along the bar."""
 
-    def __init__(self, parent: QWidget | None = None) -> None:
-        super().__init__(parent, warns=False)
+    def __init__(self) -> None:
+        super().__init__(warns=False)
         self._moves = QTimer(self, interval=MOVE_EVERY_MS)
         self._moves.timeout.connect(self._move)
         self._place = 0.0

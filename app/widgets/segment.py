@@ -22,8 +22,8 @@ _TURNED: Final[dict[int, Qt.Key]] = {
 class Segment(QRadioButton):
     """One choice of a `SegmentBar`."""
 
-    def __init__(self, text: str, parent: QWidget | None = None) -> None:
-        super().__init__(text, parent)
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
         self.is_first = self.is_last = False
         self.setSizePolicy(QSizePolicy.Policy.Expanding, QSizePolicy.Policy.Fixed)
 
@@ -93,8 +93,8 @@ class Segment(QRadioButton):
 class SegmentBar(QWidget):
     """Segments beside each other, as wide as they need."""
 
-    def __init__(self, segments: list[Segment], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, segments: list[Segment]) -> None:
+        super().__init__()
         row = QHBoxLayout(self)
         row.setContentsMargins(0, 0, 0, 0)
         row.setSpacing(0)

@@ -16,8 +16,8 @@ class TallBody(QScrollArea):
         most: How high it may be.
     """
 
-    def __init__(self, body: QWidget, most: Callable[[], int], parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, body: QWidget, most: Callable[[], int]) -> None:
+        super().__init__()
         self._body = body
         self._most = most
         self.setFrameShape(QFrame.Shape.NoFrame)

@@ -77,15 +77,9 @@ class MainWindow(QMainWindow):
     uncovered = Signal()
 
     def __init__(
-        self,
-        data: RunData,
-        runs: RunListModel,
-        log: RankLog,
-        recipes: RecipeList,
-        settings: Settings,
-        parent: QWidget | None = None,
+        self, data: RunData, runs: RunListModel, log: RankLog, recipes: RecipeList, settings: Settings
     ) -> None:
-        super().__init__(parent)
+        super().__init__()
         self._settings = settings
         self._live: list[str] = []
         self._live_scripts = 0

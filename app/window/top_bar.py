@@ -19,8 +19,8 @@ SEARCH_WIDTH: Final = 480
 class TopBar(QWidget):
     """One row over everything else."""
 
-    def __init__(self, actions: Actions, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, actions: Actions) -> None:
+        super().__init__()
         logo = QLabel()
         logo.setPixmap(app_icon().pixmap(LOGO, LOGO))
         self.search = SearchButton(actions.palette)

@@ -22,10 +22,8 @@ TITLE_SIZE: Final = 2.1
 class WelcomeCard(Card):
     """One way to begin: sign, title, a line on it, and its button."""
 
-    def __init__(
-        self, sign: str, title: str, text: str, button: QAbstractButton, parent: QWidget | None = None
-    ) -> None:
-        super().__init__(parent)
+    def __init__(self, sign: str, title: str, text: str, button: QAbstractButton) -> None:
+        super().__init__()
         self._sign = sign
         self._icon = QLabel()
         self.title = bold_label(title)
@@ -54,8 +52,8 @@ class Welcome(QScrollArea):
         doctor: Checks this machine.
     """
 
-    def __init__(self, resume_file: QAction, doctor: QAction, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
+    def __init__(self, resume_file: QAction, doctor: QAction) -> None:
+        super().__init__()
         self.demo = PrimaryButton("Start the &demo")
         self.model = OutlinedButton("Choose a &model…")
         self.script = OutlinedButton("Choose a s&cript…")

@@ -53,11 +53,9 @@ class Topic:
         """It does not work."""
         return Finding(self, "fail", text, next_step, fix, command, cause)
 
-    def not_tried(
-        self, text: str, next_step: str = "", fix: Fix = "", command: str = "", *, cause: str = ""
-    ) -> Finding:
+    def not_tried(self, text: str, next_step: str = "", fix: Fix = "") -> Finding:
         """Nothing is known of it, and why."""
-        return Finding(self, "not_tried", text, next_step, fix, command, cause)
+        return Finding(self, "not_tried", text, next_step, fix)
 
 
 @dataclass(frozen=True, slots=True)

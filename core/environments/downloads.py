@@ -29,8 +29,6 @@ _PARTIAL: Final = 206
 _RANGE_NOT_SATISFIABLE: Final = 416
 _FINAL_STATUS: Final = (400, 401, 403, 404, 407, 410)
 
-_NETWORK: Final = (urllib.error.URLError, http.client.HTTPException, TimeoutError, ConnectionError, ssl.SSLError)
-
 # Takes how many more bytes are there.
 Report = Callable[[int], None]
 

@@ -100,16 +100,11 @@ _ASKED: Final = re.compile(
 _PIN: Final = re.compile(r"===?[\w.!+-]+")
 
 
-def explain_pip(output: str, now: float | None = None) -> PipFailure:
-    """Finds the cause in what pip printed.
-
-    Args:
-        output: All of it, or its end.
-        now: Unix seconds, for certificates that are out of date; None: now.
-    """
+def explain_pip(output: str) -> PipFailure:
+    """Finds the cause in what pip printed, or in the end of it."""
     text = output.lower()
     if any(sign in text for sign in _CERTIFICATE):
-        fault = certificate_fault("the package index", text, now)
+        fault = certificate_fault("the package index", text)
         return PipFailure(fault.cause, fault.next_step, missing=True)
     found = next((failure for signs, failure in _FAILURES if any(sign in text for sign in signs)), None)
     if found is not None and (wanted := _not_found(output)):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Collection
@@ -10,8 +9,6 @@ from typing import Any, Final
 
 from core.machine.devices import Device
 from core.machine.devices.monitor import DeviceMonitor
-
-log = logging.getLogger(__name__)
 
 EVERY_S: Final = 1.0
 # What stands for `uuid` in the line about the machine itself.

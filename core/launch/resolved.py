@@ -168,11 +168,6 @@ def _with_mode(applied: RunConfig, asked: Mode, devices: Sequence[Device]) -> Ru
     return applied.replace(mode=Mode.AUTO) if asked == Mode.AUTO and len(devices) == 1 else applied
 
 
-def recommended_mode(devices: Sequence[Device], platform: Platform) -> Mode:
-    """The default mode on these devices."""
-    return mode_choice(RunConfig(), devices, platform).mode
-
-
 def mode_choice(config: RunConfig, devices: Sequence[Device], platform: Platform) -> ModeChoice:
     """How a config would be trained on these devices, without a recipe; raises as `core.launch.mode.choose_mode`."""
     return choose_mode(config, devices, platform)

@@ -131,10 +131,10 @@ def find_extras(checkout: Path = CHECKOUT) -> dict[str, tuple[str, ...]]:
     return parse_requires(installed_requires(DISTRIBUTION, own_python()))
 
 
-def find_dependencies(checkout: Path = CHECKOUT) -> tuple[str, ...]:
+def find_dependencies() -> tuple[str, ...]:
     """What Rankdeck itself needs, as pip takes it; empty where neither a checkout nor its metadata says so."""
     try:
-        project = parse_toml(read_utf8(checkout / "pyproject.toml"))["project"]
+        project = parse_toml(read_utf8(CHECKOUT / "pyproject.toml"))["project"]
         if project["name"] == DISTRIBUTION:
             return tuple(project["dependencies"])
     except (OSError, ValueError, KeyError):

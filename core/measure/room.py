@@ -9,12 +9,11 @@ from typing import Final
 from core.formatting import memory_size
 from core.launch.resolved import ResolvedRun
 from core.machine.devices.monitor import DeviceMonitor
-from core.measure.estimate.figures import Baselines, ModelFigures
+from core.measure.estimate.figures import CHECKPOINTING, Baselines, ModelFigures
 from core.measure.estimate.free import Free, free_now
 from core.measure.estimate.modes import estimate_run
 from core.measure.estimate.probe import known_baselines, known_figures
 
-CHECKPOINTING: Final = "grad_checkpointing"
 # Of what is free: beyond it a CPU rank may meet the system's out-of-memory killer, and a GPU under Windows spills.
 SHARE: Final = 0.8
 _UNKNOWN: Final = "The model's memory is not known, so nothing larger than the run's own micro-batch is tried."

@@ -16,8 +16,6 @@ from core.errors import ConfigError, StateFileError
 from core.launch.resolved import ResolvedRun, TrainedRun
 from core.parsing import parse_json
 
-# If none of them is changed, the global batch stays.
-BATCH: Final = tuple(spec.name for spec in FIELDS if spec.changes == "batch")
 STOPS: Final = tuple(spec.name for spec in FIELDS if spec.changes == "stop")
 # Settings that may change at a resume: how the work is shared, when it ends, and the learning rate.
 CHANGES: Final = tuple(spec.name for spec in FIELDS if spec.changes)

@@ -46,8 +46,8 @@ class Inputs:
     left_out_of_packages: tuple[str, ...]
 
 
-def read_inputs(path: Path = HERE / "inputs.toml") -> Inputs:
-    values = tomllib.loads(path.read_text(encoding="utf-8"))
+def read_inputs() -> Inputs:
+    values = tomllib.loads((HERE / "inputs.toml").read_text(encoding="utf-8"))
     return Inputs(
         {python["sha256"]: python["file"] for python in values["python"]},
         values["launcher"]["requirement"],

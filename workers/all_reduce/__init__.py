@@ -9,8 +9,6 @@
     all_reduce.close()
 """
 
-from workers.all_reduce.choice import WANTED, GradientAllReduce, choose_all_reduce
-from workers.all_reduce.peer_watch import PeerSilentError
-from workers.all_reduce.timing_test import Speeds
+from workers.all_reduce.choice import GradientAllReduce, choose_all_reduce
 
-__all__ = ["WANTED", "GradientAllReduce", "PeerSilentError", "Speeds", "choose_all_reduce"]
+__all__ = ["GradientAllReduce", "choose_all_reduce"]

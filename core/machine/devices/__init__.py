@@ -3,15 +3,7 @@
 `monitor` has what reads them, and loads NVML's bindings; the window opens without it.
 """
 
-from core.machine.devices.device import POWER_CAP, Device, DeviceProcess, DeviceSample, HostSample
-from core.machine.devices.resolve import device_texts, resolve_devices
+from core.machine.devices.device import POWER_CAP, Device, DeviceProcess, DeviceSample
+from core.machine.devices.resolve import device_texts
 
-__all__ = [
-    "POWER_CAP",
-    "Device",
-    "DeviceProcess",
-    "DeviceSample",
-    "HostSample",
-    "device_texts",
-    "resolve_devices",
-]
+__all__ = ["POWER_CAP", "Device", "DeviceProcess", "DeviceSample", "device_texts"]

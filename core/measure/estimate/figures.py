@@ -20,6 +20,8 @@ _MOST_GAPS: Final = 2.0
 _FP32_BYTES: Final = 4
 # Bytes of AdamW's two moments for each byte of trained weights.
 ADAM_RATIO: Final = 2.0
+# The option of recipes that trade time for memory.
+CHECKPOINTING: Final = "grad_checkpointing"
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,9 +114,7 @@ class _BarePeaks:
     peaks: dict[str, dict[str, Whole]]
 
 
-def find_baselines(
-    run: ResolvedRun, *, limit_s: float = LIMIT_S, cancelled: Callable[[], bool] = lambda: False
-) -> Baselines:
+def find_baselines(run: ResolvedRun, *, cancelled: Callable[[], bool] = lambda: False) -> Baselines:
     """The memory of bare ranks with this torch build: kept, or measured now.
 
     Raises:
@@ -128,7 +126,7 @@ def find_baselines(
         return known
     engines = [engine for engine in _ENGINES if engine != "deepspeed" or run.platform.deepspeed_version is not None]
     with MeasuringRanks.of_run(run, "bare", cancelled, 1) as ranks:
-        answers = ranks.ask({"kind": "bare", "engines": engines}, limit_s)
+        answers = ranks.ask({"kind": "bare", "engines": engines}, LIMIT_S)
     found = answers.values[0] or {}
     if (error := error_in(found, EstimateError)) is not None:
         raise error
@@ -136,7 +134,7 @@ def find_baselines(
         peaks = read_record(_BarePeaks, found).peaks
         sizes = {engine: peaks[engine]["rss_bytes"] for engine in engines if engine in peaks}
     except (RecordError, KeyError):
-        failure = answers.failure or f"did not finish within {limit_s:g} s"
+        failure = answers.failure or f"did not finish within {LIMIT_S:g} s"
         raise EstimateError(f"The process to measure {failure}.", _DOCTOR) from None
     extra = {engine: max(0, peaks[engine].get("commit_bytes", 0) - size) for engine, size in sizes.items()}
     if len(sizes) == len(engines):  # a DeepSpeed that cannot be used is left out; it may be repaired tomorrow

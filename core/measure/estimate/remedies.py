@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from core.config.mode import Mode
 from core.errors import RankdeckError
 from core.formatting import memory_size
 from core.launch.resolved import ResolvedRun, resolve_on
-from core.measure.estimate.figures import Baselines, ModelFigures
+from core.measure.estimate.figures import CHECKPOINTING, Baselines, ModelFigures
 from core.measure.estimate.free import Free
 from core.measure.estimate.modes import ModeEstimate, estimate_modes, estimate_run
-
-CHECKPOINTING: Final = "grad_checkpointing"
 
 
 @dataclass(frozen=True, slots=True)

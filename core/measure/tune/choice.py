@@ -11,9 +11,8 @@ from core.errors import ConfigError
 from core.formatting import UNKNOWN
 from core.launch.mode import DEEPSPEED
 from core.launch.resolved import ResolvedRun, resolve_on
+from core.measure.estimate.figures import CHECKPOINTING
 
-# The option's name in the recipes that have it.
-CHECKPOINTING: Final = "grad_checkpointing"
 _TITLE: Final = "This run cannot be tuned"
 
 

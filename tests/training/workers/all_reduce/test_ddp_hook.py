@@ -25,7 +25,8 @@ from tests.helpers.rank_processes import run_ranks
 from tests.helpers.wine import UNDER_WINE
 from tests.training.rank_program import CPU, BareRank
 from tests.training.workers.all_reduce.observed import digest, error_of
-from workers.all_reduce import WANTED, GradientAllReduce, choose_all_reduce
+from workers.all_reduce import GradientAllReduce, choose_all_reduce
+from workers.all_reduce.choice import WANTED
 from workers.all_reduce.shared_all_reduce import SharedAllReduce
 from workers.strategies.base import RankPlace
 from workers.strategies.process_group import make_process_group

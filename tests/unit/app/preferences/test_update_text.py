@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -25,7 +26,7 @@ ADDRESS = "https://example.org/rankdeck/update.json"
 
 def test_a_check_is_kept_and_read_back() -> None:
     check = UpdateCheck(NOW, "0.2.0", "https://example.org")
-    assert check_from(check.as_kept()) == check
+    assert check_from(asdict(check)) == check
     for damaged in ({}, {"checked": "now", "release": "", "problem": ""}):
         assert check_from(damaged) == NO_CHECK
 

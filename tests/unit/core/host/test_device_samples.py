@@ -6,7 +6,8 @@ import threading
 from typing import Any
 
 from core.host.device_samples import DeviceSampler, sampled
-from core.machine.devices import Device, DeviceProcess, DeviceSample, HostSample
+from core.machine.devices import Device, DeviceProcess, DeviceSample
+from core.machine.devices.device import HostSample
 
 GPU = Device("GPU-1", "cuda", 0, "Card", 2**34)
 SLOTS = [Device(f"cpu:{n}", "cpu", n, f"CPU {n}", 2**34) for n in range(2)]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from core.config import FieldSpec
+from core.config.fields import FieldSpec
 from core.errors import ConfigError
 from core.recipes.catalog import find_recipes, get_recipe, recipes_stamp, user_recipes_folder, user_recipes_folders
 from tests.unit.core.recipes.test_manifest import GOOD, write_recipe

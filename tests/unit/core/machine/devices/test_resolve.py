@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from core.errors import ConfigError
-from core.machine.devices import Device, device_texts, resolve_devices
+from core.machine.devices import Device, device_texts
+from core.machine.devices.resolve import resolve_devices
 
 GPUS = [
     Device("GPU-6ada6000-1111", "cuda", 0, "RTX 6000 Ada", 48 << 30),

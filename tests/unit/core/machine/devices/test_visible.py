@@ -7,7 +7,8 @@ import pytest
 from core.config.mode import Mode
 from core.errors import ConfigError
 from core.launch.mode import choose_devices
-from core.machine.devices import Device, resolve_devices
+from core.machine.devices import Device
+from core.machine.devices.resolve import resolve_devices
 from core.machine.devices.visible import visible_gpus
 from core.machine.platform import Platform
 
