@@ -109,8 +109,9 @@ def test_a_job_that_is_to_end_saves_a_checkpoint_waits_again_and_continues(
     assert left.end() == 0 and f"Follow it again: rankdeck slurm follow {made.name}" in left.output, left.output
     slurm_says("scancel", "--signal=TERM", made.number)
     wait(lambda: _restarts(made.number) == 1, "the job in the queue")
+    wait(lambda: "waits in the queue again" in log_of(run_dir).read_text(encoding="utf-8"), "the job's last line")
     state = store.state()
-    assert state.state == STOPPED and "waits in the queue again" in log_of(run_dir).read_text(encoding="utf-8")
+    assert state.state == STOPPED
     behave(run_dir, steps=state.step + 20)
     wait(lambda: not _steps_of(made.number), "the end of the first start, which Slurm's two minutes are for")
     slurm_says("scontrol", "update", f"JobId={made.number}", "StartTime=now")
