@@ -179,7 +179,9 @@ class DeviceChart(TraceChart):
             at = series.last("ts") if view.cursor is None else trace.own_view(view).cursor
             value = None if at is None else series.value_at(trace.name, "ts", at)
             text = UNKNOWN if at is None or value is None else trace.text(value) + self._beside(series, at)
-        return Reading(trace.colour, trace.label, text, key=trace.key, is_hidden=is_hidden)
+        # Devices that no rank trains on have one colour.
+        is_spare = trace.key in self._run().devices()
+        return Reading(trace.colour, trace.label, text, key=trace.key, is_hidden=is_hidden, keeps_label=is_spare)
 
     def _beside(self, series: Series, at: float) -> str:
         """What Windows says of the rank itself: how busy it keeps the GPU, and what spilled out of the GPU's memory."""

@@ -18,6 +18,8 @@ GAP: Final = 4
 ENTRY_GAP: Final = 14
 # The widest label: first as it is, then elided in its middle, then none; the first that fits is taken.
 LABEL_WIDTHS: Final = (1e4, 96.0, 56.0, 0.0)
+# Of a label that no colour stands for: "GPU 12" in full.
+LEAST_LABEL: Final = 56.0
 
 
 class Readout(QWidget):
@@ -121,9 +123,12 @@ class Readout(QWidget):
         key = (number, reading.label)
         value_width = max(self._widths.get(key, 0.0), metrics.horizontalAdvance(reading.text))
         self._widths[key] = value_width
-        label = min(metrics.horizontalAdvance(reading.label), widest)
+        label = self._label_width(reading, metrics, widest)
         swatch = SWATCH + GAP if reading.colour is not None else 0.0
         return swatch + (label + GAP if label else 0.0) + value_width, value_width
+
+    def _label_width(self, reading: Reading, metrics: QFontMetricsF, widest: float) -> float:
+        return min(metrics.horizontalAdvance(reading.label), max(widest, LEAST_LABEL if reading.keeps_label else 0.0))
 
     def _draw_entry(
         self,
@@ -140,10 +145,9 @@ class Readout(QWidget):
             colour = colours.grid if reading.is_hidden else reading.colour
             draw_sign(painter, QRectF(x, (self.height() - SWATCH) / 2, SWATCH, SWATCH), colour, reading.is_ring)
             x += SWATCH + GAP
-        label = metrics.elidedText(reading.label, Qt.TextElideMode.ElideMiddle, widest + 1)
-        if reading.label and widest:
+        if width := self._label_width(reading, metrics, widest):
+            label = metrics.elidedText(reading.label, Qt.TextElideMode.ElideMiddle, width + 1)
             painter.setPen(colours.muted)
-            width = min(metrics.horizontalAdvance(reading.label), widest)
             place = QRectF(x, 0, width + 1, self.height())
             painter.drawText(place, Qt.AlignmentFlag.AlignVCenter | Qt.AlignmentFlag.AlignLeft, label)
             x += width + GAP

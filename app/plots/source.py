@@ -45,6 +45,7 @@ class Reading:
         key: Names its curve, where that can be hidden: "rank 3", "eval", "eval 3"; empty where it cannot.
         is_hidden: The curve is not drawn.
         is_best: The value is the best of its curve.
+        keeps_label: The label stays where room is scarce, since the colour is that of other curves too.
     """
 
     colour: QColor | None
@@ -55,6 +56,7 @@ class Reading:
     key: str = ""
     is_hidden: bool = False
     is_best: bool = False
+    keeps_label: bool = False
 
 
 class PlotSource(Protocol):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from PySide6.QtGui import QPalette
+from PySide6.QtGui import QFontMetricsF, QPalette
+from PySide6.QtWidgets import QApplication
 
 from app.charts.device_chart import (
     MEMORY,
@@ -21,9 +23,11 @@ from app.charts.device_chart import (
 )
 from app.plots.curve_options import CurveOptions
 from app.plots.drawing import Line
+from app.plots.readout import GAP, LEAST_LABEL, Readout
 from app.plots.source import View
 from app.run_data.metrics_batch import parse_lines
 from app.run_data.run_series import RunSeries
+from app.style.fonts import tabular
 from app.style.palette import rank_colour
 from core.machine.devices import POWER_CAP, DeviceSample
 from core.machine.devices.names import RankNames
@@ -79,6 +83,22 @@ def test_a_device_has_the_colour_of_its_rank_and_its_short_name() -> None:
     found = chart(UTILISATION, run_of("GPU-0", "GPU-1"), "GPU-1").traces(QPalette())
     assert [(one.label, one.key) for one in found] == [("GPU 1", "rank 0"), ("GPU-0", "GPU-0")]
     assert found[0].colour == rank_colour(0, QPalette()) != found[1].colour
+
+
+@pytest.mark.usefixtures("qapp")
+def test_a_device_without_a_rank_keeps_its_name() -> None:
+    readings = chart(UTILISATION, run_of("GPU-0", "GPU-1", "GPU-2"), "GPU-1").readings(WHOLE, QPalette())
+    assert [one.keeps_label for one in readings] == [False, True, True], "those without a rank have one colour"
+    widths = {}
+    for name, shown in (("all", readings), ("none", [replace(one, keeps_label=False) for one in readings])):
+        readout = Readout()
+        readout.show_readings(shown)
+        widths[name] = readout.least_width()
+    assert widths["all"] - widths["none"] == pytest.approx(2 * (named_width("GPU-0") + GAP), abs=1)
+
+
+def named_width(label: str) -> float:
+    return min(LEAST_LABEL, QFontMetricsF(tabular(QApplication.font())).horizontalAdvance(label))
 
 
 def test_figures_have_their_own_units() -> None:
