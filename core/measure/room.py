@@ -36,8 +36,8 @@ def shortage(
     on_gpu = made.devices[0].device.kind == "cuda"
     copies = 0 if saves else sum(need.memory.copy for need in made.devices)
     for need in made.needs:
-        if need.device is None and on_gpu and not saves:
-            continue  # only the copies are large there
+        if need.device is None and not need.is_commit and on_gpu and not saves:
+            continue  # of RAM only the copies are large there
         needed = need.bytes - (0 if need.device else copies)
         if need.free_bytes is not None and needed > share * need.free_bytes:
             most = f"{'' if share == 1 else f'{100 * share:.0f} % of '}the {memory_size(need.free_bytes)}"

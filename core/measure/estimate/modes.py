@@ -38,6 +38,7 @@ class Need:
         is_measured: It is all that the run needs, and not only its parameters.
         device: Whose memory it is; None: the machine's.
         ranks: How many CPU devices need that much together.
+        is_commit: It is Windows' commit charge: what it promises of memory and page file.
     """
 
     bytes: int
@@ -46,6 +47,7 @@ class Need:
     is_measured: bool
     device: Device | None = None
     ranks: int = 1
+    is_commit: bool = False
 
     @property
     def verdict(self) -> Verdict:
@@ -200,7 +202,9 @@ def estimate_run(run: ResolvedRun, figures: ModelFigures, baselines: Baselines, 
     commit = host + extra if run.platform.name == "windows" else None
     measured, slots = figures.is_measured, sum(device.kind == "cpu" for device in run.devices)
     machine = Need(host, free.ram, "in this computer's memory", measured, ranks=slots or 1)
-    promised = () if commit is None else (Need(commit, free.commit, "in memory and page file", measured),)
+    promised: tuple[Need, ...] = ()
+    if commit is not None:
+        promised = (Need(commit, free.commit, "in memory and page file", measured, is_commit=True),)
     devices = [
         DeviceNeed(device, memory, Need(memory.total, free.devices.get(device.uuid), place, measured, device))
         if device.kind == "cuda"

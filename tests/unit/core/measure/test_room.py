@@ -62,6 +62,14 @@ def test_each_gpu_has_memory_of_its_own() -> None:
     assert text.startswith("It needs about ") and "0.28 GiB that are free on GPU 1" in text
 
 
+def test_trials_on_gpus_need_the_commit_charge_of_windows_too() -> None:
+    gpu = Device("GPU-0", "cuda", 0, "A card", 24 << 30)
+    card = resolve_on(CONFIG, RECIPE, [gpu], Platform("windows", "2.13.0", "12.8", 8))
+    free = Free(ram=1, devices={"GPU-0": 24 << 30}, commit=300 * MB)
+    assert shortage(card, FIGURES, BASELINES, free, saves=False).endswith("are free in memory and page file.")
+    assert shortage(card, FIGURES, BASELINES, replace(free, commit=64 << 30), saves=False) == ""
+
+
 def test_no_copy_for_a_checkpoint_is_counted() -> None:
     whole = estimate_run(bench_run(2), FIGURES, BASELINES, Free()).host_bytes
     assert shortage(bench_run(2), FIGURES, BASELINES, Free(ram=whole - 1), saves=False) == ""
