@@ -10,7 +10,7 @@ import codecs
 import hashlib
 import os
 import sysconfig
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,9 @@ _READ_BYTES: Final = 1 << 20
 _BEGINNING_BYTES: Final = 1 << 16
 # How many files of a folder are opened while a form is filled in: some tenths of a second on a slow disk.
 _LOOKED_AT: Final = 1000
+# Smaller files are alike without being copies, such as a package's empty `__init__.py`.
+_SMALLEST_COPY: Final = 256
+_SHOWN_COPIES: Final = 4
 _GZIP_TRAILER_BYTES: Final = 18
 _USUAL_PACKING: Final = 3
 # How many bytes of text a byte of a packed file, or of a Parquet table, usually stands for.
@@ -116,6 +119,7 @@ def identify(text: str, rule: str = AUTO) -> DatasetIdentity:
     files, held_out_bytes = listing.files, 0
     check_packages_for(text, files)
     total, utf8, shown = 0, True, ""
+    copies: dict[str, list[str]] = {}
     text_bytes, combined = 0, hashlib.sha256()
     for number, (path, file_format) in enumerate(files, 1):
         facts, size = _facts(path, file_format)
@@ -125,6 +129,8 @@ def identify(text: str, rule: str = AUTO) -> DatasetIdentity:
         held_out_bytes += _text_bytes(path, size, file_format) if number > len(files) - listing.validation else 0
         combined.update(f"{relative(path, root)}\0{size}\0{facts.sha256}\n".encode("utf-8", "surrogatepass"))
         shown = facts.sha256
+        if size >= _SMALLEST_COPY and kind == "folder":
+            copies.setdefault(shown, []).append(relative(path, root))
     if total == 0:
         raise _empty(kind, root)
     path_text = STDLIB if kind == "stdlib" else str(root)
@@ -133,8 +139,21 @@ def identify(text: str, rule: str = AUTO) -> DatasetIdentity:
     has_rows = any(file_format.has_rows for _, file_format in files)
     return DatasetIdentity(
         path_text, kind, len(files), total, digest, utf8, None if counted else text_bytes, has_rows, held_out_bytes,
-        listing.notes,
+        (*listing.notes, *_copy_notes(copies, files[len(files) - listing.validation :], root)),
     )  # fmt: skip
+
+
+def _copy_notes(copies: dict[str, list[str]], held_out: Sequence[tuple[Path, FileFormat]], root: Path) -> Iterator[str]:
+    """A sentence on files that are the same, and one on those whose copy is in the validation split."""
+    measured = {relative(path, root) for path, _ in held_out}
+    same = [names for names in copies.values() if len(names) > 1]
+    if same:
+        more = f"; and {len(same) - 1:,} more such groups" if len(same) > 1 else ""
+        yield f"Files with the same content, each of which is read: {', '.join(same[0][:_SHOWN_COPIES])}{more}."
+    leaked = sum(1 for names in same if 0 < len(measured.intersection(names)) < len(names))
+    if leaked:
+        verb = "is" if leaked == 1 else "are"
+        yield f"{leaked:,} of them {verb} in the validation split too, so its loss is too low."
 
 
 def typed_dataset(text: str) -> str:

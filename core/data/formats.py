@@ -65,6 +65,14 @@ _MARKUP: Final = tuple(
         ("Project Gutenberg's preamble and license", 0, r"\s*the project gutenberg ebook"),
         ("special tokens, spelled out", 0.01, r"<\|\w+\|>|\[/?INST\]|</?s>|<(start|end)_of_turn>"),
         ("labels and texts", 0.5, r"^__label__\S+ "),
+        ("errors of programs, with places in their code", 0.2,
+         r"^Traceback \(most recent call last\):|^\s+File \".+\", line \d+|^\s+at \S+ ?\(.*\)$|"
+         r"^\S*(Error|Exception|Warning)(: .*)?$"),
+        ("program code, such as SQL, CSS or Python", 0.4,
+         r"[{}]\s*$|[=():].*;\s*$|^\s*(//|/\*|#include|import \w+|from \S+ import|def \w+\(|class \w+[(:])|"
+         r"^\s*(SELECT|FROM|WHERE|(LEFT |INNER )?JOIN|(GROUP|ORDER) BY|UPDATE|SET|DELETE|WITH|CREATE|ALTER)\b"
+         r"(?! [a-z]+ [a-z]+ [a-z]+ [a-z]+)|^\s*(select|with) .+|^\s*(from|where|group by|order by) [\w.]+\W*"
+         r"( = .*)?$|^\s*(if|elif|else|for|while|return|try|except)\b.*[:)\]]\s*$"),
         ("colors of a terminal", 0.1, "\x1b\\["),
         ("letters that were decoded wrongly, such as Ã¼", 0.2, "Ã[\x80-¿]|â€"),
         ("wiki markup", 0.3, r"\[\[[^\[\]\n]+\]\]|\{\{[^{}\n]+\}\}|'{3}"),
@@ -110,11 +118,11 @@ _FOREIGN: Final[tuple[tuple[bytes, str, str], ...]] = (
 )  # fmt: skip
 _PACKINGS: Final[dict[str, Packing]] = {"gz": "gz", "zst": "zst"}
 _CODE: Final = (
-    r"css|pyi?|jsx?|tsx?|java|kt|[ch]|cc|cpp|cxx|hpp|cuh?|cs|go|rs|rb|php|p[lm]|lua|r|jl|m|swift|scala|sh|bash|ps1|bat|"
+    r"css|sql|pyi?|jsx?|tsx?|java|kt|[ch]|cc|cpp|cxx|hpp|cuh?|cs|go|rs|rb|php|p[lm]|lua|r|jl|m|swift|scala|sh|bash|ps1|bat|"
     "tex"
 )
 _TEXT_NAME: Final = re.compile(
-    r".+\.(txt|text|md|markdown|rst|log|csv|tsv|jsonl?|ndjson|xml|html?|ya?ml|toml|ini|cfg|ipynb|sql|srt|vtt|"
+    r".+\.(txt|text|md|markdown|rst|log|csv|tsv|jsonl?|ndjson|xml|html?|ya?ml|toml|ini|cfg|ipynb|srt|vtt|"
     rf"{_CODE})",
     re.IGNORECASE,
 )

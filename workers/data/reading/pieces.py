@@ -191,7 +191,8 @@ def _count_lines(piece: bytes, name: str, lines_before: int, counts: RowCounts) 
 
 
 def _row_pieces(source: Source, counts: RowCounts, on_read: OnRead) -> Iterator[Piece]:
-    rows_before = counts.rows
+    rows_before, dialect = counts.rows, source.layout.dialect
+    header = source.column if dialect is not None and dialect.has_header else None
     for row in source_rows(source, on_read):
         if isinstance(row, Cell) and source.column.partition(".")[0] not in row and source.column not in row:
             continue  # of another column
@@ -209,6 +210,7 @@ def _row_pieces(source: Source, counts: RowCounts, on_read: OnRead) -> Iterator[
             counts.add_bad(problem, f"{source.name}, row {counts.rows - rows_before}")
             continue
         counts.add_document(data)
+        counts.headers += text == header
         if len(data) <= PIECE_BYTES:
             yield Piece(data, True)
             continue

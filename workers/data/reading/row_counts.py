@@ -56,6 +56,7 @@ class RowCounts:
             bytes are tokens too.
         examples: Where the first ones stand.
         training_documents: How many documents come before those of a validation split; None where there is none.
+        headers: Rows of a table that repeat its header; they are taken.
         texts: How often each text came, by its beginning and a checksum; of the first 20,000 that differ.
     """
 
@@ -64,6 +65,7 @@ class RowCounts:
     bad: Counter[str] = field(default_factory=Counter)
     examples: list[str] = field(default_factory=list)
     training_documents: int | None = None
+    headers: int = 0
     texts: Counter[str] = field(default_factory=Counter)
 
     def add_document(self, text: bytes) -> None:
@@ -103,9 +105,12 @@ class RowCounts:
 
     @property
     def repeated(self) -> str:
-        """What many documents are, such as “[deleted]” in exports of forums, as a sentence; empty: they differ."""
+        """Texts that came again, such as “[deleted]” in exports of forums, as sentences; empty: none did."""
         many = [f"{count:,} × “{text.partition(_CHECKSUM)[0]}”" for text, count in self._many.items()]
-        return f"Of {self.documents:,} documents, many are the same text: {', '.join(many)}." if many else ""
+        same = f"Of {self.documents:,} documents, many are the same text: {', '.join(many)}." if many else ""
+        rows = "One row repeats" if self.headers == 1 else f"{self.headers:,} rows repeat"
+        again = f"{rows} the table's header, which is trained too; leave the header in the first line only."
+        return " ".join(filter(None, (again if self.headers else "", same)))
 
     @property
     def _many(self) -> dict[str, int]:
@@ -119,6 +124,7 @@ class RowCounts:
             "bad": dict(sorted(self.bad.items())),
             "examples": list(self.examples),
             "repeated": self._many,
+            "headers": self.headers,
         }
 
     @classmethod
@@ -128,6 +134,7 @@ class RowCounts:
             value["documents"],
             Counter(value["bad"]),
             list(value["examples"]),
+            headers=value.get("headers", 0),
             texts=Counter(value.get("repeated")),
         )
 

@@ -63,6 +63,20 @@ def test_a_folders_hash_holds_names_and_contents(folder: Path) -> None:
     assert len({before, changed, identify(str(folder)).sha256}) == 3
 
 
+def test_copies_in_a_folder_are_told_and_small_files_are_not(tmp_path: Path) -> None:
+    for name, text in {"train-1.txt": "a", "train-2.txt": "a", "valid.txt": "a", "train-3.txt": "b"}.items():
+        (tmp_path / name).write_text(text * 300, encoding="utf-8")
+    for name in ("train-4.txt", "train-5.txt"):
+        (tmp_path / name).write_text("small", encoding="utf-8")
+    same, leaked = identify(str(tmp_path)).notes[-2:]
+    assert same == "Files with the same content, each of which is read: train-1.txt, train-2.txt, valid.txt."
+    assert leaked == "1 of them is in the validation split too, so its loss is too low."
+    (tmp_path / "valid.txt").unlink()
+    assert identify(str(tmp_path)).notes == (
+        "Files with the same content, each of which is read: train-1.txt, train-2.txt.",
+    )
+
+
 def test_a_run_inside_the_folder_is_not_part_of_the_data(folder: Path) -> None:
     before = identify(str(folder))
     run = folder / "runs" / "minigpt-1"

@@ -106,6 +106,25 @@ BESIDE_WORDS = [
     ("fix.patch", "diff --git a/x b/x\n--- a/x\n+++ b/x\n+Words.\n", "a patch (fix.patch)"),
     ("books.bib", "@book{ann2020,\n  title = {Words},\n}\n", "BibTeX (books.bib)"),
     ("parts.txt", "A heading.\n<div class='a'>Some words.</div>\n" * 2, "HTML or XML tags"),
+    ("query.txt", "SELECT a, b\nFROM t\nWHERE a = 1;\nselect c\nfrom u\nwhere c > 2;\n", "program code"),
+    ("update.txt", "UPDATE t SET a = 1 WHERE b = 2;\nDELETE FROM t WHERE a = 3;\n", "program code"),
+    ("style.txt", "body {\n  color: red;\n}\np, li {\n  margin: 0 auto;\n}\n", "program code"),
+    (
+        "program.txt",
+        "import os\n\ndef main(path):\n    for name in os.listdir(path):\n        print(name)\n",
+        "program code",
+    ),
+    ("java.txt", "public class A {\n  int b = c(d);\n  return b;\n}\n", "program code"),
+    (
+        "trace.txt",
+        'Traceback (most recent call last):\n  File "a.py", line 3, in <module>\n    b()\nValueError: c\n',
+        "errors of programs",
+    ),
+    (
+        "java_trace.txt",
+        "java.io.IOException: no file\n\tat a.b.C.d(C.java:12)\n\tat a.b.E.f(E.java:7)\n",
+        "errors of programs",
+    ),
     ("ner.txt", "Ann NNP B-PER\nreads VBZ O\na DT O\nbook NN O\n. . O\n", "words with tags, a word in each line"),
     ("brown.txt", "The/AT jury/NN said/VBD\n" * 2, "words with tags"),
     ("protein", ">sp|P1\n" + "MKTAYIAKQR" * 6 + "\n" + "QISFVKSHFS" * 6 + "\n", "long strings without spaces"),
@@ -402,11 +421,24 @@ def test_a_file_is_read_as_what_it_holds(tmp_path: Path, kind: Kind) -> None:
         "北京的夏天很热。\n公园里有很多人。\n",
         "“Some words,” said Ann.\n“More,” said Bob.\n",
         "ANN: Some words, and more of them.\nBOB: Yes.\n",
+        "So long as men can breathe;\nOr eyes can see,\nSo long lives this;\nAnd this gives life\n",
+        "From here to there they walked\nwith nothing in their hands\nwhere others rode\nif they could.\n",
+        "Select a place.\nWith a friend, read on.\nFrom Paris we went home.\nWhere is Ann?\n",
+        "SCENE I. A room.\nWITH trumpets they enter\nFor ever and a day.\nTry again (they said).\n",
+        "There was an error: the TypeError of old.\nHe sat at home (alone).\nBob slept.\n",
     ],
 )
 def test_prose_gets_no_note_on_what_is_besides_words(tmp_path: Path, text: str) -> None:
     (tmp_path / "a.txt").write_text(text, encoding="utf-8")
     assert read(tmp_path / "a.txt", {})[0].remarks == ()
+
+
+def test_a_header_repeated_among_the_rows_is_told(tmp_path: Path) -> None:
+    (tmp_path / "joined.csv").write_bytes(2 * table(TEXT_ROWS))
+    corpus, texts, counts = read(tmp_path / "joined.csv", {})
+    assert (corpus.column, counts.documents, len(texts)) == ("text", 2 * ROWS + 1, 2 * ROWS + 1)
+    said = "One row repeats the table's header, which is trained too"
+    assert said in corpus.report(counts, 1) and said in RowCounts.from_dict(counts.as_dict()).repeated
 
 
 def test_texts_in_a_parquet_list_are_not_guessed(tmp_path: Path) -> None:
