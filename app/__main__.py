@@ -14,11 +14,7 @@ BEFORE_QT: Final = ("core.run_folder.device_users", "core.recipes.main_metric")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Opens the window, or runs a command; returns the exit code.
-
-    Args:
-        argv: The arguments after the program's name; None takes this process's.
-    """
+    """Open the window, or run a command; return the exit code."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     if is_for_window(arguments):
         gc.disable()  # what is made by the first picture stays; looking through it is a tenth of the start
@@ -29,13 +25,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def import_before_qt() -> None:
-    """Imports what needs no Qt: shiboken reads the source of every module that comes after it, to see if it uses Qt."""
+    """Import modules that need no Qt: shiboken reads the source of every later module, to see if it uses Qt."""
     for name in BEFORE_QT:
         importlib.import_module(name)
 
 
 def _open_window(arguments: Sequence[str]) -> int:
-    """Opens the window, or hands the arguments to the one that is open, which needs little of the program."""
+    """Open the window, or hand the arguments to the open one, which needs little of the program."""
     import_before_qt()
     from app.single_instance import claim, with_full_paths
     from core.paths import default_runs_dir
@@ -49,7 +45,7 @@ def _open_window(arguments: Sequence[str]) -> int:
 
 
 def is_for_window(arguments: Sequence[str]) -> bool:
-    """Whether these arguments ask for the window: none at all, or only its own options and Qt's (``-style`` …)."""
+    """Whether the arguments ask for the window: none at all, or only window options and Qt's (``-style`` …)."""
     if not arguments or arguments[0] in WINDOW_OPTIONS:
         return True
     return arguments[0].startswith("-") and not arguments[0].startswith("--") and arguments[0] != "-h"

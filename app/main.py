@@ -139,24 +139,24 @@ class Rankdeck(QObject):
         self.machines.failed.connect(window.notice.show_error)
         self.environment = EnvironmentController(window, self.runner, self)
         self.environment.made.connect(self._on_environment_made)
-        self.palette = PaletteController(window, runs.model, self.recipes, showing, self)
+        self.palette = PaletteController(window, runs.model, showing, self)
         self.notifications = NotificationsController(window, runs, showing, self.settings, self.runner, self)
-        self.preferences.flag_changed.connect(self.notifications.show_progress)
+        self.preferences.flag_changed.connect(self.notifications.show_status)
         self.deferred = DeferredStartController(window.plot_drawn, data, runs, showing, self)
         self.deferred.due.connect(lambda: self._import_then(NEW_RUN, self._open_the_rest))
         self.deferred.due.connect(self.updating.open)
 
     def _chosen_run(self) -> ResolvedRun | None:
-        """The run that New run would start here; None while it is not known, or a setting is wrong."""
+        """The run that New run would start here; None while it is unknown or a setting is wrong."""
         latest = self.drafting.latest
         return None if latest is None or self.drafting.is_elsewhere else latest.run
 
     def _offer_fix(self, fix: str) -> None:
-        """Offers to install what the check of this machine, or the first page, found missing."""
+        """Offer to install a package that the check of this machine, or the first page, found missing."""
         self._import_then(NEW_RUN, lambda: self.new_run.offer_fix(fix))
 
     def _import_then(self, modules: Sequence[str], act: Callable[[], object]) -> None:
-        """Imports modules in a thread, so that the window answers meanwhile, then does what needs them."""
+        """Import modules in a thread, so that the window stays responsive, then call `act`."""
 
         def work() -> None:
             for name in modules:
@@ -168,7 +168,7 @@ class Rankdeck(QObject):
         self.runner.run(Operation(work, done, self.window.notice.show_error))
 
     def _make_new_run(self) -> None:
-        """With the sheet: its settings as they were left, and what carries out what is wanted there."""
+        """Make the sheet's controllers, and show its settings as they were left."""
         from app.new_run.draft_saving_controller import DraftSavingController
         from app.new_run.new_run_controller import NewRunController
 
@@ -183,20 +183,20 @@ class Rankdeck(QObject):
 
     @functools.cached_property
     def drafting(self) -> DraftChecksController:
-        """Checks of New run's draft; made with the sheet: the window opens without."""
+        """Checks of New run's draft, made with the sheet: the window opens without."""
         from app.draft.draft_checks_controller import DraftChecksController
 
         return DraftChecksController(self.runner, self.runs_dir, self)
 
     @property
     def new_run(self) -> NewRunController:
-        """Control of New run: made with the sheet, when either is wanted first."""
+        """The sheet's controller, made with the sheet when either is wanted first."""
         sheet = self.window.new_run
         assert self._new_run is not None, sheet
         return self._new_run
 
     def open(self) -> None:
-        """Shows the window and the run that was shown last; devices, recipes and data are looked for after that."""
+        """Show the window and the run that was shown last; devices, recipes and data are read after that."""
         linecache.clearcache()  # PySide reads the source of each module that is imported after it, to search it once
         self.window.show()
         self.window.apply_plot_settings(self.settings.values("plots"))
@@ -205,7 +205,7 @@ class Rankdeck(QObject):
         self.runs.open(self.runs_dir)
 
     def _make_sheet(self) -> None:
-        """In two turns; where it is wanted at once, `new_run` makes what is missing."""
+        """Make the sheet in two turns; where it is wanted at once, `new_run` makes what is missing."""
         self._in_turns(self.window.prepare_new_run, lambda: self.window.new_run)
 
     def _open_the_rest(self) -> None:
@@ -225,18 +225,17 @@ class Rankdeck(QObject):
         self._in_turns(self.window.prepare_new_run, lambda: self.new_run, look, show)
 
     def _in_turns(self, *steps: Callable[[], object]) -> None:
-        """Does one step in each turn of the event loop, so that the window answers between them."""
+        """Do one step in each turn of the event loop, so that the window stays responsive."""
         if steps and not self.showing.is_closed:
             steps[0]()
             QTimer.singleShot(0, self, lambda: self._in_turns(*steps[1:]))
 
     def _on_environment_made(self) -> None:
-        """Repeats the look at this machine, since runs can be trained now."""
         self.beginning.open()
         self.new_run.look_again()
 
     def on_started_again(self, arguments: Sequence[str]) -> None:
-        """Comes forward: the person has started the program a second time."""
+        """Come forward: the program was started a second time."""
         self.window.come_forward()
         self.show_named_run(arguments)
 
@@ -245,7 +244,7 @@ class Rankdeck(QObject):
             self.showing.show(run_dir)
 
     def close(self) -> None:
-        """Saves settings and ends every thread; runs continue."""
+        """Save settings and end every thread; runs continue."""
         made = vars(self)
         if self._draft_saving is not None:
             self._draft_saving.close()
@@ -261,25 +260,20 @@ class Rankdeck(QObject):
                 part.close()
 
     def on_defect(self, kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-        """Reports an unforeseen error: the traceback to the log, a sentence to the user; the window stays open."""
+        """Report an unforeseen error: the traceback to the log, a sentence to the user. The window stays open."""
         _log.error("a part of the window failed", exc_info=(kind, error, trace))
         self.window.notice.show_error(unexpected(error))
 
 
 def _connect(store: RunStore, timeout_s: float) -> Connection:
-    """Reaches a live run's host; called by the thread that reads the run."""
+    """Connect to a live run's host, in the thread that reads the run."""
     from core import client
 
     return client.connect(store, timeout_s)
 
 
 def main(argv: Sequence[str], instance: SingleInstance) -> int:
-    """Opens the window and runs until it is closed.
-
-    Args:
-        argv: Options for the window and for Qt (``-style`` …).
-        instance: The right to be the one window; hears of second starts.
-    """
+    """Open the window and run until it is closed; `argv`: options for the window and for Qt (``-style`` …)."""
     logging.basicConfig(level=logging.WARNING, format="%(levelname)s %(name)s: %(message)s")
     set_app_id()
     application = QApplication([sys.argv[0], *argv])

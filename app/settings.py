@@ -9,32 +9,31 @@ from typing import Any, Final
 from PySide6.QtCore import QByteArray, QSettings
 
 ORGANISATION: Final = "Rankdeck"
-# Switches: news of runs outside the window, progress in the task bar, an icon in the tray, and no sleep while a run
-# trains, which is kept for the command line too (core.machine.power).
+# Switches: news of runs outside the window, an icon in the tray, and no sleep while a run trains, which is kept for the
+# command line too (core.machine.power).
 NOTIFICATIONS: Final = "notifications"
-TASK_PROGRESS: Final = "task_progress"
 TRAY_ICON: Final = "tray_icon"
 KEEP_AWAKE: Final = "keep_awake"
 
 
 def user_settings() -> Settings:
-    """The person's own settings: the registry under Windows, a file below the config folder elsewhere."""
+    """The user's settings: the registry under Windows, a file below the config folder elsewhere."""
     return Settings(QSettings(ORGANISATION, ORGANISATION))
 
 
 def settings_in(path: Path) -> Settings:
-    """Settings in a file of their own (tests, screenshots, a portable copy)."""
+    """Settings in a file of their own, for tests and screenshots."""
     return Settings(QSettings(str(path), QSettings.Format.IniFormat))
 
 
 class Settings:
-    """Typed access to a `QSettings`; a value that cannot be understood counts as not there."""
+    """Typed access to a `QSettings`; a damaged value counts as missing."""
 
     def __init__(self, store: QSettings) -> None:
         self._store = store
 
     def layout(self, key: str) -> QByteArray:
-        """What a widget's `saveGeometry` or `saveState` gave; empty, which restores nothing, where there is none."""
+        """A widget's saved geometry or state; empty, which restores nothing, where there is none."""
         value = self._store.value(key)
         return value if isinstance(value, QByteArray) else QByteArray()
 
@@ -42,7 +41,6 @@ class Settings:
         self._store.setValue(key, value)
 
     def flag(self, name: str, default: bool) -> bool:
-        """A switch, such as whether the New run sheet is folded."""
         value = self._store.value(f"flags/{name}")
         # The ini format stores text; the registry keeps numbers.
         return default if value is None else str(value).lower() in ("true", "1")
@@ -51,7 +49,7 @@ class Settings:
         self._store.setValue(f"flags/{name}", value)
 
     def values(self, name: str) -> dict[str, Any]:
-        """A group of plain values; empty when there is none."""
+        """A group of plain values; empty where there is none."""
         text = self._store.value(f"values/{name}")
         if not isinstance(text, str):
             return {}
@@ -65,7 +63,6 @@ class Settings:
         self._store.setValue(f"values/{name}", json.dumps(value))
 
     def text(self, name: str) -> str | None:
-        """A remembered text, such as the run that was shown last."""
         value = self._store.value(f"texts/{name}")
         return value if isinstance(value, str) else None
 

@@ -41,8 +41,8 @@ class SingleInstance(QObject):
     """The right to be the one window, held until `close` or the end of the process.
 
     Args:
-        lock: Held; None where no lock can be had, and every start opens a window.
-        place: Of its lock and its socket, without their suffix.
+        lock: None where no lock can be had, and every start opens a window.
+        place: The path of its lock and its socket, without their suffix.
 
     Signals:
         arrived: The arguments of a second start.
@@ -58,7 +58,7 @@ class SingleInstance(QObject):
         self._server.newConnection.connect(self._on_connected)
 
     def listen(self) -> bool:
-        """Takes second starts from now on; False where that is not possible."""
+        """Take second starts from now on; return False where that is not possible."""
         if self._lock is None:
             return False
         name = socket_name(self._place)
@@ -68,7 +68,7 @@ class SingleInstance(QObject):
         return self._server.isListening()
 
     def close(self) -> None:
-        """Takes no more starts; the next one opens a window."""
+        """Take no more starts; the next one opens a window."""
         self._server.close()
         if self._lock is not None:
             self._lock.release()
@@ -93,13 +93,7 @@ class SingleInstance(QObject):
 
 
 def claim(runs_dir: Path, arguments: Sequence[str], folder: Path | None = None) -> SingleInstance | None:
-    """Makes this process the one window; None if another one is and has taken the arguments.
-
-    Args:
-        runs_dir: Windows for other folders of runs do not matter.
-        arguments: Handed over.
-        folder: Where lock and socket are kept; None: a folder of this user's.
-    """
+    """Make this process the one window for a folder of runs; None if another one is and has taken the arguments."""
     place = instance_place(runs_dir, folder)
     deadline = time.monotonic() + HAND_OVER_LIMIT_S
     while True:
@@ -119,7 +113,7 @@ def claim(runs_dir: Path, arguments: Sequence[str], folder: Path | None = None) 
 
 
 def hand_over(place: Path, arguments: Sequence[str], deadline: float) -> bool:
-    """Gives the window that is open the arguments; True once it has taken them."""
+    """Give the open window the arguments; return whether it has taken them."""
     _let_come_forward()
     socket = QLocalSocket()
     try:
@@ -137,7 +131,7 @@ def hand_over(place: Path, arguments: Sequence[str], deadline: float) -> bool:
 
 
 def read_arguments(line: bytes) -> list[str] | None:
-    """The message of a second start; None for any other bytes."""
+    """Arguments in the message of a second start; None for any other bytes."""
     try:
         message = parse_json(line)
     except ParseError:
@@ -149,7 +143,7 @@ def read_arguments(line: bytes) -> list[str] | None:
 
 
 def instance_folder() -> Path:
-    """A folder that only this user can write: short, because the path of a socket must be."""
+    """A folder that only this user can write; short, because a socket's path must be."""
     runtime = os.environ.get("XDG_RUNTIME_DIR", "")
     if sys.platform == "linux" and runtime and Path(runtime).is_absolute():
         return Path(runtime) / "rankdeck"
@@ -168,7 +162,7 @@ def socket_name(place: Path) -> str:
 
 
 def _let_come_forward() -> None:
-    """Windows lets a window come forward only if the process that has the keyboard allows it."""
+    """Allow the open window to come forward: Windows asks the process that has the keyboard."""
     if sys.platform == "win32":
         import ctypes
 
@@ -176,12 +170,12 @@ def _let_come_forward() -> None:
 
 
 def with_full_paths(arguments: Sequence[str]) -> list[str]:
-    """The arguments as a process with another current folder understands them."""
+    """The arguments with absolute paths, for a process in another folder."""
     return [str(Path(argument).absolute()) if _is_path(argument) else argument for argument in arguments]
 
 
 def run_to_show(arguments: Sequence[str]) -> Path | None:
-    """The run that the window is to show; None if none is named, or it is not there."""
+    """The run that the arguments name; None if there is none."""
     if not arguments or arguments[0] != WINDOW:
         return None
     path = next((Path(argument) for argument in arguments[1:2] if _is_path(argument)), None)

@@ -109,7 +109,7 @@ def test_the_first_painting_needs_only_what_is_seen(tmp_path: Path) -> None:
         "numpy", "pyqtgraph", "pynvml", "core.client", "core.checkpoints", "core.compare", "core.data",
         "core.export.export", "core.host", "core.launch", "core.ledger", "core.measure.link",
         "core.measure.ranks", "core.protocol.messages", "core.recipes.catalog", "core.resume",
-        "app.run_data.run_series", "app.plots", "app.charts", "app.form", "app.new_run", "app.packages",
+        "app.run_data.run_series", "app.plots", "app.charts", "app.form", "app.new_run",
         "app.devices.device_picker", "app.draft.draft", "app.draft.draft_checks_controller",
         "app.compare.compare_page", "app.bench.bench_page", "app.launch.resume_dialog",
         "app.launch.resume_choices", "app.machine.environment_dialog", "app.machine.doctor_page",

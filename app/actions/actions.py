@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Actions(QObject):
-    """The window's actions. A disabled one says in its tooltip why."""
+    """The window's actions, which give the reason in their tooltip while they are unavailable."""
 
     def __init__(self, parent: QObject) -> None:
         super().__init__(parent)
@@ -45,7 +45,7 @@ class Actions(QObject):
         self.palette = self._action("Search", "search", "Ctrl+K", "Search runs, settings and commands")
         self.theme = self._action("Light or dark", "theme", "", "Switch between light and dark")
         self.help = self._action("&Help", "help", "F1", "Show the documentation")
-        self.settings = self._action("Sett&ings…", "settings", "Ctrl+,", "Theme, smoothing, folder of runs")
+        self.settings = self._action("Sett&ings…", "settings", "Ctrl+,", "Theme, notifications, folders, updates")
         self.doctor = self._action(
             "C&heck this machine",
             "",
@@ -67,7 +67,6 @@ class Actions(QObject):
         self.about = self._action("&About Rankdeck", "", "", "Version, licences, links")
 
     def show_available(self, available: AvailableActions) -> None:
-        """Enables the available actions, and gives the reason for the others."""
         if available.stop_is_now != self.stop_is_now:
             self.stop_is_now = available.stop_is_now
             self.stop.setText("S&top now" if self.stop_is_now else "S&top")
@@ -83,7 +82,7 @@ class Actions(QObject):
             explain(action, available.exports[kind])
 
     def show_resume(self, *, trains_further: bool) -> None:
-        """Says whether resuming the shown run trains it further than was asked for."""
+        """Name the action by its effect: a finished run trains further."""
         text = "Train furth&er…" if trains_further else "R&esume…"
         if text != self.resume.text():
             self.resume.setText(text)
@@ -100,7 +99,7 @@ class Actions(QObject):
 
 
 def explain(action: QAction, why_not: str | None) -> None:
-    """Enables `action`, or disables it with the reason; the tooltip says what it does, its key, and the reason."""
+    """Enable an action, or disable it with a reason; the tooltip holds its description, key and reason."""
     key = action.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
     description = str(action.property("description"))
     tip = f"{description} ({key})" if key else description

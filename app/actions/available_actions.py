@@ -25,15 +25,11 @@ class ActionContext:
     """State that decides which actions are available.
 
     Attributes:
-        shown: State of the run that is shown.
-        runs: Every run there is.
-        name_of: What the list calls the run in a folder.
-        checked: What New run holds; None before it was looked at.
-        ticked: The devices that are ticked.
-        recipe: The recipe of the run that is shown; None where it is not known.
-        busy: What is being done just now ("starting a run"); empty when nothing is.
-        stop_asked: The shown run was asked to stop from here.
-        end_asked: … and to end at once.
+        shown, recipe: The state and recipe of the run in sight; None where they are not known.
+        checked: New run's draft; None before it was checked.
+        ticked: The selected devices.
+        busy: The operation in progress ("starting a run"); empty when there is none.
+        stop_asked, end_asked: The window asked the run in sight to stop, and to end at once.
     """
 
     shown: RunState | None = None
@@ -49,12 +45,11 @@ class ActionContext:
 
 @dataclass(frozen=True, slots=True)
 class AvailableActions:
-    """Why each action is unavailable; None where it is available.
+    """The reason why each action and each kind of export is unavailable; None where it is available.
 
     Attributes:
         stop_is_now: The next Stop ends the run at once, because it was asked before.
-        stop_tip: What the next Stop does.
-        exports: The same for each kind of export.
+        stop_tip: The effect of the next Stop.
     """
 
     start: str | None
@@ -82,7 +77,7 @@ def available_actions(context: ActionContext) -> AvailableActions:
 
 
 def _why_not_export(kind: str, context: ActionContext) -> str | None:
-    """What the run's recipe cannot make is not offered; of an unknown recipe it is found out in the attempt."""
+    """Exports that the recipe cannot make are not offered; an unknown recipe fails in the attempt."""
     recipe = context.recipe
     if context.shown is None:
         return "No run is selected."

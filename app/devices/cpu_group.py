@@ -24,7 +24,7 @@ TIP: Final = "Trains on its share of the processor's cores"
 
 
 class CpuSlot:
-    """One slot: its check box, and the part of `DeviceRow` that it shares with GPUs."""
+    """A CPU device, with the part of `DeviceRow`'s interface that both share."""
 
     is_absent = False
     is_lost = False
@@ -34,20 +34,13 @@ class CpuSlot:
         self.box = box
 
     def tick(self, on: bool) -> None:
-        """Ticks it or not, without telling anybody."""
+        """Tick or untick without a signal."""
         with QSignalBlocker(self.box):
             self.box.setChecked(on)
 
 
 class CpuGroup(Card):
-    """The processor. Its load is the whole machine's and is said once, not beside each slot.
-
-    Attributes:
-        slots: By UUID, in their order.
-
-    Signals:
-        toggled: A person ticked a slot or not.
-    """
+    """The processor with its load, which is the whole machine's; `slots`: the CPU devices by UUID."""
 
     toggled = Signal()
 
@@ -78,7 +71,7 @@ class CpuGroup(Card):
         self.hide()
 
     def set_line(self, is_line: bool) -> None:
-        """Makes it one line, whose slots unfold; ticked ones stay in sight."""
+        """Fold the slots under one line; ticked ones stay in sight."""
         if is_line != self._is_line:
             self._is_line = is_line
             self._show_slots()
@@ -90,7 +83,6 @@ class CpuGroup(Card):
         self._memory.setVisible(not self._slots.isHidden())
 
     def set_devices(self, devices: Sequence[Device]) -> None:
-        """Shows these slots; a box that stays keeps its tick."""
         if [slot.device for slot in self.slots.values()] == list(devices):
             return
         known = {device.uuid for device in devices}

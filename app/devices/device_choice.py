@@ -12,11 +12,6 @@ class DeviceChoice:
     """A person's choice of devices; before it, that of `core.machine.devices.defaults`.
 
     It decides again when devices come or go, not when a card becomes busy, which may be this window's own run.
-
-    Attributes:
-        devices: Those that are there.
-        samples: Newest figures of GPUs that are there.
-        cuda_build: As `core.machine.devices.defaults` takes it.
     """
 
     def __init__(self) -> None:
@@ -35,7 +30,7 @@ class DeviceChoice:
         self._decide()
 
     def take_samples(self, samples: Iterable[DeviceSample]) -> None:
-        """Decides again where a GPU has its first figures. One that is lost stays wished for: it may come back."""
+        """Decide again once a GPU has its first figures. A lost one stays chosen: it may come back."""
         self.samples |= {sample.uuid: sample for sample in samples}
         new = {
             uuid: sample
@@ -53,31 +48,29 @@ class DeviceChoice:
 
     @property
     def usable(self) -> list[Device]:
-        """GPUs that can train."""
         return usable_gpus(self.devices, self.samples, self.cuda_build)
 
     @property
     def free(self) -> list[Device]:
-        """GPUs that can train and that no other program uses, as far as that is known."""
+        """GPUs that can train and are not used by other programs, as far as that is known."""
         return [gpu for gpu in self.usable if gpu.uuid not in self.samples or not in_use_by(self.samples[gpu.uuid])]
 
     @property
     def none_is_free(self) -> bool:
-        """There are GPUs that can train, and all of them are in use."""
         return bool(self.usable) and not self.free
 
     def reasons_against(self) -> dict[str, str]:
         return reasons_against(self.devices, self.samples, cuda_build=self.cuda_build)
 
     def choose(self, uuids: Collection[str], *, without_gpu: bool = False) -> None:
-        """Takes over what a person chose; `without_gpu`: while no GPU was known, so that one that comes is chosen."""
+        """Take over a person's choice; `without_gpu`: no GPU was known, so that one that comes later is chosen."""
         self._wanted, self._chosen_without_gpu = set(uuids), without_gpu
 
     def is_wished(self, device: Device) -> bool:
         return device.uuid in (self._defaults if self._wanted is None else self._wanted)
 
     def wished_beside(self, shown: Collection[str]) -> set[str]:
-        """What a person chose of devices that are not shown."""
+        """The chosen devices that are not shown."""
         return (self._wanted or set()) - set(shown)
 
     @property
@@ -86,5 +79,5 @@ class DeviceChoice:
 
 
 def _says_something(sample: DeviceSample) -> bool:
-    """Whether it can be told from it if a GPU is free."""
+    """Whether a sample shows if the GPU is free."""
     return sample.utilization_percent is not None or sample.memory_used_bytes is not None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -36,7 +35,7 @@ Row = DeviceRow | CpuSlot
 
 
 class BalanceCard(Card):
-    """Proposes to share the work out by speed; hidden where that brings nothing."""
+    """Proposes load balancing; hidden where it brings no gain."""
 
     balance_requested = Signal()
     measure_requested = Signal()
@@ -65,11 +64,7 @@ class BalanceCard(Card):
 class DevicePicker(QWidget):
     """A card for each GPU, and one for the processor.
 
-    What is ticked trains: a device that cannot be used just now loses its tick, and has it again when it is back.
-
-    Signals:
-        selection_changed: Other devices are ticked.
-        cuda_requested: A person asks for the CUDA build of PyTorch.
+    Ticked devices train: one that cannot be used now loses its tick, and has it again when it is back.
     """
 
     selection_changed = Signal()
@@ -117,14 +112,7 @@ class DevicePicker(QWidget):
         no_cuda: str | None = None,
         cuda_build: str | None = "",
     ) -> None:
-        """Shows what the monitor found. A GPU that is gone stays, marked as lost; ticks stay on their UUID.
-
-        Args:
-            devices: All of them.
-            problem: Why there is no GPU, or fewer than expected.
-            no_cuda: Why this PyTorch can train on no GPU.
-            cuda_build: As `core.machine.devices.defaults` takes it.
-        """
+        """Show a `DeviceReading`. A GPU that is gone stays, marked as lost; ticks stay on their UUID."""
         before = self.selected()
         self.is_looking = False
         self._choice.set_devices(devices, None if no_cuda else cuda_build)
@@ -134,10 +122,9 @@ class DevicePicker(QWidget):
             self._rows[uuid].set_absent()
             self._cards.removeWidget(self._rows[uuid])
             self._cards.addWidget(self._rows[uuid])
-        short = short_uuids([*self._rows, *gpus])
         for place, device in enumerate(gpus.values()):
             row = self._rows.get(device.uuid) or self._add(device)
-            row.set_device(device, short[device.uuid])
+            row.set_device(device)
             self._cards.insertWidget(place, row)
         self.cpu.set_devices([device for device in devices if device.kind == "cpu"])
         self._fit()
@@ -147,13 +134,13 @@ class DevicePicker(QWidget):
             self.selection_changed.emit()
 
     def set_room(self, height: int) -> None:
-        """How high the GPUs may be, so that what stands below them is in sight."""
+        """Limit the height of the GPUs, so that the widgets below them stay in sight."""
         if height != self._room:
             self._room = height
             self._fit()
 
     def _fit(self) -> None:
-        """Makes lines of many GPUs, and folds them where even those are too high; a person's own fold stays."""
+        """Show many GPUs as lines, and fold them where even those are too high; a person's own fold stays."""
         count, names = len(self._rows), {row.device.name for row in self._rows.values()}
         lines = count > MOST_CARDS or (count > 0 and 0 < self._room < count * CARD_HEIGHT)
         for row in self._rows.values():
@@ -204,7 +191,7 @@ class DevicePicker(QWidget):
             self.selection_changed.emit()
 
     def _show(self) -> None:
-        """Ticks the wished devices that can be used, and gives the reason for the others."""
+        """Tick the chosen devices that can be used, and show the reason for the others."""
         against = self._choice.reasons_against()
         for uuid, row in self._rows.items():
             reason = against.get(uuid, "")
@@ -214,18 +201,17 @@ class DevicePicker(QWidget):
         self._show_notice()
 
     def selected(self) -> list[Device]:
-        """The ticked devices, in the order shown."""
         return [row.device for row in self.rows() if row.box.isChecked() and not row.is_lost]
 
     def wished(self) -> list[str]:
-        """UUIDs of what a person chose, also of what cannot be used just now: to be remembered. Defaults are not."""
+        """UUIDs of the chosen devices, also of unusable ones, to be remembered; empty while the defaults hold."""
         if self._choice.is_by_default:
             return []
         shown = [row.device.uuid for row in self.rows() if self._choice.is_wished(row.device)]
         return shown + sorted(self._choice.wished_beside(self._rows.keys() | self.cpu.slots.keys()))
 
     def select(self, uuids: Sequence[str]) -> None:
-        """Ticks exactly these; those that are not known yet are ticked when they turn up."""
+        """Tick exactly these devices; unknown ones are ticked when they turn up."""
         self._choice.choose(uuids)
         self._show()
         self.selection_changed.emit()
@@ -250,7 +236,6 @@ class DevicePicker(QWidget):
     # --- what is shown -----------------------------------------------------------------------------------
 
     def row(self, uuid: str) -> Row:
-        """The card of a GPU, or the slot of a CPU device."""
         return self._rows.get(uuid) or self.cpu.slots[uuid]
 
     def rows(self) -> list[Row]:
@@ -258,7 +243,7 @@ class DevicePicker(QWidget):
         return [*(places[place] for place in sorted(places)), *self.cpu.slots.values()]
 
     def show_problem(self, error: RankdeckError | None) -> None:
-        """Marks the choice as wrong, with the reason; not while devices are looked for, when nothing can be chosen."""
+        """Mark the choice as wrong, except while devices are looked for."""
         self._error = error
         self._show_notice()
 
@@ -288,9 +273,3 @@ class DevicePicker(QWidget):
         names = {device_label(row.device).partition(" · ")[2] for row in self._rows.values()}
         ticked = sum(device.kind == "cuda" for device in self.selected())
         self.fold.setText(f"{ticked} of {len(self._rows)} {names.pop() if len(names) == 1 else 'GPUs'}")
-
-
-def short_uuids(uuids: Sequence[str]) -> dict[str, str]:
-    """The beginning of each UUID (``GPU-6ada6000``), or its two ends where several begin the same way."""
-    begins = Counter(uuid[:12] for uuid in dict.fromkeys(uuids))
-    return {uuid: uuid[:12] if begins[uuid[:12]] == 1 else f"{uuid[:7]}…{uuid[-4:]}" for uuid in uuids}

@@ -38,7 +38,7 @@ LINE_HEIGHT: Final = 28
 
 
 class NameBox(QCheckBox):
-    """A check box whose name is elided in its middle where the panel is narrow; screen readers have the full name."""
+    """A check box with a name that is elided in its middle; screen readers get the full name."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -63,14 +63,11 @@ class NameBox(QCheckBox):
 
 
 class DeviceRow(Card):
-    """One GPU. The box's label names it; how full it is, who uses it and its figures stand under it.
+    """One GPU: a check box with its name, and its memory, users and figures.
 
     Attributes:
         is_absent: The driver does not list it any more.
-        is_lost: It cannot train just now: it is absent, hidden, fell off the bus, or its driver does not answer.
-
-    Signals:
-        toggled: A person ticked it or not.
+        is_lost: It cannot train now: it is absent, hidden, fell off the bus, or its driver does not answer.
     """
 
     toggled = Signal()
@@ -80,7 +77,6 @@ class DeviceRow(Card):
         self.device = device
         self.is_absent = False
         self._sample: DeviceSample | None = None
-        self._short_uuid = ""
         self._held = ""
         self._against = ""
         self._caution = ""
@@ -107,7 +103,7 @@ class DeviceRow(Card):
         self.set_device(device)
 
     def _lay_out(self) -> None:
-        """Puts the parts into a card of three lines, or all of them into one."""
+        """Lay the parts out as a card of three lines, or as one line."""
         grid, line = self._grid, self.is_line
         parts: tuple[QWidget, ...] = (self.box, self._memory, self._total, self.status, self.figures, self.warning)
         for part in parts:
@@ -141,7 +137,7 @@ class DeviceRow(Card):
         self.box.setSizePolicy(policy, QSizePolicy.Policy.Fixed)
 
     def set_line(self, is_line: bool, *, says_name: bool = True) -> None:
-        """Makes it one line; where all cards are alike, a heading says their name."""
+        """Show one line; where all cards are alike, a heading holds their name."""
         if (is_line, says_name) != (self.is_line, self._says_name):
             self.is_line, self._says_name = is_line, says_name
             self._lay_out()
@@ -149,32 +145,25 @@ class DeviceRow(Card):
 
     @property
     def is_lost(self) -> bool:
-        """Whether nothing can train on it just now."""
         return self.is_absent or bool(self.device.hidden_by) or (self._sample is not None and self._sample.is_unusable)
 
-    def set_device(self, device: Device, short_uuid: str = "") -> None:
-        """Takes over what is known about the device (its place may have changed; its UUID has not)."""
+    def set_device(self, device: Device) -> None:
+        """Take over news of the device: its place may have changed, its UUID has not."""
         self.device = device
-        self._short_uuid = short_uuid or self._short_uuid or device.uuid[:12]
         if self.is_absent:  # it is back, and what was known of it is old
             self.is_absent, self._sample = False, None
         self.box.set_name(f"GPU {device.index}" if self.is_line and not self._says_name else device_label(device))
-        self.box.setAccessibleName(f"GPU {device.index}, {device.name}, {self._short_uuid}")
+        self.box.setAccessibleName(f"GPU {device.index}, {device.name}")
         self._show()
 
     def set_against(self, against: str, caution: str = "") -> None:
-        """Says why it is not ticked by default, in a phrase; empty: nothing speaks against it.
-
-        Args:
-            against: The phrase.
-            caution: More of it, for the tooltip.
-        """
+        """Show in a phrase why the GPU is not ticked by default; `caution`: more of it, for the tooltip."""
         if (against, caution) != (self._against, self._caution):
             self._against, self._caution = against, caution
             self._show()
 
     def set_absent(self) -> None:
-        """A device that is gone keeps its row, says so, and does not train."""
+        """Mark the device as gone; its row stays."""
         self.is_absent = True
         self._show()
 
@@ -189,7 +178,7 @@ class DeviceRow(Card):
         self._show()
 
     def tick(self, on: bool) -> None:
-        """Ticks it or not, without telling anybody."""
+        """Tick or untick without a signal."""
         with QSignalBlocker(self.box):
             self.box.setChecked(on)
 
@@ -252,7 +241,7 @@ class DeviceRow(Card):
 
 
 def _held(process: DeviceProcess) -> str:
-    """Of the card's memory, of the machine's if it is more than buffers, and of the card's time if that is known."""
+    """A process's share of the card's memory, of the machine's beyond buffers, and of the card's time."""
     shared = process.shared_bytes or 0
     more = f" + {memory_size(shared)} of this computer's memory" if shared >= NOTABLE_SHARED_BYTES else ""
     busy = "" if process.busy_percent is None else f", {process.busy_percent:.0f} % busy"
@@ -260,12 +249,11 @@ def _held(process: DeviceProcess) -> str:
 
 
 def plain_tip(text: str) -> str:
-    """`text` for a tooltip as it stands, also where Qt would take it for HTML."""
+    """A text for a tooltip, also where Qt would take it for HTML."""
     return "<qt>" + html.escape(text).replace("\n", "<br>") + "</qt>" if "<" in text else text
 
 
 def _status(sample: DeviceSample, against: str) -> str:
-    """Whether it is free, and what else speaks for or against it."""
     screen = "drives the screen" if sample.drives_screen else ""
     state = against if against.startswith(("in use", "needs")) else "free" if sample.ts else ""
     parts = [state, against if against != state else "", screen]
@@ -273,7 +261,7 @@ def _status(sample: DeviceSample, against: str) -> str:
 
 
 def _figures(sample: DeviceSample) -> str:
-    """Padded, so that they stand below those of the row above."""
+    """The figures, padded to stand in columns."""
     parts = [
         f"{_one(sample.utilization_percent, '%', 3)} busy",
         _one(sample.temperature_celsius, "°C", 2),

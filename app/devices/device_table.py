@@ -24,12 +24,12 @@ GRACE_S: Final = 0.04
 
 @dataclass(frozen=True, slots=True)
 class DeviceReading:
-    """One look at everything.
+    """One reading of all devices.
 
     Attributes:
-        problem: Why there are no GPUs to see (no driver …); None if nothing is wrong.
-        no_cuda: Why this PyTorch can train on no GPU; None if it can.
-        cuda_build: As `Platform.gpu_build` says.
+        problem: The reason why no GPUs are seen (no driver …); None if nothing is wrong.
+        no_cuda: The reason why this PyTorch can train on no GPU; None if it can.
+        cuda_build: As `Platform.gpu_build`.
         driver: The NVIDIA driver's version; None without one.
     """
 
@@ -43,9 +43,6 @@ class DeviceReading:
 
 class DeviceTable(Feed):
     """The devices of this machine, kept current, and their figures.
-
-    Args:
-        make_monitor: Makes the monitor for this machine, in the thread: finding a driver takes a while.
 
     Signals:
         devices_changed: Devices came or went, or `problem` changed.
@@ -68,11 +65,11 @@ class DeviceTable(Feed):
         self._hosts: Mapping[ProcessId, str] = {}
 
     def look_again(self) -> None:
-        """Reads again which PyTorch is installed, from the next reading on."""
+        """Find out again which PyTorch is installed, at the next reading."""
         self._platform_changed.set()
 
     def set_hosts(self, hosts: Mapping[ProcessId, str]) -> None:
-        """Takes over the hosts of live runs (`live_hosts`), so that processes of theirs are called by their runs."""
+        """Take over the hosts of live runs, so that their processes are named by their runs."""
         self._hosts = hosts
 
     @property
@@ -100,7 +97,7 @@ class DeviceTable(Feed):
         self._start("devices", work)
 
     def close(self, *, wait: bool = True) -> None:
-        """Ends the thread. One that waits for a driver in trouble is not waited for: nothing is lost with it."""
+        """End the thread; one that hangs in a driver is not waited for: nothing is lost with it."""
         super().close(wait=False)
         if wait:
             for worker in self._leaving:
@@ -120,7 +117,6 @@ class DeviceTable(Feed):
 
 
 def monitor_for(_platform: Platform) -> DeviceMonitor:
-    """A monitor that offers CPU devices beside GPUs, and tells who uses those."""
     from core.machine.devices.monitor import DeviceMonitor  # here, in its thread: the window opens without it
 
     return DeviceMonitor(cpu_too=True, with_processes=True)

@@ -16,13 +16,7 @@ _INDENT = 16
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Rows under a heading.
-
-    Attributes:
-        title: The heading.
-        page: Holds the rows.
-        rows: From the top down.
-    """
+    """Rows under a heading, and the page that holds them."""
 
     title: str
     page: QWidget
@@ -30,7 +24,7 @@ class Group:
 
 
 class GroupFold(QWidget):
-    """A group's heading, which unfolds its rows; beside it how many of them differ from their defaults."""
+    """A heading that unfolds its group's rows, with the number of rows that differ from their defaults."""
 
     def __init__(self, group: Group) -> None:
         super().__init__()
@@ -49,7 +43,7 @@ class GroupFold(QWidget):
         return count
 
     def show_found(self, query: str) -> bool:
-        """Leaves only the rows that a search finds, unfolded while there is one; says whether there are any."""
+        """Show only rows that match a search, unfolded; return whether there are any."""
         found = [row.search(query) for row in self.group.rows]
         self.group.page.setVisible(bool(query) or self.toggle.isChecked())
         self.setVisible(any(found))
@@ -57,7 +51,7 @@ class GroupFold(QWidget):
 
 
 class Advanced(QWidget):
-    """Everything that is rarely set."""
+    """The rarely used settings."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -78,7 +72,6 @@ class Advanced(QWidget):
         self.toggle.toggled.connect(self._body.setVisible)
 
     def set_groups(self, groups: Sequence[Group]) -> None:
-        """Shows other rows; those of before are deleted a moment later."""
         layout = self._content.layout()
         assert layout is not None
         while (item := layout.takeAt(0)) is not None:
@@ -93,19 +86,19 @@ class Advanced(QWidget):
         self.show_found()
 
     def show_changed(self) -> None:
-        """Counts the fields that differ from their defaults, in each group and in all."""
+        """Show how many fields differ from their defaults, in each group and in all."""
         count = sum(fold.show_changed() for fold in self.folds)
         self.changed.setText(f"{count} changed" if count else "")
 
     def show_found(self) -> None:
-        """Shows the rows that the search finds, and groups only with rows."""
+        """Show the rows that match the search, and groups only with rows."""
         query = self.search.text().strip()
         found = [fold.show_found(query) for fold in self.folds]
         self.none_found.setVisible(not any(found))
         self.show_changed()
 
     def reveal(self, names: Collection[str]) -> None:
-        """Brings fields into sight: unfolds their groups, and ends a search that hides one."""
+        """Unfold the groups of fields, and end a search that hides one."""
         for fold in self.folds:
             rows = [row for row in fold.group.rows if row.spec.name in names]
             if rows:

@@ -31,8 +31,7 @@ OF_MODE: Final = {name: spec.modes for name, spec in ROWS.items() if spec.modes}
 def form_fields(recipe: Recipe) -> tuple[FieldSpec, ...]:
     """The rows of the form: the common settings of every run, then the recipe's own.
 
-    Of a recipe that runs a program its own come first, and only those common ones that mean something to it. The model
-    is left out where the recipe takes none.
+    A recipe that runs a program has its own first, and only the common ones that it uses.
     """
     common = tuple(spec for name, spec in ROWS.items() if recipe.uses_model or name != "model")
     if recipe.self_contained:
@@ -56,12 +55,7 @@ def grouped_fields(recipe: Recipe) -> dict[str, list[FieldSpec]]:
 
 
 def default_texts(recipe: Recipe, texts: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The form's first values: the recipe's defaults.
-
-    Args:
-        recipe: The chosen recipe.
-        texts: The form's, by field: some bring other defaults.
-    """
+    """The recipe's defaults, which may depend on the form's `texts`, by field."""
     defaults = recipe_defaults(recipe, (), texts)
     own = {spec.name for spec in recipe.fields}
     values = {
@@ -76,12 +70,7 @@ def default_mode_texts() -> dict[str, str]:
 
 
 def fields_without_effect(recipe: Recipe, texts: Mapping[str, str]) -> dict[str, str]:
-    """Why fields of a recipe have no effect beside what other fields hold, by field.
-
-    Args:
-        recipe: The chosen recipe.
-        texts: The form's, by field; one that is empty has its default.
-    """
+    """Reasons why fields of a recipe have no effect beside the values of others, by field."""
     defaults = default_texts(recipe)
     held = {name: texts.get(name, "").strip() or default for name, default in defaults.items()}
     labels = {spec.name: spec.label for spec in form_fields(recipe)}
@@ -93,7 +82,7 @@ def fields_without_effect(recipe: Recipe, texts: Mapping[str, str]) -> dict[str,
 
 
 def is_given(spec: FieldSpec, text: str, default: str) -> bool:
-    """Whether a text says something: an empty field has its default, apart from text that may be empty on purpose."""
+    """Whether a text is a value: an empty field has its default, except text that may be empty on purpose."""
     return bool(text.strip()) or (spec.type == "str" and bool(default))
 
 
@@ -104,19 +93,13 @@ def fields_of_mode(mode: str, texts: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _matters(spec: FieldSpec, mode: Mode, texts: Mapping[str, str]) -> bool:
-    """Whether a field means something in a mode, beside what other fields of that mode hold."""
+    """Whether a field matters in a mode, given the mode's other fields."""
     of_mode = {name: text for name, text in texts.items() if mode in FIELD_BY_NAME[name].modes}
     return mode in spec.modes and spec.matters(of_mode)
 
 
 def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) -> frozenset[str]:
-    """Rows of the form that are left out, and stay at their defaults.
-
-    Args:
-        mode: The mode that is shown; "auto" may become any.
-        texts: Those of `MODE_FIELDS`.
-        ranks: Devices that are ticked; one alone shares nothing.
-    """
+    """Rows of the form that are left out, and stay at their defaults; mode "auto" may become any."""
     if ranks == 1:
         return frozenset(OF_MODE)
     if mode == Mode.AUTO:
@@ -125,7 +108,6 @@ def settings_without_meaning(mode: str, texts: Mapping[str, str], ranks: int) ->
 
 
 def text_of(spec: FieldSpec, value: FieldValue) -> str:
-    """A value as a field shows it; empty for none."""
     return "" if value is None else spec.text(value)
 
 

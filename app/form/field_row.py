@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
-from PySide6.QtCore import QEvent, QObject, QPointF, QSignalBlocker, QSize, Qt, Signal
+from PySide6.QtCore import QEvent, QObject, QPointF, QRect, QSignalBlocker, QSize, Qt, Signal
 from PySide6.QtGui import QGuiApplication, QPainter, QPaintEvent, QPalette, QPen
 from PySide6.QtWidgets import (
     QAbstractButton,
@@ -23,8 +23,7 @@ from PySide6.QtWidgets import (
 
 from app.form.draft_fields import is_given, text_of
 from app.form.remedies import Remedies
-from app.form.unit_edit import UnitEdit
-from app.style.tones import tone
+from app.style.tones import muted, tone
 from app.widgets.build import icon_button, lay_row, narrow
 from app.widgets.notice_bar import Step
 from app.widgets.steady import ComboBox
@@ -40,10 +39,13 @@ LABEL_WIDTH: Final = 124
 EDITOR_HEIGHT: Final = 28
 DOT_WIDTH: Final = 12
 _DOT_RADIUS: Final = 3.0
+_UNIT_GAP: Final = 8
+# Below this width the unit gives way to the value.
+_UNIT_LEAST: Final = 88
 
 
 class ChangedDot(QAbstractButton):
-    """A dot on the accent, reached by Tab as any button. Its place keeps its width while it is hidden."""
+    """A button drawn as a dot, which resets its field. Its place keeps its width while it is hidden."""
 
     def __init__(self, label: str, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -73,9 +75,35 @@ class ChangedDot(QAbstractButton):
             painter.drawEllipse(centre, _DOT_RADIUS + 2, _DOT_RADIUS + 2)
 
 
-class ProblemLabel(ToneLabel):
-    """The problem label under a field."""
+class UnitEdit(QLineEdit):
+    """An editor of one line with its unit, muted, at its right end."""
 
+    def __init__(self, unit: str = "", parent: QWidget | None = None) -> None:
+        super().__init__(parent)
+        self.unit = ""
+        self.set_unit(unit)
+
+    def set_unit(self, unit: str) -> None:
+        if unit != self.unit:
+            self.unit = unit
+            width = self.fontMetrics().horizontalAdvance(unit)
+            self.setTextMargins(0, 0, width + _UNIT_GAP if unit else 0, 0)
+            self.update()
+
+    def paintEvent(self, event: QPaintEvent) -> None:
+        super().paintEvent(event)
+        if not self.unit or self.width() < _UNIT_LEAST:
+            return
+        painter = QPainter(self)
+        painter.setPen(muted(self.palette()))
+        painter.drawText(
+            QRect(self.rect()).adjusted(0, 0, -_UNIT_GAP, 0),
+            Qt.AlignmentFlag.AlignRight | Qt.AlignmentFlag.AlignVCenter,
+            self.unit,
+        )
+
+
+class ProblemLabel(ToneLabel):
     def set_problem(self, error: RankdeckError | None) -> None:
         text = "" if error is None else f"✕ {sentences(_capital(_short(error)), error.window_step)}"
         self.say(re.sub(r"\d{7,}", lambda number: f"{int(number[0]):,}", text), "error")
@@ -92,7 +120,6 @@ def _capital(text: str) -> str:
 
 
 def field_grid(owner: QWidget) -> QGridLayout:
-    """A grid for `FieldRow`s: dots in the margin, labels, editors."""
     grid = QGridLayout(owner)
     grid.setContentsMargins(0, 0, 0, 0)
     grid.setHorizontalSpacing(0)
@@ -107,13 +134,9 @@ Editor: TypeAlias = QLineEdit | ComboBox | QCheckBox | QPlainTextEdit
 
 
 class FieldRow(QObject):
-    """Editor for one `FieldSpec`. It holds text and never refuses any: what is wrong is shown under it.
+    """Editor for one `FieldSpec`. It holds text and never refuses any: a problem is shown under it.
 
-    An empty line means the default, which stands in it greyed; a dot shows that the value is another one.
-
-    Args:
-        spec: The field.
-        parent: Where its widgets live.
+    An empty line means the default, which stands in it greyed; a dot marks any other value.
     """
 
     edited = Signal(str)
@@ -166,7 +189,6 @@ class FieldRow(QObject):
         return line
 
     def _make_text_box(self, parent: QWidget) -> QPlainTextEdit:
-        """A few lines; Tab leaves it, as every other field."""
         box = QPlainTextEdit(parent)
         box.setTabChangesFocus(True)
         box.setLineWrapMode(QPlainTextEdit.LineWrapMode.NoWrap)
@@ -184,7 +206,7 @@ class FieldRow(QObject):
         self.browse.setParent(parent)
 
     def place(self, grid: QGridLayout, row: int) -> int:
-        """Puts the row into columns 0 to 2 of a `field_grid`; returns the next free row."""
+        """Put the row into columns 0 to 2 of a `field_grid`, and return the next free row."""
         beside = Qt.AlignmentFlag.AlignTop if isinstance(self.editor, QPlainTextEdit) else Qt.AlignmentFlag(0)
         grid.addWidget(self.label, row, 1, beside)
         self.editor.setMinimumHeight(EDITOR_HEIGHT)
@@ -198,12 +220,12 @@ class FieldRow(QObject):
         return row + 3
 
     def limit_label(self) -> None:
-        """Gives the label its width, and more lines where it needs them: else it would push editors out of sight."""
+        """Fix the label's width, with more lines where needed: else it would push editors out of sight."""
         self.label.setWordWrap(self.label.sizeHint().width() > LABEL_WIDTH)
         self.label.setFixedWidth(LABEL_WIDTH)
 
     def text(self) -> str:
-        """What was entered, as text; empty where nothing was, so that the default counts."""
+        """The entered text; empty: the default counts."""
         if isinstance(self.editor, QCheckBox):
             return "true" if self.editor.isChecked() else "false"
         if isinstance(self.editor, QPlainTextEdit):
@@ -211,7 +233,7 @@ class FieldRow(QObject):
         return str(self.editor.currentData()) if isinstance(self.editor, ComboBox) else self.editor.text()
 
     def set_text(self, text: str) -> None:
-        """Shows a value as if it had been entered, without telling anybody that it was edited."""
+        """Show a value without a signal."""
         with QSignalBlocker(self.editor):
             if isinstance(self.editor, QCheckBox):
                 self.editor.setChecked((text or self.default).lower() in ("true", "1", "yes", "on"))
@@ -225,30 +247,28 @@ class FieldRow(QObject):
         self._show_dot()
 
     def clear(self) -> None:
-        """Leaves it at its default, of which a line shows only the grey text."""
+        """Return to the default, which a line shows only in grey."""
         self.set_text(self.default if self.spec.type == "str" else "")
 
     def set_default(self, text: str) -> None:
-        """The value that an empty field has."""
+        """Set the value of an empty field."""
         self.default = text
         self.set_placeholder(text)
         self._show_dot()
 
     @property
     def is_changed(self) -> bool:
-        """Whether its value is another than the default."""
         text = self.text()
         return is_given(self.spec, text, self.default) and not self._means_default(text)
 
     @property
     def is_set(self) -> bool:
-        """Whether the person chose its value: what was typed is theirs even where it is the default today."""
+        """Whether a person chose the value; typed text counts even where it is the default today."""
         is_line = isinstance(self.editor, QLineEdit) and self.spec.type != "str"
         return bool(self.text().strip()) if is_line else self.is_changed
 
     @property
     def is_shown(self) -> bool:
-        """It applies to what is set up, and the search finds it."""
         return self._applies and self._is_found
 
     @property
@@ -273,7 +293,7 @@ class FieldRow(QObject):
         self._show()
 
     def search(self, query: str) -> bool:
-        """Leaves the row in sight only if its label or its help has each word of the query."""
+        """Show the row only if its label or help holds each word of the query."""
         text = f"{self.spec.label} {self.spec.help}".lower()
         self._is_found = all(word in text for word in query.lower().split())
         self._show()
@@ -292,7 +312,7 @@ class FieldRow(QObject):
         self.dot.setVisible(self.is_shown and self.is_changed and self.editor.isEnabled())
 
     def set_reason(self, reason: str) -> None:
-        """Why this means nothing just now; empty when it does. A box that is ticked can still be cleared."""
+        """Disable the field with a reason; empty enables it. A ticked box can still be cleared."""
         self._reason = reason
         ticked = isinstance(self.editor, QCheckBox) and self.editor.isChecked()
         self.editor.setEnabled(not reason or ticked)
@@ -302,7 +322,7 @@ class FieldRow(QObject):
         self._show_dot()
 
     def set_choice(self, value: str, name: str, reason: str = "") -> None:
-        """What a value of the list is called just now, and why it cannot be chosen."""
+        """Rename a value of the list, with a reason while it cannot be chosen."""
         if isinstance(self.editor, ComboBox):
             row = self.editor.findData(value)
             with QSignalBlocker(self.editor):
@@ -317,13 +337,13 @@ class FieldRow(QObject):
         self.editor.setToolTip(tip)
 
     def set_placeholder(self, text: str) -> None:
-        """Sets the grey text of an empty field: its default, or why it has no effect."""
+        """Set the grey text of an empty field: its default, or the reason why it has no effect."""
         self._placeholder = text
         if isinstance(self.editor, QLineEdit):
             self.editor.setPlaceholderText(self._reason or text)
 
     def mark(self, error: RankdeckError | None, steps: Sequence[Step] = ()) -> None:
-        """Marks the field as wrong, with the reason and buttons that mend it, or as right."""
+        """Mark the field as wrong, with the reason and remedies, or as right."""
         self.problem.set_problem(error)
         self.remedies.set_steps(steps if error is not None else ())
         description = self.spec.help if error is None else f"Wrong: {sentences(error.cause, error.window_step)}"
@@ -338,7 +358,7 @@ class FieldRow(QObject):
         return super().eventFilter(watched, event)
 
     def _colour(self) -> None:
-        """The text of a wrong value, in the error colour of the theme that is on."""
+        """Colour the text of a wrong value."""
         palette = QPalette()
         if self._is_wrong:
             palette.setColor(QPalette.ColorRole.Text, tone(QGuiApplication.palette(), "error"))

@@ -18,7 +18,7 @@ def no_remedies(_error: RankdeckError) -> Sequence[Step]:
 
 
 class FieldRows(QWidget):
-    """Several rows, by field. What is entered is kept as text; `edited` follows every change by the person."""
+    """Several rows, by field name; `edited` follows every change by a person."""
 
     edited = Signal()
 
@@ -27,7 +27,6 @@ class FieldRows(QWidget):
         self.rows: dict[str, FieldRow] = {}
 
     def add_row(self, row: FieldRow, grid: QGridLayout, line: int) -> int:
-        """Puts a row into `grid`; returns the next free line."""
         self.rows[row.spec.name] = row
         row.edited.connect(self.edited)
         return row.place(grid, line)
@@ -36,7 +35,6 @@ class FieldRows(QWidget):
         return {name: row.text() for name, row in self.rows.items()}
 
     def set_texts(self, texts: Mapping[str, str]) -> None:
-        """Shows values; fields that are not named keep theirs."""
         for name, row in self.rows.items():
             if name in texts:
                 row.set_text(texts[name])
@@ -46,7 +44,6 @@ class FieldRows(QWidget):
             row.set_visible(name in names)
 
     def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor = no_remedies) -> None:
-        """Marks the wrong fields with their reason and what can be done about it."""
         for name, row in self.rows.items():
             error = problems.get(name)
             row.mark(error, () if error is None else remedies(error))

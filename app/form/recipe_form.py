@@ -19,11 +19,7 @@ from core.recipes.manifest import Recipe
 
 
 class RecipeForm(FieldRows):
-    """Rows for a recipe's `FieldSpec`s.
-
-    Attributes:
-        what, where: Where the fields of these groups stand; the sheet places them. *How* and *Advanced* stand in it.
-    """
+    """Rows for a recipe's `FieldSpec`s; the sheet places the pages `what` and `where`."""
 
     more_toggled = Signal(bool)
 
@@ -42,12 +38,7 @@ class RecipeForm(FieldRows):
         lay_column(self, self._how, self.advanced, spacing=8)
 
     def set_recipe(self, recipe: Recipe, kinds: Mapping[str, type[FieldRow]] | None = None) -> None:
-        """Rebuilds the rows for another recipe.
-
-        Args:
-            recipe: Whose fields they are.
-            kinds: Fields that are edited in a way of their own, by name.
-        """
+        """Rebuild the rows for another recipe; `kinds`: classes of fields with an editor of their own, by name."""
         self._kinds, self._recipe = kinds or {}, recipe
         for row in self.rows.values():
             row.deleteLater()
@@ -75,7 +66,6 @@ class RecipeForm(FieldRows):
         return page
 
     def set_texts(self, texts: Mapping[str, str]) -> None:
-        """Shows values; fields that are not named keep theirs."""
         super().set_texts(texts)
         self._follow_defaults(texts.keys())
         self._show_changed()
@@ -88,7 +78,7 @@ class RecipeForm(FieldRows):
             self._show_changed()
 
     def clear_defaults(self) -> None:
-        """Counts fields that hold their defaults as not set: a finished run doesn't say which were."""
+        """Count fields with default values as not set: a finished run doesn't say which were."""
         for row in self.rows.values():
             if not row.is_changed:
                 row.clear()
@@ -98,7 +88,7 @@ class RecipeForm(FieldRows):
         return any(row.is_set for row in self.rows.values())
 
     def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor = no_remedies) -> None:
-        """Marks the wrong fields with their reason; unfolds Advanced if one is there."""
+        """Mark wrong fields; unfold Advanced if one is there."""
         super().show_problems(problems, remedies)
         self.advanced.reveal({name for name in problems if name in self.rows})
 
@@ -115,7 +105,7 @@ class RecipeForm(FieldRows):
         self._show_changed()
 
     def _follow_defaults(self, kept: Collection[str] = ()) -> None:
-        """Takes up defaults that other values bring, as a pretrained model does; what is set or `kept` stays."""
+        """Take up defaults that depend on other values, such as a pretrained model; set or `kept` fields stay."""
         if self._recipe is None:
             return
         texts = {name: row.text() for name, row in self.rows.items()}
@@ -131,7 +121,6 @@ class RecipeForm(FieldRows):
 
 
 def _replace(page: QWidget, content: QWidget) -> None:
-    """Gives a page another content; what it held is deleted a moment later."""
     layout = page.layout()
     assert layout is not None
     while (item := layout.takeAt(0)) is not None:

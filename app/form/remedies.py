@@ -17,7 +17,7 @@ _GAP: Final = 8
 
 
 class Remedies(QWidget):
-    """Buttons beside each other, or below each other where they would not fit. Hidden while there are none."""
+    """Buttons in a row, or in a column where they would not fit. Hidden while there are none."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -30,7 +30,7 @@ class Remedies(QWidget):
         self.hide()
 
     def set_steps(self, steps: Sequence[Step]) -> None:
-        """Offers these; buttons that say the same stay, with their focus."""
+        """Show these buttons; those with the same label stay, with their focus."""
         self._steps = steps
         labels = tuple(step.label for step in steps)
         if labels != self._shown:

@@ -1,4 +1,4 @@
-"""Resume choices: what the Resume dialog offers for runs, checkpoints, devices and modes."""
+"""Choices of the Resume dialog: runs, checkpoints, devices and modes."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ BALANCED: Final[Mapping[str, str]] = {"mode": Mode.DDP, "balance": "measured"}
 
 @dataclass(frozen=True, slots=True)
 class TrainingPlace:
-    """Where a run can be resumed.
+    """A machine on which a run can be resumed.
 
     Attributes:
         machine: The name of another machine; empty: this computer.
         devices: Its devices; none where they are not known yet.
-        ticked: Those that are selected in New run, as a run's config names them.
+        ticked: The devices selected in New run, as a run's config names them.
     """
 
     machine: str = ""
@@ -54,12 +54,7 @@ class TrainingPlace:
 
 
 def run_choices(entries: Sequence[RunEntry], names: Mapping[Path, str]) -> Iterator[tuple[str, str]]:
-    """Runs that can be resumed, as text and folder: "night · stopped at step 610 of 1,000".
-
-    Args:
-        entries: All runs.
-        names: What the list calls them, by folder; those that it lacks are named without the user's notes.
-    """
+    """Runs that can be resumed, as text and folder: "night · stopped at step 610 of 1,000"."""
     for entry in entries:
         state = entry.state
         if state is not None and not state.is_live:
@@ -69,12 +64,7 @@ def run_choices(entries: Sequence[RunEntry], names: Mapping[Path, str]) -> Itera
 
 
 def checkpoint_choices(entries: Sequence[CheckpointEntry], best: int | None) -> Iterator[tuple[str, int | None]]:
-    """Checkpoints that a run can be resumed from, newest first, as text and number; None means the newest.
-
-    Args:
-        entries: Those that are there, oldest first.
-        best: The number of the best one; None where none has a value.
-    """
+    """Checkpoints that a run can be resumed from, newest first, as text and number; None: the newest."""
     good = [entry for entry in reversed(entries) if not entry.diverged]
     newest = next((entry for entry in good if not entry.aside), None)
     yield (NEWEST if newest is None else _checkpoint_text(newest, best)), None
@@ -89,7 +79,7 @@ def _checkpoint_text(entry: CheckpointEntry, best: int | None) -> str:
 
 
 def device_choices(place: TrainingPlace) -> Iterator[tuple[str, list[str] | None]]:
-    """Sets of devices of a place, as text and as a run's config names them; None leaves them as they are."""
+    """Sets of a place's devices, as text and as a run's config names them; None: unchanged."""
     ticked, available = place.ticked, place.devices
     labels = {device.uuid: device_label(device) for device in available}
     yield UNCHANGED, None
@@ -104,7 +94,7 @@ def device_choices(place: TrainingPlace) -> Iterator[tuple[str, list[str] | None
 
 
 def mode_choices(mode: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str] | None]]:
-    """Modes, as text and as changes of a run; None leaves it as it is."""
+    """Modes, as text and as changes of a run; None: unchanged."""
     yield UNCHANGED, None
     yield f"as in New run: {_mode_text(mode)}", dict(mode)
     for variant in (one for other in Mode if other is not Mode.SINGLE for one in other.variants):
@@ -115,12 +105,12 @@ def mode_choices(mode: Mapping[str, str]) -> Iterator[tuple[str, dict[str, str] 
 
 
 def unchanged_steps(plan: PlanSummary) -> str:
-    """How far the run trains where nothing else is asked for: "1,000 (unchanged)"."""
+    """The steps of the run: "1,000 (unchanged)"."""
     return UNCHANGED if plan.steps is None else f"{count(plan.steps)} ({UNCHANGED})"
 
 
 def unchanged_devices(plan: PlanSummary) -> str:
-    """The devices that the run had: "CPU 0, CPU 1 (unchanged)"."""
+    """The devices of the run: "CPU 0, CPU 1 (unchanged)"."""
     names = ", ".join(plan.devices_then)
     return f"{names} ({UNCHANGED})" if names else UNCHANGED
 
@@ -131,14 +121,13 @@ def unchanged_mode(plan: PlanSummary) -> str:
 
 
 def finished_at(state: RunState | None) -> int | None:
-    """The step at which a run finished, so that training further needs a larger one; None for all others."""
+    """The last step of a finished run, beyond which it can be trained further; None for all others."""
     if state is None or state.state != "finished" or state.recipe == USER_SCRIPT or not state.step:
         return None
     return max(state.step, state.total_steps or 0)
 
 
 def _device_text(text: str, labels: Mapping[str, str]) -> str:
-    """A device of a config, or a count of CPU devices, in a list of several."""
     if text.startswith("cpux"):
         return f"{text.removeprefix('cpux')} CPU devices"
     return label_by_uuid(text, labels).partition(SEPARATOR)[0]

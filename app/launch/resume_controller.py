@@ -30,11 +30,7 @@ STATE_FILES: Final = "state_files_folder"
 
 
 class ResumeController(QObject):
-    """Carries out the window's intents to resume runs.
-
-    Attributes:
-        dialog: While it is open.
-    """
+    """Carries out the window's intents to resume runs; `dialog` is None while it is closed."""
 
     def __init__(
         self,
@@ -71,7 +67,6 @@ class ResumeController(QObject):
             self.dialog.accept()
 
     def _on_progressed(self, text: str) -> None:
-        """Shows the progress of sending to another machine or fetching from it."""
         if self.dialog is not None:
             self.dialog.show_progress(text)
         else:
@@ -95,7 +90,7 @@ class ResumeController(QObject):
         self._then = None
 
     def _stop_then(self, resume: Callable[[Path], None]) -> None:
-        """Stops the shown run, to be resumed once it has ended, unless another one is shown by then."""
+        """Stop the shown run, and resume it once it has ended, unless another one is shown by then."""
         if self._showing.run_dir is not None:
             self._then = self._showing.run_dir, resume
             self._stop_run(self._showing.run_dir)
@@ -104,14 +99,13 @@ class ResumeController(QObject):
         self._stop_then(self._resume_balanced)
 
     def _resume_balanced(self, run_dir: Path) -> None:
-        """Asks how to resume with load balancing."""
         if (dialog := self._open_dialog()) is not None:
             from app.launch.resume_choices import BALANCED
 
             dialog.choose(str(run_dir), BALANCED)
 
     def _on_smaller_batch_requested(self, micro: int, accumulation: int) -> None:
-        """Stops the shown run and resumes it at once in smaller micro-batches: one click is the answer."""
+        """Stop the shown run and resume it at once in smaller micro-batches: one click is the answer."""
         changes: dict[str, object] = {"batch_size": micro, "grad_accum_steps": accumulation}
         self._stop_then(functools.partial(self._resume_changed, changes))
 
@@ -143,7 +137,7 @@ class ResumeController(QObject):
             dialog.choose(str(run_dir))
 
     def _open_dialog(self) -> ResumeDialog | None:
-        """A new dialog; None where there is one already, which is brought to the front."""
+        """Open a dialog; return None where there is one already, which is brought to the front."""
         if self.dialog is not None:
             self.dialog.raise_()
             return None

@@ -16,10 +16,8 @@ from app.launch.resume_form import ResumeForm
 from app.widgets.build import bold_label, lay_column, lay_row, named, page_title
 from app.widgets.buttons import PrimaryButton
 from app.widgets.card import Card
-from app.widgets.dialog import Dialog, Role
-from app.widgets.first_size import room_for, set_first_size
+from app.widgets.dialog import Dialog, Role, TallBody, room_for, set_first_size
 from app.widgets.notice_bar import Step
-from app.widgets.tall_body import TallBody
 from core.errors import ChunkSizeError, DatasetError, RankdeckError
 from core.resume.plan import ResumePlan
 from core.run_folder.store import RunEntry
@@ -36,7 +34,7 @@ CONFIRM: Final = "Read what this run names first, then confirm that you trust it
 
 
 class PlanText(QPlainTextEdit):
-    """Read-only text on the ground it stands on; a name longer than a line wraps too."""
+    """Read-only text without a ground of its own; a name longer than a line wraps too."""
 
     def __init__(self) -> None:
         super().__init__(CHOOSE)
@@ -52,7 +50,7 @@ class PlanText(QPlainTextEdit):
 
     @property
     def missing_height(self) -> int:
-        """How much higher it would have to be to show all of its lines; the document counts in lines."""
+        """The height that is missing to show all lines; the document counts in lines."""
         return round(self.document().size().height()) * self.fontMetrics().lineSpacing() + 4 - self.viewport().height()
 
     def text(self) -> str:
@@ -60,18 +58,13 @@ class PlanText(QPlainTextEdit):
 
 
 class ResumeDialog(Dialog):
-    """Asks for a plan whenever something is changed, and shows it before anything happens.
-
-    Args:
-        entries, mode, places, machines, names: As `ResumeForm` takes them.
-        folder: Where *Open state file…* begins; empty: the current folder.
-        parent: Qt owner.
+    """Asks for a plan after each change, and shows it before anything happens.
 
     Signals:
         folder_chosen: The folder of the state file that was opened.
-        plan_requested: ``(text, changes, machine)``: as `core.resume.planner.plan_resume` takes them, and where to
-            train; empty: on this computer.
-        resume_requested: The `ResumePlan` or `MovePlan` that is shown.
+        plan_requested: ``(text, changes, machine)`` as `core.resume.planner.plan_resume` takes them; no machine: this
+            computer.
+        resume_requested: The `ResumePlan` or `MovePlan` in sight.
     """
 
     folder_chosen = Signal(str)
@@ -133,7 +126,7 @@ class ResumeDialog(Dialog):
     # --- what is asked -----------------------------------------------------------------------------------
 
     def choose(self, text: str, mode: Mapping[str, str] | None = None, more: Mapping[str, Any] | None = None) -> None:
-        """Chooses as `ResumeForm.choose`, and asks for the plan at once."""
+        """Choose as `ResumeForm.choose`, and asks for the plan at once."""
         self.form.choose(text, mode, more)
         self._later.stop()
         self._ask()
@@ -184,7 +177,7 @@ class ResumeDialog(Dialog):
         self._make_room(shows_end=not shown.code_accepted)
 
     def _make_room(self, *, shows_end: bool) -> None:
-        """Grows with the plan, as far as the screen has room; its end, with what must be trusted, is in sight."""
+        """Grow with the plan as far as the screen has room; its end, with the question of trust, stays in sight."""
         if (layout := self.layout()) is not None:
             layout.activate()
         if (missing := self.message.missing_height) > 0:
@@ -202,7 +195,7 @@ class ResumeDialog(Dialog):
         self._set_plan(None)
 
     def show_progress(self, text: str) -> None:
-        """What is sent to another machine or fetched from it, once the run is being resumed."""
+        """Show the progress of sending or fetching, once the run is being resumed."""
         if self._plan is None:
             self.message.setPlainText(text)
 

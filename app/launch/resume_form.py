@@ -39,20 +39,15 @@ LETTERS: Final = 36
 
 
 class ResumeForm(QWidget):
-    """Choices in a column. What a plan says of the chosen run fills them.
+    """Choices in a column, which the chosen run's plan fills.
 
     Args:
-        entries: The runs there are.
-        mode: Mode and settings that are chosen in New run, as changes of a run (`app.draft.draft.mode_changes`).
-        places: Where it can be resumed; this computer comes first.
+        mode: The mode and its settings in New run, as changes of a run (`app.draft.draft.mode_changes`).
+        places: Machines to resume on; this computer comes first.
         machines: The machine of each run that is on another one, by folder.
-        names: What the list calls the runs, by folder.
 
     Attributes:
-        more: Changes that have no field here, of the run that they were asked for.
-
-    Signals:
-        edited: Something else is asked for.
+        more: Changes of the chosen run that have no field here.
     """
 
     edited = Signal()
@@ -149,13 +144,7 @@ class ResumeForm(QWidget):
     # --- what is asked -----------------------------------------------------------------------------------
 
     def choose(self, text: str, mode: Mapping[str, str] | None = None, more: Mapping[str, Any] | None = None) -> None:
-        """Chooses a run by its folder, or names a state file.
-
-        Args:
-            text: The folder or the file.
-            mode: One of the modes that are offered.
-            more: Further changes, as `core.resume.planner.plan_resume` takes them.
-        """
+        """Choose a run by its folder, or a state file, with changes as `core.resume.planner.plan_resume` takes them."""
         if mode is not None:
             self.mode.setCurrentIndex(max(0, self.mode.findData(dict(mode))))
         row = self.run.findData(text)
@@ -169,7 +158,7 @@ class ResumeForm(QWidget):
             self.steps.selectAll()
 
     def show_beginning(self, *_: object) -> None:
-        """A run's name begins with what tells it apart; the line shows the end of what was filled in."""
+        """Show the beginning of a run's name; Qt shows the end of a text that is filled in."""
         self._run_line.setCursorPosition(0)
 
     def asked(self) -> tuple[str, dict[str, Any]]:
@@ -192,25 +181,24 @@ class ResumeForm(QWidget):
 
     @property
     def machine(self) -> str:
-        """The machine that is chosen; empty: this computer."""
         return str(self.where.currentData() or "")
 
     def _named(self) -> str:
-        """The folder of the run that is chosen, or what is typed."""
+        """The chosen run's folder, or the typed text."""
         row, typed = self.run.currentIndex(), self.run.currentText()
         return str(self.run.itemData(row)) if row >= 0 and self.run.itemText(row) == typed else typed.strip()
 
     # --- what is offered ---------------------------------------------------------------------------------
 
     def set_place(self, place: TrainingPlace) -> None:
-        """Takes over what is known by now of a machine's devices; what is chosen stays."""
+        """Take over news of a machine's devices; the choice stays."""
         if place.machine in self._places:
             self._places[place.machine] = place
             if place.machine == self.machine:
                 self._offer_devices()
 
     def show_plan(self, plan: ResumePlan | MovePlan, *, is_first: bool) -> None:
-        """Offers what the run has; `is_first`: no plan of it was shown before."""
+        """Offer the run's own choices; `is_first`: no plan of it was shown before."""
         shown, own = plan.summary(), plan if isinstance(plan, ResumePlan) else None
         if own is not None and own.state_file is not None:
             self.show_field(self.data, True)
@@ -223,7 +211,7 @@ class ResumeForm(QWidget):
         self.devices.setItemText(0, unchanged_devices(shown))
 
     def show_field(self, field: QLineEdit, shown: bool) -> None:
-        """Shows a field that only some state files need, or runs whose data has moved."""
+        """Show a field that only some state files need, or runs with moved data."""
         if not shown:
             field.clear()
         self._show(field, shown)
@@ -243,7 +231,7 @@ class ResumeForm(QWidget):
         self.checkpoint.setEnabled(self.checkpoint.count() > 1)
 
     def _on_run_changed(self) -> None:
-        """Forgets answers and consent of the run before: they do not hold for another run."""
+        """Forget answers and consent: they do not hold for another run."""
         name = self._named()
         self.more = {}
         self.show_field(self.chunk_size, False)
@@ -260,7 +248,7 @@ class ResumeForm(QWidget):
         self._offer_devices()
 
     def _suggest_steps(self, finished: int | None) -> None:
-        """A finished run trains further only to a larger step: twice as many stand there to begin with."""
+        """Suggest twice as many steps: a finished run trains further only to a larger step."""
         if self.steps.text() == self._suggested:
             self._suggested = "" if finished is None else str(2 * finished)
             self.steps.setText(self._suggested)
@@ -271,7 +259,7 @@ class ResumeForm(QWidget):
 
 
 def _fill(box: ComboBox, choices: Iterable[tuple[str, Any]]) -> None:
-    """Offers other choices; what is chosen stays where it is among them, else the first is."""
+    """Offer other choices; the chosen one stays if it is among them, else the first is."""
     chosen = box.currentData()
     box.clear()
     for text, choice in choices:

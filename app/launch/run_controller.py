@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 
 class RunController(QObject):
-    """Carries out the window's actions on runs.
-
-    `drafting` gives the checks of New run's draft, which are made with its sheet; `install_step` makes the button that
-    offers what an error misses.
-    """
+    """Carries out the window's actions on runs; `drafting` returns the checks of New run's draft."""
 
     def __init__(
         self,
@@ -150,7 +146,6 @@ class RunController(QObject):
     # --- stop and close ----------------------------------------------------------------------------------
 
     def stop_run(self, run_dir: Path, now: bool = False) -> None:
-        """Stops a run, whichever is shown."""
         self._stops[run_dir] = now
         self.show_actions()
         self._launching.stop(run_dir, now)
@@ -173,7 +168,7 @@ class RunController(QObject):
         self.show_actions()
 
     def _on_stop_and_close(self) -> None:
-        """Closes the window once every host has the request; saving does not need the window."""
+        """Close the window once every host has the request; saving does not need the window."""
         self._closing = set(self._display.live_runs())
         for run_dir in self._closing:
             self._stops[run_dir] = False

@@ -1,34 +1,58 @@
-"""Checks as rows: sign and name, the result, what it means, what to do, and a button where the window can."""
+"""Checks as rows: sign and name, result, meaning, remedy, and a button where the window can carry it out."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
 from PySide6.QtCore import QEvent, Qt, Signal
 from PySide6.QtWidgets import QLabel, QSizePolicy, QWidget
 
-from app.machine.doctor_text import FIXES, LEVELS, spoken_text
 from app.style.icons import icon
 from app.widgets.build import bold_label, lay_column, lay_row, muted_label
 from app.widgets.buttons import OutlinedButton, PrimaryButton
 from app.widgets.card import Card
-from core.doctor.finding import Finding, Problem
+from core.doctor.finding import Finding, Fix, Level, Problem
 
 SIGN: Final = 16
 NAME_WIDTH: Final = 184
 WORD_WIDTH: Final = 72
+_WINDOWS: Final = "Open Windows settings"
+# What the button of each fix says.
+FIXES: Final[dict[Fix, str]] = {
+    "install_cuda": "Install GPU build…",
+    "install_deepspeed": "Install DeepSpeed…",
+    "copy_command": "Copy command",
+    "create_runs_folder": "Create folder",
+    "choose_runs_folder": "Choose folder…",
+    "end_leftovers": "End processes",
+    "open_page_file": _WINDOWS,
+    "open_long_paths": _WINDOWS,
+    "open_sleep": _WINDOWS,
+    "open_firewall": _WINDOWS,
+    "open_storage": _WINDOWS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A level's word (for screen readers, and where there is no colour), and its icon's name and tone."""
+
+    word: str
+    sign: str
+    tone: str
+
+
+LEVELS: Final[dict[Level, Shown]] = {
+    "ok": Shown("works", "state-finished", "success"),
+    "warn": Shown("limited", "warning", "warning"),
+    "fail": Shown("failed", "error", "error"),
+    "not_tried": Shown("not tried", "state-idle", "muted"),
+}
 
 
 class CheckRow(QWidget):
-    """A finding.
-
-    Args:
-        finding: What is shown first.
-        in_table: It is a line among others of its kind: what it means is its tooltip.
-
-    Signals:
-        fix_requested: The finding whose button was pressed.
-    """
+    """A finding; `in_table`: a line among others of its kind, with its meaning as a tooltip."""
 
     fix_requested = Signal(object)
 
@@ -60,12 +84,7 @@ class CheckRow(QWidget):
         self.show_finding(finding)
 
     def show_finding(self, finding: Finding, *, shares_cause: bool = False) -> None:
-        """Shows a newer result of the same check.
-
-        Args:
-            finding: The result.
-            shares_cause: What to do about it stands elsewhere, since other findings share its cause.
-        """
+        """Show a newer result of the same check; `shares_cause`: its remedy stands on the card of a shared cause."""
         self.finding = finding
         self.word.setText(LEVELS[finding.level].word.capitalize())
         self._name.setText(finding.name)
@@ -96,11 +115,7 @@ class CheckRow(QWidget):
 
 
 class ProblemCard(Card):
-    """A cause that several findings share: what it is, what suffers from it, and the one remedy.
-
-    Signals:
-        fix_requested: The finding whose button was pressed.
-    """
+    """A cause that several findings share, the modes and devices it affects, and the one remedy."""
 
     fix_requested = Signal(object)
 
@@ -126,3 +141,9 @@ class ProblemCard(Card):
         row = lay_row(self, sign, lines, self.fix, spacing=12, margins=(16, 10, 12, 10), grow=lines)
         row.setAlignment(sign, Qt.AlignmentFlag.AlignTop)
         self.setAccessibleName(f"{problem.title}. {first.text}. {self.affects.text()} {first.next_step}")
+
+
+def spoken_text(finding: Finding) -> str:
+    """The text of a row for screen readers."""
+    parts = (f"{finding.name}: {LEVELS[finding.level].word}. {finding.text}", finding.topic.meaning, finding.next_step)
+    return " ".join(part if part.endswith((".", "?", "…")) else f"{part}." for part in parts if part)

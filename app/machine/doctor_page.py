@@ -5,39 +5,51 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from PySide6.QtCore import QEvent, Qt, Signal
-from PySide6.QtGui import QKeyEvent, QShowEvent
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtGui import QShowEvent
 from PySide6.QtWidgets import QFrame, QLabel, QProgressBar, QScrollArea, QVBoxLayout, QWidget
 
 from app.machine.check_row import CheckRow, ProblemCard
-from app.machine.doctor_text import CHECKING, GROUPS, SELF_TESTS_IDLE, worst
 from app.widgets.build import bold_label, icon_button, lay_column, lay_row, muted_label, named, page_title
 from app.widgets.buttons import OutlinedButton, PrimaryButton
 from app.widgets.card import Card
 from app.widgets.elided_label import ElidedLabel
 from app.widgets.page import Page
 from app.widgets.tab_order import chain_tabs
-from core.doctor.finding import MODES, SELF_TESTS, Finding, Problem, find_problems, problems_text
+from core.doctor.finding import (
+    DEVICES,
+    FOLDERS,
+    MACHINE,
+    MODES,
+    SELF_TESTS,
+    SOFTWARE,
+    Finding,
+    Problem,
+    find_problems,
+    problems_text,
+)
 
 # Room for the scroll bar and its gap, so that all cards have the same right edge.
 BESIDE_BAR: Final = 20
 # Lines longer than this are hard to read.
 MOST_WIDTH: Final = 1080
+# In their order on the page: verdicts first, and what a person can start beside them.
+GROUPS: Final = (MODES, SELF_TESTS, DEVICES, SOFTWARE, MACHINE, FOLDERS)
+SELF_TESTS_IDLE: Final = (
+    "Self-tests try what the checks below only look at: each device computes in fp32, bf16 and fp16, two processes "
+    "exchange tensors over gloo, shared memory and NCCL, and the model of New run is measured. They take about half a "
+    "minute and use the devices; a run that trains meanwhile gets slower."
+)
 
 
 class DoctorPage(Page):
     """A card for each cause of several findings, then one for each group of checks. It checks nothing itself.
 
     Attributes:
-        findings: That are shown.
-        rows: Of the findings, by their topic.
+        rows: The findings' rows, by topic.
         problems: The cards of shared causes.
 
     Signals:
-        check_requested: The quick checks, again.
-        self_tests_requested: The self-tests.
-        cancel_requested: End the self-tests.
-        diagnostics_requested: Show what a report would hold.
         fix_requested: The finding whose button was pressed.
     """
 
@@ -64,13 +76,12 @@ class DoctorPage(Page):
     # --- from outside ------------------------------------------------------------------------------------
 
     def show_checking(self) -> None:
-        """The quick checks run."""
         self._is_checking = True
-        self.about.set_full_text(CHECKING)
+        self.about.set_full_text("Checking this machine…")
         self._show_buttons()
 
     def show_findings(self, findings: Sequence[Finding]) -> None:
-        """Shows all results there are by now, in their order; the quick checks are over."""
+        """Show all results there are by now, in their order; the quick checks are over."""
         self.findings = list(findings)
         self._is_checking = False
         self._show_problems(tuple(problem for problem in find_problems(findings) if problem.is_shared))
@@ -84,7 +95,8 @@ class DoctorPage(Page):
             row.deleteLater()
         for group, card in self._cards.items():
             own = [finding for finding in findings if finding.topic.group == group]
-            card.set_edge(worst(own))
+            levels = {finding.level for finding in own}
+            card.set_edge("error" if "fail" in levels else "warning" if "warn" in levels else "")
             card.setVisible(bool(own) or group == SELF_TESTS)
         self._idle.setVisible(not any(finding.topic.group == SELF_TESTS for finding in findings))
         if not self._is_checking:
@@ -93,7 +105,7 @@ class DoctorPage(Page):
         self._show_buttons()
 
     def show_testing(self, name: str, number: int, count: int) -> None:
-        """Which self-test runs, the `number`th (from 1) of `count`; they begin with the first."""
+        """Show which self-test runs, the `number`th (from 1) of `count`."""
         if not self._is_testing:
             self._is_testing = True
             self._scroll.verticalScrollBar().setValue(max(0, self._cards[SELF_TESTS].y() - 8))
@@ -121,10 +133,9 @@ class DoctorPage(Page):
         self.run_tests = PrimaryButton("Run self-&tests")
         self.run_tests.clicked.connect(self.self_tests_requested)
         self.check = OutlinedButton("Check a&gain")
-        self.check.setToolTip("Check this machine again (F5)")
         self.check.clicked.connect(self.check_requested)
         self.diagnostics = OutlinedButton("Save &diagnostics…")
-        self.diagnostics.setToolTip("Show what a report of a problem would hold, and save it")
+        self.diagnostics.setToolTip("Save a ZIP file for a report of a problem")
         self.diagnostics.clicked.connect(self.diagnostics_requested)
         self.close_button = icon_button("close", "Close the check (Esc)", self.close_requested.emit, "Close")
         self.close_button.setAutoRaise(True)
@@ -201,22 +212,6 @@ class DoctorPage(Page):
         self.doing.set_full_text("Ending…")
         self.cancel_requested.emit()
 
-    def event(self, event: QEvent) -> bool:
-        """While the page is shown, F5 is its own: in the window it replays a run."""
-        is_override = event.type() == QEvent.Type.ShortcutOverride
-        if isinstance(event, QKeyEvent) and is_override and event.key() == Qt.Key.Key_F5:
-            event.accept()
-            return True
-        return super().event(event)
-
-    def keyPressEvent(self, event: QKeyEvent) -> None:
-        """F5 checks again."""
-        if event.key() == Qt.Key.Key_F5 and self.check.isEnabled():
-            self.check_requested.emit()
-        else:
-            super().keyPressEvent(event)
-
     def showEvent(self, event: QShowEvent) -> None:
-        """Takes the keys."""
         super().showEvent(event)
         self.setFocus(Qt.FocusReason.OtherFocusReason)

@@ -1,47 +1,37 @@
-"""Dialog that sets up PyTorch: build with its reason, drive, extras, size, progress and errors."""
+"""Dialog that sets up PyTorch: the build with its reason, the folder, optional packages, and the progress."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import Qt, QTimer, Signal
-from PySide6.QtWidgets import (
-    QCheckBox,
-    QDialog,
-    QDialogButtonBox,
-    QFileDialog,
-    QGridLayout,
-    QLabel,
-    QProgressBar,
-    QPushButton,
-    QWidget,
-)
+from PySide6.QtCore import Qt, Signal
+from PySide6.QtWidgets import QCheckBox, QFileDialog, QLabel, QProgressBar, QPushButton, QWidget
 
-from app.machine.environment_text import (
-    ABOUT,
-    ABOUT_ANOTHER,
-    SIZES_WAIT,
-    Offered,
-    PlaceChoice,
-    choice_text,
-    chosen_place,
-    extra_notes,
-    place_choices,
-    place_lines,
-)
-from app.widgets.build import Part, bold_label, lay_column, lay_row, muted_label, named, narrow
+from app.widgets.build import Part, bold_label, label_grid, lay_column, lay_row, muted_label, named
 from app.widgets.buttons import PrimaryButton
+from app.widgets.dialog import Dialog, Role
 from app.widgets.elided_label import ElidedLabel
-from app.widgets.notice_bar import NoticeBar
-from app.widgets.steady import ComboBox
 from app.widgets.tone_label import ToneLabel
 from core.environments.extras import Extra
-from core.environments.places import Places
+from core.environments.places import Places, places_on
 from core.errors import RankdeckError, sentences
+from core.formatting import byte_size
+from core.machine.drives import drive_of
+from core.machine.torch_builds import BuildChoice
+
+if TYPE_CHECKING:
+    from core.environments.make import Progress
 
 WIDTH: Final = 600
-CHOICE_PAUSE_MS: Final = 400
+ABOUT: Final = (
+    "Training needs PyTorch, which is not part of this installation. It gets a Python of its own; nothing else on this "
+    "PC is changed. It is used only after it has passed a test."
+)
+ABOUT_ANOTHER: Final = (
+    "Another one is made beside it. The present one stays as it is, and trains until the new one works."
+)
 _STEPS: Final = 1000
 _BOX_INDENT: Final = 24
 # Letters that fit beside a check box.
@@ -49,114 +39,92 @@ _SHORT_NOTE: Final = 48
 _LEFT: Final = "Stopped. What has arrived is kept; continue whenever you like."
 
 
-class EnvironmentDialog(QDialog):
-    """Asks once, then shows how far it is.
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """Choices that the dialog offers.
 
-    Args:
-        offered: What can be chosen.
-
-    Signals:
-        choice_changed: Places, the names of extras and a folder of wheels or None: how large is that?
-        start_requested: The same, to be made.
-        stop_requested: What is being made is to stop.
+    Attributes:
+        build: The build of PyTorch, and why.
+        extras: Optional packages.
+        places: The folders in use now.
+        free: Free bytes where environments are kept now; None where that is not known.
+        present: Differences of the environment in use; empty where there is none, or it does not differ.
     """
 
-    choice_changed = Signal(object, object, object)
+    build: BuildChoice
+    extras: tuple[Extra, ...]
+    places: Places
+    free: int | None = None
+    present: str = ""
+
+
+class EnvironmentDialog(Dialog):
+    """Asks once, then shows the progress.
+
+    Signals:
+        start_requested: Places, the names of extras, and a folder of wheels or None.
+        stop_requested: The environment that is being made is to stop.
+    """
+
     start_requested = Signal(object, object, object)
     stop_requested = Signal()
 
     def __init__(self, offered: Offered, parent: QWidget | None = None) -> None:
-        super().__init__(parent)
-        self.setWindowTitle("Set up PyTorch")
+        super().__init__("Set up PyTorch", parent)
         self.setMinimumWidth(WIDTH)
+        self.places = offered.places
         self.wheels: Path | None = None
         self._offered = offered
         self._is_going = False
-        self._asks = QTimer(self, singleShot=True, interval=CHOICE_PAUSE_MS)
-        self._asks.timeout.connect(self._on_choice_settled)
-        self.notice = NoticeBar()
-        self._make_drive(offered)
-        self._make_extras(offered)
-        self.offline = QPushButton("&Take wheels from a folder…")
-        self.offline.setToolTip("For a PC without a network: a folder that holds all wheels. Nothing is downloaded.")
-        self.offline.setAutoDefault(False)
-        self.offline.clicked.connect(self._on_offline_clicked)
-        self.from_folder = muted_label()
-        self.from_folder.hide()
-        self.summary = muted_label()
-        self.sizes = QLabel(SIZES_WAIT, wordWrap=True)
-        self.too_large = ToneLabel()
-        self.bar = named(QProgressBar(minimum=0, maximum=_STEPS, textVisible=False), "Progress")
-        self.status = muted_label()
-        self.start = PrimaryButton("&Start")
-        self.start.clicked.connect(self._on_start_clicked)
-        self.stop = QPushButton("&Close")
-        self.stop.setAutoDefault(False)
-        self.stop.clicked.connect(self.reject)
-        self._lay_out(offered)
-        self._asks.start(0)
-
-    def _make_drive(self, offered: Offered) -> None:
-        self._choices = place_choices(offered)
-        self.drive = named(ComboBox(), "Drive for PyTorch, models and runs")
-        self.drive.addItems([choice.text for choice in self._choices])
-        narrow(self.drive, 24)
-        self.drive.currentIndexChanged.connect(self._on_drive_chosen)
-        self.other = QPushButton("&Other folder…")
-        self.other.setAutoDefault(False)
-        self.other.clicked.connect(self._on_other_clicked)
-        middle = Qt.TextElideMode.ElideMiddle
-        self.place_rows = {title: ElidedLabel(mode=middle) for title in ("PyTorch", "Models", "Runs")}
-        self._show_places()
-
-    def _make_extras(self, offered: Offered) -> None:
-        self.extras = {extra.name: QCheckBox(extra.title) for extra in offered.extras}
-        for extra in offered.extras:
-            box = self.extras[extra.name]
-            box.setEnabled(not extra.unavailable)
-            box.setChecked(extra.is_needed)
-            box.toggled.connect(lambda _: self._asks.start())
-
-    def _lay_out(self, offered: Offered) -> None:
-        buttons = QDialogButtonBox()
-        buttons.setContentsMargins(0, 8, 0, 0)
-        buttons.addButton(self.start, QDialogButtonBox.ButtonRole.ActionRole)
-        buttons.addButton(self.stop, QDialogButtonBox.ButtonRole.RejectRole)
         about = sentences(offered.present, ABOUT_ANOTHER) if offered.present else ABOUT
         self.about = QLabel(about, wordWrap=True)
         advice = ToneLabel()
         advice.say(offered.build.advice, "warning")
-        self.form = QWidget()
-        lay_column(
-            self.form, _heading("Drive for PyTorch, models and runs"),
-            lay_row(None, self.drive, self.other, None, spacing=8), self._place_grid(),
-            _heading("Optional packages"), *self._extra_rows(offered.extras),
-            lay_row(None, self.offline, None), self.from_folder, spacing=6,
-        )  # fmt: skip
-        lay_column(
-            self, self.notice, self.about, _heading(offered.build.title),
-            muted_label(offered.build.reason), advice, self.form, self.summary, self.sizes, self.too_large,
-            self.bar, self.status, None, buttons, spacing=6, margins=(16, 16, 16, 12),
-        )  # fmt: skip
-        for part in (self.summary, self.bar, self.status):
-            part.hide()
+        self.form = self._make_form()
+        self.bar = named(QProgressBar(minimum=0, maximum=_STEPS, textVisible=False), "Progress")
+        self.status = muted_label()
+        self.start = PrimaryButton("&Start")
+        self.start.clicked.connect(self._on_start_clicked)
+        self.buttons.addButton(self.start, Role.ActionRole)
+        self.stop = self.add_button("&Close", Role.RejectRole)
+        self.stop.setAutoDefault(False)
+        build = lay_column(None, bold_label(offered.build.title), muted_label(offered.build.reason), advice, spacing=4)
+        self.lay_out(self.notice, self.about, build, self.form, self.bar, self.status)
+        self.bar.hide()
+        self.status.hide()
         self.start.setDefault(True)
         self.start.setFocus()
 
-    def _place_grid(self) -> QGridLayout:
-        grid = QGridLayout()
-        grid.setHorizontalSpacing(12)
-        grid.setVerticalSpacing(2)
-        grid.setColumnStretch(1, 1)
+    def _make_form(self) -> QWidget:
+        self.other = _button("Ch&ange…", self._on_other_clicked)
+        self.place_rows = {
+            name: ElidedLabel(mode=Qt.TextElideMode.ElideMiddle) for name in ("PyTorch", "Models", "Runs")
+        }
+        grid = label_grid(None)
         for row, (title, label) in enumerate(self.place_rows.items()):
             grid.addWidget(muted_label(title, wraps=False), row, 0)
             grid.addWidget(named(label, f"Folder: {title}"), row, 1)
-        return grid
+        self._show_places()
+        self.extras = {extra.name: QCheckBox(extra.title) for extra in self._offered.extras}
+        self.offline = _button("&Take wheels from a folder…", self._on_offline_clicked)
+        self.offline.setToolTip("For a PC without a network: a folder that holds all wheels. Nothing is downloaded.")
+        self.from_folder = muted_label()
+        self.from_folder.hide()
+        form, packages = QWidget(), bold_label("Optional packages")
+        packages.setContentsMargins(0, 8, 0, 0)
+        lay_column(
+            form, lay_row(None, bold_label("Folders"), None, self.other), grid, packages,
+            *self._extra_rows(), lay_row(None, self.offline, None), self.from_folder,
+            spacing=6,
+        )  # fmt: skip
+        return form
 
-    def _extra_rows(self, extras: tuple[Extra, ...]) -> list[Part]:
-        notes, rows = extra_notes(extras), list[Part]()
-        for extra in extras:
-            box, note = self.extras[extra.name], notes.get(extra.name, "")
+    def _extra_rows(self) -> list[Part]:
+        rows = list[Part]()
+        for extra in self._offered.extras:
+            box, note = self.extras[extra.name], extra.unavailable or extra.note
+            box.setEnabled(not extra.unavailable)
+            box.setChecked(extra.is_needed)
             box.setAccessibleDescription(note)
             if len(note) > _SHORT_NOTE:
                 below = muted_label(note)
@@ -166,54 +134,33 @@ class EnvironmentDialog(QDialog):
                 rows.append(lay_row(None, box, muted_label(note, wraps=False), None, spacing=12))
         return rows
 
-    @property
-    def choice(self) -> tuple[Places, tuple[str, ...], Path | None]:
-        """The choice: places, extras, and a folder of wheels or None."""
-        return self._choices[self.drive.currentIndex()].places, self.chosen_extras, self.wheels
+    # --- progress ----------------------------------------------------------------------------------------
 
-    @property
-    def chosen_extras(self) -> tuple[str, ...]:
-        """The ticked ones."""
-        return tuple(name for name, box in self.extras.items() if box.isChecked())
-
-    def show_sizes(self, text: str, problem: str = "") -> None:
-        """How large what is chosen is; `problem`: why it cannot be made there."""
-        self.sizes.setText(text)
-        self.sizes.show()
-        self.too_large.say(problem, "warning")
-        self._grow()
-
-    def show_progress(self, text: str, share: int | None) -> None:
-        """A step; `share` in thousandths, None where it is not known."""
+    def show_progress(self, progress: Progress) -> None:
         if self._is_going:
-            self.status.setText(text)
-            self.bar.setMaximum(0 if share is None else _STEPS)
-            self.bar.setValue(0 if share is None else share)
+            self.status.setText(progress.text)
+            self.bar.setMaximum(_STEPS if progress.total else 0)
+            self.bar.setValue(round(_STEPS * progress.done / progress.total) if progress.total else 0)
 
     def show_stopped(self) -> None:
-        """Shows that making the environment has stopped and can be continued."""
+        """Show that making the environment has stopped and can be continued."""
         self._end(_LEFT)
-        self._grow()
 
     def show_error(self, error: RankdeckError) -> None:
-        """Why it stopped."""
-        self._end(_LEFT)
         self.about.hide()  # what went wrong matters more, and the dialog must fit on a low screen
         self.notice.show_error(error)
-        self._grow()
+        self._end(_LEFT)
 
     def show_done(self, text: str) -> None:
-        """It is ready."""
-        self._end("")
         self.notice.say("success", "PyTorch is set up", text)
-        for part in (self.start, self.status, self.sizes, self.about):
+        self._end("")
+        for part in (self.start, self.status, self.about, self.form):
             part.hide()
-        self._let_choose(False)
         self._grow()
         self.stop.setFocus()
 
     def reject(self) -> None:
-        """Stops what is going on; closes the dialog otherwise."""
+        """Stop what is going on; close the dialog otherwise."""
         if self._is_going:
             self.stop.setEnabled(False)  # until its programs have ended
             self.status.setText("Stopping…")
@@ -223,81 +170,70 @@ class EnvironmentDialog(QDialog):
 
     def _on_start_clicked(self) -> None:
         self._is_going = True
-        self._asks.stop()
-        self.sizes.setVisible(self.sizes.text() != SIZES_WAIT)  # they are no longer asked for
         self.notice.clear()
-        self.start.setEnabled(False)
-        self.start.hide()
-        self.stop.setText("&Pause")
-        self._let_choose(False)
         self.bar.setMaximum(0)
         self.status.setText("Starting…")
-        self.bar.show()
-        self.status.show()
-        self._grow()
-        self.start_requested.emit(*self.choice)
+        self.stop.setText("&Pause")
+        self._show_going()
+        extras = tuple(name for name, box in self.extras.items() if box.isChecked())
+        self.start_requested.emit(self.places, extras, self.wheels)
 
     def _end(self, text: str) -> None:
         self._is_going = False
-        self.bar.hide()
         self.status.setText(text)
         self.start.setText("&Continue")
-        self.start.setEnabled(True)
-        self.start.show()
         self.stop.setText("&Close")
         self.stop.setEnabled(True)
-        self._let_choose(True)  # a wrong folder is what stops it most often
-        if text and self.sizes.text() == SIZES_WAIT:
-            self._asks.start()
+        self._show_going()
 
-    def _let_choose(self, may_choose: bool) -> None:
-        """Shows the form, or the choice made in it."""
-        self.form.setVisible(may_choose)
-        self.summary.setText(choice_text(self.choice[0], self._offered.extras, self.chosen_extras, self.wheels))
-        self.summary.setVisible(not may_choose)
-        if not may_choose:
-            self.too_large.say("", "warning")
+    def _show_going(self) -> None:
+        """Show the progress, or the form: a wrong folder is what stops it most often."""
+        self.form.setVisible(not self._is_going)
+        self.start.setEnabled(not self._is_going)
+        self.start.setVisible(not self._is_going)
+        self.bar.setVisible(self._is_going)
+        self.status.setVisible(bool(self.status.text()))
+        self._grow()
 
-    def _on_choice_settled(self) -> None:
-        self.show_sizes(SIZES_WAIT)
-        self.choice_changed.emit(*self.choice)
-
-    def _on_drive_chosen(self) -> None:
-        self._show_places()
-        self._asks.start()
+    # --- choices -----------------------------------------------------------------------------------------
 
     def _on_other_clicked(self) -> None:
-        places = self.choice[0]
-        chosen = QFileDialog.getExistingDirectory(self, "Folder for PyTorch, models and runs", str(places.environments))
-        if chosen:
+        start = str(self.places.environments)
+        if chosen := QFileDialog.getExistingDirectory(self, "Folder for PyTorch, models and runs", start):
             self.choose_folder(Path(chosen))
 
     def choose_folder(self, folder: Path) -> None:
-        """Adds a folder to the drives and chooses it."""
-        choice: PlaceChoice = chosen_place(folder, None, self._offered.places)
-        self._choices.append(choice)
-        self.drive.addItem(choice.text)
-        self.drive.setCurrentIndex(len(self._choices) - 1)
+        """Keep PyTorch, models and runs below a folder."""
+        self.places = places_on(folder, self._offered.places)
+        self._show_places()
 
     def _show_places(self) -> None:
-        places = self._choices[self.drive.currentIndex()].places
-        for title, text in place_lines(places, self._offered.places):
-            self.place_rows[title].set_full_text(text)
+        places, now, free = self.places, self._offered.places, self._offered.free
+        room = (
+            f" ({byte_size(free)} free on {drive_of(now.environments)})" if free is not None and places == now else ""
+        )
+        runs = ""
+        if places.runs != now.runs:
+            runs = " (from the next start of Rankdeck)"
+        elif places != now:
+            runs = " (there are runs, which stay)"
+        self.place_rows["PyTorch"].set_full_text(f"{places.environments}{room}")
+        self.place_rows["Models"].set_full_text(str(places.models))
+        self.place_rows["Runs"].set_full_text(f"{places.runs}{runs}")
 
     def _on_offline_clicked(self) -> None:
         chosen = QFileDialog.getExistingDirectory(self, "Folder of wheels")
         self.choose_wheels(Path(chosen) if chosen else None)
 
     def choose_wheels(self, folder: Path | None) -> None:
-        """Takes everything from a folder; None: from the package index."""
+        """Take everything from a folder; None: from the package index."""
         self.wheels = folder
         self.from_folder.setText("" if folder is None else f"Everything is taken from {folder}; nothing is downloaded.")
         self.from_folder.setVisible(folder is not None)
-        self._asks.start()
         self._grow()
 
     def _grow(self) -> None:
-        """Makes room for what is shown now, and takes it back; a dialog does neither by itself."""
+        """Make room for what is shown now, and take it back; a dialog does neither by itself."""
         layout, form = self.layout(), self.form.layout()
         if layout is not None and form is not None:
             form.activate()
@@ -305,7 +241,8 @@ class EnvironmentDialog(QDialog):
             self.resize(self.width(), layout.totalHeightForWidth(self.width()))
 
 
-def _heading(text: str) -> QLabel:
-    label = bold_label(text)
-    label.setContentsMargins(0, 8, 0, 0)
-    return label
+def _button(text: str, on_click: object) -> QPushButton:
+    button = QPushButton(text)
+    button.setAutoDefault(False)
+    button.clicked.connect(on_click)
+    return button

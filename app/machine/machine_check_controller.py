@@ -1,4 +1,4 @@
-"""Check of this machine: opens its page, runs checks and self-tests off the GUI thread, and carries out fixes."""
+"""Check of this machine: runs checks and self-tests off the GUI thread, carries out fixes, saves diagnostics."""
 
 from __future__ import annotations
 
@@ -10,29 +10,32 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QGuiApplication
+from PySide6.QtWidgets import QFileDialog
 
 from app.threads.background import Operation, OperationRunner
 from app.threads.measuring import Cancelled, Measuring, Tell
+from app.widgets.notice_bar import Step
+from app.widgets.open_outside import open_path
+from core.errors import RankdeckError, sentences
 
 if TYPE_CHECKING:
-    from app.machine.diagnostics_dialog import DiagnosticsDialog
     from app.machine.doctor_page import DoctorPage
     from app.preferences.preferences_controller import PreferencesController
     from app.settings import Settings
     from app.window.main_window import MainWindow
-    from core.doctor.diagnostics import DiagnosticsFile
     from core.doctor.finding import Finding
-    from core.errors import RankdeckError
     from core.launch.resolved import ResolvedRun
 
 PREPARING: Final = "Preparing the self-tests"
+FILE_NAME: Final = "rankdeck-diagnostics.zip"
+LOOK_THROUGH: Final = "Keys, tokens and passwords were replaced. Look through it before you send it."
 # Groups of the window's settings that diagnostics hold.
 KEPT: Final = ("draft", "drafts", "plots", "window")
 
 
 @dataclass(frozen=True, slots=True)
 class Testing:
-    """A self-test begins: the `number`th of `count`."""
+    """A self-test that begins, the `number`th of `count`."""
 
     name: str
     number: int
@@ -40,12 +43,7 @@ class Testing:
 
 
 class MachineCheckController(QObject):
-    """Carries out the intents of the page that checks this machine.
-
-    Attributes:
-        page: While it is shown; None otherwise.
-        dialog: Shows diagnostics; None while it is closed.
-    """
+    """Carries out the page's intents; `page` is None while it is not shown."""
 
     def __init__(
         self,
@@ -63,7 +61,6 @@ class MachineCheckController(QObject):
         self._preferences, self._settings, self._runs_dir = preferences, settings, runs_dir
         self._chosen_run, self._install = chosen_run, install
         self.page: DoctorPage | None = None
-        self.dialog: DiagnosticsDialog | None = None
         self.testing = Measuring(self)
         self.testing.progressed.connect(self._on_progressed)
         self.testing.found.connect(self._on_tested)
@@ -72,11 +69,9 @@ class MachineCheckController(QObject):
         window.page_shown.connect(self._on_page_shown)
 
     def close(self) -> None:
-        """Ends the self-tests."""
         self.testing.close()
 
     def open(self) -> None:
-        """Shows the page and runs the quick checks."""
         from app.machine.doctor_page import DoctorPage  # here: the window opens without it
 
         if self.page is None:
@@ -93,7 +88,7 @@ class MachineCheckController(QObject):
     # --- checks ------------------------------------------------------------------------------------------
 
     def check(self) -> None:
-        """Runs the quick checks; results of self-tests stay."""
+        """Run the quick checks; results of self-tests stay."""
         page, runs_dir = self.page, self._runs_dir
         if page is None:
             return
@@ -177,47 +172,33 @@ class MachineCheckController(QObject):
     # --- diagnostics -------------------------------------------------------------------------------------
 
     def _on_diagnostics_requested(self) -> None:
-        if self.page is None or self.dialog is not None:
+        start = str(Path.home() / FILE_NAME)
+        path, _ = QFileDialog.getSaveFileName(self._window, "Save diagnostics", start, "ZIP files (*.zip)")
+        if path:
+            self.save_diagnostics(Path(path).with_suffix(".zip"))
+
+    def save_diagnostics(self, path: Path) -> None:
+        if self.page is None:
             return
-        findings, runs_dir = tuple(self.page.findings), self._runs_dir
+        notice, findings, runs_dir = self._window.notice, tuple(self.page.findings), self._runs_dir
         settings = {name: self._settings.values(name) for name in KEPT}
 
-        def work() -> tuple[DiagnosticsFile, ...]:
-            from core.doctor.diagnostics import gather
+        def work() -> None:
+            from core.doctor.diagnostics import gather, write_zip
             from core.machine.platform import this_platform
 
-            return gather(findings, runs_dir, this_platform(), settings)
+            write_zip(gather(findings, runs_dir, this_platform(), settings), path)
 
-        self._runner.run(Operation(work, self._show_diagnostics, self._window.notice.show_error, topic="diagnostics"))
+        def done(_: None) -> None:
+            step = Step("Open &folder", lambda: open_path(path.parent, notice))
+            notice.say("success", "Diagnostics saved", sentences(f"{path}.", LOOK_THROUGH), step)
 
-    def _show_diagnostics(self, files: Sequence[DiagnosticsFile]) -> None:
-        from app.machine.diagnostics_dialog import DiagnosticsDialog
-
-        self.dialog = dialog = DiagnosticsDialog(files, self._window)
-        dialog.save_requested.connect(lambda path: self._save(dialog.files(), path))
-        dialog.finished.connect(self._on_dialog_closed)
-        dialog.open()
-
-    def _save(self, files: Sequence[DiagnosticsFile], path: Path) -> None:
-        from core.doctor.diagnostics import write_zip
-
-        def saved(_: None) -> None:
-            if self.dialog is not None:
-                self.dialog.show_saved(path)
-
-        def failed(error: RankdeckError) -> None:
-            if self.dialog is not None:
-                self.dialog.show_error(error)
-
-        self._runner.run(Operation(lambda: write_zip(files, path), saved, failed))
-
-    def _on_dialog_closed(self) -> None:
-        self.dialog = None
+        self._runner.run(Operation(work, done, notice.show_error, topic="diagnostics"))
 
     # --- the page ----------------------------------------------------------------------------------------
 
     def _on_page_shown(self, page: object) -> None:
-        """Another page is in front: the self-tests end, and the page is let go."""
+        """End the self-tests and drop the page once another one is in front."""
         if self.page is not None and page is not self.page:
             self.testing.stop()
             self._window.drop_page(self.page)
@@ -225,7 +206,7 @@ class MachineCheckController(QObject):
 
 
 def _test(runs_dir: Path, run: ResolvedRun | None, tell: Tell, cancelled: Cancelled) -> Sequence[Finding]:
-    """Runs the self-tests one after another, in a worker thread; returns what they say of the modes together."""
+    """Run the self-tests in a worker thread; return the verdicts on modes that follow from all of them."""
     from core.doctor.self_tests import judge_modes, list_here, run_self_test
     from core.machine.platform import this_platform
 

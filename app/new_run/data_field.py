@@ -24,12 +24,7 @@ _PREVIEW: Final = "Preview the data as the model will see it"
 
 
 class DataField(QWidget):
-    """Path of the dataset. Files and folders can be typed, chosen, or dropped on it.
-
-    Signals:
-        edited: The path is another one.
-        preview_requested: The person wants to see what the model will see.
-    """
+    """The dataset's path. Files and folders can be typed, chosen, or dropped on it."""
 
     edited = Signal()
     preview_requested = Signal()
@@ -57,13 +52,13 @@ class DataField(QWidget):
         self.line.setAcceptDrops(False)  # else it would take the drop as text with file:// in front
 
     def set_preview(self, why_not: str | None) -> None:
-        """Whether the data can be looked at; if not, the reason."""
+        """Enable the preview, or give the reason why there is none."""
         self.preview.setEnabled(why_not is None)
         key = self.preview.shortcut().toString(QKeySequence.SequenceFormat.NativeText)
         self.preview.setToolTip(f"{_PREVIEW} ({key})" + (f"\nUnavailable: {why_not}" if why_not else ""))
 
     def ask(self, is_asked: bool) -> None:
-        """Whether the recipe needs data; where it makes its samples itself, what stands here unasked is hidden."""
+        """Say whether the recipe needs data; the default is hidden where it makes its samples itself."""
         path = self.path()
         self._is_asked = is_asked
         self.line.setPlaceholderText(_ASKED if is_asked else _NOT_ASKED)
@@ -73,7 +68,7 @@ class DataField(QWidget):
         return typed_dataset(self.line.text()) or ("" if self._is_asked else STDLIB)
 
     def set_path(self, path: str) -> None:
-        """Shows a path without telling anybody that it was edited."""
+        """Show a path without a signal."""
         self.line.setText(path if self._is_asked or path != STDLIB else "")
         self.show_found(self.found.text())
 
@@ -82,7 +77,6 @@ class DataField(QWidget):
         self.found.setVisible(bool(text) and bool(self.line.text()))
 
     def show_problem(self, error: RankdeckError | None, steps: Sequence[Step] = ()) -> None:
-        """Marks the path as wrong, with the reason and buttons that mend it."""
         self.problem.set_problem(error)
         self.remedies.set_steps(steps if error is not None else ())
         self.line.setAccessibleDescription(

@@ -19,7 +19,7 @@ OTHERS: Final = "drafts"
 
 
 class DraftSavingController(QObject):
-    """Writes the draft that is shown, and those of other recipes, soon after each edit."""
+    """Writes the draft in sight, and those of other recipes, soon after each edit."""
 
     def __init__(self, sheet: NewRunSheet, settings: Settings, parent: QObject | None = None) -> None:
         super().__init__(parent)
@@ -29,7 +29,7 @@ class DraftSavingController(QObject):
         self._later.timeout.connect(self.save)
 
     def open(self) -> None:
-        """Shows what was saved, and saves edits from then on."""
+        """Show the saved drafts, and save edits from then on."""
         sheet, saved = self._sheet, self._settings.values(CURRENT)
         others = self._settings.values(OTHERS)
         for name, values in others.items():
@@ -41,7 +41,7 @@ class DraftSavingController(QObject):
         sheet.draft_changed.connect(self._later.start)
 
     def save(self) -> None:
-        """Writes the drafts. QSettings brings them to the disk when the event loop is idle."""
+        """Write the drafts. QSettings brings them to the disk when the event loop is idle."""
         self._later.stop()
         sheet = self._sheet
         wished = dataclasses.replace(sheet.draft(), devices=tuple(sheet.devices.wished()))

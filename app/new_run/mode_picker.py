@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Signal
-from PySide6.QtWidgets import QButtonGroup, QLabel, QPushButton, QWidget
+from PySide6.QtWidgets import QButtonGroup, QFileDialog, QLabel, QPushButton, QWidget
 
 from app.draft.mode_options import ModeOptions
 from app.form.draft_fields import MODE_FIELDS, default_mode_texts, fields_of_mode
@@ -15,22 +16,23 @@ from app.form.field_row import LABEL_WIDTH, MARGIN, FieldRow, ProblemLabel, fiel
 from app.form.field_rows import FieldRows
 from app.new_run.sync_interval import SyncInterval
 from app.widgets.build import lay_column, lay_row, muted_label
-from app.widgets.segment import Segment, SegmentBar
 from core.config.mode import Mode
 from core.config.run_config import FIELD_BY_NAME
-from core.errors import RankdeckError
+from core.errors import ConfigError, RankdeckError
+from core.paths import PACKAGE_FOLDER
 
 _AVERAGE: Final = (
     "⚠ The average of independently trained models is usually worse than the best of them. Both are evaluated, and the "
     "better one is exported."
 )
-_DEEPSPEED: Final = "View and edit the DeepSpeed configuration of this stage"
+_DEEPSPEED: Final = "Choose a DeepSpeed configuration (JSON) that replaces Rankdeck's for this stage"
+_OWN_DEEPSPEED: Final = "Go back to Rankdeck's DeepSpeed configuration"
 _ENGINES: Final = dict(FIELD_BY_NAME["zero_engine"].names)
-_EDITED_ELSEWHERE: Final = ("deepspeed_config", "sync_every")  # by a dialog and by a slider
+_EDITED_ELSEWHERE: Final = ("deepspeed_config", "sync_every")  # by a file and by a slider
 
 
 class ModeFields(FieldRows):
-    """Rows for the settings of modes in which each rank trains its own model (`apart`), or of all other modes."""
+    """Rows for settings of modes in which each rank trains its own model (`apart`), or of all other modes."""
 
     def __init__(self, *, apart: bool) -> None:
         super().__init__()
@@ -48,7 +50,6 @@ class ModePicker(QWidget):
 
     changed = Signal()
     shown_changed = Signal()
-    deepspeed_requested = Signal()
     install_requested = Signal()
 
     def __init__(self) -> None:
@@ -57,12 +58,12 @@ class ModePicker(QWidget):
         self._options = ModeOptions()
         self._deepspeed = ""
         self._group = QButtonGroup(self)
-        self.radios = {mode: Segment(mode.traits.button) for mode in Mode if mode.traits.button}
+        self.radios = {mode: QPushButton(mode.traits.button) for mode in Mode if mode.traits.button}
         self._meaning = muted_label()
         self.problem = ProblemLabel()
         self.zero = ModeFields(apart=False)
-        self.deepspeed = QPushButton("DeepSpeed settings…")
-        self.deepspeed.clicked.connect(self.deepspeed_requested)
+        self.deepspeed = QPushButton()
+        self.deepspeed.clicked.connect(self._on_deepspeed_clicked)
         self.install = QPushButton("Insta&ll DeepSpeed…")
         self.install.setToolTip("Shows the command that installs it and asks before running it")
         self.install.clicked.connect(self.install_requested)
@@ -70,10 +71,11 @@ class ModePicker(QWidget):
         self.sync_interval = SyncInterval(LABEL_WIDTH)
         self.sync_problem = ProblemLabel()
         self.merging = ModeFields(apart=True)
-        self.bar = SegmentBar(list(self.radios.values()))
         self._average_warning = QLabel(_AVERAGE, wordWrap=True)
         for mode, radio in self.radios.items():
+            radio.setCheckable(True)
             self._group.addButton(radio)
+            radio.setMinimumWidth(radio.fontMetrics().horizontalAdvance(radio.text()) + 12)
             radio.setObjectName(f"mode_{mode}")
             radio.setAccessibleDescription(mode.traits.meaning)
             radio.clicked.connect(lambda _on, mode=mode: self._on_picked(mode))
@@ -85,18 +87,19 @@ class ModePicker(QWidget):
     def _lay_out(self) -> None:
         inset = (MARGIN, 0, 0, 0)
         buttons = lay_row(None, self.deepspeed, self.install, None, spacing=4)
-        head = lay_column(None, self.bar, self._meaning, self.problem, spacing=4, margins=inset)
+        bar = lay_row(None, *self.radios.values(), spacing=2)
+        head = lay_column(None, bar, self._meaning, self.problem, spacing=4, margins=inset)
         below = lay_column(None, buttons, self.deepspeed_problem, spacing=4, margins=inset)
         last = lay_column(None, self.sync_problem, margins=inset)
         warning = lay_column(None, self._average_warning, margins=inset)
         lay_column(self, head, self.zero, below, self.sync_interval, last, self.merging, warning, spacing=4)
 
     def mode(self) -> Mode:
-        """The mode that was picked; `Mode.AUTO` before that."""
+        """The picked mode; `Mode.AUTO` before a choice."""
         return self._chosen
 
     def shown_mode(self) -> Mode:
-        """The mode whose button is on; the recommended one while none was picked."""
+        """The mode whose button is on: the picked or recommended one."""
         return self._options.recommended if self._chosen == Mode.AUTO else self._chosen
 
     def ranks(self) -> int:
@@ -108,7 +111,7 @@ class ModePicker(QWidget):
         return {**self.zero.texts(), **self.merging.texts(), **own}
 
     def set_mode(self, mode: str, texts: Mapping[str, str]) -> None:
-        """Shows a choice; "auto" (and anything without a button) leaves it to the recommendation."""
+        """Show a choice; "auto" (and anything without a button) leaves it to the recommendation."""
         self._chosen = next((known for known in self.radios if known == mode), Mode.AUTO)
         shown = {**default_mode_texts(), **texts}
         self.zero.set_texts(shown)
@@ -118,13 +121,32 @@ class ModePicker(QWidget):
         self._deepspeed = shown["deepspeed_config"]
         self._show()
 
-    def set_deepspeed(self, text: str) -> None:
-        """A DeepSpeed configuration of the person's own; empty: Rankdeck's."""
-        self._deepspeed = text
-        self._on_changed()
+    def _on_deepspeed_clicked(self) -> None:
+        if self._deepspeed:
+            self._deepspeed = ""
+            self._on_changed()
+            return
+        start, kinds = str(PACKAGE_FOLDER / "resources"), "DeepSpeed configurations (*.json)"
+        path, _ = QFileDialog.getOpenFileName(self.window(), "Choose a DeepSpeed configuration", start, kinds)
+        if path:
+            self.take_deepspeed(Path(path))
+
+    def take_deepspeed(self, path: Path) -> None:
+        """Use a DeepSpeed configuration of the person's own, or show why it cannot be used."""
+        from core.config.layers import read_deepspeed_config
+        from core.launch.deepspeed import check_text
+
+        try:
+            text = read_deepspeed_config(path)
+            error = check_text(text, int(self.texts()["zero_stage"]))
+        except ConfigError as unreadable:
+            error = unreadable
+        if error is None:
+            self._deepspeed = text
+            self._on_changed()
+        self.deepspeed_problem.set_problem(error)
 
     def set_options(self, options: ModeOptions) -> None:
-        """The ticked devices, the recipe and this machine decide what is recommended and what can be chosen."""
         if options.recommended not in self.radios:
             options = dataclasses.replace(options, recommended=Mode.DDP)
         self._options = options
@@ -171,9 +193,10 @@ class ModePicker(QWidget):
         engine = self.zero.rows["zero_engine"]
         engine.set_choice("auto", f"auto ({auto})")
         engine.set_choice("deepspeed", "DeepSpeed (not installed)" if missing else "DeepSpeed", missing)
-        self.deepspeed.setText("DeepSpeed settings (edited)…" if self._deepspeed else "DeepSpeed settings…")
+        self.deepspeed.setText("Remove DeepSpeed file" if self._deepspeed else "DeepSpeed file…")
         self.deepspeed.setEnabled(not missing or bool(self._deepspeed))
-        self.deepspeed.setToolTip(f"Unavailable: {missing}" if missing else _DEEPSPEED)
+        tip = _OWN_DEEPSPEED if self._deepspeed else _DEEPSPEED
+        self.deepspeed.setToolTip(f"Unavailable: {missing}" if missing else tip)
 
     def _on_picked(self, mode: Mode) -> None:
         self._chosen = mode

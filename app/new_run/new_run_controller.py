@@ -11,11 +11,11 @@ from app.devices.device_table import DeviceTable
 from app.draft.draft import CheckedDraft
 from app.draft.draft_checks_controller import DraftChecksController
 from app.draft.recipe_list import RecipeList
+from app.new_run.install_controller import InstallController
 from app.new_run.new_run_sheet import NewRunSheet
 from app.new_run.preview_controller import PreviewController
 from app.new_run.preview_text import data_text
 from app.new_run.tune_controller import TuneController
-from app.packages.install_controller import InstallController
 from app.run_data.chart_names import names_in, unread_numbers
 from app.shown_run.run_data import RunData
 from app.threads.background import OperationRunner
@@ -29,7 +29,7 @@ from core.machine.devices import DeviceSample
 from core.machine.packages import MissingPackageError, Offer, offer_for
 
 if TYPE_CHECKING:
-    from app.packages.install_dialog import InstallDialog
+    from app.new_run.install_dialog import InstallDialog
 
 CUDA_CAUSE: Final = (
     "Rankdeck's Python has a build of PyTorch for the CPU only. A build for GPUs takes its place; the download is "
@@ -55,7 +55,7 @@ class NewRunController(QObject):
         self._drafting = drafting
         self._table = table
         self._data = data
-        self.previewing = PreviewController(self._sheet, drafting, self.install_step, self)
+        self.previewing = PreviewController(self._sheet, drafting, self.remedies, self)
         self.installing = InstallController(runner, self)
         self.install_dialog: InstallDialog | None = None
         self.tune_control = TuneController(self._sheet, drafting, table, self)
@@ -100,7 +100,7 @@ class NewRunController(QObject):
         self._drafting.update(draft, recipe, devices, looking=looking, machine=machine, there=there)
 
     def look_again(self) -> None:
-        """Finds out about this machine, its Python's packages and the dataset again, after an installation."""
+        """Read this machine, its Python's packages and the dataset again, after an installation."""
         self._table.look_again()
         self._drafting.look_again()
         self.previewing.look()
@@ -129,11 +129,16 @@ class NewRunController(QObject):
         sheet.data.show_found("" if size is None else data_text(size.path, size.files, size.size_bytes))
 
     def _on_charts_requested(self) -> None:
-        events = self._data.series.events
-        self._sheet.choose_charts(names_in(events), unread_numbers(events))
+        from app.new_run.charts_dialog import ChartsDialog  # here: the window opens without it
+
+        sheet, events = self._sheet, self._data.series.events
+        text = sheet.form.rows["charts"].text()
+        dialog = ChartsDialog(text, names_in(events), sheet, unread=unread_numbers(events))
+        dialog.chosen.connect(lambda text: sheet.set_field("charts", text))
+        dialog.open()
 
     def remedies(self, error: RankdeckError) -> list[Step]:
-        """The buttons that do what the next step of a problem in the sheet says, where some can."""
+        """Buttons that carry out a problem's next step."""
         sheet, rows = self._sheet, self._sheet.form.rows
         if isinstance(error, MissingPackageError):
             return [self.install_step(error)]
@@ -162,7 +167,7 @@ class NewRunController(QObject):
         if self.install_dialog is not None:
             self.install_dialog.raise_()
             return
-        from app.packages.install_dialog import InstallDialog  # here: the window opens without it
+        from app.new_run.install_dialog import InstallDialog  # here: the window opens without it
 
         self.install_dialog = dialog = InstallDialog(cause, offer, self.previewing.dialog or self._sheet.window())
         dialog.install_requested.connect(lambda: self.installing.install(offer))

@@ -13,17 +13,17 @@ from PySide6.QtWidgets import QScrollArea, QVBoxLayout, QWidget
 from app.devices.device_picker import BalanceCard, DevicePicker
 from app.draft.draft import CheckedDraft, Draft
 from app.form.draft_fields import default_mode_texts, plain_text, settings_without_meaning
-from app.form.field_row import MARGIN
+from app.form.field_row import MARGIN, UnitEdit
 from app.form.recipe_form import RecipeForm
-from app.form.unit_edit import UnitEdit
 from app.new_run.machine_groups import MachineGroups
 from app.new_run.mode_picker import ModePicker
 from app.new_run.recipe_and_data import RecipeAndData
 from app.new_run.script_rows import SCRIPT_ROWS, ChartsRow, InterpreterRow
-from app.new_run.sheet_header import SheetHeader
 from app.new_run.sheet_problems import SheetProblems
 from app.new_run.summary_lines import SummaryLines
-from app.widgets.build import bold_label, lay_column, scrolled
+from app.widgets.build import bold_label, icon_button, lay_column, lay_row, page_title, scrolled
+from app.widgets.buttons import Chip
+from app.widgets.elided_label import ElidedLabel
 from app.widgets.floating_notice import FloatingNotice
 from app.widgets.tab_order import chain_tabs
 from core.config.mode import Mode
@@ -40,25 +40,46 @@ ABOVE_GPUS, BELOW_GPUS = 100, 80
 MIN_WIDTH: Final = 360
 
 
+class SheetHeader(QWidget):
+    """Title of the sheet, with *Reset* and a cross."""
+
+    reset_requested = Signal()
+    close_requested = Signal()
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.title = page_title("New run")
+        self.copied = ElidedLabel()
+        self.copied.setAccessibleName("Filled from")
+        self.reset = Chip("Reset", "Reset every setting to the recipe's defaults")
+        self.reset.clicked.connect(self.reset_requested)
+        self.cross = icon_button("close", "Close; your settings are kept", self.close_requested.emit, "Close New run")
+        self.cross.setAutoRaise(True)
+        parts = (self.title, self.copied, self.reset, self.cross)
+        lay_row(self, *parts, spacing=8, margins=(16, 12, 8, 8), grow=self.copied)
+        self.show_copied("")
+
+    def show_copied(self, name: str) -> None:
+        """Show the name of the run that the settings were copied from."""
+        self.copied.set_full_text(f"Copy of {name}" if name else "")
+
+    def show_changed(self, changed: bool) -> None:
+        self.reset.setVisible(changed)
+
+
 class NewRunSheet(QWidget):
-    """Recipe, data, devices, mode and fields. It holds a `Draft`; whether that is right is decided elsewhere.
+    """Recipe, data, devices, mode and fields. It holds a `Draft`, which others check.
 
     Args:
-        recipes: All there are.
-        start: What the button at its foot does; None leaves that out.
-        parent: Qt owner.
+        start: The action of the button at its foot; None leaves that out.
         is_filled: False leaves the rows of the recipe's fields, half of the work, to `fill`.
 
     Attributes:
-        problems: What is wrong, marked in its place.
-        drafts: What was set for recipes that were left for another, by their name.
-        notice: Covers the lower end of the form while it says something, and moves nothing.
+        drafts: Drafts of recipes that were left for another, by recipe.
+        notice: Covers the lower end of the form while it has a message, and moves nothing.
 
     Signals:
-        draft_changed: Something was set.
-        charts_requested: The table of charts is wanted.
-        close_requested: The sheet is to be closed; what was set stays.
-        watched_changed: It came into sight, or went.
+        watched_changed: The sheet came into sight, or went.
     """
 
     draft_changed = Signal()
@@ -94,11 +115,7 @@ class NewRunSheet(QWidget):
             self.fill()
 
     def fill(self, recipe: str = "") -> None:
-        """Makes the rows; the sheet may be shown from then on.
-
-        Args:
-            recipe: The one to begin with, where there is one of that name.
-        """
+        """Make the rows, of `recipe` where there is one of that name; the sheet may be shown from then on."""
         self.what.choose(recipe)
         self._show_recipe()
         self._connect()
@@ -107,7 +124,6 @@ class NewRunSheet(QWidget):
         self.recipe.currentIndexChanged.connect(self._on_recipe_changed)
         self.mode.shown_changed.connect(self._show_settings_of_mode)
         self.summary.fix_requested.connect(self.problems.go_to_first)
-        self.mode.deepspeed_requested.connect(self._on_deepspeed_requested)
         self.header.reset_requested.connect(self.reset)
         self.header.close_requested.connect(self.close_requested)
         self.machines.picked.connect(self._on_machine_picked)
@@ -125,10 +141,7 @@ class NewRunSheet(QWidget):
         self.run_name.textEdited.connect(self._on_edited)
 
     def set_recipes(self, recipes: Sequence[Recipe]) -> None:
-        """Takes over the recipes there are now: one was added to the folder, changed or removed.
-
-        What is chosen stays chosen; where its form has changed, what was typed stays in the fields that are left.
-        """
+        """Take over the recipes after one was added, changed or removed; the chosen one stays, with its values."""
         if list(recipes) == self.what.listed:
             return
         before, kept = self.what.chosen(), self.draft()
@@ -176,7 +189,7 @@ class NewRunSheet(QWidget):
         self._fit_devices()
 
     def _fit_devices(self) -> None:
-        """Leaves the mode in sight, however many GPUs there are."""
+        """Keep the mode in sight, however many GPUs there are."""
         height = self._scroll.viewport().height()
         self.what.set_low(height < LOW)
         above, below = self.what.sizeHint().height() + ABOVE_GPUS, BELOW_GPUS
@@ -201,7 +214,7 @@ class NewRunSheet(QWidget):
         self.header.show_changed(is_changed or draft.mode_fields != default_mode_texts() or bool(self._copied))
 
     def chosen_devices(self) -> list[Device]:
-        """The ticked devices: of another machine, or of this computer."""
+        """The ticked devices of another machine, or of this computer."""
         group = self.machines.chosen()
         return self.devices.selected() if group is None else group.selected()
 
@@ -209,7 +222,7 @@ class NewRunSheet(QWidget):
         self.devices.select(())
 
     def _on_devices_chosen(self) -> None:
-        """A run is on one machine: devices of this computer are chosen instead of another's."""
+        """Untick another machine's devices: a run is on one machine."""
         if self.devices.selected():
             self.machines.clear()
 
@@ -225,7 +238,7 @@ class NewRunSheet(QWidget):
         )
 
     def open_draft(self, draft: Draft, keep_devices: bool = False) -> None:
-        """As `set_draft`, for the draft that was shown when the window was closed: nothing is kept of what is shown."""
+        """Show the draft that was in sight when the window was closed, without keeping the present one."""
         self._shown_recipe = ""
         if draft.recipe not in self.what.usable:  # its folder may come back
             self._keep(draft)
@@ -233,7 +246,7 @@ class NewRunSheet(QWidget):
         self._shown_recipe = str(self.recipe.currentData() or "")
 
     def set_draft(self, draft: Draft, keep_devices: bool = False) -> None:
-        """Fills the panel; `keep_devices` leaves the ticks as they are."""
+        """Show a draft; `keep_devices` leaves the ticks as they are."""
         if self._shown_recipe not in ("", draft.recipe):
             self._keep(dataclasses.replace(self.draft(), recipe=self._shown_recipe))
         row = self.recipe.findData(draft.recipe)
@@ -252,7 +265,7 @@ class NewRunSheet(QWidget):
         self._on_edited()
 
     def copy_run(self, draft: Draft, name: str) -> None:
-        """Fills the panel with the settings of a run, and says whose they are."""
+        """Show the settings of a run, and its name."""
         self.set_draft(draft)
         self.form.clear_defaults()
         self._show_copied(name)
@@ -263,7 +276,6 @@ class NewRunSheet(QWidget):
         self.set_draft(Draft(recipe=recipe, dataset=STDLIB), keep_devices=True)
 
     def clear_name(self) -> None:
-        """The name went to a run that was started; the next run gets its own."""
         self.run_name.clear()
         self._on_edited()
 
@@ -272,7 +284,7 @@ class NewRunSheet(QWidget):
         self.header.show_copied(name)
 
     def show_checked(self, checked: CheckedDraft, steps_per_epoch: int | None = None) -> None:
-        """Marks what is wrong and shows what empty fields will be; and how many epochs the steps are, where known."""
+        """Mark problems, and show the values of empty fields and the number of epochs."""
         self.form.show_placeholders(checked.placeholders)
         steps = checked.config.steps if checked.config is not None else None
         row = self.form.rows.get("steps")
@@ -280,14 +292,6 @@ class NewRunSheet(QWidget):
             row.editor.set_unit(f"{steps / steps_per_epoch:.2g} epochs" if steps and steps_per_epoch else "")
         self.form.show_reasons(checked.reasons)
         self.problems.show(checked.problems)
-
-    def _on_deepspeed_requested(self) -> None:
-        from app.new_run.deepspeed_dialog import DeepSpeedDialog  # here: the window opens without it
-
-        texts = self.mode.texts()
-        dialog = DeepSpeedDialog(int(texts["zero_stage"]), texts["deepspeed_config"], self)
-        dialog.chosen.connect(self.mode.set_deepspeed)
-        dialog.open()
 
     def _show_recipe(self) -> None:
         recipe = self.what.chosen()
@@ -308,28 +312,15 @@ class NewRunSheet(QWidget):
         if isinstance(row, InterpreterRow):
             row.show_interpreters(found)
 
-    def choose_charts(self, seen: Mapping[str, str], unread: Mapping[str, str]) -> None:
-        """Opens the table of charts.
-
-        Args:
-            seen: Printed name → chart in the run that is shown.
-            unread: Printed name → its last numbers, where nothing could be charted.
-        """
-        from app.new_run.charts_dialog import ChartsDialog  # here: the window opens without it
-
-        dialog = ChartsDialog(self.form.rows["charts"].text(), seen, self, unread=unread)
-        dialog.chosen.connect(lambda text: self.set_field("charts", text))
-        dialog.open()
-
     def set_field(self, name: str, text: str) -> None:
-        """Fills a field of the form as if it had been typed; does nothing where the recipe has none of that name."""
+        """Fill a field as if it had been typed, where the recipe has one of that name."""
         row = self.form.rows.get(name)
         if row is not None:
             row.set_text(text)
             row.edited.emit(name)
 
     def change_settings(self, changes: Mapping[str, Any]) -> None:
-        """Sets several settings as if they had been chosen: fields of the form, a recipe's own, mode and devices."""
+        """Change several settings as if they had been chosen: fields, a recipe's options, mode and devices."""
         for name, value in changes.items():
             if name == "options":
                 self.change_settings(value)
@@ -349,7 +340,7 @@ class NewRunSheet(QWidget):
         self.form.show_only(self.form.rows.keys() - without)
 
     def _on_recipe_changed(self, _row: int) -> None:
-        """Shows what was last set for the recipe; for a new one its defaults, on the data and in the mode chosen."""
+        """Show the recipe's last draft; for a new one its defaults, with the present data and mode."""
         left = dataclasses.replace(self.draft(), recipe=self._shown_recipe)
         self._keep(left)
         self.notice.clear()
@@ -367,7 +358,7 @@ def _heading(column: QVBoxLayout, title: str) -> None:
 
 
 def _keep_width(scroll: QScrollArea, column: QVBoxLayout) -> None:
-    """Gives a scroll bar its room beforehand, so that nothing moves sideways when it comes and goes."""
+    """Reserve room for a scroll bar, so that nothing moves sideways when it comes and goes."""
     bar = scroll.verticalScrollBar()
 
     def leave_room(low: int, high: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from core.config.mode import mode_label
 from core.data.dataset import is_hub
-from core.formatting import byte_size, percent
+from core.formatting import byte_size
 
 Found = Mapping[str, Any]
 
@@ -34,28 +34,14 @@ def fact_lines(found: Found) -> list[tuple[str, str]]:
 
 
 def data_text(dataset: str, files: int, size_bytes: int | None) -> str:
-    """How much a dataset is: files and size; of the Hub's its copy here, which has no files of the person's."""
+    """The files and size of a dataset; of one of the Hub, the size of its copy here."""
     if is_hub(dataset):
         here = "not downloaded yet" if not size_bytes else f"{byte_size(size_bytes)} on this machine"
         return f"on the Hugging Face Hub, {here}"
     return f"{_many(files, 'file')}, {byte_size(size_bytes or 0)}"
 
 
-def columns_of(found: Found) -> dict[str, str]:
-    """What may be chosen as the text: the option `text_column` (empty: guessed), and what a list says of it."""
-    if not found["columns"] or found["text_column"] is None:
-        return {}
-    guess = f"guessed: {_column_name(found['text_column'])}" if found["text_column_guessed"] else "guessed"
-    return {"": guess, **{str(item["name"]): _column_label(item) for item in found["columns"]}}
-
-
-def chosen_column(found: Found) -> str:
-    """The option `text_column` that this was made with; empty: it was guessed."""
-    return "" if found["text_column_guessed"] else str(found["text_column"] or "")
-
-
 def document_title(number: int, document: Mapping[str, Any]) -> str:
-    """One document's heading: its lengths, and whether it is cut."""
     split = f", cut into {document['samples']:,} samples" if document["split"] else ", whole in one sample"
     return f"Document {number}: {_many(document['bytes'], 'byte')}, {_many(document['tokens'], 'token')}{split}"
 
@@ -65,7 +51,7 @@ def sample_title(sample: Mapping[str, Any]) -> str:
 
 
 def visible(text: str, *, breaks: bool = False) -> str:
-    """A piece of text with its line ends and tabs to be seen; with `breaks` a line still ends where it ends."""
+    """A text with visible line ends and tabs; with `breaks` its lines still end."""
     return text.replace("\r", "␍").replace("\n", "↵\n" if breaks else "↵").replace("\t", "⇥")
 
 
@@ -78,17 +64,6 @@ def _how(epoch: Mapping[str, Any]) -> str:
     devices = len(epoch["devices"])
     on = f" on {devices} devices" if devices > 1 else ""
     return f"{mode}{on}, global batch {epoch['global_batch']:,}"
-
-
-def _column_name(name: object) -> str:
-    return "the whole file" if name == "*" else str(name)
-
-
-def _column_label(item: Mapping[str, Any]) -> str:
-    if not item["text_share"]:
-        return f"{item['name']} (no text)"
-    share = "" if item["text_share"] > 0.995 else f"text in {percent(item['text_share'])} of rows, "
-    return f"{item['name']} ({share}{item['mean_chars']:,.0f} characters on average)"
 
 
 def _many(number: int, what: str) -> str:

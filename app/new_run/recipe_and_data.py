@@ -18,14 +18,11 @@ from core.recipes.manifest import Recipe
 
 
 class RecipeAndData(QWidget):
-    """The first group of the sheet.
-
-    Args:
-        more: Fields of the recipe's that belong here, such as its model.
+    """The first group of the sheet, with `more` of the recipe's fields, such as its model.
 
     Attributes:
-        listed: All recipes there are.
-        usable: Those that can be used, by name; where two have one name, the first.
+        listed: All recipes.
+        usable: The recipes that can be used, by name; where two have one name, the first.
     """
 
     def __init__(self, more: QWidget) -> None:
@@ -73,7 +70,7 @@ class RecipeAndData(QWidget):
         return page
 
     def set_recipes(self, recipes: Sequence[Recipe]) -> None:
-        """Offers these; what is chosen stays chosen if it is among them."""
+        """Offer recipes; the chosen one stays if it is among them."""
         kept = str(self.recipe.currentData() or "")
         self.listed = list(recipes)
         self.usable = {recipe.name: recipe for recipe in reversed(recipes) if not recipe.problem}
@@ -85,11 +82,9 @@ class RecipeAndData(QWidget):
             self.recipe.setCurrentIndex(next((row for row in rows if row >= 0), 0))
 
     def chosen(self) -> Recipe | None:
-        """The recipe that is chosen; None when there is no usable one."""
         return self.usable.get(str(self.recipe.currentData()))
 
     def choose(self, name: str) -> None:
-        """Shows another recipe, as if it had been picked from the list."""
         if name in self.usable:
             self.recipe.setCurrentIndex(self.recipe.findData(name))
 
@@ -107,7 +102,7 @@ class RecipeAndData(QWidget):
         self.unusable.setVisible(bool(broken))
 
     def show_recipe(self, recipe: Recipe | None) -> None:
-        """Describes the chosen recipe, and asks for data where it takes some."""
+        """Show the recipe's description, and its data field where it takes data."""
         self._description.setText("" if recipe is None else recipe.description)
         self._show_description()
         if recipe is not None:
@@ -117,7 +112,7 @@ class RecipeAndData(QWidget):
             self.data.setVisible(not recipe.self_contained)
 
     def set_low(self, is_low: bool) -> None:
-        """Leaves the description to the tooltip where there is little room."""
+        """Hide the description, which is in the tooltip too, where there is little room."""
         self._is_low = is_low
         self._show_description()
 
@@ -125,7 +120,6 @@ class RecipeAndData(QWidget):
         self._description.setVisible(bool(self._description.text()) and not self._is_low)
 
     def show_problems(self, problems: Mapping[str, RankdeckError], remedies: RemediesFor) -> None:
-        """Marks what is wrong, with the reason and buttons that mend it."""
         on_recipe, on_data = problems.get("recipe"), problems.get("dataset_file")
         self.recipe_problem.set_problem(on_recipe)
         self.recipe_remedies.set_steps(() if on_recipe is None else remedies(on_recipe))

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Qt, Signal
-from PySide6.QtWidgets import QGridLayout, QLineEdit, QWidget
+from PySide6.QtWidgets import QLineEdit, QWidget
 
 from app.form.field_row import Editor, FieldRow
-from app.widgets.build import icon_button, muted_label, narrow
+from app.widgets.build import icon_button, narrow
 from app.widgets.steady import ComboBox
 from core.config.fields import FieldSpec
 from core.machine.interpreters import Interpreter
@@ -18,13 +18,10 @@ OWN: Final = "Rankdeck's own"
 
 
 class InterpreterRow(FieldRow):
-    """A path, with the Pythons of this machine to choose from; any other may be typed."""
+    """A path, with this machine's Pythons to choose from; any other may be typed."""
 
     def __init__(self, spec: FieldSpec, parent: QWidget) -> None:
         self._known: dict[str, str] = {}
-        self.note = muted_label()
-        self.note.setParent(parent)
-        self.note.hide()
         super().__init__(spec, parent)
 
     def _make_editor(self, parent: QWidget) -> Editor:
@@ -43,12 +40,6 @@ class InterpreterRow(FieldRow):
         self._add_browse(parent)
         return combo
 
-    def place(self, grid: QGridLayout, row: int) -> int:
-        """As `FieldRow.place`, with a line under it that says what the chosen one is."""
-        row = super().place(grid, row)
-        grid.addWidget(self.note, row, 2)
-        return row + 1
-
     def show_interpreters(self, found: Sequence[Interpreter]) -> None:
         combo, text = self.editor, self.line.text()
         assert isinstance(combo, ComboBox)
@@ -63,35 +54,31 @@ class InterpreterRow(FieldRow):
         self._known[""] = next((_interpreter_text(item) for item in found if item.kind == "this"), "")
         # The texts are longer than the field: the list may be wider than it.
         combo.view().setMinimumWidth(combo.view().sizeHintForColumn(0) + 32)
-        self._show_note()
+        self._show_known()
 
     def text(self) -> str:
-        """The path; empty for Rankdeck's own."""
         return self.line.text()
 
     def set_text(self, text: str) -> None:
-        """Shows a path without telling anybody that it was edited."""
+        """Show a path without a signal."""
         if self.line.text() != text:
             self.line.setText(text)
             self.line.setCursorPosition(0)
         self._show()
 
     def set_placeholder(self, text: str) -> None:
-        """What an empty field will be, greyed; without text it is the Python that Rankdeck runs in."""
         self.line.setPlaceholderText(text or OWN)
 
     def _show(self) -> None:
         super()._show()
-        self._show_note()
+        self._show_known()
 
-    def _show_note(self) -> None:
+    def _show_known(self) -> None:
         known = self._known.get(self.line.text().strip(), "")
-        self.note.setText(known)
-        self.note.setVisible(bool(known) and self.is_shown)
         self.editor.setToolTip("\n".join(filter(None, (known, self.line.text(), self._help))))
 
     def _on_typed(self, *_: object) -> None:
-        self._show_note()
+        self._show_known()
         self._on_edited()
 
     def _on_activated(self, row: int) -> None:
@@ -102,16 +89,12 @@ class InterpreterRow(FieldRow):
 
 
 def _interpreter_text(item: Interpreter) -> str:
-    """What the list says of a Python; Rankdeck's own is named so even where it was found beside the script."""
+    """A Python's description; Rankdeck's own is named so even where it was found beside the script."""
     return item.text if item.kind != "this" or item.name == OWN else f"{OWN}, {item.text}"
 
 
 class ChartsRow(FieldRow):
-    """The line that says which printed name is which chart, with a button that shows it as a table.
-
-    Signals:
-        table_requested: The button was pressed.
-    """
+    """Printed names and their charts as a line, with a button that shows a table."""
 
     table_requested = Signal()
 

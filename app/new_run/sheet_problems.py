@@ -23,11 +23,7 @@ _PLACES: Final = (*_FIRST, "deepspeed_config", "sync_every")
 
 
 class SheetProblems:
-    """Marks what is wrong, in the parts of the sheet.
-
-    Attributes:
-        remedies: What can be done about an error, as buttons beside it.
-    """
+    """Marks problems in the parts of the sheet, with `remedies` beside them."""
 
     def __init__(
         self, what: RecipeAndData, devices: DevicePicker, mode: ModePicker, form: RecipeForm, scroll: QScrollArea
@@ -44,13 +40,13 @@ class SheetProblems:
         self._mode.show_problems(problems)
 
     def refuse(self, error: ConfigError) -> None:
-        """Marks the field that a start was refused for, and brings it into sight with the cursor in it."""
+        """Mark the field that a start was refused for, and go there."""
         self.show({**self._shown, error.field: error})
         if self.marks(error.field):
             self.go_to(error.field)
 
     def marks(self, field: str) -> bool:
-        """A field of that name stands in the sheet, so that a problem is shown beside it."""
+        """Whether the sheet shows problems of a field beside it."""
         return field in self._form.rows or field in _PLACES
 
     def go_to_first(self) -> None:
@@ -59,7 +55,7 @@ class SheetProblems:
             self.go_to(wrong[0])
 
     def go_to(self, field: str) -> None:
-        """Brings a setting into sight with the cursor in it."""
+        """Bring a setting into sight, with the cursor in it."""
         what, mode = self._what, self._mode
         if field in self._form.rows:
             row = self._form.rows[field]

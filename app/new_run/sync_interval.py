@@ -6,8 +6,7 @@ from bisect import bisect_left
 from typing import Final
 
 from PySide6.QtCore import QSignalBlocker, Signal
-from PySide6.QtGui import QPaintEvent
-from PySide6.QtWidgets import QLabel, QStyle, QStyleOptionSlider, QStylePainter, QWidget
+from PySide6.QtWidgets import QLabel, QWidget
 
 from app.form.field_row import MARGIN
 from app.widgets.build import label_grid, named
@@ -18,26 +17,8 @@ from core.config.run_config import FIELD_BY_NAME
 STOPS: Final = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 
 
-class IntervalSlider(Slider):
-    """A slider whose groove is filled up to the handle, and not at all at its right end, "never"."""
-
-    def paintEvent(self, event: QPaintEvent) -> None:
-        if self.value() < self.maximum():
-            super().paintEvent(event)
-            return
-        painter, option = QStylePainter(self), QStyleOptionSlider()
-        parts = QStyle.SubControl
-        self.initStyleOption(option)
-        option.subControls = parts.SC_SliderGroove | parts.SC_SliderTickmarks
-        option.sliderPosition = option.sliderValue = self.minimum()
-        painter.drawComplexControl(QStyle.ComplexControl.CC_Slider, option)
-        option.subControls = parts.SC_SliderHandle
-        option.sliderPosition = option.sliderValue = self.maximum()
-        painter.drawComplexControl(QStyle.ComplexControl.CC_Slider, option)
-
-
 class SyncInterval(QWidget):
-    """A slider from "every step" to "never"; what an interval costs is in the estimate at the sheet's foot.
+    """A slider from "every step" to "never".
 
     An interval between two stops (from the command line, or another run) is kept until the slider moves.
     """
@@ -49,7 +30,7 @@ class SyncInterval(QWidget):
         self._every: int | None = None
         self._name = QLabel("Synchronise")
         tip = f"{FIELD_BY_NAME['sync_every'].help}\nLeft: at every step, close to DDP. Right: never."
-        self.slider = named(IntervalSlider(), "Sync interval in steps", tip)
+        self.slider = named(Slider(), "Sync interval in steps", tip)
         self.slider.setRange(0, len(STOPS))
         self.slider.setPageStep(1)
         self.slider.setTickPosition(Slider.TickPosition.TicksBelow)
@@ -65,11 +46,10 @@ class SyncInterval(QWidget):
         self.set_every(None)
 
     def every(self) -> int | None:
-        """Steps between two synchronisations; None is never."""
         return self._every
 
     def set_every(self, every: int | None) -> None:
-        """Shows an interval; the slider stands at the nearest stop."""
+        """Show an interval, at the slider's nearest stop."""
         self._every = every
         with QSignalBlocker(self.slider):
             self.slider.setValue(len(STOPS) if every is None else min(bisect_left(STOPS, every), len(STOPS) - 1))

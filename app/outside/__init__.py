@@ -1,1 +1,1 @@
-"""Outside the window: notifications, the icon in the tray, progress in the task bar."""
+"""Outside the window: notifications, and the icon in the tray."""

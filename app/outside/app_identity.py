@@ -13,12 +13,9 @@ DESKTOP_NAME: Final = "rankdeck"
 
 
 def set_app_id() -> bool:
-    """Windows: makes windows and toasts Rankdeck's and not Python's. Before the first window.
+    """Windows: make windows and toasts Rankdeck's and not Python's; return whether Windows did.
 
-    Returns:
-        Whether Windows took it.
-
-    https://learn.microsoft.com/windows/win32/shell/appids
+    Before the first window: https://learn.microsoft.com/windows/win32/shell/appids
     """
     if sys.platform == "win32":
         import ctypes
@@ -29,6 +26,6 @@ def set_app_id() -> bool:
 
 
 def set_desktop_name() -> None:
-    """Linux: the name by which panels find the program's entry, icon and notifications."""
+    """Set the name by which Linux panels find the program's entry, icon and notifications."""
     if sys.platform == "linux":
         QGuiApplication.setDesktopFileName(DESKTOP_NAME)

@@ -21,14 +21,7 @@ REPORTED: Final = ("finished", "failed", "interrupted")
 
 @dataclass(frozen=True, slots=True)
 class RunNews:
-    """One notification.
-
-    Attributes:
-        run_dir: The run that it opens.
-        kind: "success", "warning" or "error".
-        title: Its first line.
-        text: The rest; empty where the title says all.
-    """
+    """One notification, which opens `run_dir`; `kind` is "success", "warning" or "error"."""
 
     run_dir: Path
     kind: str
@@ -37,14 +30,14 @@ class RunNews:
 
 
 class LiveRuns:
-    """Remembers which runs were live, so that only what ends before a window's eyes is told."""
+    """Remembers which runs were live, so that only runs that end while the window is open are reported."""
 
     def __init__(self) -> None:
         self._live: set[Path] = set()
         self._in_trouble: set[Path] = set()
 
     def changed(self, records: Sequence[RunRecord]) -> list[RunRecord]:
-        """The runs to tell of: those that ended since the last look, and those that cannot be saved any more."""
+        """The runs that ended since the last call, and those that cannot be saved any more."""
         reported = []
         live, in_trouble = set(), set()
         for record in records:
@@ -63,12 +56,7 @@ class LiveRuns:
 
 
 def run_news(record: RunRecord, figures: Figures | None = None) -> RunNews | None:
-    """The message about a run; None if there is none.
-
-    Args:
-        record: Its state and name.
-        figures: Its evaluations, where they could be read.
-    """
+    """The message about a run; None if there is none. `figures`: its evaluations, where they could be read."""
     from app.run.run_outcome import cause_and_step  # here: NumPy comes with it
     from core.recipes.main_metric import MainMetrics  # here: the window opens without it
 

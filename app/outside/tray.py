@@ -1,30 +1,22 @@
-"""Icon in the system's tray: the state of live runs, and the messages of the tray."""
+"""Icon in the system's tray: the state of live runs as its tooltip, and messages about runs."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from PySide6.QtCore import QObject, QRectF, QSize, Qt, Signal
-from PySide6.QtGui import QColor, QIcon, QPainter, QPixmap
+from PySide6.QtCore import QObject, Signal
+from PySide6.QtGui import QIcon
 from PySide6.QtWidgets import QMenu, QSystemTrayIcon
-
-from app.outside.task_progress import IDLE, TaskState, TrayStatus
 
 if TYPE_CHECKING:
     from app.outside.run_news import RunNews
+    from core.run_folder.store import RunEntry
 
 SHOWN_MS: Final = 15_000
-# Of the icon, for 100 to 300 %.
-SIZES: Final = (16, 24, 32, 48)
-# The size of the mark on the icon.
-_DOT: Final = 0.46
-# Seen on light and dark task bars alike; the mark's white ring parts it from the icon.
-_COLOURS: Final = {
-    TaskState.NORMAL: QColor("#35c49a"),
-    TaskState.BUSY: QColor("#35c49a"),
-    TaskState.PAUSED: QColor("#e9ab2f"),
-    TaskState.ERROR: QColor("#e0452c"),
-}
+# Windows shows no more than 127 characters.
+LONGEST_TIP: Final = 120
 _ICONS: Final = {
     "success": QSystemTrayIcon.MessageIcon.Information,
     "warning": QSystemTrayIcon.MessageIcon.Warning,
@@ -32,8 +24,22 @@ _ICONS: Final = {
 }
 
 
+def tray_status(entries: Sequence[RunEntry], name_of: Callable[[Path], str]) -> str:
+    """The status of all live runs: the newest by name, all of them counted; empty without one."""
+    live = [(entry.path, entry.state) for entry in entries if entry.state is not None and entry.state.is_live]
+    if not live:
+        return ""
+    path, state = max(live, key=lambda run: run[1].created)
+    share = f", {min(100, 100 * state.step // state.total_steps)} %" if state.total_steps and state.step else ""
+    count = "" if len(live) == 1 else f"{len(live)} runs: "
+    doing = f": {'needs you' if state.trouble else state.state}{share}"
+    name, room = name_of(path), LONGEST_TIP - len(count) - len(doing)
+    short = name if len(name) <= room else f"{name[: room - 1]}…"
+    return f"{count}{short}{doing}"
+
+
 class Tray(QObject):
-    """There while a run is live or a message is unread; away otherwise.
+    """An icon that is there while a run is live or a message is unread.
 
     Signals:
         opened: The window is to come forward.
@@ -48,27 +54,25 @@ class Tray(QObject):
         self._icon = icon
         self._tray: QSystemTrayIcon | None = None
         self._menu: QMenu | None = None
-        self._status = IDLE
+        self._status = ""
         self._news: RunNews | None = None
 
     @property
     def icon(self) -> QSystemTrayIcon | None:
-        """Qt's icon; None before it was first needed."""
+        """Qt's icon; None before it is first needed."""
         return self._tray
 
     @staticmethod
     def is_available() -> bool:
-        """Whether this desktop has a tray."""
         return QSystemTrayIcon.isSystemTrayAvailable()
 
-    def show_status(self, status: TrayStatus) -> None:
-        """Shows what runs do; the same as before costs nothing."""
+    def show_status(self, status: str) -> None:
         if status != self._status:
             self._status = status
             self._show()
 
     def show_message(self, news: RunNews) -> None:
-        """Shows a message beside the icon, which stays until `clear`; nothing where this desktop has no tray."""
+        """Show a message beside the icon, which stays until `clear`."""
         if not self.is_available():
             return
         self._news = news
@@ -77,14 +81,13 @@ class Tray(QObject):
             self._tray.showMessage(news.title, news.text, _ICONS[news.kind], SHOWN_MS)
 
     def clear(self) -> None:
-        """The window was looked at: nothing is unread."""
+        """Forget the unread message: the window was looked at."""
         if self._news is not None:
             self._news = None
             self._show()
 
     def close(self) -> None:
-        """Takes the icon away."""
-        self._status, self._news = IDLE, None
+        self._status, self._news = "", None
         self._show()
         if self._menu is not None:
             self._menu.deleteLater()
@@ -92,13 +95,12 @@ class Tray(QObject):
 
     def _show(self) -> None:
         status, news = self._status, self._news
-        if status == IDLE and news is None:
+        if not status and news is None:
             if self._tray is not None:
                 self._tray.hide()
             return
         tray = self._tray or self._make()
-        tray.setIcon(marked_icon(self._icon, status.look))
-        tray.setToolTip(status.tip if news is None or status != IDLE else news.title)
+        tray.setToolTip(status if status or news is None else news.title)
         tray.show()
 
     def _make(self) -> QSystemTrayIcon:
@@ -121,25 +123,3 @@ class Tray(QObject):
             self._on_message_clicked()
         else:
             self.opened.emit()
-
-
-def marked_icon(icon: QIcon, look: TaskState) -> QIcon:
-    """The icon with a mark at its lower right in the colour of a state."""
-    colour = _COLOURS.get(look)
-    if colour is None:
-        return icon
-    marked = QIcon()
-    for size in SIZES:
-        # In pixels whatever the screen's scale: else the mark would be placed in points, beyond the edge.
-        pixmap = QPixmap(icon.pixmap(QSize(size, size), 1.0).scaled(size, size))
-        painter = QPainter(pixmap)
-        painter.setRenderHint(QPainter.RenderHint.Antialiasing)
-        width = max(1.0, size / 16)
-        side = size * _DOT
-        spot = QRectF(size - side - width / 2, size - side - width / 2, side, side)
-        painter.setPen(Qt.GlobalColor.white)
-        painter.setBrush(colour)
-        painter.drawEllipse(spot)
-        painter.end()
-        marked.addPixmap(pixmap)
-    return marked

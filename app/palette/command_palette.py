@@ -27,11 +27,7 @@ _MOVES: Final = (Qt.Key.Key_Up, Qt.Key.Key_Down, Qt.Key.Key_PageUp, Qt.Key.Key_P
 
 
 class CommandPalette(QFrame):
-    """A pop-up below the top of its window. Arrows move, Enter chooses, Esc or a click elsewhere closes.
-
-    Signals:
-        chosen: An entry (`PaletteEntry`); the palette is closed by then.
-    """
+    """A pop-up below the top of its window. Arrows move, Enter chooses, Esc or a click elsewhere closes."""
 
     chosen = Signal(object)
 
@@ -67,7 +63,6 @@ class CommandPalette(QFrame):
         return view
 
     def open(self, entries: Sequence[PaletteEntry]) -> None:
-        """Opens the empty palette with the entries that are available now."""
         self._entries = entries
         self.line.clear()
         self._on_text_changed("")
@@ -75,13 +70,12 @@ class CommandPalette(QFrame):
         self.line.setFocus(Qt.FocusReason.PopupFocusReason)
 
     def current(self) -> PaletteEntry | None:
-        """The entry that Enter takes."""
         item = self.view.currentItem()
         found: PaletteEntry | None = None if item is None else item.data(TITLE, ENTRY)
         return found
 
     def eventFilter(self, watched: QObject, event: QEvent) -> bool:
-        """Keys of the line that move in the list."""
+        """Send keys that move in the list from the line to it."""
         is_key = watched is self.line and event.type() == QEvent.Type.KeyPress
         if is_key and isinstance(event, QKeyEvent) and event.key() in _MOVES:
             QCoreApplication.sendEvent(self.view, event)

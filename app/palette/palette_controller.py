@@ -9,19 +9,14 @@ from typing import TYPE_CHECKING, Final
 from PySide6.QtCore import QObject
 from PySide6.QtGui import QAction, QKeySequence
 
-from app.draft.recipe_list import RecipeList
 from app.palette.palette_entries import (
     COMMAND,
-    RECIPE,
     RUN,
     SETTING,
-    TAB,
     PaletteEntry,
     command_entry,
     field_entries,
-    recipe_entries,
     run_entries,
-    tab_entries,
 )
 from app.runs.run_list import RunListModel
 from app.shown_run.shown_run_controller import ShownRunController
@@ -46,14 +41,12 @@ class PaletteController(QObject):
         self,
         window: MainWindow,
         runs: RunListModel,
-        recipes: RecipeList,
         showing: ShownRunController,
         parent: QObject | None = None,
     ) -> None:
         super().__init__(parent)
         self._window = window
         self._runs = runs
-        self._recipes = recipes
         self._showing = showing
         self.view: CommandPalette | None = None
         window.actions_.palette.triggered.connect(self.open)
@@ -61,12 +54,9 @@ class PaletteController(QObject):
             RUN: lambda target: self._showing.show(Path(target)),
             COMMAND: lambda target: self._actions()[str(target)].trigger(),
             SETTING: lambda target: self._show_setting(str(target)),
-            RECIPE: lambda target: self._open_recipe(str(target)),
-            TAB: lambda target: self._show_tab(int(str(target))),
         }
 
     def open(self) -> None:
-        """Opens it over the window."""
         if self.view is None:
             from app.palette.command_palette import CommandPalette  # here: the window opens without it
 
@@ -75,21 +65,15 @@ class PaletteController(QObject):
         self.view.open(self.entries())
 
     def entries(self) -> list[PaletteEntry]:
-        """All that can be reached now: commands first, for those who only look."""
-        window = self._window
-        tabs = window.tabs
-        no_run = "" if self._showing.run_dir is not None else "No run is selected."
-        rows = {name: row for name, row in window.new_run.form.rows.items() if row.applies}
+        """The entries that are available now, commands first."""
+        rows = {name: row for name, row in self._window.new_run.form.rows.items() if row.applies}
         return [
             *(_command(name, action) for name, action in self._actions().items()),
             *run_entries(self._runs.records(), self._runs.values()),
-            *recipe_entries(self._recipes.recipes),
             *field_entries({name: row.spec for name, row in rows.items()}, SHEET_PARTS),
-            *tab_entries([tabs.tabText(place) for place in range(tabs.count())], no_run),
         ]
 
     def _actions(self) -> dict[str, QAction]:
-        """The window's actions by name; exports have names of their own."""
         actions = self._window.actions_
         found = {name: value for name, value in vars(actions).items() if isinstance(value, QAction)}
         found.pop("palette", None)
@@ -101,17 +85,6 @@ class PaletteController(QObject):
     def _show_setting(self, name: str) -> None:
         self._window.actions_.new_run.setChecked(True)
         self._window.new_run.problems.go_to(name)
-
-    def _open_recipe(self, name: str) -> None:
-        self._window.actions_.new_run.setChecked(True)
-        self._window.new_run.what.choose(name)
-        self._window.new_run.problems.go_to("recipe")
-
-    def _show_tab(self, place: int) -> None:
-        tabs = self._window.tabs
-        self._window.show_page(self._window.run_page)
-        tabs.setCurrentIndex(place)
-        tabs.currentWidget().setFocus()
 
 
 def _command(name: str, action: QAction) -> PaletteEntry:

@@ -25,10 +25,7 @@ img {{ max-width: 100% }}
 
 
 def write_documentation(target: Path, source: Path = DOCS) -> Path:
-    """Writes all pages below a folder, each with links to those for users; may be called from any thread.
-
-    Returns:
-        The first page's file.
+    """Write all pages below a folder, with links to those for users; return the first one. From any thread.
 
     Raises:
         OSError: There are no pages, or a file cannot be written.
@@ -50,12 +47,7 @@ def write_documentation(target: Path, source: Path = DOCS) -> Path:
 
 
 def page_html(markdown: str, folder: Path) -> str:
-    """A page's text: Qt's HTML with names for its headings, without its fonts and colours.
-
-    Args:
-        markdown: The page.
-        folder: Where it lies, for its pictures.
-    """
+    """A page as Qt's HTML with names for its headings, without fonts and colours; `folder` holds its pictures."""
     document = QTextDocument()
     document.setMarkdown(markdown)
     text = document.toHtml()
@@ -68,7 +60,7 @@ def page_html(markdown: str, folder: Path) -> str:
 
 
 def anchor(heading: str) -> str:
-    """The name by which links lead to a heading, as on GitHub: "Comparing runs" is "comparing-runs"."""
+    """A heading's name in links, as on GitHub: "Comparing runs" is "comparing-runs"."""
     return re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
 
 

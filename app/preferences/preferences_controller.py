@@ -12,7 +12,7 @@ from PySide6.QtCore import QObject, Signal
 from PySide6.QtWidgets import QApplication
 
 from app.preferences.updates_controller import UpdatesController
-from app.settings import KEEP_AWAKE, NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON, Settings
+from app.settings import KEEP_AWAKE, NOTIFICATIONS, TRAY_ICON, Settings
 from app.style.theme import Theme
 from app.style.tones import is_dark
 from app.threads.background import Operation, OperationRunner
@@ -35,16 +35,11 @@ from core.paths import (
 )
 
 if TYPE_CHECKING:
-    from app.preferences.folder_row import KeptFolder
-    from app.preferences.settings_dialog import SettingsDialog
+    from app.preferences.settings_dialog import KeptFolder
 
 
 class PreferencesController(QObject):
-    """Carries out *Settings*, *About Rankdeck* and *Help*.
-
-    Signals:
-        flag_changed: The name of a switch that was turned.
-    """
+    """Carries out *Settings*, *About Rankdeck* and *Help*."""
 
     flag_changed = Signal(str)
 
@@ -71,15 +66,12 @@ class PreferencesController(QObject):
         actions.help.triggered.connect(self.show_docs)
 
     def show_settings(self) -> None:
-        """Opens the settings."""
         from app.preferences.settings_dialog import Preferred, SettingsDialog
 
-        smoothing = self._window.plots.settings().get("smoothing_steps")
-        strength = smoothing if isinstance(smoothing, int) else 0
-        off = [name for name in (NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON) if not self._settings.flag(name, True)]
+        off = [name for name in (NOTIFICATIONS, TRAY_ICON) if not self._settings.flag(name, True)]
         off += [] if read_power_settings().keep_awake else [KEEP_AWAKE]
         folders = kept_folders(self._runs_dir)
-        preferred = Preferred(self.theme, strength, *folders, off, read_prices(), self._updating.status())
+        preferred = Preferred(self.theme, *folders, off, read_prices(), self._updating.address)
         dialog = SettingsDialog(preferred, self._window)
         dialog.theme_chosen.connect(self.choose_theme)
         dialog.switched.connect(self._on_switched)
@@ -89,29 +81,18 @@ class PreferencesController(QObject):
             (dialog.environments, environments_dir_file, ""),
         ):
             row.chosen.connect(functools.partial(self._on_folder_chosen, file, variable))
-        dialog.smoothing_chosen.connect(self._on_smoothing_chosen)
-        dialog.folder_requested.connect(self._on_folder_requested)
         dialog.prices_chosen.connect(self._on_prices_chosen)
-        self._connect_updates(dialog)
+        dialog.updates_chosen.connect(self._updating.set_address)
+        self._updating.answered.connect(dialog.show_update_answer)
         dialog.open()
-
-    def _connect_updates(self, dialog: SettingsDialog) -> None:
-        updating, card = self._updating, dialog.updates
-        card.address_chosen.connect(updating.set_address)
-        card.check_requested.connect(updating.check)
-        card.page_requested.connect(updating.open_page)
-        updating.status_changed.connect(card.show_status)
 
     def show_about(self) -> None:
-        """Opens versions and licences."""
         from app.preferences.about_dialog import AboutDialog
 
-        dialog = AboutDialog(self._window)
-        dialog.docs_requested.connect(self.show_docs)
-        dialog.open()
+        AboutDialog(self._window).open()
 
     def show_docs(self) -> None:
-        """Opens the documentation in the browser; its pages are written once by each window."""
+        """Open the documentation in the browser; each window writes its pages once."""
 
         def work() -> Path:
             from app.preferences.documentation import write_documentation
@@ -133,21 +114,14 @@ class PreferencesController(QObject):
 
     @property
     def theme(self) -> str:
-        """The chosen one of `THEMES`."""
         return self._settings.text("theme") or "system"
 
     def choose_theme(self, name: str) -> None:
-        """Shows a theme and keeps it."""
         self._settings.set_text("theme", name)
         application = QApplication.instance()
         theme = application.findChild(Theme) if application is not None else None
         if theme is not None:
             theme.choose(name)
-
-    def _on_smoothing_chosen(self, strength: int) -> None:
-        plots = self._window.plots
-        plots.smoothing.set_strength(strength)
-        self._settings.set_values("plots", dict(plots.settings()))
 
     def _on_switched(self, name: str, on: bool) -> None:
         if name == KEEP_AWAKE:
@@ -157,7 +131,7 @@ class PreferencesController(QObject):
             self.flag_changed.emit(name)
 
     def _keep(self, keep: Callable[[], object], what: str, step: str = "") -> None:
-        """Keeps what the command line uses too, or says why it cannot be kept."""
+        """Keep a setting that the command line uses too, or report why it cannot be kept."""
         try:
             keep()
         except RankdeckError as error:
@@ -171,13 +145,10 @@ class PreferencesController(QObject):
     def _on_prices_chosen(self, prices: Prices) -> None:
         self._keep(functools.partial(keep_prices, prices), "prices")
 
-    def _on_folder_requested(self, folder: Path) -> None:
-        open_path(folder, self._window.notice)
-
 
 def kept_folders(runs_dir: Path) -> tuple[KeptFolder, KeptFolder, KeptFolder]:
-    """Where runs, models and environments are kept, for *Settings*; `runs_dir`: the window's own."""
-    from app.preferences.folder_row import KeptFolder
+    """The folders of runs, models and environments; `runs_dir`: the window's own."""
+    from app.preferences.settings_dialog import KeptFolder
 
     coming = default_runs_dir()
     is_fixed = runs_dir_of_environment() is not None

@@ -1,10 +1,11 @@
-"""Settings of the window: theme, smoothing, what is shown outside of it, power, prices, folders, and updates."""
+"""Settings of the window: theme, notifications, power, prices, folders, and updates."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Collection
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from PySide6.QtCore import Signal
@@ -12,37 +13,92 @@ from PySide6.QtWidgets import (
     QButtonGroup,
     QCheckBox,
     QDialogButtonBox,
+    QFileDialog,
     QLabel,
     QLineEdit,
+    QPushButton,
     QRadioButton,
     QWidget,
 )
 
-from app.charts.curve_controls import SmoothingSlider
 from app.form.field_row import ProblemLabel
-from app.preferences.folder_row import FolderRow, KeptFolder
-from app.preferences.update_card import NO_UPDATES, UpdateCard, UpdateStatus
-from app.settings import KEEP_AWAKE, NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON
+from app.settings import KEEP_AWAKE, NOTIFICATIONS, TRAY_ICON
 from app.style.theme import THEMES
-from app.widgets.build import Part, bold_label, lay_column, lay_row, muted_label
+from app.widgets.build import Part, bold_label, lay_column, lay_row, muted_label, named
 from app.widgets.card import Card
-from app.widgets.dialog import Dialog
-from app.widgets.first_size import room_for
-from app.widgets.tall_body import TallBody
+from app.widgets.dialog import Dialog, TallBody, room_for
 from core.errors import RankdeckError
 from core.measure.estimate.prices import NO_PRICES, Prices
 
 WIDTH: Final = 560
 MARGIN: Final = 16
 PRICE_WIDTH: Final = 110
+TITLE_WIDTH: Final = 96
 # What is switched on while a run trains, by the name of its setting.
 SWITCHES: Final = {
     NOTIFICATIONS: "&Notify me when it finishes, fails or needs me",
-    TASK_PROGRESS: "Show progress in the tas&k bar",
     TRAY_ICON: "Show an &icon beside the clock",
     KEEP_AWAKE: "Keep this PC a&wake (runs started from now on)",
 }
+UPDATES_OFF: Final = "Nothing is checked. A check sends one request for this address and nothing else."
 PRICES_NOTE: Final = "Used to estimate the cost of a run on GPUs. Write them with your currency."
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFolder:
+    """A folder that Rankdeck keeps something in.
+
+    Attributes:
+        title: Its contents: "Runs".
+        folder: The folder in use now.
+        coming: The folder in use from the next start; None: the same.
+        fixed_by: A variable of the environment that sets it; empty where it can be chosen.
+    """
+
+    title: str
+    folder: Path
+    note: str
+    coming: Path | None = None
+    fixed_by: str = ""
+
+
+class FolderRow(QWidget):
+    """A kept folder, which can be changed; `waits`: another one is used from the next start only."""
+
+    chosen = Signal(object)
+
+    def __init__(self, kept: KeptFolder, *, waits: bool = False) -> None:
+        super().__init__()
+        self._kept, self._waits = kept, waits
+        self.path = named(QLineEdit(readOnly=True), f"Folder of {kept.title.lower()}")
+        self.change = named(QPushButton("Change…"), f"Choose another folder of {kept.title.lower()}")
+        self.change.setAutoDefault(False)
+        self.change.clicked.connect(self._on_change_clicked)
+        self.change.setEnabled(not kept.fixed_by)
+        self.note = muted_label()
+        title = QLabel(kept.title)
+        title.setMinimumWidth(TITLE_WIDTH)
+        row = lay_row(None, title, self.path, self.change, spacing=8, grow=self.path)
+        lay_column(self, row, self.note, spacing=2)
+        self._show(kept.coming or kept.folder)
+
+    def _show(self, folder: Path) -> None:
+        kept, note = self._kept, self._kept.note
+        self.path.setText(str(folder))
+        if kept.fixed_by:
+            note = f"The variable {kept.fixed_by} sets this folder. Remove it to choose another one here."
+        elif self._waits and folder != kept.folder:
+            note = f"Used from the next start of Rankdeck. Until then {kept.folder} is used; what is there stays there."
+        self.note.setText(note)
+
+    def _on_change_clicked(self) -> None:
+        chosen = QFileDialog.getExistingDirectory(self, f"Folder of {self._kept.title.lower()}", str(self._kept.folder))
+        if chosen:
+            self.choose(Path(chosen).absolute())
+
+    def choose(self, folder: Path) -> None:
+        self._show(folder)
+        self.chosen.emit(folder)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,61 +107,43 @@ class Preferred:
 
     Attributes:
         theme: "system", "light" or "dark".
-        smoothing: As in `CurveOptions`.
-        runs, models, environments: Where these are kept.
-        off: Those of `SWITCHES` that are switched off.
-        prices: What energy and GPUs cost.
-        updates: The server that is asked for them, and what it said.
+        off: Names of `SWITCHES` that are switched off.
+        updates: The address of updates; empty: none.
     """
 
     theme: str
-    smoothing: int
     runs: KeptFolder
     models: KeptFolder
     environments: KeptFolder
     off: Collection[str] = ()
     prices: Prices = NO_PRICES
-    updates: UpdateStatus = NO_UPDATES
+    updates: str = ""
 
 
 class SettingsDialog(Dialog):
-    """Each change has its effect at once and is kept; *Close* is all there is to press.
-
-    Signals:
-        theme_chosen: Another theme.
-        smoothing_chosen: Another strength for all charts.
-        switched: One of `SWITCHES`, and whether it is on.
-        folder_requested: Open this folder.
-        prices_chosen: Other `Prices`.
-    """
+    """Each change has its effect at once and is kept; the only button is *Close*."""
 
     theme_chosen = Signal(str)
-    smoothing_chosen = Signal(int)
     switched = Signal(str, bool)
-    folder_requested = Signal(object)
     prices_chosen = Signal(object)
+    updates_chosen = Signal(str)
 
     def __init__(self, preferred: Preferred, parent: QWidget | None = None) -> None:
         super().__init__("Settings", parent)
-        self.smoothing = SmoothingSlider(preferred.smoothing)
-        self.smoothing.strength_changed.connect(self.smoothing_chosen)
         self.add_standard(QDialogButtonBox.StandardButton.Close)
         self.confirm_nothing()
-        self.updates = UpdateCard(preferred.updates)
-        self.updates.resized.connect(self._fit)
+        self.updates = named(QLineEdit(preferred.updates), "Address of updates")
+        self.updates.setPlaceholderText("https://… (leave empty to turn updates off)")
+        self.updates.editingFinished.connect(self._on_updates_edited)
+        self.updates_note = muted_label("" if preferred.updates else UPDATES_OFF)
         self._cards = QWidget()
         lay_column(
             self._cards,
             _card(bold_label("Theme"), self._make_themes(preferred.theme)),
-            _card(
-                bold_label("Charts"),
-                lay_row(None, self.smoothing, None),
-                muted_label("For all charts. Each run keeps its values; only the bold lines change."),
-            ),
             _card(bold_label("While a run trains"), *self._make_switches(preferred.off)),
             _card(bold_label("Prices"), *self._make_prices(preferred.prices)),
             _card(bold_label("Folders"), *self._make_folders(preferred)),
-            self.updates,
+            _card(bold_label("Updates"), self.updates, self.updates_note),
             None,
             spacing=8,
         )
@@ -163,7 +201,7 @@ class SettingsDialog(Dialog):
             self.prices_chosen.emit(prices)
 
     def _show_price_problem(self, error: RankdeckError | None) -> None:
-        """In the place of the note, which says what a price looks like too."""
+        """Show a problem in the place of the note."""
         self.price_note.setVisible(error is None and self.price_problem.isHidden())  # never both: the dialog would grow
         self.price_problem.set_problem(error)
         self.price_note.setVisible(error is None)
@@ -174,15 +212,23 @@ class SettingsDialog(Dialog):
         self.models, self.environments = FolderRow(preferred.models), FolderRow(preferred.environments)
         rows = self.runs, self.models, self.environments
         for row in rows:
-            row.opened.connect(self.folder_requested)
-            row.resized.connect(self._fit)
+            row.chosen.connect(self._fit)
         return rows
+
+    def _on_updates_edited(self) -> None:
+        if self.updates.isModified():  # not when the field only loses the focus
+            self.updates.setModified(False)
+            self.updates_chosen.emit(self.updates.text())
+
+    def show_update_answer(self, text: str) -> None:
+        self.updates_note.setText(text or UPDATES_OFF)
+        self._fit()
 
     def _room_for_cards(self) -> int:
         return room_for(self).height() - self.buttons.sizeHint().height() - 2 * MARGIN - 8
 
-    def _fit(self) -> None:
-        """Makes room for all lines of the wrapped texts, which a layout's size hint does not know of."""
+    def _fit(self, *_: object) -> None:
+        """Make room for all lines of wrapped texts, which a layout's size hint does not count."""
         layout, width = self._cards.layout(), max(WIDTH, self.width() if self.isVisible() else 0)
         if layout is not None:
             cards = min(layout.totalHeightForWidth(width - 2 * MARGIN), self._room_for_cards())
@@ -191,9 +237,7 @@ class SettingsDialog(Dialog):
 
 
 def _price_field(name: str, example: str, text: str) -> QLineEdit:
-    field = QLineEdit(text)
-    field.setPlaceholderText(example)
-    field.setAccessibleName(name)
+    field = named(QLineEdit(text, placeholderText=example), name)
     field.setMaximumWidth(PRICE_WIDTH)
     return field
 

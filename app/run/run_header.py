@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from PySide6.QtCore import QEvent, QObject, Qt, Signal
 from PySide6.QtGui import QPalette, QResizeEvent
-from PySide6.QtWidgets import QLabel, QMenu, QSizePolicy, QWidget
+from PySide6.QtWidgets import QLabel, QMenu, QProgressBar, QSizePolicy, QWidget
 
 from app.run.hero_tiles import HeroTiles
 from app.run.run_summary import RunSummary, progress_text
@@ -20,13 +20,13 @@ from app.widgets.build import bold_label, lay_column, lay_row, named
 from app.widgets.buttons import ActionButton, OutlinedButton, PrimaryActionButton
 from app.widgets.card import Badge, Card
 from app.widgets.elided_label import ElidedLabel
-from app.widgets.gauges import ProgressMeter
 from core.formatting import UNKNOWN, count, percent
 
 if TYPE_CHECKING:
     from app.actions.actions import Actions
     from app.run.hero_figures import HeroFigure
 
+BAR_STEPS: Final = 1000
 _ICON_PX: Final = 16
 # Below this width Export is only its sign, so that the name can be read.
 NARROW: Final = 700
@@ -62,7 +62,7 @@ class RunHeader(Card):
         self.state = Badge()
         self.about = ElidedLabel(mode=Qt.TextElideMode.ElideMiddle)
         self.about.setForegroundRole(QPalette.ColorRole.PlaceholderText)
-        self.bar = named(ProgressMeter(), "Progress")
+        self.bar = named(QProgressBar(textVisible=False), "Progress")
         self.bar.setFixedHeight(4)
         self.steps = bold_label()
         self.steps.setFont(tabular(self.steps.font()))
@@ -135,8 +135,8 @@ class RunHeader(Card):
         self.rest.set_full_text(rest)
         self.rest.setVisible(bool(rest) or summary.is_live)
         self._place_texts()
-        self.bar.set_share(summary.share)
-        self.bar.set_busy(summary.is_preparing)
+        self.bar.setMaximum(0 if summary.is_preparing else BAR_STEPS)
+        self.bar.setValue(round(BAR_STEPS * (summary.share or 0.0)))
         share = UNKNOWN if summary.share is None else percent(summary.share)
         done = "Preparing" if summary.is_preparing else f"{share} done"
         self.bar.setAccessibleDescription(f"{done}: {steps or UNKNOWN}, {rest}")

@@ -1,4 +1,4 @@
-"""Chart names: which chart a name that a script prints becomes, and the card that it is drawn in."""
+"""Chart names: the chart that each name printed by a script becomes."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from core.metrics.metric import METRICS, NO_CARD
-from core.recipes.user_script import DROP
 
 if TYPE_CHECKING:
     from app.run_data.metrics_batch import Event
@@ -15,15 +14,8 @@ if TYPE_CHECKING:
 # The kind of alert that says so.
 NOT_CHARTED: Final = "not_charted"
 
-# Charts that have a meaning, and the card each is drawn in; any other name has a card of its own.
-PLACES: Final[Mapping[str, str]] = {
-    "step": "counts the steps",
-    **{
-        one.name: f"{one.card.replace('_', ' ').capitalize() or one.title} card" + ", evaluations" * one.is_evaluated
-        for one in METRICS
-        if one.card != NO_CARD
-    },
-}
+# Charts that have a meaning; any other name has a card of its own.
+CHARTS: Final = ("step", *(one.name for one in METRICS if one.card != NO_CARD))
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +24,7 @@ class ChartName:
 
     Attributes:
         printed: As `core.recipes.user_script.plain` gives it.
-        chart: What it is charted as; `DROP`: not at all.
+        chart: What it is charted as; `core.recipes.user_script.DROP`: not at all.
         chosen: A person said so; otherwise it is what Rankdeck takes the name for.
     """
 
@@ -74,10 +66,3 @@ def chart_names(chosen: Mapping[str, str], seen: Mapping[str, str]) -> list[Char
     """
     known = [ChartName(printed, chart, True) for printed, chart in chosen.items()]
     return known + [ChartName(printed, chart, False) for printed, chart in seen.items() if printed not in chosen]
-
-
-def place_of(chart: str) -> str:
-    """The card that a chart is drawn in; empty for one that is left out."""
-    if chart == DROP:
-        return ""
-    return PLACES.get(chart, "its own card")

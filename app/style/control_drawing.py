@@ -15,13 +15,12 @@ from PySide6.QtGui import QColor, QPainter, QPalette, QPen
 from app.style.tones import is_dark, tone
 
 RADIUS: Final = 4.0
-# Height of a progress bar and of a slider's groove.
+# Height of a progress bar.
 TRACK: Final = 4.0
-THUMB: Final = 16
 
 
 class Level(Enum):
-    """How a control answers the mouse: the opacity of white over a dark ground, of black over a light one."""
+    """States under the mouse: the opacity of white over a dark ground, of black over a light one."""
 
     REST = (0.060, 0.0)
     HOVER = (0.095, 0.03)
@@ -30,21 +29,19 @@ class Level(Enum):
 
 
 def veil(palette: QPalette, opacity: float) -> QColor:
-    """The text's colour with some opacity: lines, and grounds under the mouse."""
+    """The text's colour with some opacity, for lines, and grounds under the mouse."""
     colour = QColor(Qt.GlobalColor.white if is_dark(palette) else Qt.GlobalColor.black)
     colour.setAlphaF(opacity)
     return colour
 
 
 def text_colour(palette: QPalette) -> QColor:
-    """The colour of signs: that of text, disabled where the palette is."""
     return palette.color(QPalette.ColorRole.ButtonText)
 
 
-def chevron(painter: QPainter, rect: QRect, colour: QColor, *, up: bool = False) -> None:
-    """A small angle: a list opens here, a number rises or falls."""
-    centre, half = QRectF(rect).center(), 4.0
-    rise = -2.0 if up else 2.0
+def chevron(painter: QPainter, rect: QRect, colour: QColor) -> None:
+    """A small angle: a list opens here."""
+    centre, half, rise = QRectF(rect).center(), 4.0, 2.0
     painter.setPen(stroke(colour, 1.3))
     painter.setBrush(Qt.BrushStyle.NoBrush)
     painter.drawPolyline(
@@ -59,7 +56,7 @@ def focus_frame(painter: QPainter, rect: QRect, palette: QPalette) -> None:
 
 
 def track(painter: QPainter, rect: QRectF, palette: QPalette, filled: QRectF | None, *, enabled: bool = True) -> None:
-    """A rounded bar and how much of it is filled."""
+    """A rounded bar with its filled part."""
     painter.setPen(Qt.PenStyle.NoPen)
     radius = min(rect.width(), rect.height()) / 2
     painter.setBrush(veil(palette, 0.16))
@@ -67,17 +64,6 @@ def track(painter: QPainter, rect: QRectF, palette: QPalette, filled: QRectF | N
     if filled is not None and filled.isValid():
         painter.setBrush(tone(palette, "accent") if enabled else veil(palette, 0.3))
         painter.drawRoundedRect(filled, radius, radius)
-
-
-def thumb(painter: QPainter, centre: QPointF, palette: QPalette, level: Level) -> None:
-    """What a slider is moved by: a disc with a dot of the accent, larger under the mouse."""
-    painter.setPen(QPen(veil(palette, 0.2), 1))
-    painter.setBrush(QColor("#454545" if is_dark(palette) else "#ffffff"))
-    painter.drawEllipse(centre, THUMB / 2 - 0.5, THUMB / 2 - 0.5)
-    dot = {Level.HOVER: 5.5, Level.PRESSED: 4.0}.get(level, 4.5)
-    painter.setPen(Qt.PenStyle.NoPen)
-    painter.setBrush(veil(palette, 0.4) if level is Level.OFF else tone(palette, "accent"))
-    painter.drawEllipse(centre, dot, dot)
 
 
 def scroll_thumb(painter: QPainter, rect: QRect, palette: QPalette, *, upright: bool, wide: bool) -> None:

@@ -52,12 +52,12 @@ def is_enabled(option: QStyleOption) -> bool:
 
 
 def has_keyboard(option: QStyleOption) -> bool:
-    """Whether the focus is here and came by a key."""
+    """Whether the control has the focus by a key."""
     return bool(option.state & _S.State_HasFocus) and bool(option.state & _S.State_KeyboardFocusChange)
 
 
 def is_primary(option: QStyleOption) -> bool:
-    """Whether it is the default button of a dialog."""
+    """Whether the control is the default button of a dialog."""
     default = QStyleOptionButton.ButtonFeature.DefaultButton
     return isinstance(option, QStyleOptionButton) and bool(option.features & default)
 
@@ -99,10 +99,22 @@ def paint_push_button(painter: QPainter, option: QStyleOption, _widget: QWidget 
     if features & QStyleOptionButton.ButtonFeature.Flat:
         _paint_flat_button(painter, option)
     else:
-        is_on = bool(option.state & _S.State_On) and is_enabled(option)
-        paint_button_ground(painter, option, Level.PRESSED if is_on else level_at(option))
+        paint_button_ground(painter, option, level_at(option))
+        if option.state & _S.State_On and is_enabled(option):
+            _paint_switched_on(painter, option)
     if has_keyboard(option):
         focus_frame(painter, option.rect, option.palette)
+
+
+def _paint_switched_on(painter: QPainter, option: QStyleOption) -> None:
+    """A breath of the accent, and a line of it at the bottom: the chosen one of several buttons."""
+    accent, area = tone(option.palette, "accent"), _inner(option.rect)
+    ground = QColor(accent)
+    ground.setAlphaF(0.18)
+    painter.setPen(Qt.PenStyle.NoPen)
+    painter.setBrush(ground)
+    painter.drawRoundedRect(area, RADIUS, RADIUS)
+    _bottom_line(painter, area, accent, 2.0)
 
 
 def paint_tool_button(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
@@ -140,7 +152,7 @@ def paint_radio_button(painter: QPainter, option: QStyleOption, _widget: QWidget
 
 
 def paint_field(painter: QPainter, option: QStyleOption) -> None:
-    """A line to write in: its bottom line is what makes it visible, and is the accent while it has the keyboard."""
+    """A field: its bottom line makes it visible, and has the accent while it has the focus."""
     area, palette, enabled = _inner(option.rect), option.palette, is_enabled(option)
     focus, dark = bool(option.state & _S.State_HasFocus), is_dark(option.palette)
     fill = veil(palette, Level.REST.value[0] if enabled else Level.OFF.value[0])
@@ -176,12 +188,6 @@ def paint_frame(painter: QPainter, option: QStyleOption, widget: QWidget | None)
     painter.drawRoundedRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5), 2, 2)
 
 
-def paint_group(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
-    painter.setPen(card_edge(option.palette))
-    painter.setBrush(option.palette.brush(QPalette.ColorRole.Base))
-    painter.drawRoundedRect(QRectF(option.rect).adjusted(0.5, 0.5, -0.5, -0.5), 2 * RADIUS, 2 * RADIUS)
-
-
 def paint_popup(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
     """Menus and tooltips: windows of their own, so their corners are the system's."""
     painter.setRenderHint(QPainter.RenderHint.Antialiasing, False)
@@ -202,10 +208,6 @@ def paint_arrow_down(painter: QPainter, option: QStyleOption, widget: QWidget | 
             return  # its sign says that there is more
         rect = QRect(widget.width() - MENU_SIGN - 4, 0, MENU_SIGN, widget.height())
     chevron(painter, rect, text_colour(option.palette))
-
-
-def paint_arrow_up(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
-    chevron(painter, option.rect, text_colour(option.palette), up=True)
 
 
 def paint_tab(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
@@ -232,7 +234,7 @@ def paint_header(painter: QPainter, option: QStyleOption, _widget: QWidget | Non
 
 
 def paint_ground_of_contents(painter: QPainter, option: QStyleOption, bar: QWidget | None) -> None:
-    """A scroll bar stands on the ground of what it scrolls."""
+    """Paint a scroll bar on the ground of its contents."""
     holder = None if bar is None else bar.parentWidget()
     area = None if holder is None else holder.parentWidget()
     if isinstance(area, QAbstractScrollArea) and area.viewport().autoFillBackground():
@@ -262,13 +264,11 @@ def paint_progress(painter: QPainter, option: QStyleOption, _widget: QWidget | N
     area = QRectF(thin(option.rect))
     share = (option.progress - option.minimum) / (option.maximum - option.minimum)
     done = QRectF(area.left(), area.top(), area.width() * min(1.0, max(0.0, share)), area.height())
-    if option.invertedAppearance:
-        done.moveRight(area.right())
     track(painter, area, option.palette, done, enabled=is_enabled(option))
 
 
 def paint_waiting(painter: QPainter, option: QStyleOption, _widget: QWidget | None) -> None:
-    """A part that moves along a bar whose progress is not known; a full bar with stripes, as Fusion's, looks done."""
+    """An indeterminate bar: a part that moves; a full bar with stripes, as Fusion's, looks done."""
     area = QRectF(thin(option.rect))
     width = area.width() * _MOVING_SHARE
     passed = time.monotonic() / _PASS_S % 1.0
@@ -277,7 +277,7 @@ def paint_waiting(painter: QPainter, option: QStyleOption, _widget: QWidget | No
 
 
 def without_slab(painter: QPainter, option: QStyleOptionMenuItem) -> QStyleOptionMenuItem:
-    """Draws a quiet ground under the entry that is pointed at, and lets the rest be drawn as any other entry."""
+    """Draw a quiet ground under the menu entry under the mouse, and return an option for the rest."""
     if not option.state & _S.State_Selected:
         return option
     plain = QStyleOptionMenuItem(option)
@@ -293,7 +293,7 @@ def without_slab(painter: QPainter, option: QStyleOptionMenuItem) -> QStyleOptio
 
 
 def with_text_colour(option: QStyleOption) -> QStyleOption:
-    """Tabs that are not chosen step back; a primary button's text stands out from the accent."""
+    """Mute tabs that are not chosen; colour a primary button's text for the accent."""
     roles = QPalette.ColorRole
     palette = QPalette(option.palette)
     if isinstance(option, QStyleOptionTab):
@@ -306,7 +306,7 @@ def with_text_colour(option: QStyleOption) -> QStyleOption:
 
 
 def _inner(rect: QRect) -> QRectF:
-    """`rect` for a pen of one pixel that is to stay within it."""
+    """A rectangle for a pen of one pixel that stays within it."""
     return QRectF(rect).adjusted(0.5, 0.5, -0.5, -0.5)
 
 

@@ -8,7 +8,6 @@ from typing import Final, TypeAlias
 from PySide6.QtCore import QRect, Qt
 from PySide6.QtWidgets import (
     QListWidget,
-    QSlider,
     QStyle,
     QStyleOption,
     QStyleOptionFrame,
@@ -19,7 +18,7 @@ from PySide6.QtWidgets import (
     QWidget,
 )
 
-from app.style.control_drawing import THUMB, TRACK
+from app.style.control_drawing import TRACK
 
 Room: TypeAlias = tuple[int, int] | None
 # Of buttons, lists and lines to write in: they stand beside each other.
@@ -43,9 +42,6 @@ METRICS: Final = {
     _M.PM_CheckBoxLabelSpacing: 8,
     _M.PM_RadioButtonLabelSpacing: 8,
     _M.PM_ScrollBarExtent: SCROLL_BAR,
-    _M.PM_SliderLength: THUMB,
-    _M.PM_SliderThickness: 20,
-    _M.PM_SliderControlThickness: THUMB,
     _M.PM_TabBarTabHSpace: 20,
     _M.PM_TabBarTabVSpace: 16,
     _M.PM_TabBarBaseOverlap: 0,
@@ -61,7 +57,7 @@ def is_framed(option: QStyleOption) -> bool:
 
 
 def more_room(kind: QStyle.ContentsType, option: QStyleOption, widget: QWidget | None) -> tuple[int, int] | None:
-    """How much wider a control is than in Fusion, and how high at least; None where it is as large."""
+    """A control's extra width over Fusion's and its least height; None: as large as Fusion's."""
     room = _ROOM.get(kind)
     return room(option, widget) if callable(room) else room
 
@@ -119,10 +115,6 @@ def opens_menu(option: QStyleOption, widget: QWidget | None) -> bool:
     )
 
 
-def has_no_ticks(option: QStyleOptionSlider) -> bool:
-    return option.tickPosition is QSlider.TickPosition.NoTicks
-
-
 def thin(rect: QRect) -> QRect:
     thin = QRect(rect.left(), 0, rect.width(), round(TRACK))
     thin.moveCenter(rect.center())
@@ -130,7 +122,7 @@ def thin(rect: QRect) -> QRect:
 
 
 def scroll_bar_part(option: QStyleOptionSlider, part: QStyle.SubControl) -> QRect:
-    """Groove, handle and the two ways beside it, along the whole bar."""
+    """The groove, the handle, or a way beside it; there are no arrows."""
     upright = option.orientation is Qt.Orientation.Vertical
     parts = QStyle.SubControl
     whole = option.rect
@@ -151,5 +143,4 @@ def scroll_bar_part(option: QStyleOptionSlider, part: QStyle.SubControl) -> QRec
     at, extent = places[part]
     if upright:
         return QRect(whole.left(), whole.top() + at, whole.width(), extent)
-    area = QRect(whole.left() + at, whole.top(), extent, whole.height())
-    return QStyle.visualRect(option.direction, whole, area)
+    return QRect(whole.left() + at, whole.top(), extent, whole.height())

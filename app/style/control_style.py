@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from PySide6.QtCore import QRect, QRectF, QSize, Qt
+from PySide6.QtCore import QRect, QSize, Qt
 from PySide6.QtGui import QPainter, QPixmap
 from PySide6.QtWidgets import (
     QLineEdit,
@@ -24,21 +24,15 @@ from PySide6.QtWidgets import (
 )
 
 from app.style.control_drawing import (
-    TRACK,
-    Level,
     chevron,
     focus_frame,
     scroll_thumb,
     text_colour,
-    thumb,
-    track,
 )
 from app.style.control_parts import (
     has_keyboard,
-    is_enabled,
     level_at,
     paint_arrow_down,
-    paint_arrow_up,
     paint_button_ground,
     paint_check_box,
     paint_chosen_bar,
@@ -46,7 +40,6 @@ from app.style.control_parts import (
     paint_focus,
     paint_frame,
     paint_ground_of_contents,
-    paint_group,
     paint_header,
     paint_line_edit,
     paint_nothing,
@@ -65,7 +58,6 @@ from app.style.control_sizes import (
     INDENT,
     MENU_SIGN,
     METRICS,
-    has_no_ticks,
     more_room,
     opens_menu,
     scroll_bar_part,
@@ -93,23 +85,19 @@ class ControlStyle(QProxyStyle):
             _P.PE_FrameLineEdit: paint_line_edit,
             _P.PE_Frame: paint_frame,
             _P.PE_FrameMenu: paint_frame,
-            _P.PE_FrameGroupBox: paint_group,
             _P.PE_PanelTipLabel: paint_popup,
             _P.PE_PanelMenu: paint_popup,
             _P.PE_FrameFocusRect: paint_focus,
             _P.PE_FrameTabWidget: paint_nothing,
             _P.PE_FrameTabBarBase: paint_nothing,
             _P.PE_IndicatorArrowDown: paint_arrow_down,
-            _P.PE_IndicatorArrowUp: paint_arrow_up,
         }
         self._controls = {
             _C.CE_TabBarTabShape: paint_tab,
             _C.CE_ProgressBarGroove: paint_nothing,
             _C.CE_HeaderSection: paint_header,
             _C.CE_HeaderEmptyArea: paint_header,
-            _C.CE_ToolBar: paint_nothing,
         }
-        self._complex = {_X.CC_ComboBox: self._paint_combo}
         self._unseen = QPixmap(1, 1)
 
     def drawPrimitive(
@@ -156,12 +144,10 @@ class ControlStyle(QProxyStyle):
         painter: QPainter,
         widget: QWidget | None = None,
     ) -> None:
-        if control is _X.CC_Slider and isinstance(option, QStyleOptionSlider) and has_no_ticks(option):
-            _saved(painter, option, widget, self._paint_slider)
-        elif control is _X.CC_ScrollBar and isinstance(option, QStyleOptionSlider):
+        if control is _X.CC_ScrollBar and isinstance(option, QStyleOptionSlider):
             _saved(painter, option, widget, self._paint_scroll_bar)
-        elif control in self._complex:
-            _saved(painter, option, widget, self._complex[control])
+        elif control is _X.CC_ComboBox:
+            _saved(painter, option, widget, self._paint_combo)
         else:
             super().drawComplexControl(control, option, painter, widget)
 
@@ -172,7 +158,6 @@ class ControlStyle(QProxyStyle):
         part: QStyle.SubControl,
         widget: QWidget | None = None,
     ) -> QRect:
-        """Where a part of a control is; scroll bars have no arrows."""
         if control is _X.CC_ScrollBar and isinstance(option, QStyleOptionSlider):
             return scroll_bar_part(option, part)
         rect = super().subControlRect(control, option, part, widget)  # type: ignore[arg-type]  # Qt takes None
@@ -208,24 +193,6 @@ class ControlStyle(QProxyStyle):
                 focus_frame(painter, option.rect, option.palette)
         arrow = self.subControlRect(_X.CC_ComboBox, option, QStyle.SubControl.SC_ComboBoxArrow, widget)
         chevron(painter, arrow, text_colour(option.palette))
-
-    def _paint_slider(self, painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
-        assert isinstance(option, QStyleOptionSlider)
-        handle = QRectF(self.subControlRect(_X.CC_Slider, option, QStyle.SubControl.SC_SliderHandle, widget)).center()
-        area, half = QRectF(option.rect), TRACK / 2
-        if option.orientation is Qt.Orientation.Horizontal:
-            groove = QRectF(area.left() + 2, handle.y() - half, area.width() - 4, TRACK)
-            done = QRectF(groove)
-            done.setLeft(handle.x()) if option.upsideDown else done.setRight(handle.x())
-        else:
-            groove = QRectF(handle.x() - half, area.top() + 2, TRACK, area.height() - 4)
-            done = QRectF(groove)
-            done.setTop(handle.y()) if option.upsideDown else done.setBottom(handle.y())
-        track(painter, groove, option.palette, done, enabled=bool(option.state & _S.State_Enabled))
-        is_held = bool(option.activeSubControls & QStyle.SubControl.SC_SliderHandle)
-        thumb(painter, handle, option.palette, level_at(option) if is_held or not is_enabled(option) else Level.REST)
-        if has_keyboard(option):
-            focus_frame(painter, option.rect, option.palette)
 
     def _paint_scroll_bar(self, painter: QPainter, option: QStyleOption, widget: QWidget | None) -> None:
         assert isinstance(option, QStyleOptionSlider)

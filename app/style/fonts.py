@@ -6,7 +6,7 @@ from PySide6.QtGui import QFont
 
 
 def tabular(font: QFont) -> QFont:
-    """`font` with digits of one width, so that a running number does not make its line dance."""
+    """A font with digits of one width, so that a running number keeps its width."""
     fixed = QFont(font)
     fixed.setFeature(QFont.Tag("tnum"), 1)
     return fixed

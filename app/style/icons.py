@@ -49,7 +49,6 @@ class ThemedIconEngine(QIconEngine):
         painter.drawPixmap(rect, self._drawn(rect.size() * ratio, mode, state))
 
     def pixmap(self, size: QSize, mode: QIcon.Mode, state: QIcon.State) -> QPixmap:
-        """The sign as a picture of `size` device pixels."""
         return self._drawn(size, mode, state)
 
     def _drawn(self, size: QSize, mode: QIcon.Mode, _state: QIcon.State) -> QPixmap:
@@ -66,7 +65,7 @@ def icon(name: str, tone_name: str | None = None) -> QIcon:
 
 
 def paint_icon(painter: QPainter, name: str, at: QPoint, size: int, colour: QColor) -> None:
-    """Draws an icon of `size` logical pixels in a colour of the caller's choice (item delegates)."""
+    """Draw an icon of `size` logical pixels in any colour (item delegates)."""
     ratio = painter.device().devicePixelRatioF()
     pixels = max(1, round(size * ratio))
     painter.drawPixmap(QRect(at.x(), at.y(), size, size), _pixmap(name, colour.name(), pixels, pixels))

@@ -45,16 +45,11 @@ class PlotColours:
     """Colours of a plot, taken from a palette.
 
     Attributes:
-        ground: Behind the curves.
-        clear: The same, transparent: under a picture of curves.
-        text: Titles, values.
-        muted: Axis labels.
+        clear: The ground, transparent: under a picture of curves.
         grid: Lines of the grid; opaque, so that they are cheap.
         frame: Zero lines and the plot's edge.
-        eval: Evaluation points.
-        thread: What joins them.
-        work: Step time that the device worked.
-        wait: Step time that it waited.
+        thread: Lines between evaluation points.
+        work, wait: Step time in which the device worked and waited.
     """
 
     ground: QColor
@@ -85,12 +80,12 @@ def state_colour(word: str, palette: QPalette) -> QColor:
 
 
 def faint(colour: QColor, palette: QPalette, share: float = 0.32) -> QColor:
-    """`colour` mixed into the plot's ground. Opaque: translucent lines cost twenty times as much to draw."""
+    """A colour mixed into the plot's ground. Opaque: translucent lines cost twenty times as much to draw."""
     return blend(colour, palette.color(QPalette.ColorRole.Base), share)
 
 
 def plot_colours(palette: QPalette) -> PlotColours:
-    """Everything that is not a rank; the same value for the same colours, so: not to be changed."""
+    """Colours that are not a rank's; equal palettes share one value, which must not be changed."""
     ground, text = palette.color(QPalette.ColorRole.Base), palette.color(QPalette.ColorRole.Text)
     return _plot_colours(ground.rgba(), text.rgba(), is_dark(palette))
 

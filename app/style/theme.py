@@ -47,9 +47,9 @@ _SCHEMES: Final = {"light": Qt.ColorScheme.Light, "dark": Qt.ColorScheme.Dark}
 
 
 class Theme(QObject):
-    """Keeps the application's style and palette with the system's scheme, or with the one that was chosen.
+    """The application's style and palette, of the system's scheme or of the chosen one.
 
-    Qt's style for Windows 11 and that of macOS bring their own colours. Elsewhere `ControlStyle` is used with ours.
+    Qt's styles for Windows 11 and macOS bring their own colours; elsewhere `ControlStyle` is used with ours.
     """
 
     def __init__(self, application: QApplication) -> None:
@@ -69,7 +69,7 @@ class Theme(QObject):
         return self._chosen
 
     def choose(self, name: str) -> None:
-        """Shows one of `THEMES`; any other name means that of the system."""
+        """Show one of `THEMES`; any other name means the system's."""
         self._chosen = name if name in _SCHEMES else "system"
         hints = self._application.styleHints()
         hints.setColorScheme(_SCHEMES.get(name, Qt.ColorScheme.Unknown))  # also of title bars
@@ -77,7 +77,6 @@ class Theme(QObject):
             self.set_dark(_SCHEMES.get(name, hints.colorScheme()) == Qt.ColorScheme.Dark)
 
     def set_dark(self, dark: bool) -> None:
-        """Shows everything dark or light; widgets that are open follow."""
         palette = themed_palette(dark)
         self._application.setPalette(palette)  # takes the palettes of single classes away
         self._application.setPalette(
@@ -103,7 +102,7 @@ def themed_palette(dark: bool) -> QPalette:
 
 
 def _quietly_selected(palette: QPalette) -> QPalette:
-    """For lists and tables: the accent is kept for what is to be pressed."""
+    """A palette for lists and tables: the accent is kept for buttons."""
     rows = QPalette(palette)
     ground, text = palette.color(_ROLES.Base), palette.color(_ROLES.Text)
     for group in (QPalette.ColorGroup.Active, QPalette.ColorGroup.Inactive):

@@ -21,19 +21,12 @@ _TONES: Final[dict[str, tuple[str, str]]] = {
 
 
 def is_dark(palette: QPalette) -> bool:
-    """True when the window's ground is darker than its text."""
     ground = palette.color(QPalette.ColorRole.Window).lightness()
     return ground < palette.color(QPalette.ColorRole.WindowText).lightness()
 
 
 def tone(palette: QPalette, name: str) -> QColor:
-    """The colour of a tone on this palette.
-
-    Args:
-        palette: Light or dark.
-        name: "accent", "info", "success", "warning" or "error"; "accent_text" for what stands on the accent; "muted"
-            for lesser text.
-    """
+    """The colour of a tone ("muted" for lesser text, or one of `_TONES`) on a palette."""
     if name == "muted":
         return muted(palette)
     light, dark = _TONES[name]
@@ -59,19 +52,19 @@ def rule(palette: QPalette) -> QColor:
 
 
 def tint(palette: QPalette, name: str) -> QColor:
-    """The ground of a bar that carries `name`: a breath of the tone over the window's colour."""
+    """The ground of a bar with a tone: a breath of it over the window's colour."""
     return blend(tone(palette, name), palette.color(QPalette.ColorRole.Window), 0.14)
 
 
 def chosen_ground(palette: QPalette) -> QColor:
-    """The ground of the chosen row of a list on the window's own: a card, no slab of colour."""
+    """The ground of the chosen row of a list on the window's ground: a card, no slab of colour."""
     if is_dark(palette):
         return blend(palette.color(QPalette.ColorRole.WindowText), palette.color(QPalette.ColorRole.Window), 0.08)
     return palette.color(QPalette.ColorRole.Base)
 
 
 def hover_ground(palette: QPalette) -> QColor:
-    """The ground of the row under the mouse: half way to that of the chosen one."""
+    """The ground of the row under the mouse, half way to the chosen one's."""
     return blend(chosen_ground(palette), palette.color(QPalette.ColorRole.Window), 0.5)
 
 

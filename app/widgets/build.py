@@ -36,7 +36,7 @@ B = TypeVar("B", bound=QBoxLayout)
 
 
 def named(widget: W, name: str, tip: str = "") -> W:
-    """Gives a widget its name for screen readers, and a tooltip."""
+    """Name a widget for screen readers, and give it a tooltip."""
     widget.setAccessibleName(name)
     if tip:
         widget.setToolTip(tip)
@@ -60,7 +60,7 @@ def bold_label(text: str = "", buddy: QWidget | None = None) -> QLabel:
 
 
 def heading(text: str) -> QLabel:
-    """A bold line of a person's own text, such as a run's name, which wraps."""
+    """A bold line of a user's own text, such as a run's name, which wraps."""
     label = bold_label(text)
     label.setTextFormat(Qt.TextFormat.PlainText)
     label.setWordWrap(True)
@@ -77,7 +77,7 @@ def page_title(text: str) -> QLabel:
 
 
 def icon_button(sign: str, tip: str, on_click: Callable[..., object] | None = None, name: str = "") -> QToolButton:
-    """A button that shows only an icon; screen readers say `name`, or else the tooltip."""
+    """A button with only an icon; screen readers read `name`, or else the tooltip."""
     button = named(QToolButton(), name or tip, tip)
     button.setIcon(icon(sign))
     if on_click is not None:
@@ -86,7 +86,7 @@ def icon_button(sign: str, tip: str, on_click: Callable[..., object] | None = No
 
 
 def code_box(name: str, text: str = "", *, framed: bool = True) -> QPlainTextEdit:
-    """Read-only text in the fixed font; Tab leaves it. Without a frame it stands a little in from the edge."""
+    """Read-only text in the fixed font; Tab leaves it."""
     box = named(QPlainTextEdit(text), name)
     box.setReadOnly(True)
     box.setFont(QFontDatabase.systemFont(QFontDatabase.SystemFont.FixedFont))
@@ -98,12 +98,11 @@ def code_box(name: str, text: str = "", *, framed: bool = True) -> QPlainTextEdi
 
 
 def search_line(hint: str, name: str) -> QLineEdit:
-    """A line to search in, with a button that clears it."""
     return named(QLineEdit(placeholderText=hint, clearButtonEnabled=True), name)
 
 
 def narrow(combo: ComboBox, letters: int = 4) -> None:
-    """Lets a list be narrower than its longest entry."""
+    """Allow a list to be narrower than its longest entry."""
     combo.setMinimumContentsLength(letters)
     combo.setSizeAdjustPolicy(ComboBox.SizeAdjustPolicy.AdjustToMinimumContentsLengthWithIcon)
 
@@ -118,14 +117,9 @@ def scrolled(body: QWidget) -> QScrollArea:
 def lay_column(
     owner: QWidget | None, *parts: Part, spacing: int = 0, margins: Margins = NO_MARGINS, grow: Part = None
 ) -> QVBoxLayout:
-    """Lays parts out from the top down.
+    """Lay parts out from the top down; a part that is None is a stretch, and `grow` takes the room that is left.
 
-    Args:
-        owner: The widget that they fill; None for a column within another layout.
-        parts: None is a stretch.
-        spacing: Pixels between two parts; -1: the style's.
-        margins: Around all of them.
-        grow: The part that takes the room that is left.
+    `owner` is the widget that they fill, or None for a column within another layout. A spacing of -1 is the style's.
     """
     return _filled(QVBoxLayout() if owner is None else QVBoxLayout(owner), parts, spacing, margins, grow)
 

@@ -24,7 +24,7 @@ _ON_ACCENT: Final = ("#ffffff", "#101214")
 
 
 class PaintedButton(QPushButton):
-    """A button whose sign, text and chevron, if it has a menu, stand in its middle on a ground of its own."""
+    """A button with its icon, text and chevron (of a menu) in its middle, on a painted ground."""
 
     margin = MARGIN
 
@@ -66,11 +66,11 @@ class PaintedButton(QPushButton):
             paint_icon(painter, "chevron-down", at.topLeft(), CHEVRON, front)
 
     def _paint_ground(self, painter: QPainter, box: QRectF) -> QColor:
-        """Paints the ground, and returns the colour of what stands on it."""
+        """Paint the ground, and return the colour of its contents."""
         raise NotImplementedError
 
     def follow(self, action: QAction, text: str | None = None) -> None:
-        """Does what an action does, and says what it says: `text` or its own, its sign, why it is off."""
+        """Follow an action: its text (or `text`), icon, state and reason."""
         self.action, self._own_text = action, text
         self.clicked.connect(action.trigger)
         action.changed.connect(self._on_action_changed)
@@ -88,7 +88,7 @@ class PaintedButton(QPushButton):
 
 
 class PrimaryButton(PaintedButton):
-    """The one button of a view that a person came for: on the accent, where styles differ (Fusion draws a frame)."""
+    """The main button of a view, on the accent."""
 
     margin = 16
 
@@ -138,7 +138,7 @@ class OutlinedButton(PaintedButton):
 
 
 class Chip(PaintedButton):
-    """A small button shaped as a pill, for shortcuts such as *All* and *None*."""
+    """A small button shaped as a pill, such as *All* and *None*."""
 
     def __init__(self, text: str, tip: str = "") -> None:
         super().__init__(text)
@@ -159,7 +159,7 @@ class Chip(PaintedButton):
 
 
 class ActionButton(OutlinedButton):
-    """An outlined button that follows an action; a bare one shows only its sign."""
+    """An outlined button that follows an action; a bare one shows only its icon."""
 
     def __init__(self, action: QAction, *, bare: bool = False) -> None:
         super().__init__(bare=bare)
@@ -167,7 +167,7 @@ class ActionButton(OutlinedButton):
 
 
 class PrimaryActionButton(PrimaryButton):
-    """The primary button of an action."""
+    """A primary button that follows an action."""
 
     def __init__(self, action: QAction) -> None:
         super().__init__()
@@ -175,7 +175,7 @@ class PrimaryActionButton(PrimaryButton):
 
 
 class SearchButton(QToolButton):
-    """A field to look at, which opens the palette of commands."""
+    """A button that looks like a search field, and opens the command palette."""
 
     def __init__(self, action: QAction) -> None:
         super().__init__()

@@ -17,12 +17,7 @@ BADGE_MARGIN: Final = 8
 
 
 def draw_card(widget: QWidget, edge: str = "") -> None:
-    """Draws a ground with round corners and a hairline, in a paint event.
-
-    Args:
-        widget: Whose ground it is.
-        edge: A tone ("success", "error" …) for a bar along the left edge; empty: none.
-    """
+    """Draw a ground with round corners and a hairline in a paint event; `edge`: a tone for a bar at the left."""
     painter = QPainter(widget)
     painter.setRenderHint(QPainter.RenderHint.Antialiasing)
     colours = plot_colours(widget.palette())
@@ -38,19 +33,13 @@ def draw_card(widget: QWidget, edge: str = "") -> None:
 
 
 class Card(QFrame):
-    """A part of the window on a ground of its own.
-
-    Args:
-        edge: A tone for a bar along the left edge, as in `draw_card`.
-        parent: Qt owner.
-    """
+    """A part of the window on a ground of its own, with an `edge` as in `draw_card`."""
 
     def __init__(self, parent: QWidget | None = None, *, edge: str = "") -> None:
         super().__init__(parent)
         self._edge = edge
 
     def set_edge(self, edge: str) -> None:
-        """Shows another tone along the left edge, or none."""
         if edge != self._edge:
             self._edge = edge
             self.update()

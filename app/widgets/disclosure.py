@@ -9,12 +9,7 @@ from app.style.icons import icon
 
 
 class Disclosure(QToolButton):
-    """Checked while what it unfolds is shown; only its chevron says so, since a filled box looks like a setting.
-
-    Args:
-        text: Beside the chevron; empty: the chevron alone.
-        tooltip: What it shows.
-    """
+    """Checked while its content is shown; only the chevron says so, since a filled box looks like a setting."""
 
     def __init__(self, text: str, tooltip: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""A label that takes what room is left, has an ellipsis where that is too little, and is empty where it is none."""
+"""A label that is elided where there is little room, and empty where there is none."""
 
 from __future__ import annotations
 
@@ -12,12 +12,7 @@ LEAST_LETTERS: Final = 5
 
 
 class ElidedLabel(QLabel):
-    """One line of plain text; its tooltip holds all of it.
-
-    Args:
-        parent: Qt owner.
-        mode: Where letters are left out.
-    """
+    """One line of plain text; its tooltip holds all of it."""
 
     def __init__(self, parent: QWidget | None = None, *, mode: Qt.TextElideMode = Qt.TextElideMode.ElideRight) -> None:
         super().__init__(parent)
@@ -28,7 +23,7 @@ class ElidedLabel(QLabel):
         self.setSizePolicy(QSizePolicy.Policy.Ignored, QSizePolicy.Policy.Preferred)
 
     def set_full_text(self, text: str, short: str = "") -> None:
-        """Shows as much of the text as there is room for, or of a shorter one that says the same."""
+        """Show as much of the text as there is room for, or a shorter text with the same meaning."""
         if (text, short) != (self.full_text, self._short_text):
             self.full_text, self._short_text = text, short
             self.setToolTip(text)
@@ -36,7 +31,7 @@ class ElidedLabel(QLabel):
             self._elide()
 
     def sizeHint(self) -> QSize:
-        """Size of the whole text: the size of an elided text would keep it short."""
+        """The size of the whole text: that of an elided text would keep it short."""
         return QSize(self.fontMetrics().horizontalAdvance(self.full_text), super().sizeHint().height())
 
     def minimumSizeHint(self) -> QSize:

@@ -9,7 +9,7 @@ from app.widgets.build import muted_label
 
 
 class WithNote(QWidget):
-    """Shows `body`, or a sentence in its place while there is nothing in it."""
+    """Shows `body`, or a sentence in its place while it is empty."""
 
     def __init__(self, body: QWidget, sentence: str) -> None:
         super().__init__()

@@ -16,13 +16,9 @@ BRIEF_MS: Final = 4000
 
 
 class FloatingNotice(NoticeBar):
-    """A notice bar at the lower edge of `ground`, in its middle.
+    """A notice bar at the lower edge of `ground`, above its part `floor`.
 
-    Args:
-        ground: The part that it lies over.
-        floor: A part of the ground above which it stays.
-        ends_after_ms: How long a notice stays that is not an error; one that is read or about to be used stays longer.
-            None: until it is dismissed.
+    A notice that is not an error ends after `ends_after_ms`, unless it is under the mouse or has the focus.
     """
 
     def __init__(self, ground: QWidget, floor: QWidget | None = None, ends_after_ms: int | None = None) -> None:
@@ -42,7 +38,7 @@ class FloatingNotice(NoticeBar):
             self._end.start(self._ends_after_ms)
 
     def say_briefly(self, title: str, text: str) -> None:
-        """Confirms what a person has just done; goes away by itself."""
+        """Confirm an action for a few seconds."""
         self.say("success", title, text)
         self._end.start(BRIEF_MS)
 
@@ -52,7 +48,7 @@ class FloatingNotice(NoticeBar):
         return super().eventFilter(watched, event)
 
     def event(self, event: QEvent) -> bool:
-        """Takes the room that another text needs: it grows upwards, and no word is cut."""
+        """Grow upwards with a longer text, so that no word is cut."""
         if event.type() == QEvent.Type.LayoutRequest and not self.isHidden():
             self._place()
         return super().event(event)

@@ -21,13 +21,10 @@ W = TypeVar("W", bound=_OfMachine)
 def keep_machine_widgets(
     layout: QBoxLayout, widgets: dict[str, W], machines: Sequence[Machine], make: Callable[[Machine], W]
 ) -> None:
-    """Makes the widgets of `layout` those of `machines`, in their order.
+    """Make the first widgets of `layout` those of `machines`, in their order.
 
-    Args:
-        layout: Holds them first; what follows them stays behind them.
-        widgets: By the machine's name; changed in place.
-        machines: What the list holds now.
-        make: Makes and connects the widget of a machine that is new, or that was changed.
+    `widgets`, by the machine's name, is changed in place; `make` makes and connects the widget of a machine that is new
+    or has changed.
     """
     kept = {machine.name: machine for machine in machines}
     for name in [name for name, widget in widgets.items() if kept.get(name) != widget.machine]:

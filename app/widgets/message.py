@@ -17,13 +17,7 @@ _ICON_PX: Final = 20
 
 
 class Message(QFrame):
-    """Hidden until a message is shown. The buttons stand below the text where they would squeeze it.
-
-    Args:
-        buttons: From left to right.
-        narrow: Below this width they stand below the text.
-        parent: Qt owner.
-    """
+    """Hidden until a message is shown. Below the width `narrow` the buttons stand below the text."""
 
     def __init__(self, buttons: Sequence[QAbstractButton], narrow: int, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -53,7 +47,6 @@ class Message(QFrame):
 
     @property
     def title(self) -> str:
-        """The first line; empty while there is no message."""
         return self._title.text() if not self.isHidden() else ""
 
     @property
@@ -61,7 +54,7 @@ class Message(QFrame):
         return self._text.text()
 
     def show_message(self, kind: str, title: str, text: str) -> None:
-        """Says something; `kind` is "error", "warning", "info" or "success"."""
+        """Say something; `kind` is "error", "warning", "info" or "success"."""
         self.kind = kind
         self._title.setText(title)
         self._text.setText(text)
@@ -78,7 +71,7 @@ class Message(QFrame):
         self.hide()
 
     def fit_to(self, width: int) -> None:
-        """Puts the buttons below the text where they would squeeze it, beside it elsewhere."""
+        """Put the buttons below the text where they would squeeze it, else beside it."""
         is_narrow = width < max(self._narrow, 2 * self._buttons.sizeHint().width())
         ways = QBoxLayout.Direction
         way = ways.TopToBottom if is_narrow else ways.LeftToRight

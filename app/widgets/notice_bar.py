@@ -1,4 +1,4 @@
-"""A bar that says something in the place it concerns: an error with its next step, or a plain notice."""
+"""Notice bar: an error with its next step, or a plain notice, in the place that it concerns."""
 
 from __future__ import annotations
 
@@ -19,19 +19,14 @@ _NARROW: Final = 560
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A button in the bar that does the next step.
-
-    Attributes:
-        label: What the button says, with its mnemonic.
-        act: What it does.
-    """
+    """A button that carries out the next step; `label` has its mnemonic."""
 
     label: str
     act: Callable[[], None]
 
 
 class NoticeBar(Message):
-    """Title, cause, next step, and a button for the step where there is one. Hidden until something is said."""
+    """Title, cause, next step, and a button for the step. Hidden until there is a message."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         self._step: Step | None = None
@@ -45,7 +40,7 @@ class NoticeBar(Message):
         self.say("error", error.title, sentences(error.cause, error.window_step), step)
 
     def say(self, kind: str, title: str, text: str = "", step: Step | None = None) -> None:
-        """Shows a message; `kind` is "error", "warning", "info" or "success"."""
+        """Show a message; `kind` is "error", "warning", "info" or "success"."""
         self._step = step
         self.button.setVisible(step is not None)
         if step is not None:

@@ -16,12 +16,7 @@ COPY_ADDRESS: Final = "Copy &address"
 
 
 def open_path(path: Path, notice: NoticeBar) -> None:
-    """Opens a file or folder; `notice` says why where that fails, and offers to copy the path.
-
-    Args:
-        path: What to open.
-        notice: The bar of the window that was asked.
-    """
+    """Open a file or folder; where that fails, `notice` says why and offers to copy the path."""
     what = "file" if path.is_file() else "folder"
     if not path.exists():
         cause, next_step = f"{path} is not there.", "It was moved or removed. Look for it in the folder above."
@@ -35,7 +30,7 @@ def open_path(path: Path, notice: NoticeBar) -> None:
 
 
 def open_link(link: QUrl, notice: NoticeBar) -> None:
-    """Opens a web page in the browser; `notice` says so where none opens it, and offers to copy its address."""
+    """Open a web page in the browser; where none opens it, `notice` offers to copy its address."""
     if QDesktopServices.openUrl(link):
         return
     address = link.toString()

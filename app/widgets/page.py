@@ -12,11 +12,7 @@ LEAST_WIDTH: Final = 560
 
 
 class Page(QWidget):
-    """The base of such a page.
-
-    Signals:
-        close_requested: Back to what was shown before.
-    """
+    """The base of such a page."""
 
     close_requested = Signal()
 

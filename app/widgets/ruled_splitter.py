@@ -14,7 +14,7 @@ GRAB_PX: Final = 5
 
 
 class RuledHandle(QSplitterHandle):
-    """One pixel of rule in the middle of what can be grabbed."""
+    """A handle with a rule of one pixel in its middle."""
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         painter, colour = QPainter(self), rule(self.palette())
@@ -25,7 +25,7 @@ class RuledHandle(QSplitterHandle):
 
 
 class BareHandle(QSplitterHandle):
-    """Draws nothing: between cards that end at the handle."""
+    """A handle without a rule, between cards that end at it."""
 
     def paintEvent(self, _event: QPaintEvent) -> None:
         pass

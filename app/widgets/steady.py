@@ -13,7 +13,7 @@ from PySide6.QtWidgets import QComboBox, QSlider, QTabBar, QWidget
 
 
 class ComboBox(QComboBox):
-    """A list to choose from, by a click or a key."""
+    """A combo box without the wheel."""
 
     def __init__(self, parent: QWidget | None = None) -> None:
         super().__init__(parent)
@@ -24,7 +24,7 @@ class ComboBox(QComboBox):
 
 
 class Slider(QSlider):
-    """A horizontal slider."""
+    """A horizontal slider without the wheel, unless it has the focus."""
 
     def __init__(self) -> None:
         super().__init__(Qt.Orientation.Horizontal)
@@ -35,7 +35,7 @@ class Slider(QSlider):
 
 
 class TabBar(QTabBar):
-    """Names of pages."""
+    """A tab bar without the wheel, unless it has the focus."""
 
     def wheelEvent(self, event: QWheelEvent) -> None:
         super().wheelEvent(event) if self.hasFocus() else event.ignore()

@@ -10,13 +10,13 @@ from PySide6.QtWidgets import QLayout, QScrollArea, QWidget
 
 
 def chain_tabs(root: QWidget) -> None:
-    """Lets Tab go through a widget's parts in the order of their layouts, hidden ones included."""
+    """Set the tab order of a widget's parts by their layouts, hidden ones included."""
     for first, second in itertools.pairwise(_focusable(root)):
         QWidget.setTabOrder(first, second)
 
 
 def chain_placed(ground: QWidget, parts: Iterable[QWidget]) -> None:
-    """Lets Tab go through parts that stand on `ground` without a layout in this order, after what comes before it."""
+    """Set the tab order of parts without a layout, after the widget before `ground`."""
     before = ground.previousInFocusChain() or ground
     while before is not ground and (ground.isAncestorOf(before) or not before.focusPolicy() & Qt.FocusPolicy.TabFocus):
         before = before.previousInFocusChain() or ground

@@ -8,7 +8,7 @@ from PySide6.QtCore import QEvent, QObject, QSize, QTimer
 from PySide6.QtGui import QGuiApplication, QRegion
 from PySide6.QtWidgets import QMainWindow, QSplitter
 
-from app.widgets.first_size import FRAME, room_for
+from app.widgets.dialog import FRAME, room_for
 from app.window.desk import SHEET_WIDTH, Desk
 
 if TYPE_CHECKING:

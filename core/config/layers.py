@@ -127,7 +127,7 @@ def with_absolute_paths(given: Given, folder: Path) -> Given:
             values[name] = str(_absolute(values[name], folder))
     text = values.get("deepspeed_config")
     if isinstance(text, str) and text.strip() and not text.lstrip().startswith("{") and not is_unset(text):
-        values["deepspeed_config"] = _read_deepspeed_config(_absolute(text, folder))
+        values["deepspeed_config"] = read_deepspeed_config(_absolute(text, folder))
     for name, marker in (("recipe", "recipe.toml"), ("model", "")):
         if is_path(values.get(name)):
             path = _absolute(values[name], folder)
@@ -136,7 +136,7 @@ def with_absolute_paths(given: Given, folder: Path) -> Given:
     return replace(given, values=values)
 
 
-def _read_deepspeed_config(path: Path) -> str:
+def read_deepspeed_config(path: Path) -> str:
     """A DeepSpeed configuration's text: it goes with the run, which may be started again elsewhere."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:

@@ -14,8 +14,8 @@ from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
-from app.packages.install_controller import explain
-from app.packages.install_dialog import InstallDialog
+from app.new_run.install_controller import explain
+from app.new_run.install_dialog import InstallDialog
 from core.machine.packages import MissingPackageError
 from tests.helpers.children import children_with
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow

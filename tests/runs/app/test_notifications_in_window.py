@@ -1,4 +1,4 @@
-"""Notifications and progress outside the window, while runs begin and end before its eyes."""
+"""Notifications and the tray icon, while runs begin and end."""
 
 from __future__ import annotations
 
@@ -6,13 +6,11 @@ import os
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import QEvent
-from PySide6.QtWidgets import QApplication, QSystemTrayIcon
+from PySide6.QtWidgets import QSystemTrayIcon
 from pytestqt.qtbot import QtBot
 
 from app.outside.run_news import RunNews
-from app.outside.task_progress import FAILED, NO_PROGRESS, TaskProgress, TaskState
-from app.outside.tray import Tray, marked_icon
+from app.outside.tray import Tray
 from app.style.icons import app_icon
 from core.processes.identity import identify
 from core.run_folder.store import RunStore
@@ -37,18 +35,16 @@ def test_a_run_that_ends_elsewhere_is_told_and_opened(
     live, other = (make_run(tmp_path, runs_dir=runs_dir) for _ in range(2))
     rankdeck = open_window()
     told: list[RunNews] = []
-    shown: list[TaskProgress] = []
     monkeypatch.setattr(rankdeck.notifications.tray, "show_message", told.append)
-    monkeypatch.setattr(rankdeck.notifications._taskbar, "show", shown.append)
     rankdeck.showing.show(other.dir)
     set_state(live, "training", step=25, total_steps=100)
     rankdeck.runs.refresh()
-    qtbot.waitUntil(lambda: TaskProgress(TaskState.NORMAL, 0.25) in shown, timeout=LIMIT_MS)
+    entries = rankdeck.runs.model.entries
+    qtbot.waitUntil(lambda: any(entry.word == "training" for entry in entries()), timeout=LIMIT_MS)
     set_state(live, "finished", step=100)
     rankdeck.runs.refresh()
     qtbot.waitUntil(lambda: len(told) == 1, timeout=LIMIT_MS)
     assert told[0].run_dir == live.dir and told[0].title.endswith("finished.")
-    assert shown[-1] == NO_PROGRESS
     rankdeck.notifications.tray.message_opened.emit(live.dir)
     assert rankdeck.showing.run_dir == live.dir
 
@@ -114,38 +110,9 @@ def test_the_tray_follows_live_runs(
     assert [action.text() for action in opened] == ["&Open Rankdeck"]
     rankdeck.preferences.flag_changed.emit("tray_icon")
     rankdeck.settings.set_flag("tray_icon", False)
-    rankdeck.notifications.show_progress()
+    rankdeck.notifications.show_status()
     assert not tray.icon.isVisible()
     rankdeck.settings.set_flag("tray_icon", True)
-    rankdeck.notifications.show_progress()
+    rankdeck.notifications.show_status()
     set_state(run, "stopped")
     qtbot.waitUntil(lambda: tray.icon is not None and not tray.icon.isVisible(), timeout=LIMIT_MS)
-
-
-def test_a_failure_stays_red_until_the_window_is_looked_at(
-    open_window: OpenWindow, qtbot: QtBot, runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "text.txt").write_bytes(b"some text\n" * 9000)
-    runs_dir.mkdir(exist_ok=True)
-    run = make_run(tmp_path, runs_dir=runs_dir)
-    rankdeck = open_window()
-    shown: list[TaskProgress] = []
-    monkeypatch.setattr(rankdeck.notifications._taskbar, "show", shown.append)
-    monkeypatch.setattr(rankdeck.notifications, "_is_seen", lambda _: False)
-    set_state(run, "training", step=25, total_steps=100)
-    qtbot.waitUntil(lambda: TaskProgress(TaskState.NORMAL, 0.25) in shown, timeout=LIMIT_MS)
-    set_state(run, "failed")
-    qtbot.waitUntil(lambda: bool(shown) and shown[-1] == FAILED, timeout=LIMIT_MS)
-    QApplication.sendEvent(rankdeck.window, QEvent(QEvent.Type.WindowActivate))
-    assert shown[-1] == NO_PROGRESS
-
-
-def test_the_mark_on_the_icon_has_the_colour_of_the_state(qapp: QApplication) -> None:
-    assert qapp
-    plain = app_icon()
-    assert marked_icon(plain, TaskState.NONE) is plain
-    colours = set()
-    for look in (TaskState.NORMAL, TaskState.PAUSED, TaskState.ERROR):
-        image = marked_icon(plain, look).pixmap(32).toImage()
-        colours.add(image.pixelColor(24, 24).name())
-    assert len(colours) == 3

@@ -11,7 +11,7 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.palette.command_palette import CommandPalette
-from app.palette.palette_entries import RECIPE, RUN, SETTING, TAB
+from app.palette.palette_entries import RUN, SETTING
 from tests.helpers.synthetic_run import Shape, write_lines
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
 
@@ -59,10 +59,6 @@ def test_every_kind_of_entry_leads_where_it_says(open_window: OpenWindow, qtbot:
     assert take(rankdeck, "broadcast buffers", qtbot) == SETTING  # rarely changed, so its group is folded
     rare = window.new_run.form.rows["broadcast_buffers"].editor
     qtbot.waitUntil(lambda: not rare.visibleRegion().isEmpty())
-    assert take(rankdeck, "new run ppo", qtbot) == RECIPE
-    assert window.new_run.recipe.currentData() == "clstm_ppo"
-    assert take(rankdeck, "alerts", qtbot) == TAB
-    assert window.tabs.currentWidget() is window.tabs.alerts
 
 
 def test_it_is_used_and_left_by_keyboard(open_window: OpenWindow, qtbot: QtBot) -> None:

@@ -23,7 +23,7 @@ from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow, shut
 pytestmark = OFFSCREEN_NOISE
 
 
-def test_theme_and_smoothing_are_kept(open_window: OpenWindow, qapp: QApplication) -> None:
+def test_settings_are_kept(open_window: OpenWindow, qapp: QApplication) -> None:
     before = QPalette(qapp.palette())
     theme = Theme(qapp)
     rankdeck = open_window()
@@ -33,8 +33,6 @@ def test_theme_and_smoothing_are_kept(open_window: OpenWindow, qapp: QApplicatio
     assert dialog is not None and dialog.isVisible()
     dialog.themes["dark"].click()
     assert is_dark(qapp.palette())
-    dialog.smoothing.slider.setValue(0)
-    assert window.plots.options.smoothing == 0
     dialog.switches["notifications"].click()
     dialog.switches["keep_awake"].click()
     assert not read_power_settings().keep_awake, "hosts read it"
@@ -45,7 +43,6 @@ def test_theme_and_smoothing_are_kept(open_window: OpenWindow, qapp: QApplicatio
     shut(rankdeck)
     again = open_window()
     assert again.settings.text("theme") == "dark" and not again.settings.flag("notifications", True)
-    assert again.window.plots.options.smoothing == 0
     theme.choose("light")
     assert not is_dark(qapp.palette())
     qapp.setPalette(before)
@@ -64,9 +61,7 @@ def test_help_opens_the_documentation_in_the_browser(
     assert opened[0] == tmp_path / "documentation" / "getting-started.html" and opened[0].is_file()
     window.actions_.about.trigger()
     about = window.findChild(AboutDialog)
-    assert about is not None
-    about.docs.click()
-    assert opened[1:] == opened[:1]
+    assert about is not None and about.isVisible()
     about.close()
 
 

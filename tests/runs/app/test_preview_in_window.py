@@ -93,39 +93,27 @@ def test_the_preview_shows_what_the_model_will_see(open_sheet: OpenWindow, rows:
     choose_light(rankdeck)
     set_data(rankdeck, str(rows), qtbot)
     dialog = open_preview(rankdeck, qtbot)
-    assert dialog.cancel.isVisible() and not dialog.again.isEnabled()
-    qtbot.waitUntil(lambda: not dialog.cancel.isVisible(), timeout=LOOK_MS)
+    assert dialog.is_busy and not dialog.all.isEnabled()
+    qtbot.waitUntil(lambda: not dialog.is_busy, timeout=LOOK_MS)
     assert dialog.notice.isHidden(), dialog.notice.text
-    cells = [dialog.notes.itemAtPosition(row, column) for row in range(dialog.notes.rowCount()) for column in (0, 1)]
-    texts = [getattr(cell.widget(), "text", str)() for cell in cells if cell is not None]
-    facts = dict(zip(texts[::2], texts[1::2], strict=True))
-    assert facts["Data"].startswith("1 file, ") and facts["Rows"] == "62 rows, 60 documents"
-    assert facts["Bad rows"].startswith("2 of 62 rows are bad") and "rows.jsonl, line 61" in facts["Bad rows"]
-    recommended = "parallel-independent on" if sys.platform == "win32" else "DDP on"
-    assert f"{recommended} 2 devices" in facts["An epoch"] and "64 tokens" in facts["Samples"]
-    assert dialog.column.currentText() == "guessed: review"
     text = dialog.text.toPlainText()
+    assert "1 file, " in text and "62 rows, 60 documents" in text
+    assert "2 of 62 rows are bad" in text and "rows.jsonl, line 61" in text
+    recommended = "parallel-independent on" if sys.platform == "win32" else "DDP on"
+    assert f"{recommended} 2 devices" in text and "64 tokens" in text
     assert "Sample 0 (64 tokens)" in text and "Document 1: " in text and "cut into" in text and "is↵a rather" in text
-
-    with qtbot.waitSignal(rankdeck.new_run.previewing.found, timeout=LOOK_MS):
-        dialog.column.setFocus()
-        dialog.column.setCurrentIndex(dialog.column.findData("title"))
-        dialog.column.activated.emit(dialog.column.currentIndex())
-    assert rankdeck.window.new_run.draft().fields["text_column"] == "title"
-    assert "Nr 0" in dialog.text.toPlainText() and "Größe" not in dialog.text.toPlainText()
-    assert "text_column=title" in rankdeck.window.new_run.summary.command.text()
-
-    rankdeck.window.new_run.set_field("text_column", "nothing")
-    qtbot.mouseClick(dialog.again, LEFT)
-    qtbot.waitUntil(lambda: not dialog.cancel.isVisible(), timeout=LOOK_MS)
-    assert "nothing" in dialog.notice.text
-    step = dialog.notice.findChild(type(dialog.again), "step")
-    assert step is not None and step.text() == "&Guess the column"
-    with qtbot.waitSignal(rankdeck.new_run.previewing.found, timeout=LOOK_MS):
-        qtbot.mouseClick(step, LEFT)
-    assert rankdeck.window.new_run.draft().fields["text_column"] == ""
+    dialog.all.click()
+    assert dialog.is_busy
+    qtbot.waitUntil(lambda: not dialog.is_busy, timeout=LOOK_MS)
+    assert "cached, so runs start immediately" in dialog.text.toPlainText()
     dialog.reject()
     assert rankdeck.new_run.previewing.dialog is None
+
+    rankdeck.window.new_run.set_field("text_column", "title")
+    dialog = open_preview(rankdeck, qtbot)
+    qtbot.waitUntil(lambda: not dialog.is_busy, timeout=LOOK_MS)
+    assert "Nr 0" in dialog.text.toPlainText() and "Größe" not in dialog.text.toPlainText()
+    dialog.reject()
 
 
 @pytest.mark.usefixtures("light")
@@ -142,13 +130,12 @@ def test_a_column_that_is_not_there_is_marked_before_a_start(open_sheet: OpenWin
     qtbot.waitUntil(lambda: row.problem.isHidden() and start.isEnabled(), timeout=LOOK_MS)
 
 
-def test_a_look_is_cancelled_and_leaves_nothing(open_sheet: OpenWindow, qtbot: QtBot) -> None:
+def test_closing_the_preview_ends_the_look(open_sheet: OpenWindow, qtbot: QtBot) -> None:
     rankdeck = open_sheet()
     dialog = open_preview(rankdeck, qtbot)
-    qtbot.mouseClick(dialog.cancel, LEFT)
-    assert dialog.notice.title == "Cancelled" and dialog.again.isEnabled()
-    assert not rankdeck.new_run.previewing.is_open
+    assert rankdeck.new_run.previewing.is_open
     dialog.reject()
+    assert not rankdeck.new_run.previewing.is_open
 
 
 def test_data_of_the_hub_is_not_counted_in_files(

@@ -1,4 +1,4 @@
-"""Updates in the window: one request to a real server, a quiet notice, and what Settings says."""
+"""Updates in the window: one request to a real server, a quiet notice, and the answer in Settings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pytestqt.qtbot import QtBot
 
 from app.main import Rankdeck
 from app.preferences import updates_controller
-from app.preferences.settings_dialog import SettingsDialog
+from app.preferences.settings_dialog import UPDATES_OFF, SettingsDialog
+from app.preferences.updates_controller import UpdateError, check_address, is_newer, read_announcement
 from core import __version__
 from tests.helpers.update_server import UpdateServer, update_server
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
@@ -29,10 +30,10 @@ def announcer(monkeypatch: pytest.MonkeyPatch) -> Iterator[UpdateServer]:
 
 
 def checked(rankdeck: Rankdeck, qtbot: QtBot) -> str:
-    """Checks now; what Settings says then."""
-    with qtbot.waitSignal(rankdeck.updating.status_changed, timeout=LIMIT_MS):
+    """Checks now; returns the line for Settings."""
+    with qtbot.waitSignal(rankdeck.updating.answered, timeout=LIMIT_MS) as answered:
         rankdeck.updating.check()
-    return rankdeck.updating.status().text
+    return str(answered.args[0])
 
 
 def test_a_newer_version_is_told_and_its_page_opened(
@@ -40,14 +41,21 @@ def test_a_newer_version_is_told_and_its_page_opened(
 ) -> None:
     opened: list[QUrl] = []
     monkeypatch.setattr(QDesktopServices, "openUrl", lambda url: opened.append(url) or True)
-    announcer.announce("99.0.0", news=["It is faster.", "<b>No page.</b>"], page="new.html")
+    announcer.announce("99.0.0", page="new.html")
     rankdeck = open_window()
-    assert rankdeck.updating.status().address == "" and rankdeck.window.runs.notice.title == ""
-    rankdeck.updating.set_address(announcer.url)
-    rankdeck.updating.open()
+    rankdeck.window.actions_.settings.trigger()
+    dialog = rankdeck.window.findChild(SettingsDialog)
+    assert dialog is not None and dialog.updates_note.text() == UPDATES_OFF
+    qtbot.keyClicks(dialog.updates, "http://example.org")
+    dialog.updates.editingFinished.emit()
+    assert "does not begin with https://" in dialog.updates_note.text() and rankdeck.updating.address == ""
+    dialog.updates.clear()
+    qtbot.keyClicks(dialog.updates, announcer.url)
+    dialog.updates.editingFinished.emit()
+    qtbot.waitUntil(lambda: dialog.updates_note.text() == "Rankdeck 99.0.0 is available.", timeout=LIMIT_MS)
+    dialog.close()
     notice = rankdeck.window.runs.notice
-    qtbot.waitUntil(lambda: notice.title == "Rankdeck 99.0.0 is available", timeout=LIMIT_MS)
-    assert notice.text == "It is faster.\n<b>No page.</b>"
+    assert notice.title == "Rankdeck 99.0.0 is available"
     notice.button.click()
     assert [url.toString() for url in opened] == [f"{announcer.address}/new.html"]
 
@@ -58,9 +66,9 @@ def test_one_request_a_day_that_says_nothing_of_this_pc(
     announcer.announce(__version__)
     announcer.paths["/update.json"][1]["Set-Cookie"] = "id=1"
     rankdeck = open_window()
-    rankdeck.updating.set_address(announcer.url)
+    rankdeck.settings.set_text(updates_controller.ADDRESS, announcer.url)
     for _ in range(2):
-        assert checked(rankdeck, qtbot).endswith(f"Rankdeck {__version__} is the newest version.")
+        assert checked(rankdeck, qtbot) == f"Rankdeck {__version__} is the newest version."
     rankdeck.updating.open()
     qtbot.wait(50)
     assert [line for line, _ in announcer.asked] == ["GET /update.json HTTP/1.1"] * 2
@@ -79,7 +87,7 @@ def test_a_check_ends_whatever_the_server_does(
 ) -> None:
     monkeypatch.setattr(updates_controller, "ANSWER_LIMIT_MS", 200)
     rankdeck = open_window()
-    rankdeck.updating.set_address(announcer.url)
+    rankdeck.settings.set_text(updates_controller.ADDRESS, announcer.url)
     announcer.paths["/update.json"] = (200, {}, [b"{", b"}"])
     announcer.release_pieces.clear()  # the second piece never comes
     assert "did not answer in time" in checked(rankdeck, qtbot)
@@ -88,31 +96,38 @@ def test_a_check_ends_whatever_the_server_does(
     announcer.answer(b" " * (updates_controller.LARGEST_ANSWER_BYTES + 1))
     assert "sent too much" in checked(rankdeck, qtbot)
     for place, says in (("http://example.invalid/", "failed"), (f"{announcer.address}/nothing", "not found")):
-        rankdeck.updating.set_address(place)
+        rankdeck.settings.set_text(updates_controller.ADDRESS, place)
         assert says in checked(rankdeck, qtbot).lower()
 
 
-def test_settings_take_an_address_check_and_say_what_went_wrong(
-    open_window: OpenWindow, qtbot: QtBot, announcer: UpdateServer
-) -> None:
-    announcer.announce("99.0.0", page="new.html")
-    rankdeck = open_window()
-    rankdeck.window.actions_.settings.trigger()
-    dialog = rankdeck.window.findChild(SettingsDialog)
-    assert dialog is not None
-    card = dialog.updates
-    assert not card.check.isEnabled() and "while this is empty" in card.result.text()
-    card.address.setText("http://example.org")
-    card.address.editingFinished.emit()
-    assert card.problem.isVisible() and rankdeck.updating.address == ""
-    card.address.setText(announcer.url)
-    card.address.editingFinished.emit()
-    assert rankdeck.updating.address == announcer.url and not card.problem.isVisible()
-    card.check.click()
-    qtbot.waitUntil(lambda: card.result.text().endswith("Rankdeck 99.0.0 is available."), timeout=LIMIT_MS)
-    assert card.page.isVisible() and rankdeck.window.runs.notice.title == ""
-    announcer.answer(b"<html>")
-    card.check.click()
-    qtbot.waitUntil(lambda: "The answer cannot be read" in card.result.text(), timeout=LIMIT_MS)
-    assert not rankdeck.window.notice.isVisible()
-    dialog.close()
+@pytest.mark.parametrize(
+    "text", ["https://[", "https://a:99999/", "http://example.org", "ftp://a/", "https://me:x@a.org/", "https://", "x"]
+)
+def test_an_address_that_is_none_or_not_safe_is_refused(text: str) -> None:
+    with pytest.raises(UpdateError):
+        check_address(text)
+
+
+@pytest.mark.parametrize("text", ["https://example.org/u.json", "http://127.0.0.1:8000/", "http://[::1]/x"])
+def test_a_safe_address_is_taken(text: str) -> None:
+    check_address(text)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"<html>",
+        b"[]",
+        b'{"format": "other", "version": 1, "release": "0.2.0"}',
+        b'{"format": "rankdeck-update", "version": 2, "release": "0.2.0"}',
+        b'{"format": "rankdeck-update", "version": 1, "release": "new"}',
+        b'{"format": "rankdeck-update", "version": 1, "release": "0.2.0", "page": "javascript:x"}',
+    ],
+)
+def test_any_other_answer_is_refused(data: bytes) -> None:
+    with pytest.raises(UpdateError):
+        read_announcement(data, "https://a.org/u.json")
+
+
+def test_releases_are_compared_by_their_numbers() -> None:
+    assert is_newer("0.10.0", "0.9.9") and is_newer("1.0", "0.9.9.9") and not is_newer("0.2", "0.2.0.dev1")

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 from PySide6.QtCore import Qt
 from PySide6.QtWidgets import QApplication, QWidget
 from pytestqt.qtbot import QtBot
 
-from app.machine.diagnostics_dialog import DiagnosticsDialog
-from app.machine.doctor_page import DoctorPage
+from app.machine.check_row import FIXES, LEVELS
+from app.machine.doctor_page import GROUPS, DoctorPage
+from core.doctor import finding
 from core.doctor.devices import NO_CUDA
-from core.doctor.diagnostics import DiagnosticsFile
-from core.doctor.finding import FOLDERS, MACHINE, SELF_TESTS, Finding, Topic
+from core.doctor.finding import FOLDERS, MACHINE, SELF_TESTS, Finding, Fix, Level, Topic
 from core.doctor.modes import check_modes
-from core.errors import PreflightError
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
@@ -104,8 +105,6 @@ def test_self_tests_show_their_progress_and_can_be_cancelled(page: DoctorPage, q
 
 def test_keys(page: DoctorPage, qtbot: QtBot) -> None:
     page.show_findings(findings())
-    with qtbot.waitSignal(page.check_requested):
-        qtbot.keyClick(page, Qt.Key.Key_F5)
     with qtbot.waitSignal(page.close_requested):
         qtbot.keyClick(page, Qt.Key.Key_Escape)
     qtbot.waitUntil(page.rows["runs_folder"].fix.isVisible)
@@ -122,28 +121,6 @@ def test_keys(page: DoctorPage, qtbot: QtBot) -> None:
     assert page.rows["runs_folder"].fix in order and page.rows["sleep"].fix not in order
 
 
-def test_the_dialog_shows_each_file_before_it_is_saved(qtbot: QtBot) -> None:
-    name = "MiniGPT · stdlib · DDP × 2 · 12:17"
-    files = [
-        DiagnosticsFile("about.txt", "about"),
-        DiagnosticsFile("runs/1-minigpt-20261125/run.toml", "x = 1", name),
-        DiagnosticsFile("runs/1-minigpt-20261125/logs/rank0.log", "", name),
-    ]
-    dialog = DiagnosticsDialog(files)
-    qtbot.addWidget(dialog)
-    dialog.show()
-    assert dialog.text.toPlainText() == "about"
-    qtbot.keyClick(dialog.list, Qt.Key.Key_Down)
-    run = dialog.list.currentItem()
-    assert run is not None and run.text(0) == name and run.childCount() == 2
-    assert dialog.text.toPlainText() == "" and "Choose a file" in dialog.text.placeholderText()
-    qtbot.keyClick(dialog.list, Qt.Key.Key_Down)
-    row = dialog.list.currentItem()
-    assert row is not None and (row.text(0), row.toolTip(0)) == ("run.toml", files[1].name)
-    assert dialog.text.toPlainText() == "x = 1"
-    qtbot.keyClick(dialog.list, Qt.Key.Key_Down)
-    assert dialog.text.placeholderText() == "This file is empty and is left out."
-    dialog.save.setEnabled(False)
-    dialog.show_error(PreflightError("The disk is full.", "Free some space."))
-    assert dialog.save.isEnabled() and "Free some space." in dialog.notice.text
-    dialog.close()
+def test_every_fix_has_a_button_and_every_level_a_look() -> None:
+    assert set(FIXES) == set(get_args(Fix)) - {""} and all(FIXES.values())
+    assert set(LEVELS) == set(get_args(Level)) and set(GROUPS) == set(finding.GROUPS)

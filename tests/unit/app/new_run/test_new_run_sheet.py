@@ -14,10 +14,10 @@ from app.draft.draft import Draft, check_draft, draft_from_config
 from app.draft.mode_options import ModeOptions
 from app.form.draft_fields import OF_MODE
 from app.form.field_row import FieldRow
-from app.new_run.deepspeed_dialog import DeepSpeedDialog
 from app.new_run.new_run_sheet import NewRunSheet
 from core.config.mode import Mode
 from core.errors import ConfigError
+from core.launch.deepspeed import own_text
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.recipes.catalog import find_recipes, get_recipe
@@ -94,7 +94,7 @@ def test_fsdp_has_a_button_and_settings_of_its_own(panel: NewRunSheet, qtbot: Qt
     panel.activateWindow()
     panel.mode.radios["zero"].setFocus()
     qtbot.waitUntil(panel.mode.radios["zero"].hasFocus)
-    qtbot.keyClick(panel.mode.radios["zero"], Qt.Key.Key_Down)
+    qtbot.keyClick(panel.mode.radios["zero"], Qt.Key.Key_Right)
     assert radio.isChecked() and panel.mode.mode() == panel.draft().mode == "fsdp"
     assert not zero.rows["zero_stage"].editor.isVisible() and not zero.rows["zero_engine"].editor.isVisible()
     assert zero.rows["offload_optimizer"].editor.isVisible() and zero.rows["offload_parameters"].editor.isEnabled()
@@ -305,25 +305,21 @@ def test_a_click_on_the_count_of_wrong_settings_goes_to_the_first(panel: NewRunS
     qtbot.waitUntil(lambda: panel.focusWidget() is panel.form.rows["lr"].editor)
 
 
-def test_deepspeed_settings_can_be_changed_and_put_back(panel: NewRunSheet, qtbot: QtBot) -> None:
+def test_a_deepspeed_file_replaces_rankdecks_settings(panel: NewRunSheet, qtbot: QtBot, tmp_path: Path) -> None:
     panel.show()
     panel.mode.set_options(ModeOptions(Mode.DDP, 2, ("ddp", "zero")))
     panel.mode.radios["zero"].click()
     choose(panel.mode.zero.rows["zero_stage"], "2")
-    panel.mode.deepspeed.click()
-    dialog = panel.findChild(DeepSpeedDialog)
-    assert isinstance(dialog, DeepSpeedDialog) and '"stage": 2' in dialog.editor.toPlainText()
-    assert dialog.use.isEnabled() and not dialog.back.isEnabled()
-    own = dialog.editor.toPlainText()
-    dialog.editor.setPlainText(own.replace('"stage": 2', '"stage": 1'))
-    assert not dialog.use.isEnabled() and "stage" in dialog.problem.text(), dialog.problem.text()
-    dialog.editor.setPlainText(own.replace("25000000", "50000000"))
+    path = tmp_path / "mine.json"
+    path.write_text(own_text(2).replace('"stage": 2', '"stage": 1'), encoding="utf-8")
+    panel.mode.take_deepspeed(path)
+    assert panel.draft().mode_fields["deepspeed_config"] == "" and "stage" in panel.mode.deepspeed_problem.text()
+    path.write_text(own_text(2).replace("25000000", "50000000"), encoding="utf-8")
     with qtbot.waitSignal(panel.draft_changed):
-        dialog.use.click()
+        panel.mode.take_deepspeed(path)
     assert "50000000" in panel.draft().mode_fields["deepspeed_config"]
-    assert "edited" in panel.mode.deepspeed.text()
+    assert panel.mode.deepspeed_problem.text() == "" and panel.mode.deepspeed.text() == "Remove DeepSpeed file"
     panel.mode.deepspeed.click()
-    again = next(d for d in panel.findChildren(DeepSpeedDialog) if d.isVisible())
-    again.back.click()
-    again.use.click()
     assert panel.draft().mode_fields["deepspeed_config"] == ""
+    panel.mode.take_deepspeed(tmp_path / "missing.json")
+    assert "missing.json" in panel.mode.deepspeed_problem.text()

@@ -9,7 +9,7 @@ import json
 import pytest
 from PySide6.QtCore import QPoint, Qt
 from PySide6.QtGui import QAction, QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QScrollArea, QStyleFactory, QWidget
+from PySide6.QtWidgets import QAbstractButton, QComboBox, QLineEdit, QScrollArea, QWidget
 from pytestqt.qtbot import QtBot
 
 from app.draft.draft import Draft, check_draft, draft_from_config
@@ -227,24 +227,6 @@ def test_a_problem_offers_what_mends_it(panel: NewRunSheet, qtbot: QtBot) -> Non
     assert done == ["It is not here."]
     panel.problems.show({})
     assert not panel.form.rows["model"].remedies.isVisible()
-
-
-def test_the_groove_is_not_filled_at_never(panel: NewRunSheet) -> None:
-    slider = panel.mode.sync_interval.slider
-    fusion = QStyleFactory.create("Fusion")  # Windows' older style fills no groove
-    slider.setStyle(fusion)
-    panel.show()
-    panel.mode.set_options(ModeOptions(Mode.DDP, 2))
-    panel.mode.radios["independent"].click()
-
-    def colours_at(place: int) -> set[int]:
-        """The colours along the left part of the groove."""
-        slider.setValue(place)
-        image = slider.grab().toImage()
-        return {image.pixel(x, y) for x in range(8, 40) for y in range(image.height())}
-
-    never, middle = colours_at(slider.maximum()), colours_at(slider.maximum() - 2)
-    assert middle - never, "a filled groove has a colour that an empty one has not"
 
 
 def test_start_is_one_big_button_at_the_foot(qtbot: QtBot) -> None:

@@ -11,13 +11,9 @@ from app.palette.palette_entries import (
     best_entries,
     command_entry,
     field_entries,
-    recipe_entries,
     run_entries,
-    tab_entries,
 )
 from core.config.run_config import FIELD_BY_NAME
-from core.recipes.catalog import get_recipe
-from core.recipes.manifest import broken_recipe
 from core.run_folder.notes import RunNotes
 from core.run_folder.record import RunRecord
 from core.run_folder.state import RunState
@@ -57,18 +53,6 @@ def test_settings_are_found_by_label_name_and_help() -> None:
     found = best("learning rate", entries)
     assert found is not None and found.target == "lr"
     assert best("lr", entries) == found
-
-
-def test_a_recipe_that_cannot_be_used_says_why() -> None:
-    good, broken = recipe_entries([get_recipe("minigpt"), broken_recipe(Path("mine"), "It has no train.py.")])
-    assert (good.title, good.target, good.why_not) == ("New run: MiniGPT", "minigpt", "")
-    assert broken.why_not == "It has no train.py."
-
-
-def test_tabs() -> None:
-    log, progress = tab_entries(["&Log", "Data pro&gress"], "No run is selected.")
-    assert (log.title, log.target) == ("Log", "0") and progress.title == "Data progress"
-    assert log.why_not == "No run is selected."
 
 
 def test_the_best_come_first_and_what_cannot_be_used_last() -> None:

@@ -7,14 +7,12 @@ from typing import Any
 
 import pytest
 from PySide6.QtCore import Qt
-from PySide6.QtGui import QGuiApplication
-from PySide6.QtWidgets import QAbstractButton, QLabel, QPushButton
+from PySide6.QtWidgets import QAbstractButton, QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.preferences.about_dialog import AboutDialog
-from app.preferences.folder_row import KeptFolder
-from app.preferences.settings_dialog import PRICES_NOTE, Preferred, SettingsDialog
-from app.settings import KEEP_AWAKE, NOTIFICATIONS, TASK_PROGRESS, TRAY_ICON
+from app.preferences import about_dialog
+from app.preferences.settings_dialog import PRICES_NOTE, FolderRow, KeptFolder, Preferred, SettingsDialog
+from app.settings import KEEP_AWAKE, NOTIFICATIONS, TRAY_ICON
 from core import __version__
 from core.measure.estimate.prices import Prices
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
@@ -25,7 +23,7 @@ pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]
 def preferred(folder: Path, **values: Any) -> Preferred:
     """With all folders in one."""
     return Preferred(
-        "light", 20, *(KeptFolder(title, folder / title, "") for title in ("Runs", "Models", "More")), **values
+        "light", *(KeptFolder(title, folder / title, "") for title in ("Runs", "Models", "More")), **values
     )
 
 
@@ -37,20 +35,17 @@ def test_each_setting_tells_what_was_chosen(qtbot: QtBot, tmp_path: Path) -> Non
     with qtbot.waitSignal(dialog.theme_chosen) as theme:
         dialog.themes["dark"].click()
     assert theme.args == ["dark"]
-    assert dialog.smoothing.strength == 20
-    with qtbot.waitSignal(dialog.smoothing_chosen):
-        qtbot.keyClick(dialog.smoothing.slider, Qt.Key.Key_Right)
     with qtbot.waitSignal(dialog.switched) as notifies:
         qtbot.keyClick(dialog.switches[NOTIFICATIONS], Qt.Key.Key_Space)
     assert notifies.args == [NOTIFICATIONS, True]
-    for name in (TASK_PROGRESS, TRAY_ICON, KEEP_AWAKE):
+    for name in (TRAY_ICON, KEEP_AWAKE):
         with qtbot.waitSignal(dialog.switched) as switched:
             dialog.switches[name].click()
         assert switched.args == [name, False]
-    for row, name in ((dialog.runs, "Runs"), (dialog.models, "Models"), (dialog.environments, "More")):
-        with qtbot.waitSignal(dialog.folder_requested) as opened:
-            row.open.click()
-        assert opened.args == [tmp_path / name]
+    with qtbot.waitSignal(dialog.updates_chosen) as address:
+        qtbot.keyClicks(dialog.updates, "https://x")
+        qtbot.keyClick(dialog.updates, Qt.Key.Key_Return)
+    assert address.args == ["https://x"]
     buttons = dialog.findChildren(QAbstractButton)
     assert all(button.text() or button.accessibleName() for button in buttons)
     assert not any(button.isDefault() for button in dialog.findChildren(QPushButton))
@@ -75,12 +70,29 @@ def test_prices_are_typed_with_their_currency(qtbot: QtBot, tmp_path: Path) -> N
     assert dialog.price_note.isVisible() and dialog.price_note.text() == PRICES_NOTE and not problem.isVisible()
 
 
-def test_versions_are_shown_and_copied(qtbot: QtBot) -> None:
-    dialog = AboutDialog()
+def test_another_folder_is_used_at_once_or_from_the_next_start(qtbot: QtBot, tmp_path: Path) -> None:
+    now, other = tmp_path / "now", tmp_path / "other"
+    waits = FolderRow(KeptFolder("Runs", now, "A note."), waits=True)
+    at_once = FolderRow(KeptFolder("Models", now, "A note."))
+    before = FolderRow(KeptFolder("Runs", now, "", coming=other), waits=True)
+    fixed = FolderRow(KeptFolder("Models", now, "", fixed_by="HF_HOME"))
+    for row in (waits, at_once, before, fixed):
+        qtbot.addWidget(row)
+    for row in (waits, at_once):
+        assert row.path.text() == str(now) and row.note.text() == "A note."
+        with qtbot.waitSignal(row.chosen) as chosen:
+            row.choose(other)
+        assert chosen.args == [other] and row.path.text() == str(other)
+    assert waits.note.text() == before.note.text() and waits.note.text().startswith("Used from the next start")
+    assert at_once.note.text() == "A note."
+    assert not fixed.change.isEnabled() and "HF_HOME" in fixed.note.text()
+
+
+def test_what_is_installed_is_named_with_licence_and_link(qtbot: QtBot, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(about_dialog, "installed_version", lambda name, *_: {"torch": "2.13.0"}.get(name))
+    dialog = about_dialog.AboutDialog()
     qtbot.addWidget(dialog)
     dialog.show()
-    assert any(f"Version {__version__}" == label.text() for label in dialog.findChildren(QLabel))
-    dialog.copy.click()
-    assert f"Rankdeck {__version__}" in QGuiApplication.clipboard().text()
-    with qtbot.waitSignal(dialog.docs_requested):
-        dialog.docs.click()
+    text = dialog.text()
+    assert f"Rankdeck {__version__}" in text and "Apache&nbsp;License&nbsp;2.0" in text
+    assert 'href="https://pytorch.org"' in text and "2.13.0" in text and "DeepSpeed" not in text

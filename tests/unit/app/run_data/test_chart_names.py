@@ -1,13 +1,10 @@
-"""Which names of a script are charted, as what, and where."""
+"""Which names of a script are charted, and as what."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from app.run_data.chart_names import ChartName, chart_names, names_in, place_of, unread_numbers
-from core.recipes.user_script import DROP
+from app.run_data.chart_names import ChartName, chart_names, names_in, unread_numbers
 
 CHARTS: dict[str, Any] = {"event": "charts", "names": {"train_loss": "loss"}}
 UNREAD: dict[str, Any] = {"event": "alert", "kind": "not_charted", "names": {"l": "l"}, "numbers": {"l": [1.5, 2, "x"]}}
@@ -35,11 +32,3 @@ def test_numbers_are_shown_as_long_as_nothing_could_be_charted() -> None:
 def test_a_persons_choice_stands_first_and_hides_what_was_seen() -> None:
     names = chart_names({"acc": "accuracy"}, {"loss": "loss", "acc": "acc"})
     assert names == [ChartName("acc", "accuracy", True), ChartName("loss", "loss", False)]
-
-
-@pytest.mark.parametrize(
-    ("chart", "place"),
-    [("val_loss", "Loss card, evaluations"), ("loss", "Loss card"), (DROP, ""), ("bleu", "its own card")],
-)
-def test_each_chart_has_its_place(chart: str, place: str) -> None:
-    assert place_of(chart) == place

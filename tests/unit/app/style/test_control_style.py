@@ -22,7 +22,6 @@ from PySide6.QtWidgets import (
     QPushButton,
     QRadioButton,
     QScrollBar,
-    QSlider,
     QStyle,
     QStyleOptionSlider,
     QTabBar,
@@ -204,16 +203,6 @@ def test_a_scroll_bar_is_all_groove(qtbot: QtBot) -> None:
     bar.setValue(300)
     bar.initStyleOption(option)
     assert part(QStyle.SubControl.SC_ScrollBarSlider).bottom() == 199
-
-
-@pytest.mark.usefixtures("theme")
-def test_a_slider_is_moved_by_its_handle(qtbot: QtBot, qapp: QApplication) -> None:
-    slider = QSlider(Qt.Orientation.Horizontal)
-    slider.resize(200, 24)
-    slider.setValue(99)
-    assert max(point.x() for point in near(painted(slider, qtbot), tone(qapp.palette(), "accent"))) > 180
-    slider.setValue(0)
-    assert max(point.x() for point in near(slider.grab().toImage(), tone(qapp.palette(), "accent"))) < 20
 
 
 @pytest.mark.qt_log_ignore("This plugin does not support (raise|grabbing|propagateSizeHints)", extend=True)

@@ -12,8 +12,7 @@ from pytestqt.qtbot import QtBot
 
 from app.compare.choose_runs_dialog import ChooseRunsDialog
 from app.new_run.charts_dialog import ChartsDialog
-from app.new_run.deepspeed_dialog import DeepSpeedDialog
-from app.packages.install_dialog import InstallDialog
+from app.new_run.install_dialog import InstallDialog
 from core.machine.packages import offer_for
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
@@ -29,11 +28,6 @@ DIALOGS: dict[str, tuple[Callable[[], QDialog], str, list[str]]] = {
         lambda: ChooseRunsDialog([(Path("a"), "A"), (Path("b"), "B")], (Path("a"), Path("b"))),
         "Compare",
         ["Filter runs by name", "Runs to compare", "Compare", "Cancel"],
-    ),
-    "DeepSpeed": (
-        lambda: DeepSpeedDialog(2, ""),
-        "Use these",
-        ["DeepSpeed configuration as JSON", "Use these", "Cancel"],
     ),
     "install": (
         lambda: InstallDialog("It needs gymnasium.", offer_for(["gymnasium"])),

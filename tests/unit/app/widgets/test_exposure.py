@@ -1,4 +1,4 @@
-"""Whether a window can be seen: shown, minimised, or on another virtual desktop."""
+"""Whether a window can be seen: shown or minimised."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import pytest
 from PySide6.QtWidgets import QWidget
 from pytestqt.qtbot import QtBot
 
-from app.widgets import exposure
 from app.widgets.exposure import Exposure
 
 pytestmark = [pytest.mark.windows, pytest.mark.qt_log_ignore("This plugin does not support propagateSizeHints")]
@@ -29,18 +28,3 @@ def test_a_minimised_window_is_not_seen(window: QWidget, qtbot: QtBot) -> None:
     qtbot.waitUntil(lambda: not followed.is_seen, timeout=30_000)
     with qtbot.waitSignal(followed.uncovered, timeout=30_000):
         window.showNormal()
-
-
-def test_a_person_who_comes_back_to_its_desktop_is_noticed(
-    window: QWidget, qtbot: QtBot, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Windows sends no event for that, and only Windows has such an attribute of a window."""
-    is_away = [True]
-    monkeypatch.setattr(exposure, "is_cloaked", lambda _window: is_away[0])
-    followed = Exposure(window)
-    window.show()
-    qtbot.waitExposed(window)
-    assert not followed.is_seen
-    is_away[0] = False
-    qtbot.waitSignal(followed.uncovered, timeout=30_000).wait()
-    assert followed.is_seen

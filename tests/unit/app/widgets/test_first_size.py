@@ -7,7 +7,7 @@ from PySide6.QtCore import QSize
 from PySide6.QtWidgets import QDialog
 from pytestqt.qtbot import QtBot
 
-from app.widgets.first_size import FRAME, set_first_size
+from app.widgets.dialog import FRAME, set_first_size
 from tests.helpers.window_fixture import OFFSCREEN_NOISE
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.windows]

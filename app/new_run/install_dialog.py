@@ -1,4 +1,4 @@
-"""Asks once whether missing packages are to be installed, shows the command before, and its output while it runs."""
+"""Dialog that offers to install missing packages: shows the command before, and its output while it runs."""
 
 from __future__ import annotations
 
@@ -11,8 +11,7 @@ from PySide6.QtWidgets import QLabel, QProgressBar, QWidget
 
 from app.widgets.build import code_box, muted_label, named
 from app.widgets.buttons import PrimaryButton
-from app.widgets.dialog import Dialog, Role
-from app.widgets.first_size import set_first_size
+from app.widgets.dialog import Dialog, Role, set_first_size
 from core.errors import RankdeckError
 from core.launch.command_line import command_text
 from core.machine.packages import Offer
@@ -25,16 +24,7 @@ GOING_HEIGHT: Final = 560
 
 
 class InstallDialog(Dialog):
-    """What is missing, the command, a button; then what the command prints.
-
-    Args:
-        cause: Who needs what, in a sentence.
-        offer: What would be run.
-
-    Signals:
-        install_requested: Run it.
-        cancel_requested: End it.
-    """
+    """Shows the missing packages, the command and a button, then the command's output."""
 
     install_requested = Signal()
     cancel_requested = Signal()
@@ -69,7 +59,6 @@ class InstallDialog(Dialog):
         self.resize(WIDTH, column.totalHeightForWidth(WIDTH))  # a size hint knows nothing of wrapped lines
 
     def append(self, text: str) -> None:
-        """A piece of the command's output."""
         cursor = QTextCursor(self.output.document())
         cursor.movePosition(QTextCursor.MoveOperation.End)
         bar = self.output.verticalScrollBar()
@@ -79,7 +68,6 @@ class InstallDialog(Dialog):
             bar.setValue(bar.maximum())
 
     def show_installed(self) -> None:
-        """The packages are there."""
         self._show_going(False)
         self.install.hide()
         self.notice.say("success", "Installed", "Packages installed. You can start the run now.")
@@ -87,7 +75,6 @@ class InstallDialog(Dialog):
         self.cancel.setFocus()
 
     def show_error(self, error: RankdeckError) -> None:
-        """Why they are not."""
         self._show_going(False)
         self.install.setText("&Install again")
         self.cancel.setText("&Close")
@@ -95,7 +82,7 @@ class InstallDialog(Dialog):
         self.notice.show_error(error)
 
     def reject(self) -> None:
-        """Closes, unless the command runs: Escape must not hide what it does."""
+        """Close, unless the command runs: Escape must not hide it."""
         if not self._going:
             super().reject()
 

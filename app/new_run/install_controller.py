@@ -1,4 +1,4 @@
-"""Installs missing packages: runs pip where a person asked for it, and ends it with everything it started."""
+"""Installs missing packages: runs pip where a person asks for it, and ends it with its child processes."""
 
 from __future__ import annotations
 
@@ -17,25 +17,19 @@ from core.processes.exit_codes import describe_exit
 
 END_LIMIT_MS: Final = 3000
 _TAIL: Final = 4000
-_ROUNDS: Final = 3
 
 
 class InstallError(RankdeckError):
-    """pip has not brought the packages here."""
-
     title = "The packages were not installed"
 
 
 class InstallController(QObject):
     """One installation at a time.
 
-    Args:
-        runner: Where what is slow is done.
-
     Signals:
         printed: A piece of pip's output.
         installed: The packages can be imported.
-        failed: Why they cannot.
+        failed: The `InstallError`.
     """
 
     printed = Signal(str)
@@ -57,11 +51,10 @@ class InstallController(QObject):
 
     @property
     def is_going(self) -> bool:
-        """pip runs."""
         return self._process.state() != QProcess.ProcessState.NotRunning
 
     def install(self, offer: Offer) -> None:
-        """Begins; does nothing while one is going on."""
+        """Run pip; do nothing while it runs already."""
         if self.is_going:
             return
         self._offer, self._tail, self._cancelled = offer, "", False
@@ -73,7 +66,7 @@ class InstallController(QObject):
         self._process.start(offer.argv[0], list(offer.argv[1:]))
 
     def cancel(self) -> None:
-        """Ends pip; what it has unpacked by then may stay."""
+        """End pip; packages that it has unpacked by then may stay."""
         if not self.is_going:
             return
         self._cancelled = True
@@ -81,7 +74,7 @@ class InstallController(QObject):
         self._runner.run(Operation(lambda: end_tree(pid), lambda _: None, lambda _: None))
 
     def close(self) -> None:
-        """Ends pip if it runs, and waits a bounded time."""
+        """End pip if it runs, and wait a bounded time."""
         if self.is_going:
             self.blockSignals(True)
             end_tree(self._process.processId())
@@ -124,12 +117,7 @@ class InstallController(QObject):
 
 
 def explain(output: str, code: int) -> InstallError:
-    """Explains pip's failure.
-
-    Args:
-        output: The end of what it printed.
-        code: Its exit code.
-    """
+    """Explain pip's failure by the end of its output and its exit code."""
     reason = full_stop(error_line(output) or f"pip {describe_exit(code)}")
     failure = explain_pip(output)
     if failure.cause:
@@ -138,16 +126,10 @@ def explain(output: str, code: int) -> InstallError:
 
 
 def end_tree(pid: int) -> None:
-    """Ends a process and everything it has started; gone ones are passed over.
-
-    Args:
-        pid: Of a child of ours that is not reaped yet, so that the number is still its own.
-    """
-    for _ in range(_ROUNDS):  # what was started while we looked is found the next time
-        with contextlib.suppress(psutil.Error):
-            parent = psutil.Process(pid)
-            for process in parent.children(recursive=True):
-                with contextlib.suppress(psutil.Error):
-                    process.kill()
+    """End a child that is not reaped yet, so that the number is still its own, and its descendants."""
     with contextlib.suppress(psutil.Error):
-        psutil.Process(pid).kill()
+        parent = psutil.Process(pid)
+        parent.suspend()  # it starts nothing while its children are looked for
+        for process in (*parent.children(recursive=True), parent):
+            with contextlib.suppress(psutil.Error):
+                process.kill()

@@ -1,1 +1,0 @@
-"""Packages that are missing: asks, runs pip, and shows its output."""
