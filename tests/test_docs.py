@@ -122,7 +122,7 @@ OF_OTHERS = {
 OF_SETUP = {
     "--wheels", "--sign", "--build", "--extra", "--drive", "--models", "--runs", "--source",
 }  # fmt: skip
-OF_MACHINES = {"--machine", "--identity", "--port", "--fingerprint", "--starter", "--remote-runs-dir"}
+OF_MACHINES = {"--machine", "--identity", "--port", "--starter", "--remote-runs-dir"}
 OF_AIOS = {"--halt-max-steps", "--num-episodes", "--num-gpus", "--cuda-ids"}
 
 

@@ -19,7 +19,6 @@ OTHERS: Final = {
     "core/machine/torch_builds.py": "/sys",
     "core/processes/launcher.py": "/proc",
     "core/processes/marks.py": "/proc",
-    "core/processes/process_state.py": "/proc",
     "workers/host_link/peak_memory.py": "/proc",
     "core/processes/detached.py": "the null device",
     # The window's thread, which must not wait: what is refused is looked at again with the next change

@@ -1,6 +1,6 @@
 """Devices of other machines in New run: a card for each machine, with a check box for each of its devices.
 
-A run is on one machine: who ticks a device of one clears the ticks of all others.
+A run is on one machine: a tick on one clears the ticks of all others.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from PySide6.QtWidgets import QCheckBox, QGridLayout, QLabel, QWidget
 
 from app.widgets.build import bold_label, lay_column, lay_row, muted_label
 from app.widgets.card import Card
-from app.widgets.machine_widgets import keep_machine_widgets
 from core.errors import RankdeckError
 from core.machine.devices import Device
 from core.machine.devices.names import device_label
@@ -31,8 +30,8 @@ class MachineGroup(Card):
     """One machine.
 
     Signals:
-        toggled: The user ticked a device or not; which machine's group it is.
-        looked: Its devices are known; which machine's group it is.
+        toggled: The user ticked a device or not; this group.
+        looked: Its devices are known; this group.
     """
 
     toggled = Signal(object)
@@ -75,7 +74,7 @@ class MachineGroup(Card):
         return [device for device in devices if device.uuid in self.boxes and self.boxes[device.uuid].isChecked()]
 
     def clear(self) -> None:
-        """Takes every tick away, without telling anything."""
+        """Takes every tick away, without a signal."""
         for box in self.boxes.values():
             with QSignalBlocker(box):
                 box.setChecked(False)
@@ -120,9 +119,16 @@ class MachineGroups(QWidget):
         self.hide()
 
     def set_machines(self, machines: Sequence[Machine]) -> None:
-        """Shows these machines; what is known of one that is the same stays."""
+        """Shows these machines; the card of an unchanged one stays."""
         before = self.chosen()
-        keep_machine_widgets(self._cards, self.groups, machines, self._made)
+        for name in [name for name, group in self.groups.items() if group.machine not in machines]:
+            old = self.groups.pop(name)
+            self._cards.removeWidget(old)
+            old.deleteLater()
+        for place, machine in enumerate(machines):
+            if machine.name not in self.groups:
+                self.groups[machine.name] = self._made(machine)
+            self._cards.insertWidget(place, self.groups[machine.name])
         self.setVisible(bool(self.groups))
         if before is not None and self.chosen() is None:
             self.selection_changed.emit()
@@ -138,7 +144,7 @@ class MachineGroups(QWidget):
         return next((group for group in self.groups.values() if group.selected()), None)
 
     def clear(self) -> None:
-        """Takes every tick away, without telling anything."""
+        """Takes every tick away, without a signal."""
         for group in self.groups.values():
             group.clear()
 

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from core.machine.devices import Device
     from core.machines.machine import Machine
     from core.machines.moving import MovePlan
-    from core.machines.send import Report
     from core.resume.plan import ResumePlan
 
 
@@ -88,11 +87,11 @@ class LaunchController(QObject):
 
         def work() -> tuple[Path, tuple[str, ...]]:
             from core.launch.command_line import TrainRequest
-            from core.machines.starting import start_there
+            from core.machines.moving import start_there
 
             absolute = _with_absolute_options(run)
             request = TrainRequest(absolute.config, absolute.recipe)
-            started = start_there(machine, request, runs_dir, self._report(), name)
+            started = start_there(machine, request, runs_dir, self.progressed.emit, name)
             return started.store.dir, started.notes
 
         self._begin(f"starting a run on {machine.name}", work, self.start_failed.emit)
@@ -156,9 +155,9 @@ class LaunchController(QObject):
 
         store, accepted = RunStore(plan.run_dir), plan.shown.code_accepted
         if plan.machine is None:
-            changes = brought_here(str(store.dir), self.runs_dir, plan.changes, self._report())
+            changes = brought_here(str(store.dir), self.runs_dir, plan.changes, self.progressed.emit)
             return _resumed_here(plan_resume(str(store.dir), self.runs_dir, changes, accept_code=accepted))
-        resume_there(plan.machine, store, plan.changes, self._report(), accept_code=accepted)
+        resume_there(plan.machine, store, plan.changes, self.progressed.emit, accept_code=accepted)
         return store
 
     def resume_with(
@@ -184,7 +183,7 @@ class LaunchController(QObject):
                     if machine is None:
                         _resumed_here(plan_resume(text, runs_dir, given, available=devices or None))
                     else:  # it stays where it is
-                        resume_there(machine, store, given, self._report())
+                        resume_there(machine, store, given, self.progressed.emit)
                     return store.dir, ()
                 except RunBusyError:  # its host has said that the run is over, and is still ending
                     if time.monotonic() >= deadline:
@@ -192,11 +191,6 @@ class LaunchController(QObject):
                 time.sleep(BUSY_POLL_S)
 
         self._begin("resuming a run", work, say)
-
-    def _report(self) -> Report:
-        from core.machines.send import Report
-
-        return Report(self.progressed.emit, self.progressed.emit)
 
     def _begin(
         self, busy: str, work: Callable[[], tuple[Path, tuple[str, ...]]], say: Callable[[RankdeckError], None]

@@ -5,29 +5,38 @@ from __future__ import annotations
 import argparse
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from core.cli.terminal import Terminal
 from core.errors import RunNotFoundError
 from core.files.atomic import parse_path
 from core.formatting import listed
 from core.launch.command_line import TrainRequest
+from core.machines.machine import Report
 from core.machines.machine_list import find_machine
-from core.machines.moving import brought_here, machine_of, now_here, plan_move, resume_there
-from core.machines.send import Report
-from core.machines.starting import start_there
+from core.machines.moving import brought_here, machine_of, now_here, plan_move, resume_there, start_there
 from core.metrics.metrics_file import whole_bytes
 from core.paths import default_runs_dir
-from core.recipes.outside_code import IN_RUN_FOLDER, OutsideCodeError, check_accepted, outside_code
+from core.recipes.outside_code import check_accepted, outside_code
 from core.run_folder.store import RunStore, find_run
 
 __all__ = ["agrees", "fetched", "now_here", "resume_on_machine", "shows_move", "start_on_machine"]
-NEVER_STARTED: Final = "It was never started on this machine."
 
 
 def terminal_report(terminal: Terminal) -> Report:
-    """Says on a terminal what is sent and fetched."""
-    return Report(terminal.warn if terminal.quiet else terminal.say, terminal.progress)
+    """Reports progress on a terminal: each line in place of the last one, elsewhere the beginning of each step once."""
+    shown = ""
+
+    def report(step: str) -> None:
+        nonlocal shown
+        head = step.partition(":")[0]
+        if terminal.is_interactive:
+            terminal.progress(step)
+        elif head != shown and not terminal.quiet:
+            terminal.say(step)
+        shown = head
+
+    return report
 
 
 def start_on_machine(arguments: argparse.Namespace, request: TrainRequest, terminal: Terminal) -> RunStore:
@@ -60,33 +69,26 @@ def resume_on_machine(
         _say_lines(plan.summary().lines, arguments, terminal)
         return None
     code = outside_code(store.config())
-    agreed = code is not None and not code.is_known and not arguments.trust_recipe
-    if code is not None and agreed:
+    if code is not None and not code.is_known and not arguments.trust_recipe:
         for line in code.lines:
             terminal.warn(line)
         check_accepted(code, agrees(code.in_run_folder, arguments, terminal))
-    offset, report = whole_bytes(store.metrics), terminal_report(terminal)
-    try:
-        lines = resume_there(machine, store, changes, report, accept_code=arguments.trust_recipe)
-    except OutsideCodeError as error:  # not known where the run is
-        inside = IN_RUN_FOLDER in error.next_step
-        if inside or not (agreed or agrees(inside, arguments, terminal, error.cause)):
-            raise
-        lines = resume_there(machine, store, changes, report, accept_code=True)
+    offset = whole_bytes(store.metrics)
+    lines = resume_there(machine, store, changes, terminal_report(terminal), accept_code=True)
     terminal.end_progress()
     _say_lines([*lines, f"On: {machine.name}."], arguments, terminal)
     return store, offset
 
 
-def agrees(in_run_folder: bool, arguments: argparse.Namespace, terminal: Terminal, cause: str = NEVER_STARTED) -> bool:
-    """Whether the user agrees to run a run's code, here or on another machine.
+def agrees(in_run_folder: bool, arguments: argparse.Namespace, terminal: Terminal) -> bool:
+    """Asks whether the user agrees to run a run's code, here or on another machine.
 
     Code inside a run's folder needs the flag, not a keystroke: its creator wrote it.
     """
     if in_run_folder or arguments.trust_recipe:
         return bool(arguments.trust_recipe)
     terminal.end_progress()
-    return bool(arguments.yes) or terminal.ask(f"{cause} Run it? [y/N] ")
+    return bool(arguments.yes) or terminal.ask("It was never started on this machine. Run it? [y/N] ")
 
 
 def shows_move(arguments: argparse.Namespace, runs_dir: Path, changes: Mapping[str, Any], terminal: Terminal) -> bool:

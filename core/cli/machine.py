@@ -25,7 +25,7 @@ from core.run_folder.store import list_runs
 
 
 def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists every device with its figures of this moment; no driver and no GPU are answers, not errors."""
+    """Lists every device with its current figures; no driver and no GPU are answers, not errors."""
     platform = this_platform()
     entries = list_runs(chosen_runs_dir(arguments))
     live = [entry for entry in entries if entry.state is not None and entry.state.is_live]
@@ -71,7 +71,7 @@ def devices(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def recipes(arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """Lists every recipe, a broken one with what is wrong with it; or one's settings; or starts a new one."""
+    """Lists the recipes, each broken one with its problem; or one's settings; or makes a new one."""
     if arguments.which == "new":
         return _new_recipe(arguments, terminal)
     if arguments.folder is not None or arguments.name is not None:
@@ -91,7 +91,7 @@ def recipes(arguments: argparse.Namespace, terminal: Terminal) -> int:
 
 
 def _one_recipe(recipe: Recipe, arguments: argparse.Namespace, terminal: Terminal) -> int:
-    """What it is, and each field of its own as `--set` takes it."""
+    """Describes a recipe, with each field of its own as `--set` takes it."""
     if arguments.json:
         terminal.json(_recipe_values(recipe))
         return 0
@@ -113,7 +113,7 @@ def _default(value: FieldValue) -> str:
 
 
 def _allowed(field: FieldSpec) -> str:
-    """The values that a field takes, in a few words."""
+    """Describes the values that a field takes."""
     if field.choices:
         return ", ".join(field.choices)
     if field.type == "bool":
@@ -158,7 +158,7 @@ def _figures(sample: DeviceSample | None) -> tuple[str, str, str]:
 
 
 def _user(device: Device, sample: DeviceSample | None) -> str:
-    """Who uses a GPU: "python (pid 123), 69 GiB"; nothing is known of a CPU device."""
+    """The processes on a GPU: "python (pid 123), 69 GiB"; unknown for a CPU device."""
     if device.kind != "cuda" or sample is None or sample.error:
         return UNKNOWN
     return in_use_by(sample).removeprefix("in use by ") or "free"

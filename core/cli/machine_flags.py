@@ -1,4 +1,4 @@
-"""The flags of other machines: over SSH, several at once, and Slurm's nodes; and what cannot be asked for with them."""
+"""Flags of other machines: over SSH, several at once, and Slurm's nodes; and checks of their combinations."""
 
 from __future__ import annotations
 
@@ -39,15 +39,12 @@ def add_machines_flags(machines: argparse._ActionsContainer) -> None:
     )
     machines.add_argument("name", metavar="NAME", nargs="?", help="The machine.")
     machines.add_argument("address", metavar="ADDRESS", nargs="?", help="add: user@host, or a host of ~/.ssh/config.")
-    machines.add_argument("--port", metavar="N", help="add: the port of its SSH server. Default: as ssh has it.")
+    machines.add_argument(
+        "--port", metavar="N", type=int, help="add: the port of its SSH server. Default: as ssh has it."
+    )
     machines.add_argument(
         "--identity", metavar="FILE", help="add: the private key. Default: ssh-agent's, and ssh's own."
     )
-    machines.add_argument("--fingerprint", metavar="SHA256:…", help="add: the host key that it must have.")
-    machines.add_argument(
-        "--yes", action="store_true",
-        help="add: take the host key that it shows, without asking. remove: also if runs train there.",
-    )  # fmt: skip
     machines.add_argument(
         "--python", metavar="PATH", help="add: a Python there with PyTorch. Default: setup makes one."
     )
@@ -72,11 +69,7 @@ def add_nodes_flags(parser: argparse._ActionsContainer) -> None:
 
 
 def check_one_on_each_node(place: DistributedConfig) -> None:
-    """Refuses several processes of srun on one node with `--nodes`: Rankdeck starts a node's ranks itself.
-
-    Raises:
-        UsageError: Says how many there are.
-    """
+    """Refuses several processes of srun on one node with `--nodes`: Rankdeck starts a node's ranks itself."""
     if place.devices_per_node > 1:
         raise UsageError(
             f"--nodes is given, but srun started {place.devices_per_node} processes on this node.",
@@ -85,11 +78,7 @@ def check_one_on_each_node(place: DistributedConfig) -> None:
 
 
 def check_recipe_on_nodes(recipe: Recipe) -> None:
-    """Refuses a user's own script, whose processes Rankdeck does not connect.
-
-    Raises:
-        UsageError: It is one.
-    """
+    """Refuses a user's own script, whose processes Rankdeck does not connect."""
     if recipe.self_contained:
         raise UsageError(
             f"--nodes is given, but {recipe.title} cannot train on several machines.",
@@ -143,11 +132,7 @@ def add_slurm_flags(parser: argparse._ActionsContainer) -> None:
 
 
 def check_slurm_arguments(arguments: argparse.Namespace) -> None:
-    """Refuses flags of a submitted run without `--slurm`, and what such a run cannot do.
-
-    Raises:
-        UsageError: Names it.
-    """
+    """Refuses flags of a submitted run without `--slurm`, and flags that such a run cannot have."""
     if arguments.slurm is None:
         for name in _NEED_SLURM:
             if getattr(arguments, name) is not None:
@@ -161,7 +146,7 @@ def check_slurm_arguments(arguments: argparse.Namespace) -> None:
 
 
 def names_a_job(arguments: argparse.Namespace) -> bool:
-    """Whether any flag says what the job asks for, beside `--slurm` itself."""
+    """Whether any flag asks for a job, beside `--slurm` itself."""
     return bool(arguments.slurm) or any(getattr(arguments, name) is not None for name in (*_NEED_SLURM, *_OF_JOB))
 
 

@@ -1,7 +1,4 @@
-"""Files that are whole or not there: atomic replacement, hashing, and errors for a failed disk.
-
-What another program holds open for a moment is waited for (`core.held_files`).
-"""
+"""Files that are whole or not there: atomic replacement, hashing, and errors for a failed disk."""
 
 from __future__ import annotations
 
@@ -38,7 +35,7 @@ _WINDOWS_NO_DRIVE: Final = (3, 15, 21, 53, 67)
 
 
 def parse_path(text: str) -> Path | None:
-    """The path that a person's text means; None where no file can have such a name (too long, a zero byte)."""
+    """Makes a path of a person's text; None where no file can have such a name (too long, a zero byte)."""
     try:
         path = typed_path(text)
         path.lstat()
@@ -60,12 +57,12 @@ def write_atomic(
     """Replaces `path` by `data` so that a reader, or a power cut, sees the old content or the new, never a part.
 
     Args:
-        path: The file; its folder must exist.
+        path: The file, in a folder that exists.
         data: Text is written as UTF-8 with its line ends as they are. A function writes what is too large for memory.
         mode: Permission bits of the new file; None leaves them to the umask. Bits that shut out everybody else
             (0o600) hold on Windows too, by an access list.
         durable: False skips fsync, for files that can be derived again.
-        timeout_s: How long to wait, on Windows, for others to close the file.
+        timeout_s: The longest wait, on Windows, for others to close the file.
 
     Raises:
         PreflightError: Disk full, no permission, path too long, drive missing.
@@ -107,11 +104,7 @@ def copy_atomic(source: Path, target: Path) -> None:
 
 
 def replace_with_retry(source: Path, target: Path, *, timeout_s: float = REPLACE_TIMEOUT_S) -> None:
-    """`Path.replace`, tried again while Windows says that another program has the target open.
-
-    Raises:
-        OSError: As `Path.replace`; on Windows a sharing violation only after `timeout_s`.
-    """
+    """Replaces `target`, waiting up to `timeout_s` for other programs to close it on Windows; raises `OSError`."""
     retried(lambda: source.replace(target), timeout_s)
 
 
@@ -131,11 +124,9 @@ def sync_folder(folder: Path) -> None:
 
 
 def remove_temporaries(folder: Path, *, others: Sequence[str] = ()) -> None:
-    """Removes what a killed writer left of unfinished replacements in `folder`; only its single writer may call it.
+    """Removes unfinished replacements of a killed writer in `folder`; only its single writer may call it.
 
-    Args:
-        folder: Where to look.
-        others: Names of files that other processes write too: theirs may be about to be put in place.
+    Those of the files `others` stay: another process may be about to put them in place.
     """
     for leftover in folder.glob(f".*{_TEMPORARY_SUFFIX}"):
         if any(leftover.name.startswith(f".{name}.") for name in others):
@@ -145,12 +136,11 @@ def remove_temporaries(folder: Path, *, others: Sequence[str] = ()) -> None:
 
 
 def read_bytes(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> bytes:
-    """A file's bytes.
+    """Reads a file.
 
     Raises:
         FileInUseError: Another program holds it, and still did after two seconds.
-        StateFileError: It is missing, unreadable, larger than the limit, or no regular file (a pipe would be waited
-            for).
+        StateFileError: It is missing, unreadable, larger than the limit, or no regular file.
     """
     try:
         return retried(lambda: _read_regular(path, limit_bytes))
@@ -179,11 +169,7 @@ def _read_regular(path: Path, limit_bytes: int) -> bytes:
 
 
 def read_text(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> str:
-    """A UTF-8 file's text.
-
-    Raises:
-        StateFileError: It is missing, unreadable, too large or not UTF-8.
-    """
+    """Reads a UTF-8 file; raises as `read_bytes`."""
     data = read_bytes(path, limit_bytes=limit_bytes)
     try:
         return decode_utf8(data).removeprefix("\ufeff")
@@ -194,12 +180,7 @@ def read_text(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> str:
 
 
 def read_json(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> Any:
-    """A JSON file's value.
-
-    Raises:
-        StateFileError: It is missing, unreadable, empty, cut off, not JSON or beyond the limits of `core.parsing`; the
-            cause says which, and where.
-    """
+    """Reads a JSON file, within the limits of `core.parsing`; raises `StateFileError` with the place of a mistake."""
     text = read_text(path, limit_bytes=limit_bytes)
     if not text.strip():
         raise StateFileError(f"{path} is empty.", "Use a copy of it from before.")
@@ -214,10 +195,10 @@ def read_json(path: Path, *, limit_bytes: int = MAX_STATE_BYTES) -> Any:
 
 
 def require_format(document: Any, path: Path, name: str, version: int) -> dict[str, Any]:
-    """`document` as an object, if its `format` is `name` and its `version` is not newer than `version`.
+    """Returns `document` if its `format` is `name` and its `version` is not newer than `version`.
 
     Raises:
-        NewerVersionError: It was written by a newer Rankdeck.
+        NewerVersionError: A newer Rankdeck wrote it.
         StateFileError: It is something else.
     """
     if not isinstance(document, Mapping):
@@ -240,14 +221,13 @@ def require_format(document: Any, path: Path, name: str, version: int) -> dict[s
 
 
 def sha256_file(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hex; raises `OSError`."""
     with open_binary(path) as file:
         return hashlib.file_digest(cast("io.BufferedReader", file), "sha256").hexdigest()
 
 
 @contextmanager
 def explained(what: str) -> Iterator[None]:
-    """Raises what `explain` makes of an operating system's refusal inside the ``with`` block."""
+    """Raises `explain`'s error in place of an `OSError` inside the ``with`` block."""
     try:
         yield
     except OSError as error:
@@ -255,11 +235,9 @@ def explained(what: str) -> Iterator[None]:
 
 
 def explain(error: OSError, what: str) -> RankdeckError:
-    """An operating system's refusal as title, cause and next step.
+    """Makes an error with title, cause and next step of an operating system's refusal.
 
-    Args:
-        error: What was raised.
-        what: The start of the sentence, without a full stop: "run.toml could not be written".
+    `what` is the start of the sentence, without a full stop: "run.toml could not be written".
     """
     number, winerror = error.errno, getattr(error, "winerror", None)
     if number in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)) or winerror == 112:

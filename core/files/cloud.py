@@ -1,4 +1,4 @@
-"""Cloud folders (OneDrive): which folders are uploaded, and files of which only the name is here.
+"""Cloud folders (OneDrive): recognises them, and files whose content is not on this machine.
 
 OneDrive uploads each checkpoint as it is written and holds it meanwhile; when space is short it takes a file's content
 away ("Files On-Demand"), and reading it then downloads it, or fails where OneDrive does not run.
@@ -21,14 +21,14 @@ CLOUD_ERRORS: Final = frozenset((358, *range(362, 367), *range(374, 405)))
 
 
 def cloud_folder(path: Path, environment: Mapping[str, str] = os.environ) -> str | None:
-    """The OneDrive folder that a path lies in; None where it lies in none."""
+    """Finds the OneDrive folder that holds a path; None where none does."""
     place = PureWindowsPath(str(path.absolute() if os.name == "nt" else path))
     folders = (environment.get(name, "").strip() for name in _VARIABLES)
     return next((folder for folder in folders if folder and place.is_relative_to(PureWindowsPath(folder))), None)
 
 
 def is_placeholder(path: Path) -> bool:
-    """Whether only the name of a file is on this machine; False where it cannot be looked at, and on other systems."""
+    """Whether only the name of a file is on this machine; False where that cannot be seen."""
     try:
         return is_not_here(getattr(path.stat(), "st_file_attributes", 0))
     except (OSError, ValueError):
@@ -36,7 +36,7 @@ def is_placeholder(path: Path) -> bool:
 
 
 def is_not_here(attributes: int) -> bool:
-    """As `is_placeholder`, of Windows' attributes of a file."""
+    """As `is_placeholder`, by Windows' attributes of a file."""
     return bool(attributes & _NOT_HERE)
 
 

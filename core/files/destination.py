@@ -1,4 +1,4 @@
-"""An export's destination: written to a temporary name, then moved, so that a failure leaves the old file."""
+"""Destination of an export: written to a temporary name, then moved, so that a failure leaves the old file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,7 @@ from core.files.atomic import explain, explained, replace_with_retry
 
 
 def check_folder_place(out: Path, overwrite: bool) -> None:
-    """Refuses a folder that an export must not be put into.
-
-    Raises:
-        UsageError: A file stands there, or the folder holds something and `overwrite` is not asked for.
-        PreflightError: It cannot be looked into.
-    """
+    """Refuses a folder that holds something, unless `overwrite` is given, or that is a file, with a `UsageError`."""
     with explained(f"{out} could not be looked into"):
         if out.exists() and not out.is_dir():
             raise refused(f"{out} is a file, but this export needs a folder.", "Choose a folder.", "--out PATH")
@@ -28,11 +23,7 @@ def check_folder_place(out: Path, overwrite: bool) -> None:
 
 
 def check_file_place(out: Path, overwrite: bool) -> None:
-    """Refuses a file that must not be replaced.
-
-    Raises:
-        UsageError: It is there, and `overwrite` is not asked for; or it is a folder.
-    """
+    """Refuses a file that is there, unless `overwrite` is given, or that is a folder, with a `UsageError`."""
     if out.is_dir():
         raise refused(f"{out} is a folder.", "Name a file.", "--out model.safetensors")
     if not overwrite and out.exists():
@@ -41,11 +32,7 @@ def check_file_place(out: Path, overwrite: bool) -> None:
 
 @contextmanager
 def staged_folder(out: Path) -> Iterator[Path]:
-    """An empty folder to fill; afterwards each file in it takes its place below `out`, whole.
-
-    Raises:
-        PreflightError: Disk full, no permission, drive missing.
-    """
+    """Yields an empty folder to fill, whose files then take their places below `out`; raises `PreflightError`."""
     staging = out / f".export-{secrets.token_hex(4)}.rankdeck-tmp"
     made = not out.exists()
     done = False

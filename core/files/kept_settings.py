@@ -1,4 +1,4 @@
-"""Kept settings: small records in the folder of runs, which the window, the command line and hosts share."""
+"""Kept settings: small records in the folder of runs, shared by the window, the command line and hosts."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def read_settings(file: str, default: T) -> T:
-    """What was kept; the default where there is nothing, or nothing that can be read."""
+    """Reads kept settings; returns the default where there are none, or where they cannot be read."""
     try:
         return read_record(type(default), read_json(default_runs_dir() / file))
     except (RecordError, RankdeckError, OSError):
@@ -26,7 +26,6 @@ def read_settings(file: str, default: T) -> T:
 
 
 def keep_settings(file: str, format_name: str, settings: DataclassInstance) -> None:
-    """Keeps settings for what is started from now on; raises `RankdeckError`."""
     folder = default_runs_dir()
     with explained(f"{folder} could not be made"):
         folder.mkdir(parents=True, exist_ok=True)

@@ -15,11 +15,11 @@ _BEGINNING: Final = b"version https://git-lfs.github.com/spec/"
 
 
 def check_lfs_pointer(path: Path | str, beginning: bytes | None = None, *, field: str = "") -> None:
-    """Refuses a pointer where a person's file is to be read, whatever its name.
+    """Refuses a pointer in place of a person's file, whatever its name.
 
     Args:
-        path: The file, for the error too.
-        beginning: Its first bytes, where they are at hand.
+        path: The file.
+        beginning: Its first bytes, if at hand.
         field: The setting that names it; empty: it is a dataset.
 
     Raises:

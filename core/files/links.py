@@ -1,4 +1,4 @@
-"""Links in a run's folder: a run writes into its own folder only, so what it opens to write must not be a link.
+"""Links in a run's folder: refused, since a run writes only into its own folder.
 
 A folder that was received, or unpacked from an archive, may hold links to anything that its new owner can write.
 """
@@ -26,11 +26,7 @@ class LinkError(UsageError):
 
 
 def refuse_link(path: Path) -> None:
-    """Refuses `path` if it is a link; what does not exist is none.
-
-    Raises:
-        LinkError: It is a symbolic link or a Windows junction.
-    """
+    """Refuses a symbolic link or a Windows junction, with a `LinkError`; a missing file passes."""
     if not is_link(path):
         return
     try:
@@ -53,12 +49,7 @@ def refuse_links_below(folder: Path, depth: int = 3) -> None:
 
 
 def open_unlinked(path: Path, flags: int, mode: int = 0o666) -> int:
-    """`os.open` for writing that follows no link; POSIX looks and opens in one step, Windows in two.
-
-    Raises:
-        LinkError: It is a link.
-        OSError: As `os.open`.
-    """
+    """Opens a file for writing without following a link; raises `LinkError`, or as `os.open`."""
     refuse_link(path)
     try:
         return os.open(path, flags | _NO_FOLLOW, mode)
@@ -68,7 +59,7 @@ def open_unlinked(path: Path, flags: int, mode: int = 0o666) -> int:
 
 
 def append_unlinked(path: Path) -> BinaryIO:
-    """`path` opened to append, made if it is missing, without a buffer; raises as `open_unlinked`."""
+    """Opens a file to append, made if it is missing, without a buffer; raises as `open_unlinked`."""
     return os.fdopen(open_unlinked(path, _APPEND), "ab", buffering=0)
 
 
@@ -83,7 +74,7 @@ def remove_link(path: Path) -> None:
 
 
 def is_link(path: Path) -> bool:
-    """Whether it is a symbolic link or a Windows junction; False for what cannot be looked at."""
+    """Whether it is a symbolic link or a Windows junction; False where that cannot be seen."""
     try:
         status = path.lstat()
     except OSError:

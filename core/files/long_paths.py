@@ -1,4 +1,4 @@
-r"""Windows' limit of 260 characters for a path, and where it holds.
+r"""Windows' limit of 260 characters for a path, and the places where it holds.
 
 Python's own programs declare that they know longer paths, so with LongPathsEnabled in the registry all works. Without
 it the system says of a path that is merely long that its folder is missing. Prefixing paths with ``\\?\`` would help
@@ -46,12 +46,12 @@ def long_paths_enabled() -> bool:
 
 
 def room_in(folder: Path, *, of_runs: bool, below: int = IN_A_RUN) -> int:
-    """How many characters the longest path of a run has to spare; negative where it is too long.
+    """Returns the number of characters that a run's longest path has to spare; negative where it is too long.
 
     Args:
         folder: The run's folder, or that of all runs.
         of_runs: It is that of all runs.
-        below: Characters that the run's own files take.
+        below: The longest of the run's own paths.
     """
     return LONGEST_PATH - len(str(folder.absolute())) - below - (RUN_NAME + 1 if of_runs else 0)
 

@@ -1,4 +1,4 @@
-"""Keeping a file from other users of the machine: permission bits on POSIX, an access list on Windows."""
+"""Private files: permission bits on POSIX, an access list on Windows."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ if sys.platform == "win32":
             _free(descriptor)
 
     def _user_sid() -> str:
-        """The user this process runs as, as text ("S-1-5-21-…")."""
+        """The security identifier of this process's user ("S-1-5-21-…")."""
         advapi32 = ctypes.WinDLL("advapi32", use_last_error=True)
         kernel32 = ctypes.WinDLL("kernel32", use_last_error=True)
         kernel32.GetCurrentProcess.restype = wintypes.HANDLE

@@ -1,4 +1,4 @@
-"""File stamp: whether a file was replaced since it was read."""
+"""File stamp: shows whether a file was replaced since it was read."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Stamp(NamedTuple):
-    """What changes whenever a file is replaced or grows.
+    """Values that change whenever a file is replaced or grows.
 
     Time and size alone miss the second of two replacements within one tick of the system's clock, which takes 16 ms on
     Windows and 4 ms on Linux. Each replacement is a file of its own, with a number of its own.
@@ -19,7 +19,7 @@ class Stamp(NamedTuple):
 
 
 def stamp_of(path: Path) -> Stamp | None:
-    """A file's stamp: as long as it stays the same, the file need not be read again. None where it cannot be seen."""
+    """Reads a file's stamp: while it stays the same, the file need not be read again. None for a missing file."""
     try:
         status = path.stat()
     except OSError:

@@ -1,15 +1,12 @@
 """Agent: the program that Rankdeck sends to another machine over SSH, and its file store there.
 
-The machine needs no more than Python: this file alone is sent as text to ``python -c``, so it uses the standard
-library and nothing of ours, and can be read by Python 3.8, which it then says is too old. It takes files by their
-hashes, then becomes `core.cli.machine_server`, which imports it for the same requests.
-
-Both sides speak in frames: one JSON object a line; ``"bytes": N`` says that N raw bytes follow.
+It is sent as text to ``python -c``, so it uses the standard library and nothing of ours, and can be read by Python 3.8,
+which it then says is too old. It takes files by their hashes, then becomes `core.cli.machine_server`, which imports it
+for the same requests. Both sides speak in frames: one JSON object a line; ``"bytes": N`` says that N raw bytes follow.
 """
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import hashlib
 import json
@@ -26,6 +23,7 @@ BLOCK = 1 << 18
 MAX_LINE = 64 << 20
 LINKED_BYTES = 1 << 20  # larger files are linked into a tree; smaller ones copied, since a program may change its own
 HELD_LIMIT_S = 2.0  # as `core.held_files` has it
+_WRITE = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0)
 
 
 class Refusal(Exception):
@@ -48,13 +46,13 @@ class Frames:
         self.target.flush()
 
     def receive(self) -> dict[str, Any] | None:
-        """The next frame; None at the end of the stream."""
+        """Reads the next frame; None at the end of the stream."""
         line = self.source.readline(MAX_LINE)
         value = json.loads(line) if line.endswith(b"\n") else None
         return value if isinstance(value, dict) else None
 
     def blocks(self, count: int) -> Iterator[bytes]:
-        """The next `count` raw bytes, in pieces; ends early where the stream does."""
+        """Yields the next `count` raw bytes in pieces; ends early where the stream does."""
         while count:
             data = self.source.read(min(count, BLOCK))
             if not data:
@@ -64,55 +62,40 @@ class Frames:
 
 
 class FileStore:
-    """Files that have been sent, by their SHA-256, and folders made of them.
-
-    Args:
-        root: Where they are kept.
-
-    Attributes:
-        files: The folder of the files.
-        trees: The folder of the folders.
-    """
+    """Files that have been sent, by their SHA-256, and folders made of them."""
 
     def __init__(self, root: Path) -> None:
         self.files = root / "files"
         self.trees = root / "trees"
 
     def need(self, files: Sequence[Sequence[Any]]) -> dict[str, Any]:
-        """Those of ``[[sha256, size], ...]`` that are not here, each with how many of its bytes are."""
+        """Files of ``[[sha256, size], ...]`` that are not here, each with the number of bytes that have arrived."""
         self.files.mkdir(parents=True, exist_ok=True)
         missing = {}
         for digest, size in files:
-            if _size(self._blob(digest)) != size:
+            if _size(self.blob(digest)) != size:
                 missing[digest] = min(max(_size(self._part(digest)), 0), size)
-        return {"missing": missing, "free_bytes": shutil.disk_usage(self.files).free}
+        return {"missing": missing}
 
     def put(self, digest: str, size: int, offset: int, blocks: Iterable[bytes]) -> dict[str, Any]:
         """Takes the bytes of a file from `offset` on. What a broken connection leaves is continued the next time.
 
-        Two connections may send the same file at once: the second waits, and only adds what is still missing then.
+        Two connections may send the same file at once: both write the same bytes at the same places.
         """
-        part, blob = self._part(digest), self._blob(digest)
-        lock = blob.with_name(blob.name + ".lock")
-        with _locked(lock):
-            if _size(blob) != size:
-                self._append(part, offset, blocks)
-                if _size(part) == size:
-                    self._finish(part, blob, digest)
-                    if os.name != "nt":  # where a file that is open can be removed
-                        lock.unlink()
+        part, blob = self._part(digest), self.blob(digest)
+        if _size(blob) == size:
             return {"size": size}
-
-    def _append(self, part: Path, offset: int, blocks: Iterable[bytes]) -> None:
-        known = max(_size(part), 0) - offset
-        if known < 0:
+        if max(_size(part), 0) < offset:
             raise Refusal("A file changed", "The other machine has less of it than it had.", "Send it again.")
-        with part.open("ab") as file:
+        with os.fdopen(os.open(str(part), _WRITE, 0o666), "wb") as file:
+            file.seek(offset)
             for block in blocks:
-                file.write(block[known:])
-                known = max(0, known - len(block))
+                file.write(block)
             file.flush()
             os.fsync(file.fileno())
+        if _size(blob) != size and _size(part) == size:
+            self._finish(part, blob, digest)
+        return {"size": size}
 
     def _finish(self, part: Path, blob: Path, digest: str) -> None:
         if _retried(lambda: sha256(part)) != digest:
@@ -123,7 +106,7 @@ class FileStore:
         _retried(lambda: part.replace(blob))
 
     def tree(self, name: str, files: Sequence[Sequence[Any]]) -> str:
-        """A folder of ``[[path, sha256, size], ...]``, all of which are here; returns where it is."""
+        """Makes a folder of ``[[path, sha256, size], ...]``, all of which are here, and returns its path."""
         key = hashlib.sha256(json.dumps(files).encode("ascii")).hexdigest()[:16]
         target = self.trees / key
         folder = target.joinpath(*checked_path(name))
@@ -147,7 +130,7 @@ class FileStore:
         making = target.with_name(target.name + ".rankdeck-tmp")
         if making.exists():
             making.unlink()
-        blob = self._blob(digest)
+        blob = self.blob(digest)
         if not blob.exists():
             raise Refusal("A file is gone there", f"{target.name} was removed meanwhile.", "Try again.")
         if size < LINKED_BYTES or not _linked(blob, making):
@@ -155,17 +138,17 @@ class FileStore:
         _retried(lambda: making.replace(target))
 
     def _part(self, digest: str) -> Path:
-        blob = self._blob(digest)
+        blob = self.blob(digest)
         return blob.with_name(blob.name + ".part")
 
-    def _blob(self, digest: str) -> Path:
+    def blob(self, digest: str) -> Path:
         if len(digest) != 64 or not all(letter in "0123456789abcdef" for letter in digest):
             raise Refusal("Invalid request", "That is not a SHA-256.", "Use the same version on both sides.")
         return self.files / digest
 
 
 def checked_path(path: str) -> list[str]:
-    """The parts of a relative path with slashes; one that leaves its folder is refused."""
+    """Splits a relative path with slashes; refuses one that leaves its folder."""
     parts = path.split("/")
     if any(part in ("", ".", "..") or set(part) & set('\\:\0"<>|?*') for part in parts):
         raise Refusal("Invalid request", f"{path[:80]!r} is not a path that every system has.", "Rename that file.")
@@ -202,29 +185,8 @@ def _retried(call: Callable[[], Any]) -> Any:
         time.sleep(0.02)
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Holds a file's lock, which the system frees when its process ends; waits for it."""
-    with path.open("a+b") as file:
-        if sys.platform == "win32":
-            import msvcrt
-
-            while True:
-                try:
-                    file.seek(0)
-                    msvcrt.locking(file.fileno(), msvcrt.LK_LOCK, 1)
-                    break
-                except OSError:  # it tries for ten seconds
-                    continue
-        else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX)
-        yield
-
-
 def refused_by_disk(error: OSError) -> dict[str, str]:
-    """The error of a failed file operation, for the other side."""
+    """Makes the error of a failed file operation, for the other side."""
     if error.errno in (errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)):
         return {
             "title": "The disk there is full",
@@ -247,12 +209,7 @@ def _linked(source: Path, target: Path) -> bool:
 
 
 class Agent:
-    """Answers requests until the other side closes the stream.
-
-    Args:
-        frames: The two streams.
-        root: Rankdeck's folder for what other machines send.
-    """
+    """Answers requests until the other side closes the stream."""
 
     def __init__(self, frames: Frames, root: Path) -> None:
         self.frames = frames
@@ -314,7 +271,7 @@ class Agent:
         raise Refusal("Invalid request", f"There is no request {op!r}.", "Use the same version on both sides.")
 
     def _run_program(self, argv: list[str]) -> dict[str, Any]:
-        """Runs a program; each line that it prints is a frame. It ends when the connection does."""
+        """Runs a program, each printed line of which is a frame. It ends when the connection does."""
         program = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         try:
             for line in program.stdout or ():
@@ -336,7 +293,7 @@ class Agent:
 
 
 def root_folder() -> Path:
-    """Where this user keeps what other machines send, in Rankdeck's own folder (`core.paths.data_folder`)."""
+    """The folder for files of other machines, in Rankdeck's own folder (`core.paths.data_folder`)."""
     home = Path.home()
     if sys.platform == "win32":
         own = Path(os.environ.get("LOCALAPPDATA") or str(home / "AppData" / "Local")) / "Rankdeck"

@@ -1,46 +1,44 @@
-"""Answers: what another machine may say over a connection, as values whose every field is checked (`core.records`).
+"""Answers of another machine, as values whose every field is checked (`core.records`).
 
-A machine can be taken over. So nothing that it says is a path, a setting or a size of this computer until it was read
-here; what is not of its form, longer than its limit, or deeper than JSON may be (`core.parsing`) ends the connection.
+A machine can be taken over. So nothing that it sends is used as a path, a setting or a size before it was read here; an
+answer of another form, over a limit, or nested deeper than `core.parsing` allows ends the connection.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from core.errors import ProtocolError
 from core.machine.devices import Device
 from core.machine.platform import Platform
 from core.machines.machine import Machine
 from core.records import Limits, Whole
-from core.resume.plan import PlanSummary
 
-# The longest frame: the list of a machine's checkpoints.
+# The longest frame: the files of a run whose checkpoint has thousands of shards.
 LINE_BYTES: Final = 8 << 20
 # The most bytes behind a frame of a file that grows, or of a checkpoint: a sender's frames hold 1 MiB, or one line.
 CHUNK_BYTES: Final = 16 << 20
 # The most bytes of a file that comes as a whole: a ledger of a million chunks has 150 MB.
 WHOLE_BYTES: Final = 256 << 20
-# Of an answer that is a list, such as the lines of a program.
+# The most frames of one answer, such as the lines of a program.
 MOST_FRAMES: Final = 100_000
 
 Name = Annotated[str, Limits(1, 255)]
 Line = Annotated[str, Limits(0, 100_000)]
 Lines = Annotated[tuple[Line, ...], Limits(0, 10_000)]
 FolderName = Annotated[str, Limits(1, 4096)]
-Port = Annotated[int, Limits(1, 65_535)]
 Bytes = Annotated[int, Limits(0, WHOLE_BYTES)]
 
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """An answer of which nothing is needed but that it came."""
+    """An answer without content."""
 
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a request was refused."""
+    """The reason why a request was refused."""
 
     title: Line = ""
     cause: Line = ""
@@ -63,35 +61,23 @@ class Hello:
 
 @dataclass(frozen=True, slots=True)
 class Ready:
-    """Rankdeck's own program answers."""
+    """The first frame of Rankdeck's own program."""
 
     runs_dir: FolderName
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Files that are not there, by hash, each with how many of its bytes are."""
+    """Files that the machine lacks: by hash, the number of bytes that have arrived already."""
 
     missing: dict[Name, Whole]
-    free_bytes: Whole
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A folder of a tree."""
+    """A folder that was made of files sent there."""
 
     path: FolderName
-
-
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A run there, by its name: its folder (None: there is none), its state, and how far its metrics are."""
-
-    run_dir: FolderName | None
-    state: Any = None
-    live: bool = False
-    metrics_bytes: Whole = 0
-    metrics_sha256: Line = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,66 +85,56 @@ class Started:
     """A run that was started."""
 
     run_dir: FolderName
-    config: Annotated[str, Limits(0, 1 << 20)]
     notes: Lines
-    name: Line = ""
     devices: Annotated[tuple[Line, ...], Limits(0, 65_536)] = ()
     mode: Line = ""
 
 
 @dataclass(frozen=True, slots=True)
-class Planned:
-    """The plan of a resume, carried out or not."""
+class Resumed:
+    """A run that was resumed, and its plan as sentences."""
 
-    plan: PlanSummary
-
-
-@dataclass(frozen=True, slots=True)
-class ThereCheckpoint:
-    """A checkpoint that a run has there."""
-
-    number: Annotated[int, Limits(1)]
-    folder: Literal["checkpoints", "generations"]
-    diverged: bool
+    lines: Lines
 
 
 @dataclass(frozen=True, slots=True)
-class KeptFile:
-    """A file of the base model that the run keeps (`core.machines.run_stream.KEPT`)."""
+class ThereFile:
+    """A file of a run, by its path in the run's folder."""
 
     path: Name
-    size: Bytes
-    sha256: Name
+    size: Whole
+    sha256: Annotated[str, Limits(64, 64)]
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoints:
-    """Every checkpoint, what the run keeps of its base model, and the size of its own."""
+class RunFiles:
+    """Files of a run that can be fetched: what it keeps of its base model, its model, and a checkpoint's number."""
 
-    checkpoints: Annotated[tuple[ThereCheckpoint, ...], Limits(0, 100_000)]
-    model_bytes: Whole | None
-    kept: Annotated[tuple[KeptFile, ...], Limits(0, 100)] = ()
+    checkpoint: Annotated[int, Limits(1)] | None
+    kept: Annotated[tuple[ThereFile, ...], Limits(0, 100)]
+    model: ThereFile | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A part of a file; the bytes follow."""
+    """A part of a file; its bytes follow."""
 
     bytes: Bytes = 0
 
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """What is new in a run that is followed: one of a file's bytes, a file that begins again, and a state."""
+    """A change of a followed run: bytes that were appended, a file that begins again, a replaced file, or its state."""
 
     bytes: Bytes = 0
     file: Name | None = None
     offset: Whole = 0
     restart: Name | None = None
     whole: Name | None = None
+    version: Line = ""
     state: Any = None
     live: bool = False
-    port: Port | None = None
+    port: Annotated[int, Limits(1, 65_535)] | None = None
     token: Annotated[str, Limits(0, 512)] = ""
 
 
@@ -169,43 +145,11 @@ class Devices:
     devices: Annotated[tuple[Device, ...], Limits(0, 1024)]
     platform: Platform
     problem: Line | None = None
-    cpus: Whole = 0
-    samples: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class FindingThere:
-    """A finding of the doctor there."""
-
-    id: Name
-    name: Line
-    group: Line
-    level: Literal["ok", "warn", "fail", "not_tried"]
-    text: Line
-    meaning: Line = ""
-    next_step: Line = ""
-    fix: Line = ""
-    command: Line = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Examined:
-    """One of the doctor's findings."""
-
-    finding: FindingThere
-    stops_runs: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Step:
-    """Progress of an environment that is made there."""
-
-    progress: Line = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Output:
-    """A line of a program that runs there, or its exit code."""
+    """A line that a program prints there, or its exit code."""
 
     line: Line | None = None
     code: Annotated[int, Limits(-(2**31), 2**32 - 1)] | None = None

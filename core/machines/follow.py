@@ -2,8 +2,8 @@
 
 It is to the copy what a host is to a run: it holds the lock, writes the files, and `host.json` leads to the run's real
 host, through a port that ssh forwards. So the window and every command work on the copy as on any other run. When the
-connection breaks (sleep, a cut, a new network) it says so in the state and connects again, for as long as the machine
-is known and the folder is here; the run there never notices. It ends when the run has ended and everything is here.
+connection breaks it says so in the state and connects again, for as long as the machine is known and the folder is
+here. It ends when the run has ended and everything is here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from core.files.links import LinkError
 from core.machines.answers import News
 from core.machines.machine import Machine, MachineError
 from core.machines.machine_list import find_machine
-from core.machines.run_copy import QUIET_LIMIT_S, RunCopy, read_state
+from core.machines.run_copy import RunCopy
 from core.machines.session import serving
 from core.paths import PACKAGE_FOLDER
 from core.processes import spawn_detached
@@ -33,6 +33,7 @@ from core.run_folder.waiting_host import host_environment
 
 _START_LIMIT_S: Final = 15.0
 _POLL_S: Final = 0.05
+_UPDATE_EVERY_S: Final = 0.3
 FIRST_WAIT_S: Final = 0.5
 LONGEST_WAIT_S: Final = 10.0
 _log = logging.getLogger(__name__)
@@ -43,7 +44,7 @@ class Follower:
 
     Args:
         store: The copy; this process holds its lock.
-        remote: Where the run is.
+        remote: The run there.
     """
 
     def __init__(self, store: RunStore, remote: RemoteRun) -> None:
@@ -51,6 +52,7 @@ class Follower:
         self._remote = remote
         self._copy = RunCopy(store)
         self._state: RunState = store.stored_state()
+        self._written: tuple[RunState, bool] | None = None
         self._wait_s = FIRST_WAIT_S
         self._port: int | None = None
 
@@ -62,14 +64,13 @@ class Follower:
         """
         self._copy.write_state(self._state, live=True)
         try:
-            while not self._followed():
-                if not self._store.state_json.exists():
-                    return  # the folder was removed
+            while not self._followed() and self._store.state_json.exists():
+                pass
         finally:
             self._store.remove_host_json()
 
     def _followed(self) -> bool:
-        """Follows for as long as a connection lasts; whether the run has ended."""
+        """Follows for as long as a connection lasts; returns True once the run has ended."""
         machine = find_machine(self._remote.machine)
         try:
             return self._follow(machine)
@@ -87,39 +88,42 @@ class Follower:
         return False
 
     def _follow(self, machine: Machine) -> bool:
-        """Reads a run's stream over one connection.
+        """Updates the copy over one connection.
 
         Returns:
-            True: the run has ended. False: its host listens on another port than the one that is forwarded.
+            True: the run has ended. False: its host listens on another port than the one that is forwarded, or the
+            folder here was removed.
         """
         forward = None if self._port is None else (_free_port(), self._port)
         with serving(machine, forward) as session:
-            request = {"op": "follow", "run_dir": self._remote.run_dir, "known": self._copy.known()}
-            for news in session.stream(request, News, QUIET_LIMIT_S, most=0):
-                if news.state is None:
-                    self._copy.take(news, self._copy.data_of(session, news))
-                elif not self._take_state(read_state(session, news.state), news, forward):
-                    return False
+            while self._store.state_json.exists():
+                self._state, news = self._copy.update(session, self._remote)
                 self._wait_s = FIRST_WAIT_S
-        return True
+                if not self._has_taken_state(news, forward):
+                    return False
+                if not news.live:
+                    return True
+                time.sleep(_UPDATE_EVERY_S)
+        return False
 
-    def _take_state(self, state: RunState, news: News, forward: tuple[int, int] | None) -> bool:
-        """Writes the state that came; whether the forwarded port is the host's."""
-        self._state = state
-        live, port = news.live, news.port
-        if not live:
+    def _has_taken_state(self, news: News, forward: tuple[int, int] | None) -> bool:
+        """Writes the state that came; returns False where the host listens on a port that is not forwarded."""
+        is_new = (self._state, news.live) != self._written
+        if not news.live:
             self._store.remove_host_json()
-        elif forward is not None and port == forward[1]:
+        elif is_new and forward is not None and news.port == forward[1]:
             self._store.write_host_json(forward[0], news.token, os.getpid())
-        self._copy.write_state(self._state, live=live)
-        if live and port is not None and port != self._port:
+        if is_new:
+            self._copy.write_state(self._state, live=news.live)
+            self._written = (self._state, news.live)
+        if news.live and news.port is not None and news.port != self._port:
             self._store.remove_host_json()
-            self._port = port
+            self._port, self._written = news.port, None
             return False
         return True
 
     def _say_gone(self, error: MachineError) -> None:
-        """Says that there is nothing to follow: it was never started, or was removed there."""
+        """Writes a state that says that there is nothing to follow."""
         name = self._remote.machine
         failure = {
             "title": f"The run is not on {name}",
@@ -131,6 +135,7 @@ class Follower:
 
     def _say_cut(self, error: RankdeckError) -> None:
         """Writes into the state that there is no connection, in place of any other trouble."""
+        self._written = None
         trouble = {
             "title": f"{NO_CONNECTION} {self._remote.machine}",
             "cause": error.cause,

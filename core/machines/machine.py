@@ -1,8 +1,9 @@
-"""`Machine`: another computer that can train, as a value; its name and its address, checked."""
+"""`Machine`: another computer that can train, its errors, and the checks of its name and address."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, Final
 
@@ -12,20 +13,21 @@ from core.records import Limits, Text
 
 HERE: Final = "here"
 THERE: Final = "there://"  # before the path of a dataset that lies on the machine that trains
+# Receives the progress of a long operation, each time as a line: "Sending data: 3 MB of 20 MB".
+Report = Callable[[str], None]
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,39}")
 _ADDRESS: Final = re.compile(r"([A-Za-z0-9_][\w.+-]*@)?[A-Za-z0-9_\[:][\w.:%\]-]*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class Machine:
-    """How to reach a machine. Nothing secret: keys are the agent's, or stay in their file.
+    """The way to reach a machine. Nothing secret: keys are the agent's, or stay in their file.
 
     Attributes:
-        name: What the user calls it.
+        name: The user's name for it.
         address: ``user@host``, or a host of ``~/.ssh/config``.
-        port: Of its SSH server; None: ssh's own settings say it.
+        port: The port of its SSH server; None: the one of ssh's own settings.
         identity: The file of the private key; empty: the agent's keys and ssh's own settings.
-        fingerprint: Of its host key, as it was confirmed.
         starter: The words that start a Python there, found when it was added.
         python: The interpreter there that trains; empty: the one that Set up makes.
         runs_dir: The folder of runs there; empty: Rankdeck's own.
@@ -35,15 +37,9 @@ class Machine:
     address: Annotated[str, Limits(1, 255)]
     port: Annotated[int, Limits(1, 65535)] | None = None
     identity: Text = ""
-    fingerprint: Text = ""
     starter: Text = "python3"
     python: Text = ""
     runs_dir: Text = ""
-
-    @property
-    def host_key_name(self) -> str:
-        """The name under which its host key is kept, independent of its address."""
-        return f"rankdeck-{self.name.lower()}"
 
 
 class UnreachableError(RankdeckError):
@@ -53,11 +49,7 @@ class UnreachableError(RankdeckError):
 
 
 class MachineError(RankdeckError):
-    """A machine answered, and refused or failed.
-
-    Args:
-        code: The exit code that the failure has there. The others are those of `RankdeckError`.
-    """
+    """A machine answered, and refused or failed; `code` is the exit code that the failure has there."""
 
     title = "The machine refused"
 
@@ -69,13 +61,7 @@ class MachineError(RankdeckError):
 
 
 class NotSetUpError(MachineError):
-    """A machine has no environment that can train.
-
-    Args:
-        machine: Which.
-        cause: What is missing.
-        step: What helps, as a sentence.
-    """
+    """A machine has no environment that can train."""
 
     def __init__(self, machine: Machine, cause: str, step: str = "Set it up.") -> None:
         option = f"rankdeck machines setup {machine.name}"
@@ -83,11 +69,7 @@ class NotSetUpError(MachineError):
 
 
 def check_name(name: str) -> str:
-    """The name, without blanks around it.
-
-    Raises:
-        UsageError: No machine can have it.
-    """
+    """Strips a name of blanks; raises `UsageError` where no machine can have it."""
     name = name.strip()
     if not _NAME.fullmatch(name) or name.lower() == HERE:
         taken = " That word means this computer." if name.lower() == HERE else ""
@@ -100,11 +82,7 @@ def check_name(name: str) -> str:
 
 
 def check_address(address: str) -> str:
-    """The address, without blanks around it. A word that ssh would take for an option is none.
-
-    Raises:
-        UsageError: It is none.
-    """
+    """Strips an address of blanks; raises `UsageError` for other text, such as a word that ssh takes for an option."""
     address = address.strip()
     if not _ADDRESS.fullmatch(address):
         raise UsageError(
@@ -116,11 +94,7 @@ def check_address(address: str) -> str:
 
 
 def check_not_there(config: RunConfig) -> None:
-    """Refuses data that lies on another machine for a run here.
-
-    Raises:
-        UsageError: Says what to do.
-    """
+    """Refuses data that lies on another machine for a run here, with a `UsageError`."""
     if config.dataset_file.strip().startswith(THERE):
         raise UsageError(
             f"{config.dataset_file} is a path on another machine, and the run would be here.",

@@ -1,9 +1,7 @@
-"""Moving a run: brings it here, or sends it to another machine, before an ordinary resume on that side."""
+"""Runs on other machines: starts one there, and brings one here or sends it there before an ordinary resume."""
 
 from __future__ import annotations
 
-import dataclasses
-import hashlib
 import tempfile
 import time
 from collections.abc import Mapping
@@ -14,36 +12,94 @@ from typing import Any, Final
 from core.checkpoints.checkpoint_choice import choose_checkpoint
 from core.checkpoints.store import MANIFEST, CheckpointStore
 from core.config.config_file import to_toml
-from core.errors import RunBusyError, RunNotFoundError, UsageError
+from core.errors import RunBusyError, RunNotFoundError
 from core.files.atomic import explained, write_atomic
-from core.held_files import open_binary
-from core.machines.answers import Found, Place, Planned
-from core.machines.fetch import fetch_checkpoint
+from core.launch.command_line import TrainRequest
+from core.launch.preflight import check_folder
+from core.machines.answers import Place, Resumed, Started
+from core.machines.fetch import Fetching
 from core.machines.follow import start_following
-from core.machines.machine import THERE, Machine
+from core.machines.machine import THERE, Machine, Report, UnreachableError
 from core.machines.machine_list import find_machine, list_machines
-from core.machines.run_copy import catch_up, read_state
-from core.machines.run_stream import kept_files
-from core.machines.send import Report, Sender
+from core.machines.run_copy import catch_up
+from core.machines.run_files import METRICS, kept_files
+from core.machines.send import Sender, below, check_sendable
 from core.machines.session import Session, serving
-from core.machines.starting import START_LIMIT_S
 from core.machines.tree import Tree, tree_file
-from core.metrics.metrics_file import whole_bytes
 from core.paths import CHECKPOINTS
-from core.recipes.outside_code import outside_code
+from core.recipes.outside_code import check_accepted, outside_code
 from core.resume.own_run import changed_config
 from core.resume.plan import NOT_STARTED_HERE, PlanSummary
+from core.run_folder.naming import first_name
+from core.run_folder.notes import RunNotes, write_notes
 from core.run_folder.remote_run import RemoteRun, read_remote, write_remote
 from core.run_folder.state import RunState
-from core.run_folder.store import RunStore, find_run
+from core.run_folder.store import RunStore, check_new_run_dir, find_run, new_run_id
 
-_BLOCK: Final = 1 << 20
+START_LIMIT_S: Final = 300.0  # a check there reads a whole dataset
+UNANSWERED: Final = (
+    "The connection to {name} broke before it answered. The run is followed as soon as {name} can be reached; if it "
+    "was not started, that is said then."
+)
+_COPY_BYTES: Final = 50_000_000
 # In the order in which they are put into the folder there: `state.json`, which says that there is a run, comes last.
-_SENT: Final = ("metrics.jsonl", "attempt.toml", "environment.json", "chunk_tracker_state.json", "state.json")
+_SENT: Final = (METRICS, "attempt.toml", "environment.json", "chunk_tracker_state.json", "state.json")
+
+
+@dataclass(frozen=True, slots=True)
+class StartedThere:
+    """A run that was started on another machine: its copy here, and its devices and mode there."""
+
+    store: RunStore
+    devices: tuple[str, ...]
+    mode: str
+    notes: tuple[str, ...]
+
+
+def start_there(
+    machine: Machine, request: TrainRequest, runs_dir: Path, report: Report, name: str = ""
+) -> StartedThere:
+    """Sends a run's settings, code and data, starts its host there, and its follower here.
+
+    Args:
+        machine: The machine.
+        request: The run; `run_dir` and `runs_dir` in it are about the copy here.
+        runs_dir: The folder in which the copy is made.
+        report: Receives the progress.
+        name: The user's name for the run.
+
+    Raises:
+        UsageError, PreflightError: It cannot be sent, or is refused there; nothing was started, and nothing is here.
+        UnreachableError: There is no connection.
+    """
+    check_sendable(request.config)
+    notes = RunNotes().renamed(name)
+    if request.run_dir is not None:
+        check_new_run_dir(request.run_dir)
+    check_folder(request.run_dir or runs_dir, _COPY_BYTES)
+    run_id = request.run_dir.name if request.run_dir is not None else new_run_id(request.config.recipe)
+    count = None if request.count is None else [request.count.number, request.count.flag]
+    with serving(machine) as session:
+        there = to_toml(Sender(session, report).send(request.config))
+        report(f"Starting on {machine.name}")
+        question = {"op": "start", "run_id": run_id, "count": count, "config": there}
+        try:
+            answer = session.ask(question, Started, START_LIMIT_S)
+        except UnreachableError:  # it may have been started all the same: its follower finds out
+            answer = Started(below(session.runs_dir, Path(run_id)), (UNANSWERED.format(name=machine.name),))
+    config = request.config.replace(dataset_file=request.config.dataset_file.strip().removeprefix(THERE))
+    store = RunStore.create(runs_dir, config, request.run_dir or runs_dir / run_id, first_name(request.recipe.title))
+    write_remote(store.dir, RemoteRun(machine.name, answer.run_dir))
+    if notes.name:
+        write_notes(store.dir, notes)
+    if (code := outside_code(config)) is not None:  # named by the person who starts it, so that resuming need not ask
+        code.remember()
+    start_following(store)
+    return StartedThere(store, answer.devices, answer.mode, answer.notes)
 
 
 def machine_of(store: RunStore) -> Machine | None:
-    """The machine that the newest state of a run is on; None: this computer, or it was removed from the list.
+    """Finds the machine that the newest state of a run is on; None: this computer, or one removed from the list.
 
     Raises:
         StateFileError: A file is damaged.
@@ -57,13 +113,13 @@ def machine_of(store: RunStore) -> Machine | None:
 def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: Report) -> dict[str, Any]:
     """Fetches the files that a resume here needs from the run's machine, if it is another one.
 
-    If that machine was removed from the list, it is gone for good: then what was fetched before is all there is.
+    If that machine was removed from the list, it is gone for good: then the checkpoints here are used.
 
     Args:
         text: A run, or a state file.
-        runs_dir: Where runs are looked up.
-        changes: As `core.resume.planner.plan_resume` takes them.
-        report: Hears of what is fetched.
+        runs_dir: The folder in which runs are looked up.
+        changes: Settings as `core.resume.planner.plan_resume` takes them.
+        report: Receives the progress.
 
     Returns:
         The changes; GPUs of another machine are none of this one, so the devices are chosen again.
@@ -80,7 +136,7 @@ def brought_here(text: str, runs_dir: Path, changes: Mapping[str, Any], report: 
     if remote is None or not remote.is_there:
         return dict(changes)
     if machine is None:
-        report.say(f"{remote.machine} was removed from the machines. What is here of the run is used.")
+        report(f"{remote.machine} was removed from the machines. The checkpoints here are used.")
     else:
         _fetch(store, remote, changes, report)
     return _moved_changes(store, changes)
@@ -99,9 +155,9 @@ class MovePlan:
 
     Attributes:
         run_dir: The run here.
-        machine: Where it will train; None: on this computer.
-        changes: As they were asked for.
-        shown: What a person reads.
+        machine: The machine on which it will train; None: this computer.
+        changes: The changes of settings that were asked for.
+        shown: The plan as a person reads it.
     """
 
     run_dir: Path
@@ -116,25 +172,18 @@ class MovePlan:
 def plan_move(
     store: RunStore, machine: Machine | None, changes: Mapping[str, Any], *, accept_code: bool = False
 ) -> MovePlan:
-    """What resuming a run on a machine would do; None: here, where the run is on another one.
+    """Makes the plan for resuming a run on a machine; None: here, where the run is on another one.
 
-    A run that stays on its machine is planned there. Of one that moves it is said what is brought where: the plan is
-    made where it arrives, and nothing is sent or fetched to show it.
+    It says what is brought where. The settings are checked where the run arrives; nothing is sent or fetched for it.
 
     Raises:
         RunBusyError: It trains.
-        RankdeckError: The machine cannot be reached, or refuses.
+        StateFileError: A file is damaged.
     """
-    source, code = machine_of(store), outside_code(store.config())
-    accepted = code is None or accept_code or code.is_known
-    if source is not None and source == machine:
-        shown = _ask_to_resume(machine, store, changes, accept_code=accepted)
-        lines = (*shown.lines[:1], f"It continues on {machine.name}, where it is.", *shown.lines[1:])
-        shown = dataclasses.replace(shown, lines=lines, code_accepted=accepted and shown.code_accepted)
-        return MovePlan(store.dir, machine, dict(changes), shown)
-    state = store.state()
+    source, code, state = machine_of(store), outside_code(store.config()), store.state()
     if state.is_live:
         raise _is_live(store, None if source is None else source.name, state)
+    accepted = code is None or accept_code or code.is_known
     code_lines = () if code is None or accepted else (*code.lines, NOT_STARTED_HERE)
     summary = PlanSummary(
         lines=(*_moving_lines(source, machine, changes), *code_lines),
@@ -146,6 +195,8 @@ def plan_move(
 
 
 def _moving_lines(source: Machine | None, machine: Machine | None, changes: Mapping[str, Any]) -> list[str]:
+    if machine is not None and source == machine:
+        return [f"It continues on {machine.name}, where it is."]
     number = changes.get("checkpoint")
     checkpoint = "its newest checkpoint" if number is None else f"checkpoint {number}"
     lines = [f"It continues on {'this computer' if machine is None else machine.name}."]
@@ -156,42 +207,29 @@ def _moving_lines(source: Machine | None, machine: Machine | None, changes: Mapp
     return lines
 
 
-def _ask_to_resume(machine: Machine, store: RunStore, changes: Mapping[str, Any], *, accept_code: bool) -> PlanSummary:
-    """The plan of the machine that the run is on."""
-    remote = read_remote(store.dir)
-    assert remote is not None
-    with serving(machine) as session:
-        return _resume(session, remote, changes, accept_code=accept_code, dry_run=True)
-
-
-def _resume(
-    session: Session, remote: RemoteRun, changes: Mapping[str, Any], *, accept_code: bool, dry_run: bool = False
-) -> PlanSummary:
-    question = {"op": "resume", "run_dir": remote.run_dir, "changes": dict(changes), "accept_code": accept_code}
-    return session.ask({**question, "dry_run": dry_run}, Planned, START_LIMIT_S).plan
-
-
 def resume_there(
     machine: Machine, store: RunStore, changes: Mapping[str, Any], report: Report, *, accept_code: bool = False
 ) -> list[str]:
     """Resumes a run on another machine; what it lacks there is sent first, by hashes.
 
     Args:
-        machine: Where.
+        machine: The machine.
         store: The run here.
-        changes: As `core.resume.planner.plan_resume` takes them.
-        report: Hears of what is sent.
-        accept_code: The person agrees to what the run names there, where it continues on the machine that it is on.
-            A run that is sent there has the settings of the one here.
+        changes: Settings as `core.resume.planner.plan_resume` takes them.
+        report: Receives the progress.
+        accept_code: The person agrees to what the run names. Where it runs they are not asked again.
 
     Returns:
-        What happens, one sentence a line.
+        The plan, one sentence a line.
 
     Raises:
+        OutsideCodeError: The person has not agreed.
         RunBusyError: It trains, here or there.
         UsageError: It was continued in both places, or cannot be resumed so.
         RankdeckError: A machine cannot be reached, or refuses.
     """
+    if (code := outside_code(store.config())) is not None and not code.is_known:
+        check_accepted(code, accept_code)
     remote = read_remote(store.dir)
     is_elsewhere = remote is not None and remote.is_there
     stays = remote is not None and is_elsewhere and remote.machine.lower() == machine.name.lower()
@@ -200,13 +238,14 @@ def resume_there(
     with store.lock():
         with serving(machine) as session:
             if remote is not None and stays:
+                there = dict(changes)
                 if (state := catch_up(session, store, remote)).is_live:
                     raise _is_live(store, machine.name, state)
-                plan = _resume(session, remote, changes, accept_code=accept_code)
             else:
                 there = _moved_changes(store, changes)
                 remote = _send_run(session, store, there, report)
-                plan = _resume(session, remote, there, accept_code=True)
+            question = {"op": "resume", "run_dir": remote.run_dir, "changes": there}
+            lines = session.ask(question, Resumed, START_LIMIT_S).lines
         write_remote(store.dir, remote.replace(is_there=True))
         _keep_settings(store, changes)
         with explained(f"{store.model} could not be removed"):  # it is that of an earlier end
@@ -215,7 +254,7 @@ def resume_there(
         fresh: dict[str, Any] = {"host": None, "phase": "", "error": None, "exit_code": None, "trouble": None}
         store.write_state(state.replace(state="starting", attempt=state.attempt + 1, updated=time.time(), **fresh))
     start_following(store)
-    return list(plan.lines)
+    return list(lines)
 
 
 def _fetch(store: RunStore, remote: RemoteRun, changes: Mapping[str, Any], report: Report) -> None:
@@ -224,11 +263,11 @@ def _fetch(store: RunStore, remote: RemoteRun, changes: Mapping[str, Any], repor
         state = catch_up(session, store, remote)
         if state.is_live:
             raise _is_live(store, remote.machine, state)
-        fetch_checkpoint(session, store, remote, _asked(changes), report)
+        Fetching(session, store, remote, report).fetch(_asked(changes))
 
 
 def _moved_changes(store: RunStore, changes: Mapping[str, Any]) -> dict[str, Any]:
-    """The changes of a run that is resumed on another machine than before: GPUs of one are none of the other."""
+    """Adds to the changes of a run that moves: GPUs of one machine are none of the other."""
     if "devices" in changes or all(name.startswith("cpu") for name in store.config().devices):
         return dict(changes)
     return {**changes, "devices": "auto"}
@@ -250,14 +289,10 @@ def _asked(changes: Mapping[str, Any]) -> str | None:
 
 
 def _send_run(session: Session, store: RunStore, changes: dict[str, Any], report: Report) -> RemoteRun:
-    """Sends what a resume there needs; returns where the run is then. Data that is named there is no change any more.
-
-    The files are put into the folder there in the order of the list.
-    """
+    """Sends what a resume there needs, and returns where the run is then; takes a dataset there out of the changes."""
     config = store.config()
     if "dataset_file" in changes:
         config = config.replace(dataset_file=str(changes.pop("dataset_file")))
-    check_not_continued(session, store)
     config = Sender(session, report).send(config)
     kept = [(name, store.dir / name) for name in (*kept_files(store.dir), *_SENT)]
     with tempfile.TemporaryDirectory(prefix="rankdeck-", ignore_cleanup_errors=True) as folder:
@@ -265,52 +300,21 @@ def _send_run(session: Session, store: RunStore, changes: dict[str, Any], report
         write_atomic(run_toml, to_toml(config), durable=False)
         named = [*_checkpoint_files(store, _asked(changes)), *kept, ("run.toml", run_toml)]
         tree = Tree("run", tuple(tree_file(name, source) for name, source in named if source.is_file()))
-        report.progress(f"Sending the run to {session.machine.name}")
-        session.send_files(tree)
+        report(f"Sending the run to {session.machine.name}")
+        session.send_files(tree, session.missing(tree))
     listed = [[file.path, file.sha256, file.size] for file in tree.files]
     answer = session.ask({"op": "place", "run_id": store.dir.name, "files": listed}, Place)
     return RemoteRun(session.machine.name, answer.path)
 
 
 def _checkpoint_files(store: RunStore, asked: str | None) -> list[tuple[str, Path]]:
-    """A checkpoint's files, its manifest last: until then there is no checkpoint."""
+    """Lists a checkpoint's files, its manifest last: until then there is no checkpoint."""
     kept = store.checkpoints
     found = choose_checkpoint(kept, asked, store.dir.name) if asked else CheckpointStore(kept).newest_valid()[0]
     if found is None:
         return []
     names = (*(file.name for file in found.files), MANIFEST)
     return [(f"{CHECKPOINTS}/{found.number}/{name}", found.folder / name) for name in names]
-
-
-def check_not_continued(session: Session, store: RunStore) -> None:
-    """Refuses a run whose folder there has lines that are not here: both would be its newest state.
-
-    Raises:
-        RunBusyError: It trains there.
-        UsageError: It was continued there.
-    """
-    there = session.ask({"op": "find", "run_id": store.dir.name}, Found)
-    if there.run_dir is None:
-        return
-    name, size = session.machine.name, there.metrics_bytes
-    if there.live:
-        raise _is_live(store, name, read_state(session, there.state))
-    if size > whole_bytes(store.metrics) or _beginning_hash(store.metrics, size) != there.metrics_sha256:
-        raise UsageError(
-            f"{store.dir.name} was continued on {name} too: its metrics there are not the beginning of those here.",
-            f"Resume it here, or remove {there.run_dir} on {name}.",
-            title="The run was continued in two places",
-        )
-
-
-def _beginning_hash(path: Path, size: int) -> str:
-    digest = hashlib.sha256()
-    if size:
-        with explained(f"{path} could not be read"), open_binary(path) as file:
-            while size and (block := file.read(min(size, _BLOCK))):
-                digest.update(block)
-                size -= len(block)
-    return digest.hexdigest()
 
 
 def _is_live(store: RunStore, machine: str | None, state: RunState) -> RunBusyError:

@@ -16,7 +16,7 @@ from core.formatting import byte_size
 from core.held_files import open_binary
 from core.machines.answers import CHUNK_BYTES, WHOLE_BYTES, News, unreadable
 from core.machines.machine import UnreachableError
-from core.machines.run_stream import LOGS, METRICS, WHOLE, tail_hash
+from core.machines.run_files import LOGS, METRICS, WHOLE, growing_files, tail_hash
 from core.machines.session import Session
 from core.metrics.metrics_file import repair
 from core.parsing import parse_toml
@@ -31,44 +31,48 @@ TAKEN: Final = (
     *("steps", "epochs", "devices"),
     *(name for name in CHANGES if name not in ("env", "deepspeed_config")),
 )
-QUIET_LIMIT_S: Final = 30.0  # the other side says something every few seconds; after this long the connection is dead
+_QUIET_LIMIT_S: Final = 30.0
 
 
 class RunCopy:
-    """The copy of a run that is on another machine. One process has it at a time: the one that holds the run's lock.
-
-    Args:
-        store: The folder here.
-    """
+    """The copy of a run that is on another machine. One process has it at a time: the one that holds the run's lock."""
 
     def __init__(self, store: RunStore) -> None:
         self._store = store
+        self._versions: dict[str, tuple[int, str]] = {}
 
-    def known(self) -> dict[str, tuple[int, str]]:
-        """Size and `tail_hash` of each file that only grows; lines that are not whole are cut off first.
+    def update(self, session: Session, remote: RemoteRun) -> tuple[RunState, News]:
+        """Copies what is new, but for the state; returns the state there, and the frame that brought it.
 
         Raises:
-            PreflightError: A file cannot be read.
+            UnreachableError, ProtocolError: The connection broke, or brought something else.
+            PreflightError: The disk refuses.
         """
-        found = {}
-        names = [METRICS]
-        if self._store.logs.is_dir():
-            names += [f"logs/{path.name}" for path in sorted(self._store.logs.iterdir())]
-        for name in names:
+        request = {"op": "update", "run_dir": remote.run_dir, "known": self.known()}
+        last = News()
+        for news in session.stream(request, News, _QUIET_LIMIT_S):
+            check_room(self._store.dir, news.bytes)
+            limit = CHUNK_BYTES if news.whole is None else WHOLE_BYTES
+            self.take(news, b"".join(session.bytes_of(news.bytes, limit)))
+            last = news
+        try:
+            return RunState.from_dict(last.state), last
+        except StateFileError as error:
+            raise unreadable(session.machine, error.cause) from None
+
+    def known(self) -> dict[str, tuple[int, str]]:
+        """What is here (`core.machines.run_files.Known`); a line of metrics that is not whole is cut off first."""
+        found = dict(self._versions)
+        for name in growing_files(self._store):
             path = self._store.dir / name
-            if path.is_file() and (name == METRICS or LOGS.fullmatch(name)):
+            if path.is_file():
                 with explained(f"{path} could not be read"):
                     size = repair(path) if name == METRICS else path.stat().st_size
                 found[name] = (size, tail_hash(path, size) if size else "")
         return found
 
-    def data_of(self, session: Session, news: News) -> bytes:
-        """The bytes behind a frame, if there is room for them; raises as `take` and `Session.bytes_of`."""
-        check_room(self._store.dir, news.bytes)
-        return b"".join(session.bytes_of(news.bytes, CHUNK_BYTES if news.whole is None else WHOLE_BYTES))
-
     def take(self, news: News, data: bytes) -> None:
-        """Writes what a frame of a `RunStream` brings, but for the state.
+        """Writes a change of a file.
 
         Raises:
             UnreachableError: It does not continue what is here; the next connection agrees on a place again.
@@ -82,6 +86,7 @@ class RunCopy:
                 open_binary(path, "wb").close()
         elif news.whole in WHOLE:
             self._replace(news.whole, data)
+            self._versions[news.whole] = (0, news.version)
 
     def write_state(self, state: RunState, *, live: bool) -> None:
         """Writes the run's state; a live one names this process, which keeps the copy, as its host."""
@@ -111,11 +116,7 @@ class RunCopy:
 
 
 def read_settings(text: str) -> RunConfig:
-    """The settings in the text of a `run.toml` that came from another machine.
-
-    Raises:
-        RankdeckError, ValueError: They cannot be read.
-    """
+    """Reads the settings in a `run.toml` of another machine; raises `RankdeckError` or `ValueError`."""
     path = Path("run.toml")
     return config_from_mapping(without_version(parse_toml(text), path), path)
 
@@ -130,11 +131,7 @@ def taken_settings(own: RunConfig, theirs: RunConfig) -> RunConfig:
 
 
 def check_room(folder: Path, size_bytes: int) -> None:
-    """Refuses files that would fill the disk.
-
-    Raises:
-        PreflightError: There is no room for so much.
-    """
+    """Refuses files that would fill the disk, with a `PreflightError`."""
     with explained(f"{folder} could not be looked into"):
         free = shutil.disk_usage(folder).free
     if free < size_bytes + RESERVE_BYTES:
@@ -145,33 +142,10 @@ def check_room(folder: Path, size_bytes: int) -> None:
         )
 
 
-def read_state(session: Session, value: object) -> RunState:
-    """A run's state, as its machine says it.
-
-    Raises:
-        ProtocolError: It is none.
-    """
-    try:
-        return RunState.from_dict(value)
-    except StateFileError as error:
-        raise unreadable(session.machine, error.cause) from None
-
-
 def catch_up(session: Session, store: RunStore, remote: RemoteRun) -> RunState:
-    """Updates the copy of a run once; the caller holds the run's lock.
-
-    Returns:
-        The run's state there.
-
-    Raises:
-        RankdeckError: The connection broke, or a disk refuses.
-    """
-    copy, state = RunCopy(store), store.stored_state()
-    request = {"op": "follow", "run_dir": remote.run_dir, "known": copy.known(), "once": True}
-    for news in session.stream(request, News, QUIET_LIMIT_S, most=0):
-        copy.take(news, copy.data_of(session, news))
-        if news.state is not None:
-            state = read_state(session, news.state)
-            if not news.live:
-                copy.write_state(state, live=False)
+    """Updates the copy of a run once, and returns its state there; the caller holds the run's lock."""
+    copy = RunCopy(store)
+    state, news = copy.update(session, remote)
+    if not news.live:
+        copy.write_state(state, live=False)
     return state

@@ -1,13 +1,12 @@
-"""Sends a run to another machine: its settings with the paths there, its code and its data.
+"""Sends the code and data of a run to another machine, by their hashes and only what is not there.
 
-Code and data go by their hashes, and only what is not there. A dataset is named by its path there (``there://PATH``),
-by its name at the Hub, or is uploaded once: its size is said first, and an upload that is cut continues where it ended.
+A dataset is named by its path there (``there://PATH``), by its name at the Hub, or is uploaded once; an interrupted
+upload continues where it ended.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -15,51 +14,32 @@ from typing import Any, Final
 from core.config.fields import FieldValue
 from core.config.run_config import RunConfig
 from core.data.dataset import NO_DATASET, STDLIB, is_hub, list_files
-from core.errors import ConfigError, PreflightError
+from core.errors import ConfigError
 from core.formatting import byte_size
-from core.machines.machine import THERE
+from core.machines.machine import THERE, Report
 from core.machines.session import Session
-from core.machines.tree import Tree, code_tree, tree_of
+from core.machines.tree import code_tree, tree_of
 from core.recipes.catalog import get_recipe
 from core.recipes.manifest import BUILT_IN, Recipe
 from core.recipes.user_script import RECIPE as USER_SCRIPT
 
-SHOWN_FROM_BYTES: Final = 4 << 20  # a smaller upload takes no time worth a line
 Options = dict[str, FieldValue]
 _EVERY_S: Final = 0.2
 
 
 @dataclass(slots=True)
-class Report:
-    """Receives the progress of sending.
-
-    Attributes:
-        say: A sentence for the user.
-        progress: A line in place of the last one.
-    """
-
-    say: Callable[[str], None]
-    progress: Callable[[str], None]
-
-
-@dataclass(slots=True)
 class Sender:
-    """Sends the code and data that a run's settings name.
-
-    Attributes:
-        session: The connection.
-        report: Hears of it.
-    """
+    """Sends the code and data that a run's settings name over a session."""
 
     session: Session
     report: Report
 
     def send(self, config: RunConfig) -> RunConfig:
-        """The settings as they are there; everything that they name is there then.
+        """Sends everything that the settings name, and returns them with the paths there.
 
         Raises:
             UsageError: Something cannot be sent.
-            PreflightError: A file cannot be read, or the disk there is too full.
+            PreflightError: A file cannot be read.
             RankdeckError: The connection broke, or the machine refused.
         """
         check_sendable(config)
@@ -74,7 +54,7 @@ class Sender:
         return config.replace(**changes, options=options)
 
     def _script(self, options: Options) -> Options:
-        """The folder that the program runs in, and the one that it lies in where that is another."""
+        """Sends the folder that the program runs in, and the one that it lies in where that is another."""
         script = Path(str(options.get("script") or ""))
         folder = Path(str(options.get("working_directory") or script.parent))
         there = self._code(folder)
@@ -102,36 +82,21 @@ class Sender:
             return text.removeprefix(THERE)
         if text in (STDLIB, NO_DATASET) or is_hub(text):
             return text
-        root = Path(text).absolute()
-        files = list_files(text, rule)
-        if root.is_file():
-            return self._upload(tree_of("data", root.parent, [root], self._looking), root)
-        return self._upload(tree_of(root.name or "data", root, files, self._looking), root)
+        return self._data(Path(text).absolute(), list_files(text, rule))
 
-    def _data(self, path: Path) -> str:
+    def _data(self, path: Path, files: list[Path] | None = None) -> str:
+        """Uploads a file, or the `files` of a folder (None: all)."""
+        self.report(f"Reading {path.name}")
         if path.is_file():
-            return self._upload(tree_of("data", path.parent, [path], self._looking), path)
-        files = [file for file in path.rglob("*") if file.is_file()]
-        return self._upload(tree_of(path.name or "data", path, files, self._looking), path)
+            return below(self._upload("data", path.parent, [path]), Path(path.name))
+        return self._upload(
+            path.name or "data", path, [file for file in path.rglob("*") if file.is_file()] if files is None else files
+        )
 
-    def _looking(self, path: Path) -> None:
-        self.report.progress(f"Reading {path.name}")
-
-    def _upload(self, tree: Tree, source: Path) -> str:
-        missing, free = self.session.missing(tree)
+    def _upload(self, name: str, root: Path, files: list[Path]) -> str:
+        tree = tree_of(name, root, files)
         sizes = {file.sha256: file.size for file in tree.files}
-        total = sum(sizes[digest] - offset for digest, offset in missing.items())
-        name = self.session.machine.name
-        if total > free:
-            raise PreflightError(
-                f"{byte_size(total)} of {source} are to be sent to {name}, which has {byte_size(free)} free.",
-                "Free some space there, or name data that is there: there://PATH",
-                title="The disk there is too full",
-            )
-        if total >= SHOWN_FROM_BYTES:
-            self.report.say(
-                f"Sends {byte_size(total)} of {source} to {name}. If it is interrupted, the next start continues it."
-            )
+        total = sum(sizes[digest] - offset for digest, offset in self.session.missing(tree).items())
         sent, shown_at = 0, 0.0
 
         def count(size: int) -> None:
@@ -139,12 +104,9 @@ class Sender:
             sent += size
             if time.monotonic() - shown_at >= _EVERY_S:
                 shown_at = time.monotonic()
-                self.report.progress(f"Sending data: {byte_size(sent)} of {byte_size(total)}")
+                self.report(f"Sending data: {byte_size(sent)} of {byte_size(total)}")
 
-        there = self.session.send_tree(tree, count)
-        if total >= SHOWN_FROM_BYTES:
-            self.report.say(f"Sent {byte_size(total)}.")
-        return below(there, Path(source.name)) if source.is_file() else there
+        return self.session.send_tree(tree, count)
 
 
 def below(folder: str, path: Path) -> str:
@@ -154,11 +116,7 @@ def below(folder: str, path: Path) -> str:
 
 
 def check_sendable(config: RunConfig) -> None:
-    """Refuses settings that only make sense on this computer, before anything is sent.
-
-    Raises:
-        ConfigError: Names the setting.
-    """
+    """Refuses settings that only make sense on this computer, before anything is sent, with a `ConfigError`."""
     if config.log_file is not None:
         raise ConfigError(
             "log_file",

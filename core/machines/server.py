@@ -1,6 +1,6 @@
 """Machine server: answers another computer's requests about this machine and its runs, over one SSH connection.
 
-It is a program of that connection and ends with it; it listens nowhere. What it starts are run hosts, which do not end.
+It is a program of that connection and ends with it, but not the run hosts that it starts. It listens nowhere.
 """
 
 from __future__ import annotations
@@ -8,11 +8,11 @@ from __future__ import annotations
 import dataclasses
 import os
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from core.checkpoints.checkpoint_choice import choose_checkpoint
 from core.checkpoints.store import MANIFEST, CheckpointStore
 from core.client import resume_run
 from core.doctor import software
@@ -21,33 +21,28 @@ from core.environments.make import Progress, make
 from core.environments.places import environments_folder
 from core.environments.record import choose, free_folder
 from core.environments.wanted import default_name, wanted_for
-from core.errors import RankdeckError, RunNotFoundError, UsageError
-from core.files.atomic import explained, read_bytes, sha256_file
+from core.errors import PreflightError, RankdeckError, RunNotFoundError, UsageError
+from core.files.atomic import explained, read_bytes
 from core.held_files import open_binary
 from core.launch.mode import why_no_cuda
 from core.machine.devices.monitor import DeviceMonitor
 from core.machine.platform import this_platform
 from core.machine.torch_builds import ENV_TORCH_INDEX, has_nvidia_driver, read_driver
 from core.machines.agent import READY, Agent, Frames, checked_path, root_folder
-from core.machines.run_stream import KEPT, MODEL, RunStream, kept_files
+from core.machines.run_files import KEPT, METRICS, MODEL, kept_files, send_new
 from core.machines.tree import tree_file
-from core.paths import default_runs_dir
+from core.paths import CHECKPOINTS, default_runs_dir
 from core.resume.planner import plan_resume
 from core.run_folder.store import RunStore
-from core.training_python import training_python
 
 _BLOCK: Final = 1 << 18
+_LEVELS: Final = {"ok": "OK", "warn": "WARN", "fail": "FAIL", "not_tried": "–"}
 Answer = dict[str, Any]
 Handler = Callable[[Mapping[str, Any]], Answer]
 
 
 class Server(Agent):
-    """The agent's requests, and those about this machine and its runs.
-
-    Args:
-        frames: The two streams.
-        more: Further requests by name.
-    """
+    """The agent's requests, those about this machine and its runs, and `more` by name."""
 
     def __init__(self, frames: Frames, more: Mapping[str, Handler]) -> None:
         super().__init__(frames, root_folder())
@@ -55,8 +50,8 @@ class Server(Agent):
             "devices": self._devices,
             "doctor": self._doctor,
             "make_environment": self._make_environment,
-            "find": self._find,
-            "checkpoints": self._checkpoints,
+            "update": self._update,
+            "files": self._files,
             "get": self._get,
             "place": self._place,
             "resume": self._resume,
@@ -71,9 +66,6 @@ class Server(Agent):
     def answer(self, frame: dict[str, Any], rest: Iterator[bytes]) -> Answer:
         op = str(frame.get("op"))
         try:
-            if op == "follow":
-                self._follow(frame)
-                return {"done": True}
             handler = self._handlers.get(op)
             return handler(frame) if handler is not None else super().answer(frame, rest)
         except RankdeckError as error:
@@ -83,24 +75,27 @@ class Server(Agent):
 
     def _devices(self, _: Mapping[str, Any]) -> Answer:
         platform = this_platform()
-        with DeviceMonitor(cpu_too=platform.is_cpu_only, with_processes=True) as monitor:
-            found, slots = monitor.devices(), monitor.cpu_slots()
-            samples = {sample.uuid: dataclasses.asdict(sample) for sample in monitor.sample()}
+        with DeviceMonitor(cpu_too=platform.is_cpu_only) as monitor:
+            found = monitor.devices()
             problem = monitor.problem or why_no_cuda(found, platform)
         listed = [dataclasses.asdict(device) for device in found]
-        seen = dataclasses.asdict(platform)
-        return {"platform": seen, "devices": listed, "cpus": len(slots), "samples": samples, "problem": problem}
+        return {"platform": dataclasses.asdict(platform), "devices": listed, "problem": problem}
 
     def _doctor(self, _: Mapping[str, Any]) -> Answer:
+        code = 0
         for finding in examine(default_runs_dir(), this_platform()):
-            if finding.topic is not software.WINDOW:  # it is not opened there
-                self.frames.send({"finding": finding.as_dict(), "stops_runs": finding.stops_runs})
-        return {"done": True}
+            if finding.topic is software.WINDOW:  # it is not opened there
+                continue
+            self.frames.send({"line": f"{_LEVELS[finding.level]:4}  {finding.topic.name}: {finding.text}"})
+            if finding.next_step:
+                self.frames.send({"line": f"      → {finding.next_step}"})
+            code = PreflightError.exit_code if finding.stops_runs else code
+        return {"code": code}
 
     def _make_environment(self, frame: Mapping[str, Any]) -> Answer:
         """Makes the environment that trains, unless a Python with PyTorch is there."""
         if this_platform().torch_version is not None:
-            return {"done": True}
+            return {"code": 0}
         build = str(frame["build"])
         driver = read_driver() if build == "auto" and has_nvidia_driver(sys.platform) else None
         folder = free_folder(environments_folder(), default_name(build, driver))
@@ -109,57 +104,39 @@ class Server(Agent):
         wanted = dataclasses.replace(wanted, requirements=tuple(frame["requirements"]))
 
         def report(progress: Progress) -> None:
-            self.frames.send({"progress": progress.text, "done_bytes": progress.done, "total": progress.total})
+            self.frames.send({"line": progress.text})
 
         choose(make(wanted, report, lambda: False))
-        return {"done": True, "python": str(training_python().executable)}
+        return {"code": 0}
 
     # runs
 
-    def _find(self, frame: Mapping[str, Any]) -> Answer:
-        """A run by its name: its folder, state, and the hash of its metrics."""
-        store = RunStore(_run_dir(str(frame["run_id"])))
-        if not store.run_toml.exists():
-            return {"run_dir": None}
-        state, size, digest = store.state(), 0, ""
-        if store.metrics.exists():
-            size, digest = store.metrics.stat().st_size, sha256_file(store.metrics)
-        found = {"run_dir": str(store.dir), "state": state.as_dict(), "live": state.is_live}
-        return {**found, "metrics_bytes": size, "metrics_sha256": digest}
-
-    def _follow(self, frame: Mapping[str, Any]) -> None:
-        """Sends what is new in a run: what there is, or until it has ended, and the connection is for nothing else."""
+    def _update(self, frame: Mapping[str, Any]) -> Answer:
+        """Sends what a copy of a run lacks."""
         known = {str(name): (int(size), str(digest)) for name, (size, digest) in frame["known"].items()}
-        stream = RunStream(_run(frame), known, self.frames.send)
-        if frame.get("once"):
-            stream.send_new()
-            return
-        watch = threading.Thread(target=self._end_with_the_other_side, daemon=True)
-        watch.start()
-        stream.run()
+        send_new(_run(frame), known, self.frames.send)
+        return {"done": True}
 
-    def _end_with_the_other_side(self) -> None:
-        self.frames.source.read(1)  # nothing more is sent: what comes is the end
-        os._exit(0)
-
-    def _checkpoints(self, frame: Mapping[str, Any]) -> Answer:
-        """Every checkpoint, what is kept of the base model, and the size of the model, if there is one."""
-        store = _run(frame)
-        folder, listed = store.checkpoints.name, CheckpointStore(store.checkpoints).list()
-        found = [{"number": one.number, "folder": folder, "diverged": bool(one.diverged)} for one in listed]
-        files = [tree_file(name, store.dir / name) for name in kept_files(store.dir)]
-        kept = [{"path": file.path, "size": file.size, "sha256": file.sha256} for file in files]
-        size = store.model.stat().st_size if store.model.is_file() else None
-        return {"checkpoints": found, "kept": kept, "model_bytes": size}
+    def _files(self, frame: Mapping[str, Any]) -> Answer:
+        """Names a checkpoint, the files that are kept of the base model, and the run's model if there is one."""
+        store, asked = _run(frame), frame["checkpoint"]
+        if asked is not None:
+            numbers = [choose_checkpoint(store.checkpoints, str(asked), store.dir.name).number]
+        else:
+            numbers = [one.number for one in CheckpointStore(store.checkpoints).list() if not one.diverged]
+        kept = [_listed(store, name) for name in kept_files(store.dir)]
+        model = _listed(store, MODEL) if frame["model"] and store.model.is_file() else None
+        return {"checkpoint": numbers[-1] if numbers else None, "kept": kept, "model": model}
 
     def _get(self, frame: Mapping[str, Any]) -> Answer:
-        """A file of a checkpoint or of the base model, or the model, from a byte on."""
+        """Sends a file of a checkpoint or of the base model, or the model, from a byte on."""
         store, name, offset = _run(frame), str(frame["path"]), int(frame["offset"])
         parts = checked_path(name)
-        is_listed = name == MODEL or KEPT.fullmatch(name) is not None
-        if not is_listed and (len(parts) != 3 or parts[0] != store.checkpoints.name):
-            raise UsageError(f"{name!r:.80} is not a file of a checkpoint.", "Use the same version on both sides.")
         path = store.dir.joinpath(*parts)
+        if len(parts) == 3 and parts[0] == CHECKPOINTS:
+            path = store.checkpoints.joinpath(*parts[1:])  # that of an old run has another name
+        elif name != MODEL and not KEPT.fullmatch(name):
+            raise UsageError(f"{name!r:.80} is not a file of a checkpoint.", "Use the same version on both sides.")
         if parts[-1] == MANIFEST:
             self.frames.send({}, read_bytes(path))
             return {"done": True}
@@ -170,27 +147,54 @@ class Server(Agent):
         return {"done": True}
 
     def _place(self, frame: Mapping[str, Any]) -> Answer:
-        """Puts files that have arrived into a run's folder, in their order; no host may have it."""
+        """Puts files that have arrived into a run's folder, in their order; no host may have it.
+
+        A folder whose metrics are not the beginning of those that arrived was continued here: it is refused, since one
+        side would lose its work.
+        """
         folder = _run_dir(str(frame["run_id"]))
         with explained(f"{folder} could not be made"):
             folder.joinpath("logs").mkdir(parents=True, exist_ok=True)
         store = RunStore(folder)
         with store.lock():
+            blobs = {path: self.store.blob(digest) for path, digest, _ in frame["files"]}
+            if not _begins_with(blobs.get(METRICS), store.metrics):
+                raise UsageError(
+                    f"{folder.name} was continued here too: its metrics are not the beginning of those sent.",
+                    f"Resume it where it was sent from, or remove {folder}.",
+                    title="The run was continued in two places",
+                )
             for path, digest, size in frame["files"]:
                 self.store.place(digest, size, folder.joinpath(*checked_path(path)))
         return {"path": str(folder)}
 
     def _resume(self, frame: Mapping[str, Any]) -> Answer:
-        """Resumes a run, or only plans it."""
-        accepted = bool(frame["accept_code"])
-        plan = plan_resume(str(_run(frame).dir), default_runs_dir(), frame["changes"], accept_code=accepted)
-        if not frame["dry_run"]:
-            resume_run(plan)
-        return {"plan": dataclasses.asdict(plan.summary())}
+        """Resumes a run, of whose code the person was asked on the other side."""
+        plan = plan_resume(str(_run(frame).dir), default_runs_dir(), frame["changes"], accept_code=True)
+        resume_run(plan)
+        return {"lines": list(plan.summary().lines)}
 
 
 def _run(frame: Mapping[str, Any]) -> RunStore:
     return RunStore.open(Path(str(frame["run_dir"])))
+
+
+def _listed(store: RunStore, name: str) -> Answer:
+    file = tree_file(name, store.dir / name)
+    return {"path": name, "size": file.size, "sha256": file.sha256}
+
+
+def _begins_with(whole: Path | None, beginning: Path) -> bool:
+    """Whether a file begins with the bytes of another one, which may be missing."""
+    if not beginning.exists():
+        return True
+    if whole is None:
+        return beginning.stat().st_size == 0
+    with open_binary(whole) as file, open_binary(beginning) as first:
+        while block := first.read(_BLOCK):
+            if file.read(len(block)) != block:
+                return False
+    return True
 
 
 def _run_dir(run_id: str) -> Path:

@@ -2,7 +2,7 @@
 
 A session begins with the agent, whose text it sends; `become_server` sends this Rankdeck's own files, by their hashes
 and only those that changed, and lets its `core.cli.machine_server` answer from then on. So both sides are always of
-the same version, and nothing has to be installed there but the packages that it needs.
+the same version.
 """
 
 from __future__ import annotations
@@ -30,18 +30,17 @@ from core.machines.answers import (
     Failure,
     Hello,
     Missing,
+    Output,
     Place,
     Ready,
     unreadable,
 )
 from core.machines.machine import Machine, MachineError, NotSetUpError, UnreachableError
-from core.machines.machine_list import known_hosts_file
 from core.machines.ssh import agent_command, explain_ssh, ssh_command
 from core.machines.tree import Tree, own_code
 from core.no_window import NO_WINDOW
 from core.parsing import ParseError, parse_json, type_text
 from core.program_search import find_program
-from core.recipes.outside_code import OutsideCodeError
 from core.records import RecordError, read_record
 
 HELLO_LIMIT_S: Final = 60.0
@@ -60,11 +59,7 @@ T = TypeVar("T")
 
 
 def find_ssh() -> str:
-    """The system's own ssh.
-
-    Raises:
-        PreflightError: There is none.
-    """
+    """Finds the system's own ssh; raises `PreflightError`."""
     found = find_program("ssh")
     if found is None:
         raise PreflightError(
@@ -79,7 +74,6 @@ class Session:
     """A connection, for one thread at a time. Ended by `close`, by leaving the block, or when the network goes.
 
     Args:
-        machine: Where.
         forward: A port of this computer's loopback, and the one there that it leads to.
 
     Attributes:
@@ -87,7 +81,7 @@ class Session:
 
     Raises:
         PreflightError: This computer has no ssh.
-        UnreachableError: There is no connection; says why.
+        UnreachableError: There is no connection.
         MachineError: Python there is too old.
     """
 
@@ -95,7 +89,7 @@ class Session:
         self.machine = machine
         source = read_all(Path(agent.__file__))
         remote = agent_command(machine.starter, len(source))
-        argv = ssh_command(find_ssh(), machine, known_hosts_file(), remote, forward=forward)
+        argv = ssh_command(find_ssh(), machine, remote, forward=forward)
         try:
             self._ssh = subprocess.Popen(
                 argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, creationflags=NO_WINDOW
@@ -145,7 +139,7 @@ class Session:
     # requests
 
     def ask(self, request: Mapping[str, Any], form: type[T], limit_s: float = ANSWER_LIMIT_S) -> T:
-        """The answer to a request, of one of the forms of `core.machines.answers`.
+        """Sends a request and returns its answer, of one of the forms of `core.machines.answers`.
 
         Raises:
             UnreachableError: The connection broke, or nothing came in time.
@@ -159,13 +153,13 @@ class Session:
     def stream(
         self, request: Mapping[str, Any], form: type[T], limit_s: float = ANSWER_LIMIT_S, most: int = MOST_FRAMES
     ) -> Iterator[T]:
-        """Frames that answer a request, without the last one, which says ``"done"``; raises as `ask`.
+        """Sends a request and yields the frames that answer it, up to the one with ``"done"``; raises as `ask`.
 
         Args:
-            request: What is asked.
-            form: Of each frame.
-            limit_s: For each frame.
-            most: How many there may be; 0 for any number.
+            request: The request.
+            form: The form of each frame.
+            limit_s: The longest wait for each frame.
+            most: The largest number of frames.
         """
         self._send(request)
         for number in itertools.count(1):
@@ -173,17 +167,20 @@ class Session:
                 frame = self._checked(self._receive())
             if "done" in frame:
                 return
-            if number > most > 0:
+            if number > most:
                 raise unreadable(self.machine, f"more than {most:,} frames")
             yield self._read(form, frame)
 
-    def bytes_of(self, count: int, most: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """The raw bytes behind a frame that says how many there are; raises as `ask`.
+    def run(self, request: Mapping[str, Any], say: Callable[[str], None], limit_s: float = ANSWER_LIMIT_S) -> int:
+        """Has a program run there, hands on each line that it prints, and returns its exit code; raises as `ask`."""
+        for output in self.stream(request, Output, limit_s):
+            if output.code is not None:
+                return output.code
+            say(output.line or "")
+        return 0
 
-        Args:
-            count: As the frame says.
-            most: How many there may be.
-        """
+    def bytes_of(self, count: int, most: int = CHUNK_BYTES) -> Iterator[bytes]:
+        """Yields the `count` raw bytes behind a frame, at most `most`; raises as `ask`."""
         if count > most:
             raise unreadable(self.machine, f"{count:,} bytes where at most {most:,} are expected")
         deadline = time.monotonic() + ANSWER_LIMIT_S + count / LEAST_BYTES_PER_S
@@ -215,46 +212,42 @@ class Session:
         if not self.machine.python and not self.hello.has_own_python:
             cause = f"{self.machine.name} has no environment for training yet."
             raise NotSetUpError(self.machine, cause)
-        self._become(self.machine.python or self.hello.own_python)
-
-    def _become(self, python: str) -> None:
+        python = self.machine.python or self.hello.own_python
         folder = self.send_tree(own_code())
         env = {"PYTHONUTF8": "1", "PYTHONUNBUFFERED": "1"}
         env |= {"RANKDECK_HOME": self.machine.runs_dir} if self.machine.runs_dir else {}
-        with self._within(HELLO_LIMIT_S):
-            self._send({"op": "become", "argv": [python, "-m", SERVER], "folder": folder, "env": env})
-            try:
-                ready = self._read(Ready, self._checked(self._receive()))
-            except UnreachableError:
-                if self._ssh.returncode in (None, _NO_CONNECTION):
-                    raise
-                printed = self._errors() or "nothing"
-                cause = f"{python} there cannot run Rankdeck: {printed.splitlines()[-1].rstrip('.')}."
-                raise NotSetUpError(
-                    self.machine, cause, "Name a Python with PyTorch and Rankdeck's packages, or set it up."
-                ) from None
-        self.runs_dir = ready.runs_dir
+        request = {"op": "become", "argv": [python, "-m", SERVER], "folder": folder, "env": env}
+        try:
+            self.runs_dir = self.ask(request, Ready, HELLO_LIMIT_S).runs_dir
+        except UnreachableError:
+            if self._ssh.returncode in (None, _NO_CONNECTION):
+                raise
+            printed = self._errors() or "nothing"
+            cause = f"{python} there cannot run Rankdeck: {printed.splitlines()[-1].rstrip('.')}."
+            raise NotSetUpError(
+                self.machine, cause, "Name a Python with PyTorch and Rankdeck's packages, or set it up."
+            ) from None
 
     def send_tree(self, tree: Tree, sent: Sent = lambda _: None) -> str:
         """Sends a folder, by hash and only what is not there; returns its path there. Raises as `ask`."""
-        self.send_files(tree, sent)
+        self.send_files(tree, self.missing(tree), sent)
         listed = [[file.path, file.sha256, file.size] for file in tree.files]
         return self.ask({"op": "tree", "name": tree.name, "files": listed}, Place).path
 
-    def missing(self, tree: Tree) -> tuple[dict[str, int], int]:
-        """Hashes of files that are not there, each with how much of it is; and the free bytes there."""
+    def missing(self, tree: Tree) -> dict[str, int]:
+        """Returns the files that are not there: by hash, the number of bytes that have arrived already."""
         listed = [[file.sha256, file.size] for file in tree.files]
         answer = self.ask({"op": "need", "files": listed}, Missing)
         sizes = {file.sha256: file.size for file in tree.files}
         if any(offset > sizes.get(digest, -1) for digest, offset in answer.missing.items()):
             raise unreadable(self.machine, "it has more of a file than there is")
-        return answer.missing, answer.free_bytes
+        return answer.missing
 
-    def send_files(self, tree: Tree, sent: Sent = lambda _: None) -> None:
-        """Sends those files of a folder that are not there; what a cut has left there is continued."""
-        missing, _ = self.missing(tree)
+    def send_files(self, tree: Tree, missing: Mapping[str, int], sent: Sent = lambda _: None) -> None:
+        """Sends the `missing` files of a folder; what a cut has left there is continued."""
+        left = dict(missing)
         for file in tree.files:
-            if (offset := missing.pop(file.sha256, None)) is not None:
+            if (offset := left.pop(file.sha256, None)) is not None:
                 request = {"op": "put", "sha256": file.sha256, "size": file.size, "offset": offset}
                 self.send_bytes(request, file.size - offset, file.read(offset), sent)
 
@@ -328,9 +321,7 @@ class Session:
         if failure.title == NO_PYTORCH:
             raise NotSetUpError(self.machine, cause)
         step = failure.next_step or _LOOK_THERE
-        refused: RankdeckError = MachineError(cause, step, title=failure.title or None, code=failure.exit_code)
-        if failure.title == OutsideCodeError.title:
-            refused = OutsideCodeError(cause, step)  # then the person is asked
+        refused = MachineError(cause, step, title=failure.title or None, code=failure.exit_code)
         refused.window_step = failure.window_step or refused.window_step
         raise refused
 
@@ -341,7 +332,7 @@ class Session:
             raise unreadable(self.machine, error) from None
 
     def _broken(self) -> RankdeckError:
-        """Why the stream ended. The other side's last words have arrived when ssh has gone."""
+        """Makes the error for a stream that ended. The other side's last words have arrived when ssh has gone."""
         self._close_stdin()
         code: int | None
         try:
@@ -370,7 +361,7 @@ class Session:
 
     @contextmanager
     def _within(self, limit_s: float) -> Iterator[None]:
-        """Ends the connection when the block takes longer, so that what waits in it fails."""
+        """Ends the connection when the block takes longer, so that a wait in it fails."""
 
         def give_up() -> None:
             self._timed_out = True
@@ -390,20 +381,20 @@ _open: Final[set[Session]] = set()
 
 
 def end_sessions() -> None:
-    """Ends every connection of this process: the window closes, and must not wait for a machine that is silent."""
+    """Ends every connection of this process, so that a closing window does not wait for a silent machine."""
     for session in tuple(_open):
         session.end()
 
 
 @contextmanager
 def serving(machine: Machine, forward: tuple[int, int] | None = None) -> Iterator[Session]:
-    """A session with Rankdeck's own program on the other side; raises as `Session` and `Session.become_server`."""
+    """Opens a session with Rankdeck's own program; raises as `Session` and `Session.become_server`."""
     with Session(machine, forward) as session:
         session.become_server()
         yield session
 
 
 def look_at(machine: Machine) -> Devices:
-    """A machine's devices and PyTorch. Blocks; may be called from any thread. Raises as `serving` and `Session.ask`."""
+    """Reads a machine's devices and PyTorch version. Blocks; may be called from any thread. Raises as `serving`."""
     with serving(machine) as session:
         return session.ask({"op": "devices"}, Devices)

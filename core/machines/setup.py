@@ -1,29 +1,23 @@
-"""Set-up of a machine: makes a Python for Rankdeck there, then an environment with PyTorch.
-
-The first is small, and made by the Python that is there. The second is what `core.environments` makes on any computer,
-with the PyTorch for its GPUs; it is not made where the first already has one, or where the user named a Python.
-"""
+"""Set-up of a machine: makes a small Python for Rankdeck there, then the environment with PyTorch for its GPUs."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 from typing import Final
 
 from core.environments.pip_failures import error_line, explain_pip
 from core.environments.wanted import CONSTRAINTS, requirements
 from core.errors import full_stop
 from core.machine.packages import find_dependencies
-from core.machines.answers import Done, Output, Step
-from core.machines.machine import Machine, MachineError
+from core.machines.answers import Done
+from core.machines.machine import Machine, MachineError, Report
 from core.machines.session import Session, serving
 from core.machines.tree import own_code
 
-_SMALL: Final = ("psutil", "nvidia-ml-py", "orjson", "pyyaml", "tomli-w", "platformdirs")  # what `core` imports
+_SMALL: Final = ("psutil", "nvidia-ml-py", "orjson", "pyyaml", "tomli-w", "platformdirs")  # those that `core` imports
 _LINE_LIMIT_S: Final = 600.0
 _KEPT_LINES: Final = 2000
 _STEP_LIMIT_S: Final = 1800.0
-Report = Callable[[str], None]
 
 
 def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
@@ -31,13 +25,13 @@ def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
 
     Args:
         machine: The machine.
-        build: Of PyTorch: "auto" is the one for the driver there.
+        build: PyTorch's build; "auto" is the one for the driver there.
         wheels: A folder of wheels there, so that nothing is downloaded; empty: from the package index.
-        report: Hears of each step.
+        report: Receives each step.
 
     Raises:
         UnreachableError: There is no connection.
-        MachineError: It cannot be made; says why.
+        MachineError: It cannot be made.
     """
     if not machine.python:
         with Session(machine) as session:
@@ -52,8 +46,7 @@ def set_up(machine: Machine, build: str, wheels: str, report: Report) -> None:
     }
     with serving(machine) as session:
         report("Looking for PyTorch")
-        for step in session.stream(request, Step, _STEP_LIMIT_S):
-            report(step.progress)
+        session.run(request, report, _STEP_LIMIT_S)
 
 
 def _make_python(session: Session, wheels: str, report: Report) -> None:
@@ -76,15 +69,14 @@ def _make_python(session: Session, wheels: str, report: Report) -> None:
 def _run(session: Session, step: str, argv: list[str], report: Report) -> None:
     """Runs a program there; its lines are progress, and the last ones the reason if it fails."""
     lines: deque[str] = deque(maxlen=_KEPT_LINES)
+
+    def say(line: str) -> None:
+        lines.append(line)
+        report(f"{step}: {line.strip()[:100]}")
+
     report(step)
-    for output in session.stream({"op": "program", "argv": argv}, Output, _LINE_LIMIT_S):
-        if output.line is not None:
-            lines.append(output.line)
-            report(f"{step}: {output.line.strip()[:100]}")
-        elif output.code != 0:
-            raise _failed(session.machine, list(lines))
-        else:
-            return
+    if session.run({"op": "program", "argv": argv}, say, _LINE_LIMIT_S) != 0:
+        raise _failed(session.machine, list(lines))
 
 
 def _failed(machine: Machine, lines: list[str]) -> MachineError:

@@ -1,10 +1,10 @@
-"""`Tree`: a folder as it is sent to another machine: relative paths, sizes and hashes."""
+"""`Tree`: a folder to be sent to another machine, as relative paths, sizes and hashes."""
 
 from __future__ import annotations
 
 import functools
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Final
@@ -27,14 +27,7 @@ _known: dict[tuple[str, int, int], str] = {}
 
 @dataclass(frozen=True, slots=True)
 class TreeFile:
-    """A file of a tree.
-
-    Attributes:
-        path: Within the tree, with slashes.
-        source: Where it is here.
-        size: In bytes.
-        sha256: Its hash.
-    """
+    """A file of a tree: its path in the tree, with slashes, and its place here."""
 
     path: str
     source: Path
@@ -42,11 +35,7 @@ class TreeFile:
     sha256: str
 
     def read(self, offset: int = 0) -> Iterator[bytes]:
-        """Its bytes from `offset` on, as many as `size` says.
-
-        Raises:
-            PreflightError: It cannot be read, or has become shorter.
-        """
+        """Reads its bytes from `offset` up to `size`; raises `PreflightError` where it has become shorter."""
         left = self.size - offset
         with explained(f"{self.source} could not be read"), open_binary(self.source) as file:
             file.seek(offset)
@@ -64,42 +53,20 @@ class TreeFile:
 
 @dataclass(frozen=True, slots=True)
 class Tree:
-    """A folder.
-
-    Attributes:
-        name: What it is called there.
-        files: Its files, by path.
-    """
+    """A folder, by the name that it gets there."""
 
     name: str
     files: tuple[TreeFile, ...]
 
 
-def tree_of(name: str, root: Path, paths: Iterable[Path], looked_at: Callable[[Path], None] = lambda _: None) -> Tree:
-    """Files below a folder, read once for their hashes.
-
-    Args:
-        name: What the folder is called there.
-        root: The folder.
-        paths: Files in it.
-        looked_at: Called before each file is read.
-
-    Raises:
-        PreflightError: A file cannot be read.
-    """
-    found = []
-    for path in sorted(paths):
-        looked_at(path)
-        found.append(tree_file(str(PurePosixPath(*path.relative_to(root).parts)), path))
-    return Tree(name, tuple(found))
+def tree_of(name: str, root: Path, paths: Iterable[Path]) -> Tree:
+    """Makes a tree of files below a folder, each read once for its hash; raises `PreflightError`."""
+    named = ((PurePosixPath(*path.relative_to(root).parts), path) for path in sorted(paths))
+    return Tree(name, tuple(tree_file(str(name_there), path) for name_there, path in named))
 
 
 def tree_file(path: str, source: Path) -> TreeFile:
-    """A file of this computer, read once for its hash.
-
-    Raises:
-        PreflightError: It cannot be read.
-    """
+    """Reads a file of this computer once for its hash; raises `PreflightError`."""
     with explained(f"{source} could not be read"):
         stat = source.stat()
         key = (str(source), stat.st_size, stat.st_mtime_ns)
@@ -110,11 +77,7 @@ def tree_file(path: str, source: Path) -> TreeFile:
 
 @functools.cache
 def own_code() -> Tree:
-    """This Rankdeck's files that another machine needs: all but the window. The same while this process lives.
-
-    Raises:
-        PreflightError: A file cannot be read.
-    """
+    """Makes a tree of this Rankdeck's files that another machine needs: all but the window."""
     root = PACKAGE_FOLDER
     found = [path for name in _OWN_FOLDERS for path in (root / name).rglob("*") if path.suffix in _OWN_SUFFIXES]
     found = [path for path in found if path.is_file() and "__pycache__" not in path.parts]
@@ -122,7 +85,7 @@ def own_code() -> Tree:
 
 
 def code_tree(name: str, root: Path) -> Tree:
-    """A folder of code: everything in it but hidden and cached files, environments and runs.
+    """Makes a tree of a folder of code, without hidden and cached files, environments and runs.
 
     Raises:
         UsageError: It is too large to be code.

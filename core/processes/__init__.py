@@ -1,13 +1,11 @@
-"""The one place that knows the platform's rules about processes: who owns whom, and who dies with whom.
+"""Processes of Rankdeck: their ownership, their start and their end, by each platform's rules.
 
 * `ProcessTree` owns the ranks of a run host. When the host ends, however it ends, they end too.
 * `spawn_detached` starts a run host that outlives the process that started it.
-* `describe_exit` describes how a process ended.
 
-Windows: one Job Object with kill-on-close; a child is put into it before its first instruction, so nothing it
-starts can escape. Linux: a session for each child, `PR_SET_PDEATHSIG`, a mark in the environment of all, and a
-watcher process that ends what is left of those sessions and marks when the host is gone. Where host and watcher were
-killed together, `end_marked` ends the rest later.
+Windows: one Job Object with kill-on-close; a child is put into it before its first instruction. Linux: a session for
+each child, `PR_SET_PDEATHSIG`, a mark in the environment of all, and a watcher process that ends the rest of those
+sessions and marks when the host is gone. Where host and watcher were killed together, `end_marked` ends them later.
 """
 
 from core.processes.detached import spawn_detached, spawn_listening

@@ -1,4 +1,4 @@
-"""`ask_program`: puts a request to a program of ours in a process of its own; its answer is the last line it prints."""
+"""`ask_program`: puts a request to a program of ours in its own process; its answer is the last line it prints."""
 
 from __future__ import annotations
 
@@ -23,13 +23,12 @@ _POLL_S: Final = 0.02
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a program said last.
+    """A program's answer.
 
     Attributes:
         values: The last JSON object that it printed. None if there is none, or if it failed without naming a cause.
         last_line: The last line of its output that has text.
-        outcome: How it ended: "exited normally", …; "is running" if it took too long.
-        code: Its exit code; None if it did not end.
+        outcome: Its end as text: "exited normally", …; "is running" if it took too long.
     """
 
     values: dict[str, Any] | None
@@ -40,7 +39,7 @@ class Answer:
 
     @property
     def failure(self) -> str:
-        """How it ended and its last line, for an answer without values."""
+        """Its end and its last line, for an answer without values."""
         return f"{self.outcome}: {self.last_line}" if self.last_line else self.outcome
 
 
@@ -54,11 +53,11 @@ def ask_program(
     """Runs a program until it ends, or has taken too long. Blocks; may be called from any thread.
 
     Args:
-        program: What follows the interpreter; the path of a JSON file with the request is added.
-        request: What is asked.
+        program: Arguments behind the interpreter; the path of a JSON file with the request is added.
+        request: The request.
         env: The run's variables.
-        limit_s: After that the program is ended; None: never.
-        waiting: Called now and then with the program's temporary folder. What it raises ends the program.
+        limit_s: The longest time, after which the program is ended; None: no limit.
+        waiting: Called now and then with the program's temporary folder. An error in it ends the program.
     """
     with _folder() as folder, ProcessTree() as tree:
         child = _spawn(tree, program, request, env, folder)

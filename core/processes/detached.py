@@ -36,7 +36,7 @@ def spawn_detached(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: 
         the real one as its child, so a program that is told its own pid by others should say it itself.
 
     Raises:
-        RankdeckError: It cannot be started; says why.
+        RankdeckError: It cannot be started.
     """
     try:
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -47,11 +47,7 @@ def spawn_detached(argv: Sequence[str], cwd: Path, env: Mapping[str, str], log: 
 
 
 def spawn_listening(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> tuple[ProcessId, IO[bytes]]:
-    """As `spawn_detached`, a process whose standard input is a pipe and whose output goes nowhere.
-
-    Returns:
-        The process, and the end of the pipe to write to, unbuffered.
-    """
+    """As `spawn_detached`, with a pipe as standard input, whose unbuffered end is returned, and without output."""
     reading, writing = os.pipe()
     stdin = os.fdopen(writing, "wb", buffering=0)
     try:
@@ -65,7 +61,7 @@ def spawn_listening(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> t
 
 
 def not_started(argv: Sequence[str], cwd: Path, error: OSError) -> RankdeckError:
-    """The error for a process that the system did not start."""
+    """Makes the error for a process that the system did not start."""
     return RankdeckError(
         f"{argv[0]} could not be started in {cwd}: {error.strerror or error}.",
         "Check that the program and both folders exist and may be used.",

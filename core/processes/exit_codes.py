@@ -24,17 +24,12 @@ _SIGNALS: Final[Mapping[str, str]] = {
 # Windows ends a process that crashes with the NTSTATUS of the exception as its exit code (ntstatus.h).
 _NTSTATUS: Final[Mapping[int, str]] = {
     0x40010004: "ended by its run host, or because the person logged off",
-    0x80000002: "crashed: memory at an address that is not aligned",
-    0x80000003: "stopped at a breakpoint in native code",
     0xC0000005: "crashed: access violation",
     0xC0000006: "crashed: a file it had mapped could not be read (disk or network drive)",
     0xC0000017: "out of memory",
     0xC000001D: "crashed: an instruction this processor does not have (built for another processor)",
     0xC0000022: "refused: access denied (often by security software)",
-    0xC0000025: "crashed: an exception in native code that could not be continued",
     0xC000007B: "did not start: a DLL is damaged, or built for another kind of processor",
-    0xC0000094: "crashed: division by zero in native code",
-    0xC0000096: "crashed: a privileged instruction in native code",
     0xC000009A: "out of memory: Windows has no resources left (page file or kernel memory)",
     0xC00000FD: "crashed: its stack is used up (endless recursion in native code?)",
     0xC000012D: "out of memory: the page file is full",
@@ -42,10 +37,8 @@ _NTSTATUS: Final[Mapping[int, str]] = {
     0xC0000139: "did not start: a DLL is of the wrong version",
     0xC000013A: "interrupted (Ctrl+C, or its console was closed)",
     0xC0000142: "did not start: a DLL failed to initialise (often too little memory or page file)",
-    0xC0000194: "ended: native code waits for itself (a deadlock)",
     0xC0000374: "crashed: its heap is corrupt",
     0xC0000409: "aborted itself (a check in native code failed; its log says which)",
-    0xC000041D: "crashed: an exception in a callback of Windows",
     0xC0000428: "did not start: a file's signature was refused",
     0xC0000602: "aborted itself (a check in native code failed; its log says which)",
     0xC06D007E: "crashed: a DLL that it loads when needed is missing",
@@ -95,12 +88,12 @@ def describe_exit(returncode: int) -> str:
 
 
 def exit_advice(returncode: int) -> str:
-    """What to do about it; empty where an exit code alone does not tell. Arguments as for `describe_exit`."""
+    """Advice on an exit code; empty where the code alone does not tell. Arguments as for `describe_exit`."""
     return _NEXT_STEPS.get(returncode & 0xFFFFFFFF, "") if not -65 < returncode <= 0 else ""
 
 
 def is_crash(returncode: int) -> bool:
-    """Whether native code crashed, or a signal ended it; never of an exception in Python. As for `describe_exit`."""
+    """Whether native code crashed, or a signal ended it; never of an exception in Python."""
     return returncode < 0 or returncode >= _NTSTATUS_ERROR
 
 
@@ -109,10 +102,6 @@ def ended_by_force(returncode: int, platform: str = sys.platform) -> bool:
 
     Windows keeps no signals: `TerminateProcess` leaves the code that its caller chose, which is 1 from Task Manager,
     ``taskkill /F`` and `subprocess`, and the signal's number from `os.kill` and psutil.
-
-    Args:
-        returncode: As for `describe_exit`.
-        platform: As `sys.platform`.
     """
     if platform != "win32":
         return returncode < 0

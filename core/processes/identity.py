@@ -20,31 +20,25 @@ _TOLERANCE_S: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class ProcessId:
-    """One process, for good.
-
-    Attributes:
-        pid: Its number, which the system gives to another process later.
-        started: Unix time of its start in seconds, as psutil's `create_time`.
-    """
+    """One process, for good: its pid, which the system gives to another process later, and its start in Unix time."""
 
     pid: Annotated[int, Limits(1, MAX_PID)]
     started: Annotated[float, Limits(0, MAX_UNIX_S)]
 
     @classmethod
     def from_json(cls, value: object) -> ProcessId | None:
-        """The process that a file names by `pid` and `started`; None where these cannot be a process's."""
+        """Reads `pid` and `started`; None where these cannot be a process's."""
         try:
             return read_record(cls, value)
         except RecordError:
             return None
 
     def is_same(self, other: ProcessId) -> bool:
-        """Whether both are one process, read at different times."""
         return self.pid == other.pid and abs(self.started - other.started) < _TOLERANCE_S  # so NaN is another
 
 
 def ancestors(pid: int) -> tuple[ProcessId, ...]:
-    """A process and those that started it, as far up as can be seen; empty where it has ended."""
+    """A process and its parents, as far up as can be seen; empty where it has ended."""
     try:
         process = psutil.Process(pid)
         return tuple(ProcessId(one.pid, one.create_time()) for one in (process, *process.parents()))
@@ -57,7 +51,7 @@ def own() -> ProcessId:
 
 
 def identify(pid: int) -> ProcessId | None:
-    """The process that has this pid now, or None when none has (a zombie still has it)."""
+    """Finds the process that has this pid now (a zombie still has it)."""
     if pid <= 0:
         return None
     try:

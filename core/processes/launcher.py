@@ -66,7 +66,7 @@ def detach(stdin: int, argv: list[str]) -> int:
 
 
 def watch(mark: str) -> int:
-    """Waits for the end of the input, then kills what is left of the sessions named in it, and of those marked."""
+    """Waits for the end of the input, then kills the rest of the sessions named in it, and the marked processes."""
     sessions: set[int] = set()
     for line in sys.stdin:
         (sessions.add if line[0] == "+" else sessions.discard)(int(line[1:]))
@@ -86,7 +86,7 @@ def watch(mark: str) -> int:
 
 
 def _session(pid: int) -> int:
-    """The session of a process; -1 when it is gone or a zombie."""
+    """The session of a process; -1 for one that is gone, and for a zombie."""
     from pathlib import Path  # here only: it costs milliseconds, which the other jobs do not spend
 
     try:
@@ -99,7 +99,6 @@ def _session(pid: int) -> int:
 
 
 def _has(mark: str, pid: int) -> bool:
-    """Whether a process was started with this mark (`core.processes.marks`)."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:  # noqa: PTH123, pathlib costs milliseconds at each start
             return f"RANKDECK_RUN_MARK={mark}".encode() in file.read().split(b"\0")

@@ -1,4 +1,4 @@
-"""The lock that a live run host holds on its folder: two hosts cannot own one run."""
+"""Lock that a live run host holds on its folder: two hosts cannot own one run."""
 
 from __future__ import annotations
 
@@ -29,13 +29,10 @@ _PROBE_WAIT_S: Final = 0.2
 
 
 class RunLock:
-    """Held from construction until `release` or the end of the process, however it ends.
+    """A lock, held from construction until `release` or the end of the process, however it ends.
 
-    The operating system holds the lock, so a dead host's lock never has to be judged stale: it is gone with the
-    process. The file's text (pid and start time) is for those that only want to know.
-
-    Args:
-        path: The lock file; it stays behind, empty, when the lock is released.
+    The operating system holds it, so a dead host's lock never has to be judged stale. The file's text (pid and start
+    time) is information only; the file stays behind, empty, when the lock is released.
 
     Raises:
         RunBusyError: Another host holds it; names its pid.
@@ -63,7 +60,6 @@ class RunLock:
         os.write(descriptor, text)
 
     def release(self) -> None:
-        """Gives the folder free; a second call does nothing."""
         if self._descriptor is None:
             return
         with contextlib.suppress(OSError):  # closing releases it too
@@ -80,10 +76,7 @@ class RunLock:
 
 
 def is_held(path: Path) -> bool:
-    """Whether a process holds the lock just now. The system answers: neither a stepped clock nor a stale name matters.
-
-    The lock is taken for an instant to find out, which a `RunLock` waits out.
-    """
+    """Whether a process holds the lock just now. To find out it is taken for an instant."""
     try:
         descriptor = os.open(path, _READ_WRITE)
     except FileNotFoundError:
@@ -102,7 +95,7 @@ def is_held(path: Path) -> bool:
 
 
 def _lock_soon(descriptor: int) -> None:
-    """Takes the lock; one that is held for an instant only (`is_held`) is waited for."""
+    """Takes the lock, waiting for one that is held for an instant only (`is_held`)."""
     deadline = time.monotonic() + _PROBE_WAIT_S
     while True:
         try:
@@ -115,7 +108,7 @@ def _lock_soon(descriptor: int) -> None:
 
 
 def lock_holder(path: Path) -> ProcessId | None:
-    """The process that last wrote its name into the lock file, None if none did. It may be dead."""
+    """Reads the process that last wrote its name into the lock file. It may be dead."""
     try:
         return ProcessId.from_json(parse_json(read_all(path)))
     except (OSError, ParseError):

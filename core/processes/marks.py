@@ -1,10 +1,8 @@
-"""Run marks: a variable in the environment of every process of a tree, by which what left the tree is found again.
+"""Run marks: a variable in the environment of every process of a tree, by which those that left it are found.
 
 A process may leave its session (`setsid`) and lose its parent; it keeps the environment it was started with. Linux
-shows that in ``/proc/PID/environ`` (proc_pid_environ(5)) to the same user, for as long as the process lives. Windows
-has Job Objects, which nothing leaves; there a mark is set and never looked for.
-
-A process that overwrites its own environment, or is started with an empty one, is not found.
+shows that in ``/proc/PID/environ`` (proc_pid_environ(5)) to the same user. Windows has Job Objects, which nothing
+leaves; there a mark is set and never looked for. A process that overwrites its own environment is not found.
 """
 
 from __future__ import annotations
@@ -27,7 +25,7 @@ _POLL_S: Final = 0.02
 
 
 def folder_mark(run_dir: Path) -> str:
-    """What the marks of all attempts of the run in this folder begin with."""
+    """The beginning of the marks of all attempts of the run in this folder."""
     folder = os.path.realpath(run_dir)
     return f"{Path(folder).name}:{hashlib.sha256(os.fsencode(folder)).hexdigest()[:16]}:"
 
@@ -37,7 +35,7 @@ def new_mark(prefix: str = "") -> str:
 
 
 def find_marked(prefix: str) -> dict[ProcessId, str]:
-    """Living processes of this user whose mark begins with `prefix`, and their marks; Linux only."""
+    """Finds living processes of this user whose mark begins with `prefix`, and their marks; Linux only."""
     if sys.platform != "linux":
         return {}
     found: dict[ProcessId, str] = {}
@@ -64,7 +62,7 @@ def read_mark(pid: int) -> str:
 
 
 def end_marked(prefix: str, limit_s: float = 5.0) -> tuple[list[int], list[int]]:
-    """Ends every process whose mark begins with `prefix`, and what those start meanwhile.
+    """Ends every process whose mark begins with `prefix`, and those that they start meanwhile.
 
     Returns:
         Pids that were ended, and pids that would not die within the limit.

@@ -27,8 +27,8 @@ LAUNCHER: Final = (sys.executable, "-I", "-S", str(Path(__file__).with_name("lau
 class SessionRules:
     """Starts and ends the processes of a `core.processes.tree.ProcessTree` in sessions.
 
-    A session holds a child and what it starts, also when process groups are made in it. What calls `setsid` itself
-    leaves it; such processes are found as long as their parent lives, and under Linux by their mark (`marks`).
+    A session holds a child and its children, also when process groups are made in it. A process that calls `setsid`
+    leaves it, and is found as long as its parent lives, and under Linux by its mark (`marks`).
 
     Args:
         mark: Stands in the environment of every child.
@@ -78,7 +78,6 @@ class SessionRules:
         )
 
     def members(self) -> list[ProcessId]:
-        """Living processes of the tree: those started here and what they started."""
         if not self._used:
             return []
         parents: dict[int, int | None] = {}
@@ -97,7 +96,7 @@ class SessionRules:
         return [process for process in found if process is not None and is_alive(process)]
 
     def reaped(self, pid: int) -> None:
-        """A child's exit code was collected. A session without processes is forgotten: its number may come again."""
+        """Forgets the session of a child whose exit code was collected, if it is empty: its number may come again."""
         try:
             os.killpg(pid, 0)
         except ProcessLookupError:
@@ -108,15 +107,13 @@ class SessionRules:
             return  # a process is left in it that may not be signalled
 
     def terminate(self, victims: Collection[ProcessId]) -> None:
-        """Asks the processes to end."""
         self._signal(victims, signal.SIGTERM)
 
     def kill(self, victims: Collection[ProcessId]) -> None:
-        """Ends the processes without asking."""
         self._signal(victims, signal.SIGKILL)
 
     def close(self) -> None:
-        """Lets the watcher end what still lives."""
+        """Lets the watcher end the rest."""
         if self._watcher is not None:
             try:
                 self._watcher.communicate(timeout=5.0)  # closes its input

@@ -1,4 +1,4 @@
-"""Process state: what the system says of a process that does not answer, and its stacks if py-spy is installed."""
+"""Process state: the system's view of a process that does not answer, and its stacks if py-spy is installed."""
 
 from __future__ import annotations
 
@@ -22,12 +22,7 @@ _BUSY_SHARE: Final = 0.1
 
 @dataclass(frozen=True, slots=True)
 class ProcessState:
-    """What a process does, by the system.
-
-    Attributes:
-        stopped: It was suspended, and does nothing until it is continued.
-        text: What is said of it after its name: "is stopped".
-    """
+    """A process as the system sees it: whether it is suspended, and the end of a sentence: "is stopped"."""
 
     stopped: bool
     text: str
@@ -42,7 +37,7 @@ def is_stopped(pid: int) -> bool:
 
 
 def look_at(pid: int) -> ProcessState:
-    """The state of a process, after half a second of watching what it uses of the processor."""
+    """Watches a process for half a second, and says what it does."""
     try:
         process = psutil.Process(pid)
         before = sum(process.cpu_times()[:2])
@@ -58,7 +53,7 @@ def look_at(pid: int) -> ProcessState:
 
 
 def program_of(pid: int) -> int:
-    """The process that a wrapper has started: its first child; its own pid where there is none."""
+    """The first child of a wrapper process; its own pid where it has none."""
     try:
         children = psutil.Process(pid).children()
     except (psutil.Error, OSError):
@@ -67,7 +62,7 @@ def program_of(pid: int) -> int:
 
 
 def py_spy_stacks(pid: int) -> str:
-    """The stacks of a process's threads by ``py-spy dump``; empty where it is not installed or may not look."""
+    """Reads the stacks of a process's threads by ``py-spy dump``; empty where it is missing or not allowed."""
     beside = Path(sys.executable).with_name("py-spy.exe" if sys.platform == "win32" else "py-spy")
     program = str(beside) if beside.exists() else find_program("py-spy")
     if program is None:
@@ -86,16 +81,7 @@ def py_spy_stacks(pid: int) -> str:
 
 def _text(process: psutil.Process, share: float, used_s: float) -> str:
     if process.status() == psutil.STATUS_DISK_SLEEP:
-        return f"waits in the kernel, for a disk or a driver{_kernel_function(process.pid)}, and cannot be interrupted"
+        return "waits in the kernel, for a disk or a driver, and cannot be interrupted"
     if share > _BUSY_SHARE:
         return f"computes ({share:.0%} of a core)"
-    return f"sleeps{_kernel_function(process.pid)}, {used_s:.1f} s of processor time used"
-
-
-def _kernel_function(pid: int) -> str:
-    """Where it waits in the kernel; empty where the system does not say."""
-    try:
-        name = Path(f"/proc/{pid}/wchan").read_text(encoding="ascii").strip()
-    except (OSError, ValueError):
-        return ""
-    return f" in {name}" if name not in ("", "0") else ""
+    return f"sleeps, {used_s:.1f} s of processor time used"

@@ -13,7 +13,7 @@ PYTHONPATH: Final = "PYTHONPATH"
 
 
 def program_environment(inherited: Mapping[str, str], own: Mapping[str, str] | None = None) -> dict[str, str]:
-    """What a process of ours is started with: a recipe is code of the person's and finds their modules everywhere.
+    """Makes the environment of a process of ours.
 
     Returns:
         `inherited` without `PYTHONHOME` and, over it, `own`, with this package and `rankdeck` in front of the person's

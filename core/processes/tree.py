@@ -1,4 +1,4 @@
-"""`ProcessTree`: starts processes, owns them and everything they start, and ends them all."""
+"""`ProcessTree`: starts processes, owns them and their children, and ends them all."""
 
 from __future__ import annotations
 
@@ -26,11 +26,7 @@ _POLL_S: Final = 0.02
 
 
 class Child:
-    """One process that a `ProcessTree` started.
-
-    Attributes:
-        log: The file that holds everything it wrote to standard output and standard error.
-    """
+    """A process that a `ProcessTree` started; `log` holds its standard output and standard error."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path, on_reaped: Callable[[int], None]) -> None:
         self._process = process
@@ -48,21 +44,21 @@ class Child:
 
     @property
     def outcome(self) -> str:
-        """A few words: "is running", "exited normally", "killed (often by …)"."""
+        """Its end as text: "is running", "exited normally", "killed (often by …)"."""
         code = self.poll()
         return "is running" if code is None else describe_exit(code)
 
 
 class ProcessTree:
-    """Processes that end when this process ends, with everything they start themselves.
+    """Processes that end when this process ends, with all their children.
 
-    Made and closed by the run host; `close` (or leaving the ``with`` block, or the death of this process) ends
-    what is left. Methods may be called from any thread, one at a time.
+    Made and closed by the run host; `close`, or the death of this process, ends the rest. Methods may be called from
+    any thread, one at a time.
 
     Args:
-        mark: Stands in the environment of every process started here and of all that those start (`marks`), in the
+        mark: Stands in the environment of every process started here and of all their children (`marks`), in the
             place of a mark that this process was started with. None makes one.
-        rules: How processes are started and ended. None takes the platform's.
+        rules: The platform's rules by default.
     """
 
     def __init__(self, mark: str | None = None, rules: PlatformRules | None = None) -> None:
@@ -90,7 +86,7 @@ class ProcessTree:
         return child
 
     def members(self) -> list[ProcessId]:
-        """Every living process of the tree: children and what they started."""
+        """Finds every living process of the tree: children and their children."""
         self._reap()
         return self._rules.members()
 
@@ -102,11 +98,11 @@ class ProcessTree:
         """Ends every process of the tree and waits for it.
 
         Args:
-            deadline: Moment on `time.monotonic` after which it waits no longer; it waits half a second at least,
-                because a process needs a moment to die.
+            deadline: Moment on `time.monotonic` until which it waits, but for half a second at least, because a process
+                needs a moment to die.
 
         Returns:
-            Pids that would not die; empty when all are gone.
+            Pids that would not die.
         """
         deadline = max(deadline, time.monotonic() + 0.5)
         seen: dict[ProcessId, None] = {}  # keeps those whose parent died first and that nothing links to us any more
@@ -126,11 +122,7 @@ class ProcessTree:
                 return sorted(process.pid for process in living if is_alive(process))
 
     def stop(self, limit_s: float) -> list[int]:
-        """Terminates, and kills what has not ended after a quarter of the time.
-
-        Returns:
-            Pids that would not die within `limit_s`; empty when all are gone.
-        """
+        """Terminates, and kills the rest after a quarter of the time; returns pids that would not die."""
         began = time.monotonic()
         if not self.members():
             return []
@@ -142,11 +134,7 @@ class ProcessTree:
         return []
 
     def close(self, kill_wait_s: float = 5.0) -> list[int]:
-        """Ends what is left and lets go of the platform's handles.
-
-        Returns:
-            Pids that would not die within `kill_wait_s`; empty when all are gone.
-        """
+        """Ends the rest and closes the platform's handles; returns pids that would not die within `kill_wait_s`."""
         if self._closed:
             return []
         self._closed = True

@@ -72,7 +72,7 @@ class JobObjectRules:
     """Starts and ends the processes of a `core.processes.tree.ProcessTree` by a Job Object.
 
     When its last handle is closed, which the system does for us however this process ends, the job ends every
-    process in it. A process is in it from before its first instruction, and so is all that it starts.
+    process in it. A process is in it from before its first instruction, and so are its children.
     """
 
     def __init__(self, _mark: str) -> None:
@@ -106,7 +106,6 @@ class JobObjectRules:
         return process
 
     def members(self) -> list[ProcessId]:
-        """Living processes of the tree."""
         if self._job is None:
             return []
         found = (identify(pid) for pid in self._pids(64))
@@ -120,12 +119,12 @@ class JobObjectRules:
         self.kill(victims)
 
     def kill(self, victims: Collection[ProcessId]) -> None:
-        """Ends the processes; they are the job's, and all of them."""
+        """Ends the processes; they are all processes of the job."""
         if self._job is not None and victims:
             self._checked(self._api.TerminateJobObject(self._job, ENDED_BY_HOST))
 
     def close(self) -> None:
-        """Lets go of the job, which ends what still lives."""
+        """Closes the job, which ends the rest."""
         if self._job is not None:
             self._api.CloseHandle(self._job)
             self._job = None

@@ -1,4 +1,4 @@
-"""Challenge and response: proves that a peer knows a secret, which itself never travels. Pure.
+"""Challenge and response: proves that a peer knows a secret, without sending it. Pure.
 
 Used where a connection leaves this machine (docs/nodes.md). On loopback a token is sent as it is.
 """
@@ -18,7 +18,7 @@ def new_nonce() -> str:
 
 
 def proof(secret: str, *parts: str) -> str:
-    """What only someone who knows the secret can make of these parts (HMAC-SHA256)."""
+    """Makes the proof of a secret over these parts (HMAC-SHA256)."""
     lengths = ",".join(str(len(part)) for part in parts)  # so that no two lists of parts are one text
     text = "\n".join([lengths, *parts])
     return hmac.new(secret.encode(), text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
@@ -32,5 +32,5 @@ def is_proof(given: object, secret: str, *parts: str) -> bool:
 
 
 def rank_proof(token: str, nonce: str, rank: int, attempt: int) -> str:
-    """What a rank on another machine says to its host instead of the token."""
+    """Makes the proof that a rank on another machine sends to its host instead of the token."""
     return proof(token, "rank", nonce, str(rank), str(attempt))

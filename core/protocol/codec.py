@@ -1,15 +1,11 @@
 """Codec of the protocol between a run's host, its ranks and its clients: one JSON line a message.
 
-This module needs the standard library only, because it also runs in a rank's environment.
+Standard library only, because it also runs in a rank's environment. Two kinds of line travel from a rank to its host:
+a **message** has a ``type`` key (`core.protocol.messages`); a **metrics line** has an ``event`` key instead, and is
+written to ``metrics.jsonl`` byte for byte, so a rank writes it whole (``ts``, ``event``, ``rank``, ``attempt``).
 
-Two kinds of line travel from a rank to its host:
-
-* a **message** has a ``type`` key and is one of `core.protocol.messages`;
-* a **metrics line** has an ``event`` key instead. It is written to ``metrics.jsonl`` byte for byte as it
-  came, so a rank writes it whole (``ts``, ``event``, ``rank``, ``attempt``).
-
-To clients the host never sends metrics: the file is the stream, and `Appended` says how far it is safe to
-read it. So a client that leaves and comes back can neither miss a line nor see one twice.
+To clients the host never sends metrics: the file is the stream, and `Appended` says how far it is safe to read. So a
+client that leaves and comes back can neither miss a line nor see one twice.
 """
 
 from __future__ import annotations
@@ -31,7 +27,7 @@ _NAMES: Final = {cls: name for name, cls in MESSAGE_TYPES.items()}
 
 
 def encode(message: Message) -> bytes:
-    """One line of UTF-8 JSON, newline included; raises `ProtocolError`."""
+    """Encodes a message as one line of UTF-8 JSON, newline included; raises `ProtocolError`."""
     name = _NAMES[type(message)]
     line = json.dumps({"type": name, **dataclasses.asdict(message)}, ensure_ascii=False, separators=(",", ":"))
     data = line.encode("utf-8", errors="surrogatepass") + b"\n"
@@ -41,7 +37,7 @@ def encode(message: Message) -> bytes:
 
 
 def decode(line: bytes) -> Message | dict[str, Any]:
-    """A message, or a metrics line as the dict it is.
+    """Decodes a message, or a metrics line as the dict it is.
 
     Raises:
         ProtocolError: Not UTF-8 JSON, not an object, no known type, a field missing, unknown or of the wrong type.

@@ -1,7 +1,6 @@
-"""Messages between a run's host, its ranks and its clients: frozen dataclasses.
+"""Messages between a run's host, its ranks and its clients: frozen dataclasses, encoded by `core.protocol.codec`.
 
-This module needs the standard library only, because it also runs in a rank's environment. `core.protocol.codec` says
-how they travel.
+Standard library only, because it also runs in a rank's environment.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ MESSAGE_TYPES: Final[dict[str, type[Message]]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """What every message is; `type` on the wire is the class's registered name."""
+    """The base of every message; `type` on the wire is the class's registered name."""
 
 
 @typing.dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -43,14 +42,14 @@ def _message(name: str) -> Callable[[type[Any]], Any]:
 
 @_message("challenge")
 class Challenge(Message):
-    """The host's first line to a peer on another machine, whose hello has a proof of the token in its place."""
+    """The host's first line to a peer on another machine, whose `Hello` answers with a proof of the token."""
 
     nonce: str
 
 
 @_message("hello")
 class Hello(Message):
-    """First line from a rank or a client; anything else, or 5 s of silence, closes the connection."""
+    """The first line from a rank or a client; anything else, or 5 s of silence, closes the connection."""
 
     role: Role
     token: str
@@ -70,7 +69,7 @@ class Welcome(Message):
 
 @_message("refused")
 class Refused(Message):
-    """The host's last words before it closes a connection it does not accept."""
+    """The host's last line before it closes a connection it does not accept."""
 
     reason: str
 
@@ -84,11 +83,11 @@ COMPILING: Final = "compiling the model"
 
 @_message("phase")
 class Phase(Message):
-    """Where a starting rank is: "importing torch", "preparing data", "rendezvous", `COMPILING`, "ready",
+    """The phase of a starting rank: "importing torch", "preparing data", "rendezvous", `COMPILING`, "ready",
     "first step".
 
-    A self-contained program (`core.recipes.manifest`) says "running" once it runs: it need not ever name a step. It
-    says it again while it prints; when it falls silent and uses the processor, "computing".
+    A self-contained program (`core.recipes.manifest`) says "running" once it runs, and again while it prints: it
+    need not ever name a step. When it falls silent and uses the processor, it says "computing".
     """
 
     name: str
@@ -97,14 +96,14 @@ class Phase(Message):
 
 @dataclass(frozen=True, slots=True)
 class RankStart:
-    """Where a rank begins, by the ledger and the checkpoint that it continues from (`core.checkpoints.restore_plan`).
+    """The beginning of a rank, by the ledger and its checkpoint (`core.checkpoints.restore_plan`).
 
     Attributes:
         steps_left: Optimizer steps that its replica group still has to make; None where there is no end to them.
-        copy: Whose weights and optimizer state it takes up where each rank wrote its own: a rank's number or
+        copy: The copy of weights and optimizer state that it loads where each rank wrote its own: a rank's number or
             "average"; empty where there is one set only.
         same_groups: Its group's counters continue as they were saved; else there were more groups, or fewer.
-        samples_seen: What its replica group counts on from; None where the saved number holds.
+        samples_seen: The first value of its replica group's count; None where the saved number holds.
     """
 
     step: int
@@ -120,9 +119,9 @@ class DataReady(Message):
 
     Attributes:
         samples: Training samples in the dataset; the ledger counts these.
-        info: What the recipe wants its ranks and the window to know (vocabulary size, tokens, …).
-        chunk_size: Samples in a chunk, where a program with data of its own says so; None: as the config says.
-        start: Where the rank that gets it begins; the host's word.
+        info: The recipe's values for its ranks and the window (vocabulary size, tokens, …).
+        chunk_size: Samples in a chunk, for a program with data of its own; None: as in the config.
+        start: The beginning of the rank that receives it, from the host.
     """
 
     samples: int
@@ -155,7 +154,7 @@ class ChunkDone:
 
 @dataclass(frozen=True, slots=True)
 class SkippedBatch:
-    """The batch of one optimizer step of which nothing went into the weights (`workers.training.non_finite`).
+    """The batch of one optimizer step that was left out of the weights (`workers.training.non_finite`).
 
     Attributes:
         ranges: Its samples, dataset indices in rising order: ``[[first, last], …]``, both included.
@@ -167,13 +166,12 @@ class SkippedBatch:
 
     @property
     def samples(self) -> int:
-        """How many they are."""
         return sum(last - first + 1 for first, last in self.ranges)
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Where a replica group stands in the data at a step boundary: exactly what the weights have seen.
+    """The place of a replica group in the data at a step boundary: exactly what the weights have seen.
 
     Attributes:
         samples_seen: Samples this replica group has trained on, over all attempts.
@@ -197,7 +195,7 @@ class CommitBegin(Message):
     Attributes:
         round: Rounds of local SGD behind it, 0 where there are none: parts of different rounds make no checkpoint.
         join: It takes part in a checkpoint that is being made and begins none.
-        diverged: Its weights are not finite: the part that it wrote last stands for it, where there is one.
+        diverged: Its weights are not finite: its last part stands for it, where there is one.
     """
 
     step: int
@@ -237,7 +235,7 @@ class CommitFailed(Message):
 
 @_message("rank_done")
 class RankDone(Message):
-    """This rank trains no further (all steps done, or stopped) and waits for what the host says next.
+    """This rank trains no further and waits for the host.
 
     Attributes:
         finished: True when all the work asked for is done, False when it was told to stop.
@@ -249,10 +247,10 @@ class RankDone(Message):
 
 @_message("goal_progress")
 class GoalProgress(Message):
-    """How far the run is towards a goal that ends it before its steps and epochs do (`workers.training.task.Goal`).
+    """The progress towards a goal that ends the run before its steps and epochs do (`workers.training.task.Goal`).
 
     Attributes:
-        total_steps: Optimizer steps that it is expected to make in all; None while that cannot be estimated.
+        total_steps: The expected number of optimizer steps; None while that cannot be estimated.
         text: Such as "450 of 600 episodes".
     """
 
@@ -262,12 +260,7 @@ class GoalProgress(Message):
 
 @_message("micro_batch_halved")
 class MicroBatchHalved(Message):
-    """A replica group trains in smaller micro-batches from here on, since memory ran out.
-
-    Attributes:
-        micro_batch: Samples that a rank works on at once.
-        halvings: How often it was halved since the host started.
-    """
+    """A replica group trains in smaller micro-batches from here on, since memory ran out."""
 
     micro_batch: int
     halvings: int
@@ -299,7 +292,7 @@ class MergeDone(Message):
 
 @_message("rank_failed")
 class RankFailed(Message):
-    """A rank's last words: what went wrong, in a person's terms, with the traceback for the log.
+    """A rank's last message: its failure for a person, with the traceback for the log.
 
     Attributes:
         usage: True when the person's input is at fault, so that no fallback can help.
@@ -336,7 +329,7 @@ class Stacks(Message):
 
 @_message("bye")
 class Bye(Message):
-    """Last line of a rank that ends as it should; `dropped` metrics lines were thrown away when the host was slow."""
+    """The last line of a rank that ends as it should; `dropped` metrics lines were lost while the host was slow."""
 
     step: int
     dropped: int = 0

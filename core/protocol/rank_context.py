@@ -84,13 +84,7 @@ class RankContext:
         return self.run_dir / CONFIG_FILE
 
     @property
-    def stacks_file(self) -> Path:
-        """Where its threads are, while no Python runs in it."""
-        return stacks_file(self.run_dir, self.rank)
-
-    @property
     def on_cpu(self) -> bool:
-        """It trains on a CPU device."""
         return self.device == "cpu"
 
     def to_env(self) -> dict[str, str]:
@@ -99,11 +93,7 @@ class RankContext:
 
     @classmethod
     def from_env(cls, environment: Mapping[str, str]) -> RankContext:
-        """The context of the rank that has this environment.
-
-        Raises:
-            UsageError: There is none, or not a whole one.
-        """
+        """Reads the context of the rank that has this environment; raises `UsageError` where there is none."""
         text = environment.get(ENV_RANK)
         if text is None:
             raise _not_started_by_a_host(f"{ENV_RANK} is not set")
@@ -111,11 +101,6 @@ class RankContext:
             return read_record(cls, parse_json(text), strict=True)
         except ValueError as error:
             raise _not_started_by_a_host(f"{ENV_RANK} cannot be read: {error}") from None
-
-
-def stacks_file(run_dir: Path, rank: int) -> Path:
-    """The file that a rank leaves its stacks in if it cannot answer."""
-    return run_dir / "logs" / f"rank{rank}.stacks"
 
 
 def _not_started_by_a_host(why: str) -> UsageError:

@@ -1,8 +1,8 @@
 """Loopback server of a run host: tokens, lines, and back-pressure from the disk.
 
 A connection's first line must be a `Hello` with the right token within 5 s. After that a rank's metrics lines are
-handed on in batches, as the bytes they came in, and every other line as a message. What a stranger sends (an HTTP
-request, half a line, nothing at all, ten thousand connections) costs a refusal and nothing else.
+handed on in batches, as the bytes they came in, and every other line as a message. Strangers (an HTTP request, half a
+line, nothing at all, ten thousand connections) cost a refusal and nothing else.
 """
 
 from __future__ import annotations
@@ -41,27 +41,27 @@ REFUSAL_DRAIN_BYTES: Final = codec.MAX_LINE_BYTES
 
 
 class ListenerEvents(Protocol):
-    """What a `Listener` calls, always on the loop's thread and in the order in which the peer wrote."""
+    """Callbacks of a `Listener`, always on the loop's thread and in the order in which the peer wrote."""
 
     def connected(self, connection: Connection) -> None:
-        """The peer was welcomed; `connection.hello` says who it is."""
+        pass
 
     def message_received(self, connection: Connection, message: Message) -> None:
-        """One message of a welcomed peer."""
+        pass
 
     def lines_received(self, connection: Connection, lines: list[bytes], parsed: list[dict[str, Any]]) -> None:
         """Metrics lines of a rank, checked; `lines` lack the newline and belong pairwise to `parsed`."""
 
     def closed(self, connection: Connection) -> None:
-        """A welcomed peer is gone."""
+        pass
 
 
 class Connection(asyncio.Protocol):
     """One peer: a stranger until its `Hello` is accepted, then a rank or a client until it is closed.
 
     Attributes:
-        hello: What the peer said it is, once accepted.
-        dropped: Lines of a rank that were thrown away because they were not what a rank may send.
+        hello: The peer's `Hello`, once accepted.
+        dropped: The number of invalid lines of a rank.
         nonce: The challenge to a peer on another machine; empty on loopback.
     """
 
@@ -126,7 +126,6 @@ class Connection(asyncio.Protocol):
         self.send_line(codec.encode(message))
 
     def send_line(self, line: bytes) -> None:
-        """As `send`, of a message that is encoded already."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -138,7 +137,6 @@ class Connection(asyncio.Protocol):
 
     @property
     def unread_bytes(self) -> int:
-        """Bytes sent that the peer has not taken yet."""
         return 0 if self._transport is None else self._transport.get_write_buffer_size()
 
     def refuse(self, reason: str) -> None:
@@ -178,7 +176,7 @@ class Connection(asyncio.Protocol):
         return f"rank {self.hello.rank}" if self.hello.role == "rank" else f"client (pid {self.hello.pid})"
 
     def _drain(self, size: int) -> None:
-        """Ignores what a refused peer sends; beyond the limit it stays in the system's buffers until the close."""
+        """Ignores the rest of a refused peer's data; beyond the limit it stays in the system's buffers."""
         self._drained += size
         if self._drained > REFUSAL_DRAIN_BYTES and self._transport is not None:
             self._transport.pause_reading()
@@ -283,9 +281,9 @@ class Listener:
 
     Args:
         run_id: Told to every peer that is welcomed.
-        client_token: What clients must know (from `host.json`).
-        events: Whom to tell.
-        hello_timeout_s: How long a stranger may stay silent.
+        client_token: The token of clients (in `host.json`).
+        events: Receives connections, messages and lines.
+        hello_timeout_s: The longest silence of a stranger.
     """
 
     def __init__(
@@ -306,24 +304,20 @@ class Listener:
         self._paused = False
 
     async def start(self) -> int:
-        """Listens on loopback; returns the port."""
+        """Listens on loopback, and returns the port."""
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: Connection(self), "127.0.0.1", 0, backlog=512)
         self._servers.append(server)
         return int(server.sockets[0].getsockname()[1])
 
     async def listen_on(self, address: str, port: int) -> None:
-        """Listens for ranks of other machines too, on one interface; each has to answer a challenge.
-
-        Raises:
-            OSError: The port is taken.
-        """
+        """Listens for ranks of other machines too, on one interface, each of which has to answer a challenge."""
         loop = asyncio.get_running_loop()
         server = await loop.create_server(lambda: Connection(self, new_nonce()), address, port, backlog=512)
         self._servers.append(server)
 
     def expect_ranks(self, attempt: int, world_size: int, token: str) -> None:
-        """From now on only ranks of this attempt are welcomed; those before keep their connections."""
+        """Welcomes only ranks of this attempt from now on; those before keep their connections."""
         self._attempt, self._world_size, self._rank_token = attempt, world_size, token
         self._present.clear()
 
@@ -343,7 +337,7 @@ class Listener:
             connection.resume()
 
     async def close(self, linger_s: float = 1.0) -> None:
-        """Stops listening, lets clients take what is queued for `linger_s` at most, and closes every connection."""
+        """Stops listening, sends queued lines to clients for `linger_s` at most, and closes every connection."""
         for server in self._servers:
             server.close()
         loop = asyncio.get_running_loop()
@@ -359,7 +353,7 @@ class Listener:
     # for Connection
 
     def why_refused(self, hello: Hello, nonce: str = "") -> str | None:
-        """The reason to turn this peer away, or None. A token is never compared by `==`: its timing would tell."""
+        """Returns the reason to refuse a peer, or None."""
         if hello.role == "client":
             return None if not nonce and _same(hello.token, self._client_token) else "The token is wrong."
         wanted = self._rank_token
@@ -405,11 +399,7 @@ def _same(given: str, wanted: str) -> bool:
 
 
 def _decode_hello(line: bytes) -> Hello:
-    """The first line of a connection.
-
-    Raises:
-        ProtocolError: It is not a hello, or of another protocol version; the message names both versions.
-    """
+    """Decodes the first line of a connection; raises `ProtocolError`, which names both versions where they differ."""
     try:
         value = parse_json(line)
     except ParseError:
@@ -426,10 +416,10 @@ def _decode_hello(line: bytes) -> Hello:
 
 
 def repair(line: bytes) -> tuple[bytes, Any]:
-    """A line that strict JSON refuses: NaN and infinities become null, named under "nonfinite".
+    """Repairs a line that strict JSON refuses: NaN and infinities become null, named under "nonfinite".
 
     Returns:
-        The line as it is to be written and its value; the value is None where nothing can be made of the line.
+        The line as it is to be written and its value, which is None for a line that cannot be repaired.
     """
     try:
         value = parse_json(line)

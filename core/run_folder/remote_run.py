@@ -1,4 +1,4 @@
-"""`RemoteRun`: the note in a run's folder here that the run is, or was, on another machine (`remote.json`)."""
+"""`RemoteRun`: the note in a run's folder that the run is, or was, on another machine (`remote.json`)."""
 
 from __future__ import annotations
 
@@ -22,11 +22,9 @@ _MAX_BYTES: Final = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RemoteRun:
-    """Where a run is.
+    """The machine of a run, and the run's folder there.
 
     Attributes:
-        machine: The machine's name.
-        run_dir: The run's folder there.
         is_there: The newest state of the run is there, and this folder is a copy; False once it was resumed here.
     """
 
@@ -39,11 +37,7 @@ class RemoteRun:
 
 
 def read_remote(run_dir: Path) -> RemoteRun | None:
-    """The note in a run's folder; None where the run has only been here.
-
-    Raises:
-        StateFileError: It is damaged, or from a newer version.
-    """
+    """Reads the note in a run's folder; None where the run has only been here. Raises `StateFileError`."""
     path = run_dir / FILE_NAME
     if not path.exists():
         return None

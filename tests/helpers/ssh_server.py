@@ -64,6 +64,8 @@ class SshServer:
             "PIP_CONFIG_FILE": os.devnull,
         }
         self._write_settings()
+        self._path = os.environ["PATH"]
+        os.environ["PATH"] = os.pathsep.join((str(self._write_ssh()), self._path))
         self._server: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -110,8 +112,9 @@ class SshServer:
             self._server = None
 
     def close(self) -> None:
-        """Ends it."""
+        """Ends it, and lets this process find the system's ssh again."""
         self.stop()
+        os.environ["PATH"] = self._path
 
     def change_host_key(self) -> None:
         """Shows another host key from the next start on."""
@@ -138,10 +141,21 @@ class SshServer:
         self._write_settings()
         self.start()
 
-    def accept(self, key: Path) -> None:
-        """Lets a further key in."""
-        with (self._folder / "authorized_keys").open("a", encoding="utf-8") as file:
-            file.write(Path(f"{key}.pub").read_text(encoding="utf-8"))
+    def forget_host_key(self) -> None:
+        """Lets this computer not know its host key any more."""
+        (self._folder / "known_hosts").write_bytes(b"")
+
+    def _write_ssh(self) -> Path:
+        """Makes an ssh that knows this server's host key; returns its folder."""
+        known = self._folder / "known_hosts"
+        key = (self._folder / "host_key.pub").read_text(encoding="utf-8")
+        known.write_text(f"[{self._host}]:{self.port} {key}", encoding="utf-8")
+        program = self._folder / "bin" / "ssh"
+        program.parent.mkdir()
+        command = f'exec {shutil.which("ssh")} -o \'UserKnownHostsFile="{known}"\' "$@"'
+        program.write_text(f"#!/bin/sh\n{command}\n", encoding="utf-8")
+        program.chmod(0o755)
+        return program.parent
 
     def _write_settings(self, *more: str) -> None:
         lines = [

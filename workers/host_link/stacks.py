@@ -1,7 +1,7 @@
 """Stacks of a rank's threads, for the host to tell which rank of a run that hangs holds up the others.
 
-A rank answers by a thread beside the training thread (`own_stacks`). Where no Python runs, because something holds the
-interpreter lock, it leaves them in a file at a signal (`core.processes.stack_signal`).
+A rank answers by a thread beside the training thread (`own_stacks`); one in which something holds the interpreter lock
+cannot answer.
 """
 
 from __future__ import annotations

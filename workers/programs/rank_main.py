@@ -20,7 +20,6 @@ from core.config.batch import Batch
 from core.config.layers import load_config
 from core.config.mode import Mode
 from core.errors import RankdeckError, UsageError
-from core.processes.stack_signal import StackFile
 from core.protocol.messages import Bye, Phase
 from core.protocol.rank_context import RankContext
 from core.recipes.catalog import get_recipe
@@ -71,7 +70,6 @@ def main() -> int:
 def _train(context: RankContext, connection: HostConnection, reporter: Reporter) -> int:
     """Imports torch, builds the session, runs the recipe."""
     config = load_config(context.config_file)
-    stack_file = StackFile(context.stacks_file)
     recipe = get_recipe(str(context.recipe_dir))
     reporter.send(Phase("importing torch"))
     gc.disable()  # what is imported stays; looking through it again and again is a sixth of the start
@@ -88,7 +86,6 @@ def _train(context: RankContext, connection: HostConnection, reporter: Reporter)
         reporter.event(EVENT, **peak_memory(session.strategy.place.device))
     finally:
         session.strategy.close()
-        stack_file.close()
     return session.step
 
 

@@ -23,9 +23,7 @@ from core.host.watches.hang_diagnosis import HangDiagnosis, RankView, diagnose, 
 from core.host.watches.watch import Watch
 from core.processes import process_state
 from core.processes.process_state import ProcessState, look_at, program_of, py_spy_stacks
-from core.processes.stack_signal import ask_for_stacks
 from core.protocol.messages import RankFailed, Stacks, StacksPlease
-from core.protocol.rank_context import stacks_file
 
 log = logging.getLogger(__name__)
 
@@ -234,9 +232,6 @@ class HangResponse:
             text = view.stacks.text if view.stacks is not None else ""
             if not text and (pid := self._pid(rank)) is not None:
                 text = await loop.run_in_executor(None, py_spy_stacks, pid)
-            if not text and view.asked and not view.stopped:
-                file = stacks_file(self._services.store.dir, view.rank)
-                text = await loop.run_in_executor(None, ask_for_stacks, file)
             await self._services.on_disk(_append, rank.command.log, [view.text, *text.splitlines()])
 
     def _report(self, views: Sequence[RankView], diagnosis: HangDiagnosis, silent_s: float) -> None:

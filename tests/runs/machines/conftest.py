@@ -48,5 +48,5 @@ def command(runs_dir: Path, capfd: pytest.CaptureFixture[str]) -> Command:
 @pytest.fixture
 def machine(server: SshServer, command: Command) -> SshServer:
     """A machine that is kept under the name `box`."""
-    command("machines", "add", "box", *server.add, "--yes")
+    command("machines", "add", "box", *server.add)
     return server

@@ -1,41 +1,23 @@
-"""Other machines in the window: added and checked on their page; a run starts there from New run, and is followed."""
+"""Other machines in the window: checked on their page; a run starts there from New run, and is followed."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
-from PySide6.QtCore import Qt
-from PySide6.QtWidgets import QPushButton
 from pytestqt.qtbot import QtBot
 
-from app.machines.machines_page import MachinesPage
 from app.main import Rankdeck
 from core.config.config_file import to_toml
-from core.machines.machine_list import list_machines
 from core.run_folder.remote_run import read_remote
 from core.run_folder.store import RunStore
 from tests.helpers.made_runs import TEXT, make_run
 from tests.helpers.ssh_server import SshServer
 from tests.helpers.window_fixture import OFFSCREEN_NOISE, OpenWindow
+from tests.runs.machines.conftest import Command
 
 pytestmark = [OFFSCREEN_NOISE, pytest.mark.spawned, pytest.mark.timeout(300)]
 SOON_MS = 60_000
-
-
-def add(page: MachinesPage, server: SshServer, qtbot: QtBot) -> None:
-    """Adds the machine as a user does: types, looks at its key, confirms it."""
-    python = server.add[server.add.index("--python") + 1]
-    typed = {"name": "box", "address": server.address, "port": str(server.port), "identity": str(server.key)}
-    for name, text in {**typed, "python": python}.items():
-        page.lines[name].setText(text)
-    qtbot.mouseClick(page.add, Qt.MouseButton.LeftButton)
-    step = page.notice.findChild(QPushButton, "step")
-    assert step is not None
-    qtbot.waitUntil(lambda: not page.notice.isHidden() and "host key" in page.notice.title, timeout=SOON_MS)
-    assert list_machines() == []
-    step.click()
-    qtbot.waitUntil(lambda: "box" in page.cards, timeout=SOON_MS)
 
 
 def tick(rankdeck: Rankdeck, uuid: str, qtbot: QtBot) -> None:
@@ -44,23 +26,19 @@ def tick(rankdeck: Rankdeck, uuid: str, qtbot: QtBot) -> None:
     groups.groups["box"].boxes[uuid].setChecked(True)
 
 
-def test_a_machine_is_added_and_a_run_starts_there(
-    server: SshServer, open_sheet: OpenWindow, runs_dir: Path, tmp_path: Path, qtbot: QtBot
+def test_a_machine_is_checked_and_a_run_starts_there(
+    machine: SshServer, command: Command, open_sheet: OpenWindow, runs_dir: Path, tmp_path: Path, qtbot: QtBot
 ) -> None:
     rankdeck = open_sheet()
     window = rankdeck.window
     window.actions_.machines.trigger()
     page = rankdeck.machines.page
     assert page is not None and window.pages.currentWidget() is page
-    page.lines["address"].setText("a b")
-    page.lines["name"].setText("box")
-    page.add.click()
-    qtbot.waitUntil(lambda: "is not an address" in page.notice.text, timeout=SOON_MS)
-    add(page, server, qtbot)
+    qtbot.waitUntil(lambda: "box" in page.cards, timeout=SOON_MS)
     card = page.cards["box"]
+    qtbot.waitUntil(lambda: card.check.isEnabled() and bool(card.state.full_text), timeout=SOON_MS)
     card.check.click()
-    qtbot.waitUntil(card.check.isEnabled, timeout=SOON_MS)
-    assert "PyTorch" in card.text.text(), card.notice.text
+    qtbot.waitUntil(lambda: "PyTorch" in card.text.text(), timeout=SOON_MS)
 
     script = tmp_path / "zähle.py"
     script.write_text("for step in range(1, 6):\n    print(f'step {step} loss {1 / step}')\n", encoding="utf-8")
@@ -82,7 +60,7 @@ def test_a_machine_is_added_and_a_run_starts_there(
     assert remote is not None and remote.machine == "box"
     store = RunStore(run_dir)
     qtbot.waitUntil(lambda: store.state().state == "finished" and not store.is_locked(), timeout=SOON_MS)
-    assert store.metrics.read_bytes() == RunStore(server.runs / run_dir.name).metrics.read_bytes()
+    assert store.metrics.read_bytes() == RunStore(machine.runs / run_dir.name).metrics.read_bytes()
 
     rankdeck.resuming.resume_run(run_dir)
     dialog = rankdeck.resuming.dialog
@@ -91,9 +69,9 @@ def test_a_machine_is_added_and_a_run_starts_there(
     assert dialog.go.isEnabled() and dialog.form.trust.isHidden(), "the person has started this code"
     dialog.reject()
 
-    card.remove.click()
-    qtbot.waitUntil(lambda: not page.cards, timeout=SOON_MS)
-    qtbot.waitUntil(lambda: not sheet.machines.groups, timeout=SOON_MS)
+    command("machines", "remove", "box")
+    window.actions_.machines.trigger()
+    qtbot.waitUntil(lambda: not page.cards and not sheet.machines.groups, timeout=SOON_MS)
 
 
 def test_received_code_is_asked_about_before_it_is_sent(

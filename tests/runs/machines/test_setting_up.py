@@ -31,7 +31,7 @@ def test_a_python_is_made_there_and_kept(server: SshServer, command: Command, tm
     wheels.mkdir()
     add = [word for word in server.add if word != "--python"]
     del add[add.index("--starter") - 1]  # its value
-    command("machines", "add", "box", *add, "--yes")
+    command("machines", "add", "box", *add)
     assert "The machine is not set up" in command("machines", "check", "box", code=3)
 
     setup = ["machines", "setup", "box", "--build", "cpu", "--wheels", str(wheels)]

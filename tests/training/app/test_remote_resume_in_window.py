@@ -70,7 +70,7 @@ def test_a_run_moves_in_any_mode(
     corpus.write_text("alpha beta gamma delta epsilon zeta. " * 2000, encoding="utf-8")
     server = SshServer(tmp_path / "drüben")
     try:
-        assert main(["machines", "add", "box", *server.add, "--yes"]) == 0
+        assert main(["machines", "add", "box", *server.add]) == 0
         train = ["train", "--machine", "box", "--dataset-file", f"there://{corpus}", "--steps", "4", *SMALL]
         assert main([*train, "--mode", "ddp", "--devices", "cpux2"]) == 0
         (store,) = [RunStore(path.parent) for path in runs_dir.glob("*/remote.json")]

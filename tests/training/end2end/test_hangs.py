@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -68,9 +67,8 @@ def test_the_device_that_holds_up_the_others_is_named_and_all_restart(
     assert store.model.read_bytes() == undisturbed.model.read_bytes()
 
 
-def test_a_rank_that_holds_the_interpreter_lock_is_named_and_leaves_its_stacks(tmp_path: Path) -> None:
+def test_a_rank_that_holds_the_interpreter_lock_is_named(tmp_path: Path) -> None:
     store = make_hanging(tmp_path / "locked", "ddp", "lock", hang_policy="restart")
     assert host(store) == 0
     alert, *_ = lines(store, "alert")
     assert (alert["ranks"], alert["certain"]) == ([1], True) and "does not answer" in alert["places"]["1"]
-    assert sys.platform == "win32" or "in sleep_with_the_lock" in log_of(store, 1), "Windows has no signal for it"

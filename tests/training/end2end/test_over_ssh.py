@@ -54,7 +54,7 @@ def test_a_run_goes_there_and_back(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "Eigenes"))
     corpus = tmp_path / "korpus ü.txt"
     corpus.write_text("alpha beta gamma delta epsilon zeta. " * 4000, encoding="utf-8")
-    run("machines", "add", "box", *server.add, "--yes")
+    run("machines", "add", "box", *server.add)
     train = ["train", "--machine", "box", "--detach", "--dataset-file", str(corpus), "--steps", "160", *SMALL]
     run(*train, "--mode", "ddp", "--devices", "cpux2")
     (copy,) = [RunStore(path.parent) for path in runs_dir.glob("*/remote.json")]
@@ -105,7 +105,7 @@ def test_a_fine_tune_moves_without_its_base_model(
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "Eigenes"))
     corpus, base = tmp_path / "corpus.txt", make_folder(tmp_path / "base")
     corpus.write_text("alpha beta gamma delta epsilon zeta. " * 400, encoding="utf-8")
-    run("machines", "add", "box", *server.add, "--yes")
+    run("machines", "add", "box", *server.add)
     train = ["train", "--machine", "box", "--recipe", "hf_causal_lm", "--model", str(base), "--mode", "single"]
     run(*train, "--dataset-file", str(corpus), "--steps", "3", "--devices", "cpu:0", "--seq-len", "32")
     (copy,) = [RunStore(path.parent) for path in runs_dir.glob("*/remote.json")]

@@ -24,7 +24,7 @@ def test_machines_lists_unless_something_else_is_asked_for() -> None:
     assert parse(["machines"]).action == "list"
     added = parse(["machines", "add", "gpubox", "me@gpubox.lan", "--port", "2222", "--json"])
     assert (added.action, added.name, added.address, added.port, added.json) == (
-        "add", "gpubox", "me@gpubox.lan", "2222", True,
+        "add", "gpubox", "me@gpubox.lan", 2222, True,
     )  # fmt: skip
     with pytest.raises(UsageError, match="no action 'ad'"):
         parse(["machines", "ad"])

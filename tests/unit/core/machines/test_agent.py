@@ -62,7 +62,7 @@ def test_two_connections_send_the_same_file(store: FileStore) -> None:
 
     def blocks() -> Iterator[bytes]:
         yield DATA[:5]
-        second.start()  # it waits until this one is over
+        second.start()
         yield DATA[5:12]  # and then this connection breaks
 
     second = threading.Thread(target=store.put, args=(DIGEST, len(DATA), 0, [DATA[:9], DATA[9:15], DATA[15:]]))

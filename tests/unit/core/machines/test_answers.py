@@ -19,13 +19,11 @@ import pytest
 from core.checkpoints.store import CheckpointStore
 from core.errors import PreflightError, ProtocolError, RankdeckError
 from core.machines import follow, run_copy, session, setup
-from core.machines.answers import Examined, Planned, Started
-from core.machines.fetch import PART, fetch_checkpoint, fetch_model
+from core.machines.answers import Output, Resumed, Started
+from core.machines.fetch import PART, Fetching
 from core.machines.follow import Follower
 from core.machines.machine import Machine
-from core.machines.moving import check_not_continued
 from core.machines.run_copy import catch_up
-from core.machines.send import Report
 from core.machines.session import Session, look_at, serving
 from core.machines.tree import Tree
 from core.run_folder.remote_run import RemoteRun
@@ -34,12 +32,11 @@ from tests.helpers.made_runs import TEXT, make_run
 
 MACHINE = Machine("box", "box.lan", python="/python")
 REMOTE = RemoteRun("box", "/there/run")
-QUIET = Report(lambda _: None, lambda _: None)
 HELLO = {
     "ready": session.agent.READY, "python": [3, 11, 2], "executable": "/python", "platform": "linux",
     "own_python": "/own", "own_folder": "/folder", "has_own_python": True,
 }  # fmt: skip
-BEGINNING = [HELLO, {"missing": {}, "free_bytes": 1}, {"path": "/x"}, {"ready": "x", "runs_dir": "/runs"}]
+BEGINNING = [HELLO, {"missing": {}}, {"path": "/x"}, {"ready": "x", "runs_dir": "/runs"}]
 DONE = {"done": True}
 Frames = list[dict[str, Any] | bytes]
 Act = Callable[[RunStore], object]
@@ -127,15 +124,10 @@ def block(data: bytes) -> Frames:
 
 
 KEPT = {"path": "data/model/config.json", "size": 2, "sha256": hashlib.sha256(b"{}").hexdigest()}
-LISTED = {"checkpoints": [{"number": 1, "folder": "checkpoints", "diverged": False}], "model_bytes": 3}
+LISTED = {"checkpoint": 1, "kept": [], "model": None}
+MODEL = {"path": "model.safetensors", "size": 3, "sha256": hashlib.sha256(b"abc").hexdigest()}
 PLATFORM = {"name": "linux", "torch_version": "2.13.0", "cuda_build": None, "physical_cores": 2}
 STATE = {"format": "rankdeck-state", "version": 2, "run_id": "run", "state": "stopped", "step": 3}
-FINDING = {"id": "x", "name": "X", "group": "g", "level": "ok", "text": "t", "meaning": "", "next_step": ""}
-SUMMARY = {
-    "lines": ["a"], "best": None, "steps": 3, "mode_then": "ddp",
-    "devices_then": ["CPU 0"], "code_accepted": True,
-    "checkpoints": [],
-}  # fmt: skip
 
 
 def serve(act: Callable[[Session, RunStore], object]) -> Act:
@@ -148,6 +140,10 @@ def serve(act: Callable[[Session, RunStore], object]) -> Act:
     return run
 
 
+def fetching(session: Session, store: RunStore) -> Fetching:
+    return Fetching(session, store, REMOTE, lambda _: None)
+
+
 SCENES: dict[str, tuple[Act, Frames]] = {
     "look": (
         lambda _: look_at(MACHINE),
@@ -156,30 +152,25 @@ SCENES: dict[str, tuple[Act, Frames]] = {
             "platform": PLATFORM, "problem": None,
         }],
     ),
-    "doctor": (
-        serve(lambda one, _: list(one.stream({"op": "doctor"}, Examined))),
-        [{"finding": FINDING, "stops_runs": False}, DONE],
-    ),
     "program": (serve(lambda one, _: setup._run(one, "x", ["x"], lambda _: None)), [{"line": "x"}, {"code": 0}]),
     "start": (
         serve(lambda one, _: one.ask({"op": "start"}, Started)),
-        [{"run_dir": "/r", "config": "", "notes": ["n"], "name": "n", "devices": ["d"], "mode": "ddp"}],
+        [{"run_dir": "/r", "notes": ["n"], "devices": ["d"], "mode": "ddp"}],
     ),
-    "resume": (serve(lambda one, _: one.ask({"op": "resume"}, Planned)), [{"plan": SUMMARY}]),
-    "compare": (
-        serve(check_not_continued),
-        [{"run_dir": "/r", "state": STATE, "live": False, "metrics_bytes": 0, "metrics_sha256": "a"}],
-    ),
+    "resume": (serve(lambda one, _: one.ask({"op": "resume"}, Resumed)), [{"lines": ["a"]}]),
     "fetch": (
-        serve(lambda one, store: fetch_checkpoint(one, store, REMOTE, None, QUIET)),
+        serve(lambda one, store: fetching(one, store).fetch(None)),
         [{**LISTED, "kept": [KEPT]}, *block(b"{}"), *block(manifest()), *block(b"abc")],
     ),
-    "model": (serve(lambda one, store: fetch_model(one, store, REMOTE, QUIET)), [LISTED, *block(b"abc")]),
+    "model": (
+        serve(lambda one, store: fetching(one, store).fetch(None, with_model=True)),
+        [{"checkpoint": None, "kept": [], "model": MODEL}, *block(b"abc")],
+    ),
     "catch up": (
         serve(lambda one, store: catch_up(one, store, REMOTE)),
         [
             {"restart": "metrics.jsonl"}, {"file": "metrics.jsonl", "offset": 0, "bytes": 3}, b"{}\n",
-            {"whole": "run.toml", "bytes": 3}, b"a=1", {"state": STATE, "live": False}, {"alive": True}, DONE,
+            {"whole": "run.toml", "version": "1", "bytes": 3}, b"a=1", {"state": STATE, "live": False}, DONE,
         ],
     ),
     "follow": (
@@ -187,7 +178,7 @@ SCENES: dict[str, tuple[Act, Frames]] = {
         [{"state": {**STATE, "state": "training"}, "live": True, "port": 5, "token": "t"}, DONE],
     ),
     "refusal": (
-        serve(lambda one, _: one.ask({"op": "resume"}, Planned)),
+        serve(lambda one, _: one.ask({"op": "resume"}, Resumed)),
         [{"error": {"title": "t", "cause": "c", "next_step": "n", "window_step": "w", "exit_code": 2}}],
     ),
 }  # fmt: skip
@@ -265,14 +256,14 @@ def test_a_stream_that_is_cut_or_garbage_is_an_error(
         attempt(act, store)
 
 
-@pytest.mark.parametrize("chunk", [b"x" * (1 << 20), b'{"finding": ' + json.dumps(FINDING).encode() + b"}\n"])
+@pytest.mark.parametrize("chunk", [b"x" * (1 << 20), b'{"line": "x"}\n'])
 def test_a_stream_that_never_ends_is_left(
     chunk: bytes, store: RunStore, says: Callable[[Iterable[bytes]], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(session, "LINE_BYTES", 4 << 20)
     head = b"".join(encoded([*BEGINNING]))
     says(itertools.chain([head], itertools.repeat(chunk)))
-    act = serve(lambda one, _: list(one.stream({"op": "doctor"}, Examined, most=1000)))
+    act = serve(lambda one, _: list(one.stream({"op": "doctor"}, Output, most=1000)))
     with pytest.raises(ProtocolError, match=r"too long|more than 1,000 frames"):
         act(store)
 
@@ -288,7 +279,7 @@ def test_a_machine_that_drips_is_given_up(says: Callable[[Iterable[bytes]], None
 
     says(drip())
     with serving(MACHINE) as one, pytest.raises(RankdeckError, match="did not answer in time"):
-        one.ask({"op": "resume"}, Planned, 0.3)
+        one.ask({"op": "resume"}, Resumed, 0.3)
 
 
 NAMES = (
@@ -335,7 +326,7 @@ def test_a_file_ends_where_its_manifest_says(store: RunStore, says: Callable[[It
         SCENES["fetch"][0](store)
     assert CheckpointStore(store.checkpoints).list() == []
     says(encoded([*BEGINNING, LISTED, *block(manifest()), *block(b"abc")]))
-    assert SCENES["fetch"][0](store) == 1
+    assert SCENES["fetch"][0](store) == (1, False)
 
 
 def test_the_disk_is_asked_before_anything_is_fetched(

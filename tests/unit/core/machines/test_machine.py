@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from core.errors import UsageError
-from core.machines.machine import Machine, check_address, check_name
+from core.machines.machine import check_address, check_name
 
 
 @pytest.mark.parametrize("name", ["box", "gpu-2.lan", "A_1", " box "])
@@ -28,7 +28,3 @@ def test_an_address(address: str) -> None:
 def test_no_address(address: str) -> None:
     with pytest.raises(UsageError, match="is not an address"):
         check_address(address)
-
-
-def test_a_host_key_is_kept_under_the_name_of_the_machine() -> None:
-    assert Machine("Box", "me@a").host_key_name == Machine("box", "you@b", port=22).host_key_name

@@ -7,13 +7,7 @@ from pathlib import Path
 import pytest
 
 from core.machines.machine import Machine
-from core.machines.machine_list import (
-    keep_host_key,
-    keep_machine,
-    known_hosts_file,
-    list_machines,
-    remove_machine,
-)
+from core.machines.machine_list import keep_machine, list_machines, machines_folder, remove_machine
 
 pytestmark = [pytest.mark.windows]
 
@@ -29,10 +23,17 @@ def test_another_folder_of_runs_has_the_same_machines(
     runs_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     box = Machine("box", "me@host")
-    keep_host_key(box, f"{box.host_key_name} ssh-ed25519 AAAA")
     keep_machine(box)
     assert list(runs_dir.iterdir()) == []
     monkeypatch.setenv("RANKDECK_HOME", str(tmp_path / "others"))
-    assert list_machines() == [box] and known_hosts_file().read_text(encoding="utf-8").startswith("rankdeck-box ")
+    assert list_machines() == [box]
     remove_machine(box)
-    assert list_machines() == [] and known_hosts_file().read_text(encoding="utf-8") == ""
+    assert list_machines() == []
+
+
+def test_an_older_list_with_host_keys_is_read() -> None:
+    machines_folder().mkdir(parents=True)
+    old = '{"name": "box", "address": "me@host", "fingerprint": "SHA256:x"}'
+    text = f'{{"format": "rankdeck-machines", "version": 1, "machines": [{old}]}}'
+    (machines_folder() / "machines.json").write_text(text, encoding="utf-8")
+    assert list_machines() == [Machine("box", "me@host")]

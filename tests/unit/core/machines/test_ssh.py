@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 import shlex
 import subprocess
 import sys
@@ -13,51 +12,41 @@ import pytest
 
 from core.machines import agent
 from core.machines.machine import Machine
-from core.machines.ssh import PYTHON_MISSING, REFUSED, agent_command, explain_ssh, ssh_command
+from core.machines.ssh import PYTHON_MISSING, agent_command, explain_ssh, ssh_command
 
 pytestmark = [pytest.mark.windows]
-MACHINE = Machine("Box", "me@host", 2222, "/keys/mine one")
+MACHINE = Machine("Box", "me@host", 2222, "/keys/mine 100% one")
 BOX = Machine("box", "me@host", 2222)
-KNOWN = Path("/home/Läufe mit Raum/100%/known_hosts")
 
 
 def test_what_asks_or_shares_is_off() -> None:
-    argv = ssh_command("ssh", MACHINE, KNOWN, ["exit"])
+    argv = ssh_command("ssh", MACHINE, ["exit"])
     options = [argv[place + 1] for place, word in enumerate(argv) if word == "-o"]
     for option in (
-        "BatchMode=yes", "StrictHostKeyChecking=yes", "ControlMaster=no", "ForwardAgent=no",
-        "HostKeyAlias=rankdeck-box", "ClearAllForwardings=yes", "GlobalKnownHostsFile=none", "IdentitiesOnly=yes",
+        "BatchMode=yes", "StrictHostKeyChecking=yes", "ControlMaster=no", "ForwardAgent=no", "ClearAllForwardings=yes",
+        "IdentitiesOnly=yes",
     ):  # fmt: skip
         assert option in options
-    assert 'UserKnownHostsFile="/home/Läufe mit Raum/100%%/known_hosts"' in options
     assert argv[-3:] == ["--", "me@host", "exit"]
-    assert argv[argv.index("-p") + 1] == "2222" and 'IdentityFile="/keys/mine one"' in options
+    assert argv[argv.index("-p") + 1] == "2222" and 'IdentityFile="/keys/mine 100%% one"' in options
 
 
 @pytest.mark.skipif(sys.platform != "win32", reason="a backslash separates folders only on Windows")
 def test_paths_have_slashes_on_windows() -> None:
-    argv = ssh_command(
-        "ssh", replace(MACHINE, identity=r"\\server\keys 100%\mine"), Path(r"C:\a b\known_hosts"), ["exit"]
-    )
-    assert 'IdentityFile="//server/keys 100%%/mine"' in argv and 'UserKnownHostsFile="C:/a b/known_hosts"' in argv
+    argv = ssh_command("ssh", replace(MACHINE, identity=r"\\server\keys 100%\mine"), ["exit"])
+    assert 'IdentityFile="//server/keys 100%%/mine"' in argv
 
 
 def test_no_connection_is_shared() -> None:
     """Windows' OpenSSH has no shared connections; a person's settings may ask for them all the same."""
-    shared = [word for word in ssh_command("ssh", MACHINE, KNOWN, ["exit"]) if word.startswith("Control")]
+    shared = [word for word in ssh_command("ssh", MACHINE, ["exit"]) if word.startswith("Control")]
     assert shared == ["ControlMaster=no", "ControlPath=none"]
 
 
 def test_a_forward_stays_on_the_loopback_of_both_sides() -> None:
-    argv = ssh_command("ssh", MACHINE, KNOWN, ["exit"], forward=(4000, 5000))
+    argv = ssh_command("ssh", MACHINE, ["exit"], forward=(4000, 5000))
     assert argv[argv.index("-L") + 1] == "127.0.0.1:4000:127.0.0.1:5000"
     assert "ExitOnForwardFailure=yes" in argv and "ClearAllForwardings=yes" not in argv
-
-
-def test_a_key_is_learned_without_signing_in() -> None:
-    argv = ssh_command("ssh", Machine("box", "alias"), KNOWN, ["exit"], learn_key=True)
-    assert {"StrictHostKeyChecking=accept-new", "PreferredAuthentications=none"} < set(argv)
-    assert "-p" not in argv and not any(word.startswith("IdentityFile") for word in argv)
 
 
 def test_the_command_there_runs_a_program_of_its_standard_input() -> None:
@@ -77,19 +66,17 @@ def test_the_agent_is_text_that_any_shell_side_python_reads() -> None:
 @pytest.mark.parametrize(
     ("printed", "title"),
     [
-        ("@@@\nWARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.", "The host key is not"),
-        ("No ED25519 host key is known for rankdeck-box\nHost key verification failed.", "The host key is not"),
+        (
+            "@@@\nWARNING: REMOTE HOST IDENTIFICATION HAS CHANGED!\nHost key verification failed.",
+            "The host key has changed",
+        ),
+        ("No ED25519 host key is known for box\nHost key verification failed.", "The host key is not"),
         ("me@host: Permission denied (publickey).", "The machine does not accept"),
         ('Load key "/k": error in libcrypto\nme@host: Permission denied (publickey).', "The key file"),
         ("Warning: Identity file /k not accessible: No such file or directory.", "The key file"),
-        ("ssh: Could not resolve hostname host: Name or service not known", "There is no host"),
-        ("ssh: Could not resolve hostname host: No such host is known.", "There is no host"),
         ("ssh: connect to host host port 2222: Connection refused", "The machine cannot be reached"),
-        ("ssh: connect to host host port 22: Connection timed out", "The machine cannot be reached"),
-        ("ssh: connect to host host port 22: Network is unreachable", "The machine cannot be reached"),
         ("bash: line 1: python3: command not found", "Python is missing"),
         ("'python3' is not recognized as an internal or external command,", "Python is missing"),
-        ("/home/me/.ssh/config: terminating, 1 bad configuration options", "ssh does not accept its settings"),
         ("client_loop: send disconnect: Broken pipe", "The machine cannot be reached"),
         ("Connection to 127.0.0.1 closed by remote host.", "The machine cannot be reached"),
         ("", "The machine cannot be reached"),
@@ -100,26 +87,6 @@ def test_a_failure_is_explained(printed: str, title: str) -> None:
     assert error.title.startswith(title)
     assert "{" not in error.cause + error.next_step
     assert error.cause.endswith(".") and error.next_step
-
-
-def test_a_key_with_a_passphrase_is_named(tmp_path: Path) -> None:
-    def key(name: str, cipher: bytes) -> str:
-        path = tmp_path / name
-        body = base64.encodebytes(b"openssh-key-v1\0" + len(cipher).to_bytes(4, "big") + cipher + b"\0" * 60)
-        path.write_bytes(b"-----BEGIN OPENSSH PRIVATE KEY-----\n" + body + b"-----END OPENSSH PRIVATE KEY-----\n")
-        return str(path)
-
-    old = tmp_path / "old"
-    old.write_bytes(b"-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n")
-    for identity, title in (
-        (key("closed", b"aes256-ctr"), "The key has a passphrase"),
-        (str(old), "The key has a passphrase"),
-        (key("open", b"none"), REFUSED),
-        (str(tmp_path / "gone"), REFUSED),
-        ("", REFUSED),
-    ):
-        machine = replace(BOX, identity=identity)
-        assert explain_ssh(machine, "me@host: Permission denied (publickey).", 255).title == title
 
 
 def test_one_that_took_too_long() -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -168,6 +167,9 @@ FIRST_LINES = [
     b'{"type":"phase","name":"x"}\n',
     b"[" * 60_000 + b"\n",
     b"x" * (MAX_HELLO_BYTES + 1),
+    # A JSON parser that is given bytes guesses their encoding; the protocol leaves nothing to guess.
+    encode(Hello("client", CLIENT)).decode().strip().encode("utf-16") + b"\n",
+    encode(Hello("client", CLIENT)).decode().encode("utf-8-sig"),
 ]
 
 
@@ -203,21 +205,6 @@ def test_a_flood_of_connections_that_say_nothing_leaves_room_for_those_that_do()
     run(test)
 
 
-def test_thousands_of_connections_come_and_go() -> None:
-    async def test(place: Place) -> None:
-        async def visit() -> None:
-            with contextlib.suppress(ConnectionError):  # the listener may have closed it already
-                _, writer = await asyncio.open_connection("127.0.0.1", place.port)
-                writer.close()
-                await writer.wait_closed()
-
-        for _ in range(30 if sys.platform != "win32" else 10):  # Wine takes half a minute for as many
-            await asyncio.gather(*(visit() for _ in range(100)))
-        await place.still_works()
-
-    run(test)
-
-
 def test_a_rank_that_is_connected_already_is_refused() -> None:
     async def test(place: Place) -> None:
         await place.rank(0)
@@ -232,22 +219,13 @@ def test_lines_keep_their_bytes_and_their_place_among_messages() -> None:
     async def test(place: Place) -> None:
         peer = await place.rank()
         odd = '{ "ts":1,  "event":"note","rank":0,"attempt":1,"text":"Käse \\u00e9"}'.encode()
-        await peer.say(line(step=1) + odd + b"\n" + encode(Phase("ready")) + line(step=2))
-        await place.until(lambda: len(place.heard.lines) == 3)
-        assert place.heard.lines == [line(step=1)[:-1], odd, line(step=2)[:-1]]
-        assert place.heard.log == ["rank 0", 2, Phase("ready"), 1]
-
-    run(test)
-
-
-def test_lines_that_come_byte_by_byte_are_put_together() -> None:
-    async def test(place: Place) -> None:
-        peer = await place.rank()
-        for byte in line(step=7) + line(step=8):
+        for byte in line(step=1) + odd:
             await peer.say(bytes([byte]))
             await asyncio.sleep(0)
-        await place.until(lambda: len(place.heard.lines) == 2)
-        assert [value["step"] for value in place.heard.parsed] == [7, 8]
+        await peer.say(b"\n" + encode(Phase("ready")) + line(step=2))
+        await place.until(lambda: len(place.heard.lines) == 3)
+        assert place.heard.lines == [line(step=1)[:-1], odd, line(step=2)[:-1]]
+        assert place.heard.log == ["rank 0", 1, 1, Phase("ready"), 1]
 
     run(test)
 
@@ -296,20 +274,6 @@ def test_a_line_over_the_limit_closes_the_connection() -> None:
             assert await peer.rest() == b""
             assert place.heard.lines == []
             await place.until(lambda: not place.listener._ranks)
-
-    run(test)
-
-
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be", "utf-32", "utf-8-sig"])
-def test_a_hello_is_utf8_and_nothing_else(encoding: str) -> None:
-    """A JSON parser that is given bytes guesses how they are encoded; the protocol leaves nothing to guess."""
-
-    async def test(place: Place) -> None:
-        peer = await place.peer()
-        hello = encode(Hello("client", CLIENT)).decode().strip()
-        await peer.say(hello.encode(encoding) + b"\n")
-        assert (await peer.answer())["type"] == "refused"
-        assert place.heard.log == []
 
     run(test)
 

@@ -14,7 +14,7 @@ from core.files.atomic import write_atomic
 from core.machines.answers import News
 from core.machines.machine import UnreachableError
 from core.machines.run_copy import RunCopy
-from core.machines.run_stream import RunStream
+from core.machines.run_files import send_new
 from core.records import read_record
 from core.run_folder.remote_run import RemoteRun, read_remote, write_remote
 from core.run_folder.store import RunStore
@@ -35,16 +35,17 @@ def here(tmp_path: Path) -> RunStore:
 
 @pytest.fixture
 def stream(there: RunStore, here: RunStore) -> Stream:
-    """One connection: all that is new, and what was sent for it."""
+    """Updates the copy once; returns the frames that were sent for it."""
+    copy = RunCopy(here)
 
     def run() -> list[dict[str, Any]]:
-        copy, frames = RunCopy(here), []
+        frames = []
 
         def send(frame: dict[str, Any], data: bytes) -> None:
             frames.append(frame)
             copy.take(read_record(News, frame), data)
 
-        RunStream(there, copy.known(), send).send_new()
+        send_new(there, copy.known(), send)
         return frames
 
     return run
@@ -59,6 +60,16 @@ def test_only_what_is_new_is_sent_and_only_whole_lines(there: RunStore, here: Ru
     assert [frame["offset"] for frame in frames] == [8]
     assert here.metrics.read_bytes() == there.metrics.read_bytes()
     assert [frame for frame in stream() if "file" in frame] == []
+
+
+def test_a_replaced_file_is_sent_again(there: RunStore, here: RunStore, stream: Stream) -> None:
+    path = there.dir / "memory.json"
+    write_atomic(path, "1")
+    stream()
+    assert not [frame for frame in stream() if "whole" in frame]
+    write_atomic(path, "2")
+    assert [frame["whole"] for frame in stream() if "whole" in frame] == ["memory.json"]
+    assert (here.dir / "memory.json").read_text(encoding="utf-8") == "2"
 
 
 def test_a_line_that_was_cut_here_comes_again(there: RunStore, here: RunStore, stream: Stream) -> None:
